@@ -1,0 +1,73 @@
+# The two commands of a newcomer are `make demo` and `make test`. Both begin with `make install`,
+# which leaves stamps in .venv, so that the second run does nothing twice.
+
+PYTHON  ?= python3
+WORKERS ?= 2
+VENV    := .venv
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input
+JAVA    := $(VENV)/terascope-java-home
+
+# A recorded Java that has been removed since is looked for again.
+$(shell test ! -f $(JAVA) || test -x "`cat $(JAVA)`/bin/java" || rm -f $(JAVA))
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format lock clean
+
+help:
+	@echo "make demo     install, then find a SYN flood in two minutes of synthetic traffic"
+	@echo "make test     install, then check and test everything (WORKERS=$(WORKERS) processes)"
+	@echo "make install  the environment .venv with the command .venv/bin/terascope, and Java"
+	@echo "make lint     ruff, mypy and the import contracts"
+	@echo "make format   rewrite the sources in the one format"
+	@echo "make lock     choose the newest allowed versions anew and write requirements.lock"
+	@echo "make clean    remove the environment and every cache"
+
+install: $(VENV)/.package $(JAVA)
+
+demo: install
+	@$(BIN)/terascope demo
+
+test: lint $(VENV)/.tshark
+	$(BIN)/pytest -n $(WORKERS)
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install
+	$(BIN)/ruff check --fix-only --exit-zero .
+	$(BIN)/ruff format .
+
+# No hashes in the lock: a machine without internet may then install from its own folder of wheels.
+# The index comes from the configuration of whoever runs it and must never stand in the file.
+lock: install
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --all-extras \
+		--no-emit-index-url --no-annotate \
+		--custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	@$(PYTHON) scripts/create_venv.py $(VENV)
+	@touch $@
+
+$(VENV)/.packages: requirements.lock $(VENV)/.created
+	@echo "installing the packages of requirements.lock (several minutes the first time)"
+	@$(PIP) install --quiet -r requirements.lock
+	@touch $@
+
+$(VENV)/.package: pyproject.toml $(VENV)/.packages
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(JAVA): $(VENV)/.packages
+	@$(BIN)/python scripts/ensure_java.py
+
+$(VENV)/.tshark: $(VENV)/.created
+	@$(BIN)/python scripts/offer_tshark.py
+	@touch $@
