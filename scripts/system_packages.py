@@ -24,7 +24,7 @@ def administrator_prefix() -> tuple[str, ...] | None:
     """The words to put before a command to run it as root; None when this user may not."""
     if os.geteuid() == 0:
         return ()
-    if shutil.which("sudo") and _succeeds(("sudo", "-n", "true")):
+    if shutil.which("sudo") and _failure(("sudo", "-n", "true")) is None:
         return ("sudo", "-n")
     return None
 
@@ -40,11 +40,13 @@ def install_first_available(candidates: Mapping[str, Sequence[str]]) -> str | No
         return None
     if manager in REFRESH_COMMANDS:
         # A failed refresh is no reason to stop: the lists on disk may be good enough.
-        _succeeds((*prefix, *REFRESH_COMMANDS[manager]))
+        _failure((*prefix, *REFRESH_COMMANDS[manager]))
     for package in candidates[manager]:
         print(f"installing {package} with {manager}", flush=True)
-        if _succeeds((*prefix, *_unattended(manager), *INSTALL_COMMANDS[manager], package)):
+        reason = _failure((*prefix, *_unattended(manager), *INSTALL_COMMANDS[manager], package))
+        if reason is None:
             return package
+        print(f"  not installed: {reason}", flush=True)
     return None
 
 
@@ -53,12 +55,12 @@ def _unattended(manager: str) -> tuple[str, ...]:
     return ("env", "DEBIAN_FRONTEND=noninteractive") if manager == "apt-get" else ()
 
 
-def _succeeds(command: Sequence[str]) -> bool:
+def _failure(command: Sequence[str]) -> str | None:
+    """Runs a command in silence; None when it succeeded, else the last line of its complaint."""
     finished = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=False,
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    return finished.returncode == 0
+    if finished.returncode == 0:
+        return None
+    complaint = finished.stderr.strip() or finished.stdout.strip() or "no reason given"
+    return complaint.splitlines()[-1]
