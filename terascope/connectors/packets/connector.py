@@ -1,0 +1,199 @@
+"""The packet connector: capture files in, splits and column batches out.
+
+In: pcap and pcapng files, plain or gzip, told by their first bytes. Out: `Split`s cut where records
+start, and Arrow batches of the columns asked for; what could not be read is counted in the report.
+
+Why splits are found by walking every record header: a reader that jumps into the middle of a file
+can only guess where a record starts, and a capture of a file transfer may carry another capture in
+its payloads, record after record, as long as one likes. The walk cannot be fooled, and costs a
+small part of what reading costs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+
+from terascope.connectors.base import Column, ReadReport, SourceError, Split
+from terascope.connectors.packets.columns import SECOND, Batch, Scratch, check_columns
+from terascope.connectors.packets.fields import ALL_FIELDS
+from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, parse_header, starts_as_pcap
+from terascope.connectors.packets.reasons import CUT_FILE_HEADER, DAMAGED_GZIP, EMPTY_FILE
+from terascope.connectors.packets.records import empty_records
+from terascope.connectors.packets.scan import Framing, PcapFraming, PcapngFraming, Scan
+from terascope.connectors.packets.section import Section, section_from_json
+from terascope.connectors.packets.window import (
+    NO_END,
+    GzipStream,
+    MappedWindow,
+    PlainStream,
+    SlidingWindow,
+    Stream,
+    Window,
+    is_gzip,
+    opened,
+)
+
+SECTION_OPTION: Final = "pcapng-section"
+"""The split's option that holds the section a pcapng range starts in."""
+PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
+PLAN_RECORDS: Final = 1 << 14
+
+
+class PacketConnector:
+    """Reads capture files."""
+
+    kind = "pcap"
+
+    def columns(self, files: Sequence[Path], options: Mapping[str, str]) -> tuple[Column, ...]:
+        """All packet fields, NULL where a packet has none."""
+        for path in files:
+            with opened(path) as file:
+                check_start(path, first_bytes(file))
+        return tuple(Column(field.name, field.type) for field in ALL_FIELDS)
+
+    def splits(
+        self,
+        interface: str,
+        files: Sequence[Path],
+        options: Mapping[str, str],
+        target_bytes: int,
+    ) -> list[Split]:
+        """Plain files in ranges of about `target_bytes` that start and end on records; gzip files
+        whole.
+        """
+        kept = tuple(sorted(options.items()))
+        found = []
+        for ordinal, path in enumerate(files):
+            with opened(path) as file:
+                start = first_bytes(file)
+                check_start(path, start)
+                size = file.seek(0, 2)
+                cuts = [(0, kept)]
+                if size > target_bytes and not is_gzip(file) and len(start) == FILE_HEADER_BYTES:
+                    framing, at = open_framing(start, Section())
+                    cuts += [
+                        (cut, kept + carried)
+                        for cut, carried in plan(MappedWindow(file), framing, at, target_bytes)
+                    ]
+            ends = [cut for cut, _ in cuts[1:]] + [size]
+            found += [
+                Split(self.kind, interface, str(path), ordinal, cut, end, carried)
+                for (cut, carried), end in zip(cuts, ends, strict=True)
+            ]
+        return found
+
+    def read(
+        self, split: Split, columns: Sequence[Column], report: ReadReport
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of the split's packets; packets of all layers, told apart by `#layers`."""
+        check_columns(columns)
+        with opened(split.path) as file:
+            start = first_bytes(file)
+            if len(start) < FILE_HEADER_BYTES:
+                check_start(split.path, start)
+                report.malformed[CUT_FILE_HEADER if start else EMPTY_FILE] += 1
+                report.bytes_read += file.seek(0, 2)
+                return
+            carried = dict(split.options).get(SECTION_OPTION)
+            section = section_from_json(carried) if carried else Section()
+            check_start(split.path, start)
+            framing, header = open_framing(start, section)
+            packed = is_gzip(file)
+            at = header if split.start == 0 else split.start
+            stop = NO_END if packed else split.end
+            stream: Stream = GzipStream(file) if packed else PlainStream(file, at)
+            window = SlidingWindow(stream, 0 if packed else at, stop)
+            scan = Scan(window, framing, at, stop, report.malformed)
+            yield from batches(scan, window, split, columns, stream if packed else None, report)
+            if stream.damaged:
+                report.malformed[DAMAGED_GZIP] += 1
+
+
+def batches(
+    scan: Scan,
+    window: Window,
+    split: Split,
+    columns: Sequence[Column],
+    packed: Stream | None,
+    report: ReadReport,
+) -> Iterator[pa.RecordBatch]:
+    """Scan and decode by turns, window by window, and give a batch whenever one is full."""
+    counted = 0
+    scratch = Scratch()
+    while not scan.done:
+        batch = Batch(split, columns, scratch)
+        while not scan.done and not batch.is_full:
+            filled = scan.fill(batch.records, batch.filled)
+            if filled > batch.filled:
+                batch.decode(window.view, filled)
+        consumed = packed.consumed if packed else scan.position - split.start
+        report.bytes_read += consumed - counted
+        counted = consumed
+        if batch.filled == 0:
+            continue
+        report.tuples += batch.filled
+        batch.count_malformed(report.malformed)
+        latest = batch.latest()
+        report.horizon["timestamp"] = max(report.horizon.get("timestamp", 0), latest)
+        report.horizon["time"] = report.horizon["timestamp"] // SECOND
+        yield batch.finish()
+
+
+def plan(
+    window: Window, framing: Framing, at: int, target_bytes: int
+) -> Iterator[tuple[int, tuple[tuple[str, str], ...]]]:
+    """The cuts of a file: offsets of records about `target_bytes` apart, with what a reader must
+    know there.
+    """
+    step = max(target_bytes, 1)
+    size = len(window.view)
+    records = empty_records(PLAN_RECORDS)
+    scan = Scan(window, framing, at, step, Counter())
+    while True:
+        while not scan.done:
+            scan.fill(records, 0)
+        if scan.position >= size:
+            return
+        carried: tuple[tuple[str, str], ...] = ()
+        if isinstance(framing, PcapngFraming):
+            carried = ((SECTION_OPTION, framing.section.to_json()),)
+        yield scan.position, carried
+        scan.resume(scan.position + step)
+
+
+def open_framing(start: bytes, section: Section) -> tuple[Framing, int]:
+    """How the file's records follow one another, and where the first stands."""
+    if start.startswith(PCAPNG_MAGIC):
+        return PcapngFraming(section), 0
+    header = parse_header(start)
+    assert header is not None, "check_start lets nothing else pass"
+    return PcapFraming(header), FILE_HEADER_BYTES
+
+
+def first_bytes(file: BinaryIO) -> bytes:
+    """The first 24 bytes of the unpacked file, or all it has."""
+    packed = is_gzip(file)
+    stream: Stream = GzipStream(file) if packed else PlainStream(file, 0)
+    room = bytearray(FILE_HEADER_BYTES)
+    filled = 0
+    while filled < len(room):
+        got = stream.read_into(memoryview(room)[filled:])
+        if got == 0:
+            break
+        filled += got
+    return bytes(room[:filled])
+
+
+def check_start(path: str | Path, start: bytes) -> None:
+    """Refuse a file that is not a capture. An empty one, or one cut in its header, is one without
+    packets.
+    """
+    magic = start[:4]
+    if not magic or starts_as_pcap(magic) or PCAPNG_MAGIC.startswith(magic):
+        return
+    raise SourceError(f"'{path}' is not a capture file: neither pcap nor pcapng, plain or gzip")

@@ -1,0 +1,145 @@
+"""The catalogue of packet fields: what each built-in packet protocol offers, under the papers'
+names.
+
+In: nothing. Out: plain data for the binder (fields, their order and clock, aliases) and for the
+decoder (layer bits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from terascope.types import Type
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a packet protocol."""
+
+    name: str
+    type: Type
+    order: str | None = None
+    """`increasing` for the clocks; None when the field is not ordered."""
+    clock: str | None = None
+    """The unit, s or ns, when the field is wall-clock time."""
+
+
+LINK_FIELDS: Final = (
+    Field("time", Type.UINT, "increasing", "s"),
+    Field("timestamp", Type.ULLONG, "increasing", "ns"),
+    Field("interface", Type.STRING),
+    Field("caplen", Type.UINT),
+    Field("wirelen", Type.UINT),
+    Field("srcMAC", Type.STRING),
+    Field("destMAC", Type.STRING),
+    Field("ethertype", Type.UINT),
+    Field("vlan", Type.UINT),
+)
+NETWORK_FIELDS: Final = (
+    Field("ipversion", Type.UINT),
+    Field("srcIP", Type.IP),
+    Field("destIP", Type.IP),
+    Field("protocol", Type.UINT),
+    Field("len", Type.UINT),
+    Field("hdr_length", Type.UINT),
+    Field("tos", Type.UINT),
+    Field("ttl", Type.UINT),
+    Field("id", Type.UINT),
+    Field("offset", Type.UINT),
+    Field("more_fragments", Type.BOOL),
+    Field("data", Type.BINARY),
+)
+PORT_FIELDS: Final = (
+    Field("srcPort", Type.UINT),
+    Field("destPort", Type.UINT),
+)
+TCP_FIELDS: Final = (
+    Field("flags", Type.UINT),
+    *(Field(name, Type.BOOL) for name in ("FIN", "SYN", "RST", "PSH", "ACK", "URG")),
+    Field("sequence_number", Type.UINT),
+    Field("ack_number", Type.UINT),
+    Field("window", Type.UINT),
+    Field("TCP_data", Type.BINARY),
+)
+UDP_FIELDS: Final = (Field("UDP_data", Type.BINARY),)
+ICMP_FIELDS: Final = (
+    Field("icmp_type", Type.UINT),
+    Field("icmp_code", Type.UINT),
+)
+ALL_FIELDS: Final = (
+    *LINK_FIELDS,
+    *NETWORK_FIELDS,
+    *PORT_FIELDS,
+    *TCP_FIELDS,
+    *UDP_FIELDS,
+    *ICMP_FIELDS,
+)
+"""Every field of every protocol; also what IP, IPV4, IPV6 and PKT offer, NULL where a packet has
+none.
+"""
+
+FIELDS: Final[Mapping[str, Field]] = {field.name: field for field in ALL_FIELDS}
+
+PROTOCOLS: Final[Mapping[str, tuple[Field, ...]]] = {
+    "ETH": LINK_FIELDS,
+    "PKT": ALL_FIELDS,
+    "IP": ALL_FIELDS,
+    "IPV4": ALL_FIELDS,
+    "IPV6": ALL_FIELDS,
+    "TCP": (*LINK_FIELDS, *NETWORK_FIELDS, *PORT_FIELDS, *TCP_FIELDS),
+    "UDP": (*LINK_FIELDS, *NETWORK_FIELDS, *PORT_FIELDS, *UDP_FIELDS),
+    "ICMP": (*LINK_FIELDS, *NETWORK_FIELDS, *ICMP_FIELDS),
+}
+"""The fields of each built-in protocol, in the order `SELECT *` gives them."""
+
+ETH: Final = 1
+PKT: Final = 2
+IP: Final = 4
+IPV4: Final = 8
+IPV6: Final = 16
+TCP: Final = 32
+UDP: Final = 64
+ICMP: Final = 128
+
+LAYER_BITS: Final[Mapping[str, int]] = {
+    "ETH": ETH,
+    "PKT": PKT,
+    "IP": IP,
+    "IPV4": IPV4,
+    "IPV6": IPV6,
+    "TCP": TCP,
+    "UDP": UDP,
+    "ICMP": ICMP,
+}
+"""The bit of each protocol in `#layers`; a packet has the bit of every protocol it belongs to."""
+
+TCP_FLAG_BITS: Final[Mapping[str, int]] = {
+    "FIN": 0x01,
+    "SYN": 0x02,
+    "RST": 0x04,
+    "PSH": 0x08,
+    "ACK": 0x10,
+    "URG": 0x20,
+}
+
+ALIASES: Final[Mapping[str, str]] = {
+    "sourceIP": "srcIP",
+    "dstIP": "destIP",
+    "source_port": "srcPort",
+    "dest_port": "destPort",
+    "dstPort": "destPort",
+    "length": "len",
+    "bytes": "len",
+    "seq": "sequence_number",
+    "seq_nbr": "sequence_number",
+    "seq_number": "sequence_number",
+    "FYN": "FIN",
+}
+"""Other spellings the papers use -> the canonical name."""
+
+
+def canonical(name: str) -> str:
+    """The catalogue's name of a field given by its name or an alias."""
+    return ALIASES.get(name, name)

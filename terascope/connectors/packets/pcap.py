@@ -1,0 +1,248 @@
+"""The pcap format: its file header, the walk from record to record, and finding records again after
+damage.
+
+In: bytes of a file. Out: `PcapHeader`; rows of `Records`.
+
+A record is believed by its own header; what follows it is looked at only when the header is odd
+(more captured than was on the wire or than the snap length allows, a fraction of a second beyond
+one). A header that cannot be one (longer than any packet, or all zeros) is damage: the walk goes on
+at the next offset from which `CHAIN` strictly plausible headers follow one another, or a shorter
+chain that ends with the file. All this depends on the bytes from the record on and on the file
+header only, never on what was read before; so walking from any record of a walk gives the rest of
+that walk.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from terascope.connectors.packets.compiled import Bytes, Ints, compiled, load32
+from terascope.connectors.packets.reasons import FINE
+from terascope.connectors.packets.records import (
+    DAMAGED,
+    END,
+    FULL,
+    MORE,
+    STOPPED,
+    TRUNCATED,
+)
+
+FILE_HEADER_BYTES: Final = 24
+RECORD: Final = -1  # verdict of `judge`: a record, taken as it is
+LONGEST_PACKET: Final = 262_144
+"""libpcap's limit; a file whose header announces longer ones may have them, up to `LONGEST_SNAP`.
+"""
+LONGEST_SNAP: Final = 1 << 27
+LONGEST_WIRE: Final = 1 << 28
+CHAIN: Final = 6
+"""Headers in a row that end a search; each is plausible by accident once in about 2^40."""
+CUT_CHAIN: Final = 3
+"""Whole records that are enough when the file then ends inside of another."""
+LONGEST_GAP: Final = 7 * 86_400
+"""Seconds between neighbouring records of a chain."""
+
+MAGICS: Final = {
+    0xA1B2C3D4: (16, 1_000_000),
+    0xA1B23C4D: (16, 1_000_000_000),
+    0xA1B2CD34: (24, 1_000_000),
+}
+"""Magic -> bytes of a record header, parts of a second. The last is Kuznetzov's modified format."""
+
+
+@dataclass(frozen=True)
+class PcapHeader:
+    """What the file header says of all records."""
+
+    big: bool
+    record_bytes: int
+    parts: int
+    snap: int
+    longest: int
+    link: int
+
+
+def parse_header(raw: bytes) -> PcapHeader | None:
+    """The header in the first 24 bytes of a file; None when they are not one."""
+    for big in (False, True):
+        order = ">" if big else "<"
+        magic, _, _, _, _, snap, network = struct.unpack(f"{order}IHHiIII", raw[:FILE_HEADER_BYTES])
+        if magic in MAGICS:
+            record_bytes, parts = MAGICS[magic]
+            announced = snap if 0 < snap <= LONGEST_SNAP else LONGEST_PACKET
+            longest = max(announced, LONGEST_PACKET)
+            return PcapHeader(big, record_bytes, parts, announced, longest, network & 0xFFFF)
+    return None
+
+
+def starts_as_pcap(raw: bytes) -> bool:
+    """Whether the first bytes of a file (four, or all of a shorter one) begin a pcap magic."""
+    known = (struct.pack(order + "I", magic) for order in "<>" for magic in MAGICS)
+    return bool(raw) and any(whole.startswith(raw[:4]) for whole in known)
+
+
+@compiled
+def plausible(buffer: Bytes, at: int, big: bool, parts: int, snap: int) -> bool:
+    """Whether a header shows nothing odd at all; eight bytes of time, then two lengths."""
+    caplen = load32(buffer, at + 8, big)
+    wirelen = load32(buffer, at + 12, big)
+    fraction = load32(buffer, at + 4, big)
+    return fraction < parts and caplen <= snap and caplen <= wirelen and wirelen <= LONGEST_WIRE
+
+
+@compiled
+def possible(buffer: Bytes, at: int, big: bool, longest: int) -> bool:
+    """Whether a header can be one: not too long, not all zeros as in a file never filled."""
+    caplen = load32(buffer, at + 8, big)
+    if caplen > longest:
+        return False
+    return (
+        caplen
+        | load32(buffer, at + 12, big)
+        | load32(buffer, at, big)
+        | load32(buffer, at + 4, big)
+    ) != 0
+
+
+@compiled
+def starts_chain(
+    buffer: Bytes, at: int, final: bool, big: bool, header: int, parts: int, snap: int
+) -> int:
+    """RECORD when a chain of plausible records starts here, DAMAGED when not, MORE when the window
+    ends first.
+    """
+    size = len(buffer)
+    whole = 0
+    second = load32(buffer, at, big) if at + 4 <= size else 0
+    while whole < CHAIN:
+        if at == size and final and whole > 0:
+            return RECORD
+        if at + header > size:
+            if not final:
+                return MORE
+            return RECORD if whole >= CUT_CHAIN else DAMAGED
+        if not plausible(buffer, at, big, parts, snap):
+            return DAMAGED
+        now = load32(buffer, at, big)
+        caplen = load32(buffer, at + 8, big)
+        if caplen == 0 or abs(now - second) > LONGEST_GAP:
+            return DAMAGED
+        second = now
+        at += header + caplen
+        if at > size:
+            if not final:
+                return MORE
+            return RECORD if whole >= CUT_CHAIN else DAMAGED
+        whole += 1
+    return RECORD
+
+
+@compiled
+def find_chain(
+    buffer: Bytes, start: int, stop: int, final: bool, big: bool, header: int, parts: int, snap: int
+) -> tuple[int, int]:
+    """The first offset in start..stop where a chain starts: (RECORD, it), (DAMAGED, stop), or
+    (MORE, how far).
+    """
+    for at in range(start, stop):
+        if at + header > len(buffer):
+            if final:
+                break
+            return MORE, at
+        verdict = starts_chain(buffer, at, final, big, header, parts, snap)
+        if verdict != DAMAGED:
+            return verdict, at
+    return DAMAGED, stop
+
+
+@compiled
+def judge(
+    buffer: Bytes,
+    at: int,
+    final: bool,
+    big: bool,
+    header: int,
+    parts: int,
+    snap: int,
+    longest: int,
+) -> int:
+    """What stands at `at`: RECORD, END, MORE, DAMAGED or TRUNCATED."""
+    size = len(buffer)
+    if at + header > size:
+        if not final:
+            return MORE
+        return END if at == size else TRUNCATED
+    if not possible(buffer, at, big, longest):
+        return DAMAGED
+    following = at + header + load32(buffer, at + 8, big)
+    if following > size and not final:
+        return MORE
+    if plausible(buffer, at, big, parts, snap):
+        return RECORD if following <= size else TRUNCATED
+    # An odd header is still a record when what follows it can be records; a wrong length leads
+    # astray.
+    after = following
+    for _ in range(CUT_CHAIN):
+        if after + header > size:
+            if not final:
+                return MORE
+            break
+        if not possible(buffer, after, big, longest):
+            after = -1
+            break
+        after += header + load32(buffer, after + 8, big)
+    if after >= 0 and following <= size:
+        return RECORD
+    verdict, _ = find_chain(buffer, at + 1, min(following, size), final, big, header, parts, snap)
+    if verdict == RECORD:
+        return DAMAGED
+    if verdict == MORE:
+        return MORE
+    return RECORD if following <= size else TRUNCATED
+
+
+@compiled
+def walk_pcap(
+    buffer: Bytes,
+    at: int,
+    base: int,
+    final: bool,
+    stop: int,
+    big: bool,
+    header: int,
+    parts: int,
+    snap: int,
+    longest: int,
+    linktype: int,
+    offset: Ints,
+    data: Ints,
+    caplen: Ints,
+    wirelen: Ints,
+    timestamp: Ints,
+    link: Ints,
+    reason: Bytes,
+    filled: int,
+) -> tuple[int, int, int]:
+    """Add the records from `at` on; (why it stopped, where in the window, rows filled)."""
+    nanoseconds = 1_000_000_000 // parts
+    while True:
+        if base + at >= stop:
+            return STOPPED, at, filled
+        if filled == len(offset):
+            return FULL, at, filled
+        verdict = judge(buffer, at, final, big, header, parts, snap, longest)
+        if verdict != RECORD:
+            return verdict, at, filled
+        captured = load32(buffer, at + 8, big)
+        offset[filled] = base + at
+        data[filled] = at + header
+        caplen[filled] = captured
+        wirelen[filled] = load32(buffer, at + 12, big)
+        timestamp[filled] = (
+            load32(buffer, at, big) * 1_000_000_000 + load32(buffer, at + 4, big) * nanoseconds
+        )
+        link[filled] = linktype
+        reason[filled] = FINE
+        filled += 1
+        at += header + captured

@@ -1,0 +1,256 @@
+"""The pcapng format: the walk from block to block, and finding blocks again after damage.
+
+In: bytes of a file and the tables of the section's interfaces. Out: rows of `Records`.
+
+Enhanced, simple and obsolete packet blocks are read here; a block that describes a section or an
+interface is handed to `section`; all others are stepped over. Every block carries its length at
+both ends, which must agree: where they do not, the walk goes on at the next offset from which
+`CHAIN` blocks of known types follow one another. Simple packet blocks have no time; they take that
+of the packet before them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from terascope.connectors.packets.compiled import Bytes, Ints, compiled, load8, load16, load32
+from terascope.connectors.packets.reasons import BAD_TIMESTAMP, FINE, NO_INTERFACE
+from terascope.connectors.packets.records import (
+    DAMAGED,
+    DESCRIBES,
+    END,
+    FULL,
+    MORE,
+    STOPPED,
+    TRUNCATED,
+)
+
+SECTION_BLOCK: Final = 0x0A0D0D0A
+INTERFACE_BLOCK: Final = 1
+OBSOLETE_BLOCK: Final = 2
+SIMPLE_BLOCK: Final = 3
+ENHANCED_BLOCK: Final = 6
+BYTE_ORDER: Final = 0x1A2B3C4D
+SMALLEST_BLOCK: Final = 12
+LONGEST_BLOCK: Final = 1 << 27
+LONGEST_FOUND: Final = 1 << 20
+"""Longest block that a search after damage believes in."""
+CHAIN: Final = 3
+BLOCK: Final = -1
+LAST_SECOND: Final = 9_223_372_035
+"""Seconds whose nanoseconds still fit a signed 64-bit integer."""
+
+
+@compiled
+def nanoseconds(high: int, low: int, resolution: int, shift: int) -> int:
+    """A 64-bit count of ticks as nanoseconds since 1970, rounded down; -1 when out of range.
+
+    `resolution` is the option's byte: a negative power of ten, or of two when its top bit is set.
+    """
+    ticks = (np.uint64(high) << np.uint64(32)) | np.uint64(low)
+    power = resolution & 0x7F
+    if resolution & 0x80:
+        seconds = np.int64(0)
+        if power < 64:
+            seconds = np.int64(ticks >> np.uint64(power))
+            ticks = ticks & ((np.uint64(1) << np.uint64(power)) - np.uint64(1))
+        upper = np.int64(ticks >> np.uint64(32))
+        lower = np.int64(ticks & np.uint64(0xFFFFFFFF))
+        # fraction * 10^9 / 2^power in two halves of 32 bits, so that nothing overflows
+        part = upper * 1_000_000_000 + ((lower * 1_000_000_000) >> 32)
+        if power >= 32:
+            part = part >> (power - 32) if power < 96 else np.int64(0)
+        else:
+            part = (lower * 1_000_000_000) >> power
+    else:
+        if power > 19:
+            return shift * 1_000_000_000 if 0 <= shift <= LAST_SECOND else -1
+        unit = np.uint64(1)
+        for _ in range(power):
+            unit *= np.uint64(10)
+        whole = ticks // unit
+        if whole > np.uint64(LAST_SECOND):
+            return -1
+        seconds = np.int64(whole)
+        fraction = ticks - whole * unit
+        if power <= 9:
+            part = np.int64(fraction) * np.int64(10 ** (9 - power))
+        else:
+            part = np.int64(fraction // np.uint64(10 ** (power - 9)))
+    if seconds < 0 or seconds > LAST_SECOND or abs(shift) > LAST_SECOND:
+        return -1
+    seconds += shift
+    if seconds < 0 or seconds > LAST_SECOND:
+        return -1
+    return int(seconds * 1_000_000_000 + part)
+
+
+@compiled
+def order_of(buffer: Bytes, at: int) -> int:
+    """The byte order a section header declares: 1 big, 0 little, -1 neither."""
+    if load32(buffer, at + 8, True) == BYTE_ORDER:
+        return 1
+    if load32(buffer, at + 8, False) == BYTE_ORDER:
+        return 0
+    return -1
+
+
+@compiled
+def judge_block(buffer: Bytes, at: int, final: bool, big: bool, longest: int) -> int:
+    """What stands at `at`: BLOCK, END, MORE, DAMAGED or TRUNCATED."""
+    size = len(buffer)
+    if at + SMALLEST_BLOCK > size:
+        if not final:
+            return MORE
+        return END if at == size else TRUNCATED
+    kind = load32(buffer, at, big)
+    if kind == SECTION_BLOCK:
+        order = order_of(buffer, at)
+        if order < 0:
+            return DAMAGED
+        big = order == 1
+    total = load32(buffer, at + 4, big)
+    if total < SMALLEST_BLOCK or total % 4 != 0 or total > longest:
+        return DAMAGED
+    if kind == ENHANCED_BLOCK and at + 24 <= size:
+        promised = 32 + load32(buffer, at + 20, big)
+        # Options are short: a block much longer than its packet has a broken length, not a broken
+        # end.
+        if total > promised + 65_536 + 3:
+            return DAMAGED
+    if at + total > size:
+        return TRUNCATED if final else MORE
+    if load32(buffer, at + total - 4, big) != total:
+        return DAMAGED
+    return BLOCK
+
+
+@compiled
+def find_blocks(buffer: Bytes, start: int, final: bool, big: bool) -> tuple[int, int]:
+    """The first offset from which blocks follow one another: (BLOCK, it), (DAMAGED, end), or (MORE,
+    how far).
+    """
+    size = len(buffer)
+    for candidate in range(start, size):
+        if candidate + SMALLEST_BLOCK > size:
+            return (DAMAGED, size) if final else (MORE, candidate)
+        at = candidate
+        order = big
+        blocks = 0
+        verdict = BLOCK
+        while blocks < CHAIN and verdict == BLOCK:
+            if at == size and final and blocks > 0:
+                break
+            verdict = judge_block(buffer, at, final, order, LONGEST_FOUND)
+            if verdict != BLOCK:
+                break
+            kind = load32(buffer, at, order)
+            if kind == SECTION_BLOCK:
+                order = order_of(buffer, at) == 1
+            elif kind == 0 or (kind > 12 and kind != 0xBAD and kind != 0x40000BAD):
+                verdict = DAMAGED
+                break
+            at += load32(buffer, at + 4, order)
+            blocks += 1
+        if verdict == TRUNCATED and blocks >= CHAIN - 1:
+            verdict = BLOCK
+        if verdict == BLOCK or verdict == MORE:
+            return verdict, candidate
+    return (DAMAGED, size) if final else (MORE, size)
+
+
+@compiled
+def walk_pcapng(
+    buffer: Bytes,
+    at: int,
+    base: int,
+    final: bool,
+    stop: int,
+    big: bool,
+    links: Ints,
+    snaps: Ints,
+    resolutions: Ints,
+    shifts: Ints,
+    latest: int,
+    offset: Ints,
+    data: Ints,
+    caplen: Ints,
+    wirelen: Ints,
+    timestamp: Ints,
+    link: Ints,
+    reason: Bytes,
+    filled: int,
+) -> tuple[int, int, int, int, int]:
+    """Add the packets from `at` on; (why it stopped, where, rows filled, latest time, blocks that
+    lie about a packet).
+    """
+    lies = 0
+    while True:
+        if base + at >= stop:
+            return STOPPED, at, filled, latest, lies
+        if filled == len(offset):
+            return FULL, at, filled, latest, lies
+        verdict = judge_block(buffer, at, final, big, LONGEST_BLOCK)
+        if verdict != BLOCK:
+            return verdict, at, filled, latest, lies
+        kind = load32(buffer, at, big)
+        if kind == SECTION_BLOCK or kind == INTERFACE_BLOCK:
+            return DESCRIBES, at, filled, latest, lies
+        total = load32(buffer, at + 4, big)
+        if kind != ENHANCED_BLOCK and kind != SIMPLE_BLOCK and kind != OBSOLETE_BLOCK:
+            at += total
+            continue
+        head = 16 if kind == SIMPLE_BLOCK else 32
+        if total < head:
+            lies += 1
+            at += total
+            continue
+        number = 0
+        if kind == SIMPLE_BLOCK:
+            wire = load32(buffer, at + 8, big)
+            captured = min(wire, total - 16)
+            if len(snaps) > 0 and snaps[0] > 0:
+                captured = min(captured, snaps[0])
+            first = at + 12
+        else:
+            captured = load32(buffer, at + 20, big)
+            wire = load32(buffer, at + 24, big)
+            first = at + 28
+            if kind == ENHANCED_BLOCK:
+                number = load32(buffer, at + 8, big)
+            elif big:
+                number = load16(buffer, at + 8)
+            else:
+                number = load8(buffer, at + 8) | (load8(buffer, at + 9) << 8)
+        if captured > total - head:
+            lies += 1
+            at += total
+            continue
+        why = FINE
+        resolution = 6
+        shift = 0
+        if number < len(links):
+            link[filled] = links[number]
+            resolution = int(resolutions[number])
+            shift = int(shifts[number])
+        else:
+            link[filled] = -1
+            why = NO_INTERFACE
+        if kind != SIMPLE_BLOCK:
+            high = load32(buffer, at + 12, big)
+            low = load32(buffer, at + 16, big)
+            moment = nanoseconds(high, low, resolution, shift)
+            if moment >= 0:
+                latest = moment
+            elif why == FINE:
+                why = BAD_TIMESTAMP
+        offset[filled] = base + at
+        data[filled] = first
+        caplen[filled] = captured
+        wirelen[filled] = wire
+        timestamp[filled] = latest
+        reason[filled] = why
+        filled += 1
+        at += total

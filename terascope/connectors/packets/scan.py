@@ -1,0 +1,194 @@
+"""Scanning: a capture file as a run of packets, whatever its format and however damaged.
+
+In: a window and where to start and stop. Out: rows of `Records`, and in the report what was not a
+packet.
+
+The same scan plans and reads. Planning walks the record headers of the whole file and cuts only
+where the walk stands on a record, so no payload, not even a capture file carried inside of packets,
+is ever taken for records of the file, and the splits together are exactly the unsplit walk.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from terascope.connectors.packets.compiled import Ints
+from terascope.connectors.packets.pcap import PcapHeader, find_chain, walk_pcap
+from terascope.connectors.packets.pcapng import find_blocks, walk_pcapng
+from terascope.connectors.packets.reasons import BAD_PACKET_BLOCK, CUT_RECORD, damage
+from terascope.connectors.packets.records import (
+    DAMAGED,
+    DESCRIBES,
+    END,
+    FULL,
+    MORE,
+    STOPPED,
+    TRUNCATED,
+    Records,
+)
+from terascope.connectors.packets.section import Section, describe
+from terascope.connectors.packets.window import Window
+
+
+class Framing(Protocol):
+    """How records of one format follow one another."""
+
+    def walk(
+        self, window: Window, at: int, stop: int, records: Records, filled: int
+    ) -> tuple[int, int, int]:
+        """Add records from index `at` of the window: (verdict, index, rows filled)."""
+        ...
+
+    def find(self, window: Window, at: int) -> tuple[int, int]:
+        """Look for records from index `at` on: a verdict below zero, MORE or DAMAGED, and how far
+        it looked.
+        """
+        ...
+
+    def take_lies(self) -> int:
+        """Blocks stepped over since the last call because they lie about their packet."""
+        ...
+
+
+class PcapFraming:
+    """Records of a pcap file."""
+
+    def __init__(self, header: PcapHeader) -> None:
+        self._header = header
+
+    def walk(
+        self, window: Window, at: int, stop: int, records: Records, filled: int
+    ) -> tuple[int, int, int]:
+        h, r = self._header, records
+        return walk_pcap(
+            window.view, at, window.base, window.final, stop,
+            h.big, h.record_bytes, h.parts, h.snap, h.longest, h.link,
+            r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, filled,
+        )  # fmt: skip
+
+    def find(self, window: Window, at: int) -> tuple[int, int]:
+        h = self._header
+        end = len(window.view)
+        verdict, found = find_chain(
+            window.view, at, end, window.final, h.big, h.record_bytes, h.parts, h.snap
+        )
+        return (MORE, found) if verdict == DAMAGED and not window.final else (verdict, found)
+
+    def take_lies(self) -> int:
+        return 0
+
+
+class PcapngFraming:
+    """Blocks of a pcapng file; keeps the section the walk is in."""
+
+    def __init__(self, section: Section) -> None:
+        self._lies = 0
+        self._enter(section)
+
+    def _enter(self, section: Section) -> None:
+        rows = [(i.link, i.snap, i.resolution, i.shift) for i in section.interfaces]
+        table = np.array(rows, np.int64).reshape(-1, 4)
+        self.section = section
+        self._tables: list[Ints] = [np.ascontiguousarray(table[:, k]) for k in range(4)]
+
+    def walk(
+        self, window: Window, at: int, stop: int, records: Records, filled: int
+    ) -> tuple[int, int, int]:
+        r = records
+        while True:
+            links, snaps, resolutions, shifts = self._tables
+            verdict, at, filled, latest, lies = walk_pcapng(
+                window.view, at, window.base, window.final, stop,
+                self.section.big, links, snaps, resolutions, shifts, self.section.latest,
+                r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, filled,
+            )  # fmt: skip
+            self._lies += lies
+            self.section = replace(self.section, latest=latest)
+            if verdict != DESCRIBES:
+                return verdict, at, filled
+            at += self._describe(window, at)
+
+    def _describe(self, window: Window, at: int) -> int:
+        head = window.view[at : at + 12].tobytes()
+        big = self.section.big
+        if head[:4] == b"\x0a\x0d\x0d\x0a":
+            big = head[8:12] == b"\x1a\x2b\x3c\x4d"
+        total = int.from_bytes(head[4:8], "big" if big else "little")
+        self._enter(describe(self.section, window.view[at : at + total].tobytes()))
+        return total
+
+    def find(self, window: Window, at: int) -> tuple[int, int]:
+        return find_blocks(window.view, at, window.final, self.section.big)
+
+    def take_lies(self) -> int:
+        lies, self._lies = self._lies, 0
+        return lies
+
+
+class Scan:
+    """One pass over records that start in [start, stop)."""
+
+    def __init__(
+        self, window: Window, framing: Framing, start: int, stop: int, malformed: Counter[str]
+    ) -> None:
+        self._window = window
+        self._framing = framing
+        self._stop = stop
+        self._malformed = malformed
+        self._damaged_from: int | None = None
+        self.position = start
+        self.done = False
+
+    def resume(self, stop: int) -> None:
+        """Go on to a later stop; only planning does."""
+        self._stop = stop
+        self.done = False
+
+    def fill(self, records: Records, filled: int) -> int:
+        """Add the records at hand: until the rows are full, or the window must slide, or the scan
+        is done.
+
+        The rows added point into the window as it is until the next call.
+        """
+        window = self._window
+        if self._damaged_from is not None:
+            self._recover(self._damaged_from)
+            return filled
+        verdict, at, now = self._framing.walk(
+            window, self.position - window.base, self._stop, records, filled
+        )
+        self.position = window.base + at
+        lies = self._framing.take_lies()
+        if lies:
+            self._malformed[BAD_PACKET_BLOCK] += lies
+        if verdict == MORE and now == filled:
+            window.slide(self.position)
+        elif verdict in (STOPPED, END):
+            self.done = True
+        elif verdict == DAMAGED:
+            self._damaged_from = self.position
+            self.position += 1
+        elif verdict == TRUNCATED:
+            self._malformed[CUT_RECORD] += 1
+            self.position = window.base + len(window.view)
+            self.done = True
+        elif verdict != MORE:
+            assert verdict == FULL, verdict
+        return now
+
+    def _recover(self, damaged_from: int) -> None:
+        window = self._window
+        verdict, found = self._framing.find(window, self.position - window.base)
+        self.position = window.base + found
+        if verdict == MORE:
+            window.slide(self.position)
+            return
+        if verdict == DAMAGED:
+            self.position = window.base + len(window.view)
+            self.done = True
+        self._malformed[damage(self.position - damaged_from)] += 1
+        self._damaged_from = None

@@ -1,0 +1,184 @@
+"""Windows: the stretch of an unpacked capture file that is in memory.
+
+In: a path, plain or gzip (told by its first bytes, not its name). Out: `Window`s, read-only byte
+arrays that slide forward over the file, so that memory is bounded by the window and the longest
+record.
+"""
+
+from __future__ import annotations
+
+import mmap
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, Protocol
+
+import numpy as np
+
+from terascope.connectors.base import SourceError
+from terascope.connectors.packets.compiled import Bytes
+
+GZIP_MAGIC: Final = b"\x1f\x8b"
+WINDOW_BYTES: Final = 1 << 21
+"""Two megabytes: about what a core's cache holds, so the decoder finds the bytes where reading left
+them.
+"""
+LOOKAHEAD_BYTES: Final = 1 << 18
+NO_END: Final = 1 << 62
+UNPACKED_GZIP: Final = 31
+"""zlib's window bits for a gzip wrapper."""
+
+
+class Stream(Protocol):
+    """Bytes of an unpacked file, in order."""
+
+    consumed: int
+    """Bytes of the file on disk used so far."""
+    damaged: bool
+
+    def read_into(self, room: memoryview) -> int:
+        """Fill some of `room`; 0 at the end."""
+        ...
+
+
+class PlainStream:
+    """A file as it is, from an offset on."""
+
+    def __init__(self, file: BinaryIO, start: int) -> None:
+        file.seek(start)
+        self._file = file
+        self.consumed = 0
+        self.damaged = False
+
+    def read_into(self, room: memoryview) -> int:
+        got = self._file.readinto(room)  # type: ignore[attr-defined]  # BinaryIO leaves it out
+        self.consumed += got
+        return int(got)
+
+
+class GzipStream:
+    """What a gzip file unpacks to: all its members; where it is damaged, what came before."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._unpacker = zlib.decompressobj(UNPACKED_GZIP)
+        self._packed = b""
+        self._ended = False
+        self.consumed = 0
+        self.damaged = False
+
+    def read_into(self, room: memoryview) -> int:
+        while not self._ended:
+            if not self._packed:
+                self._packed = self._file.read(LOOKAHEAD_BYTES)
+                self.consumed += len(self._packed)
+            exhausted = not self._packed
+            try:
+                unpacked = self._unpacker.decompress(self._packed, len(room))
+            except zlib.error:
+                self.damaged = self._ended = True
+                return 0
+            self._packed = self._unpacker.unconsumed_tail
+            if self._unpacker.eof:
+                self._next_member()
+            elif exhausted and not unpacked:
+                self.damaged = self._ended = True
+            if unpacked:
+                room[: len(unpacked)] = unpacked
+                return len(unpacked)
+        return 0
+
+    def _next_member(self) -> None:
+        rest = self._unpacker.unused_data
+        if not rest:
+            rest = self._file.read(LOOKAHEAD_BYTES)
+            self.consumed += len(rest)
+        rest = rest.lstrip(b"\0")  # some writers pad the file after the last member
+        self._packed = rest
+        self._ended = not rest
+        self._unpacker = zlib.decompressobj(UNPACKED_GZIP)
+
+
+class Window(Protocol):
+    """A read-only view of a file's bytes from `base` on; `final` when it reaches the file's end."""
+
+    view: Bytes
+    base: int
+    final: bool
+
+    def slide(self, to: int) -> None:
+        """Forget what stands before offset `to` and read on."""
+        ...
+
+
+class SlidingWindow:
+    """A window over a stream. It reads little beyond `soft_end`, where a split should end."""
+
+    def __init__(self, stream: Stream, base: int, soft_end: int) -> None:
+        self._stream = stream
+        self._soft_end = soft_end
+        self._buffer: Bytes = np.empty(WINDOW_BYTES, np.uint8)
+        self._filled = 0
+        self.base = base
+        self.final = False
+        self.view = self._frozen()
+        self.slide(base)
+
+    def slide(self, to: int) -> None:
+        kept = self._buffer[to - self.base : self._filled]
+        room = self._buffer
+        if 2 * len(kept) > len(room):
+            room = np.empty(2 * len(room), np.uint8)
+        room[: len(kept)] = kept
+        self._buffer, self._filled, self.base = room, len(kept), to
+        self._fill()
+        self.view = self._frozen()
+
+    def _fill(self) -> None:
+        end = self.base + self._filled
+        wanted = self._soft_end - end if end < self._soft_end else LOOKAHEAD_BYTES
+        limit = min(len(self._buffer), self._filled + wanted)
+        raw = self._buffer.data
+        while self._filled < limit and not self.final:
+            got = self._stream.read_into(raw[self._filled : limit])
+            self._filled += got
+            self.final = got == 0
+
+    def _frozen(self) -> Bytes:
+        view = self._buffer[: self._filled]
+        view.flags.writeable = False
+        return view
+
+
+class MappedWindow:
+    """A whole plain file at once: for planning, which touches the record headers only."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if hasattr(mmap, "MADV_SEQUENTIAL"):
+            mapped.madvise(mmap.MADV_SEQUENTIAL)
+        self.view: Bytes = np.frombuffer(mapped, np.uint8)
+        self.base = 0
+        self.final = True
+
+    def slide(self, to: int) -> None:
+        """Everything is there already."""
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[BinaryIO]:
+    """The file, with the errors of opening and reading it told as a source's."""
+    try:
+        with Path(path).open("rb", buffering=0) as file:
+            yield file
+    except OSError as error:
+        raise SourceError(f"cannot read '{path}': {error.strerror or error}") from error
+
+
+def is_gzip(file: BinaryIO) -> bool:
+    """Whether the file starts as gzip does."""
+    file.seek(0)
+    magic = file.read(len(GZIP_MAGIC))
+    file.seek(0)
+    return magic == GZIP_MAGIC
