@@ -1,0 +1,232 @@
+"""Columns of a typed file (Parquet) to declared GSQL types.
+
+In: an Arrow column as the file holds it. Out: `Converted`, with a fault for each value that does
+not fit. Timestamps, dates, times and durations are nanoseconds (of the epoch, of the day, or long)
+when read as an integer. An IP is text, an IPv4 address as a number, or 4 or 16 address bytes with
+or without the leading version byte.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from terascope.connectors.base import arrow_type
+from terascope.connectors.tables.convert import (
+    Bools,
+    Converted,
+    Fault,
+    Texts,
+    from_text,
+    of_version,
+    parse_address,
+    parse_distinct,
+    validity,
+)
+from terascope.connectors.tables.kernels import Bytes
+from terascope.types import Type
+
+_TICKS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+def own_type(held: pa.DataType) -> Type | None:
+    """The type of a column nobody declared; None for a nested one."""
+    if pa.types.is_dictionary(held):
+        return own_type(held.value_type)
+    if pa.types.is_boolean(held):
+        return Type.BOOL
+    if pa.types.is_unsigned_integer(held):
+        return Type.ULLONG if held.bit_width == 64 else Type.UINT
+    if pa.types.is_integer(held):
+        return Type.LLONG if held.bit_width == 64 else Type.INT
+    if pa.types.is_temporal(held) and not pa.types.is_interval(held):
+        return Type.LLONG
+    if pa.types.is_floating(held) or pa.types.is_decimal(held):
+        return Type.FLOAT
+    if _is_text(held) or pa.types.is_null(held):
+        return Type.STRING
+    return Type.BINARY if _is_binary(held) else None
+
+
+def from_arrow(array: pa.Array, type: Type) -> Converted:
+    """A column as values of a declared type."""
+    held = array.type
+    if pa.types.is_dictionary(held):
+        return from_arrow(array.dictionary_decode(), type)
+    if pa.types.is_null(held):
+        return Converted(pa.nulls(len(array), arrow_type(type)))
+    if _is_text(held):
+        return from_text(Texts.of(array.cast(pa.string())), type)
+    if _is_binary(held):
+        return _from_binary(array.cast(pa.binary()), type)
+    if type is Type.STRING:
+        return Converted(array.cast(pa.string()))
+    if type is Type.BINARY:
+        return Converted(array.cast(pa.string()).cast(pa.binary()))
+    if pa.types.is_boolean(held):
+        array = array if type is Type.BOOL else array.cast(pa.int8())
+    if pa.types.is_temporal(held):
+        integers = _nanoseconds(array)
+        return integers if type.is_integer else _then(integers, type)
+    if pa.types.is_decimal(held):
+        array = array.cast(pa.float64())
+    return _from_number(array, type)
+
+
+def _is_text(held: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(held) or pa.types.is_large_string(held) or pa.types.is_string_view(held)
+    )
+
+
+def _is_binary(held: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(held)
+        or pa.types.is_large_binary(held)
+        or pa.types.is_fixed_size_binary(held)
+        or pa.types.is_binary_view(held)
+    )
+
+
+def _faulty(values: pa.Array, bad: Bools, fault: Fault) -> Converted:
+    if not bad.any():
+        return Converted(values)
+    return Converted(values, np.where(bad, np.uint8(fault), np.uint8(0)))
+
+
+def _mask(condition: pa.BooleanArray) -> Bools:
+    """A condition as a mask; NULL is not true."""
+    mask: Bools = pc.fill_null(condition, False).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _then(first: Converted, type: Type) -> Converted:
+    """Convert on; the faults of the first step stay."""
+    second = _from_number(first.values, type)
+    if first.faults is None:
+        return second
+    later = np.zeros_like(first.faults) if second.faults is None else second.faults
+    return Converted(second.values, np.where(first.faults != 0, first.faults, later))
+
+
+def _nanoseconds(array: pa.Array) -> Converted:
+    held = array.type
+    if pa.types.is_date(held):
+        array = array.cast(pa.timestamp("ms"))
+    per_tick = _TICKS[array.type.unit]
+    ticks = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64()).cast(pa.int64())
+    limit = (2**63 - 1) // per_tick
+    bad = _mask(pc.or_(pc.greater(ticks, limit), pc.less(ticks, -limit)))
+    return _faulty(pc.multiply(ticks, per_tick), bad, Fault.OUT_OF_RANGE)
+
+
+def _from_number(array: pa.Array, type: Type) -> Converted:
+    """From an integer, float or boolean column."""
+    held = array.type
+    if type is Type.BOOL:
+        if pa.types.is_boolean(held):
+            return Converted(array)
+        bad = _mask(pc.and_(pc.not_equal(array, 0), pc.not_equal(array, 1)))
+        return _faulty(pc.equal(array, 1), bad, Fault.NOT_BOOL)
+    if type is Type.FLOAT:
+        return Converted(array.cast(pa.float64(), safe=False))
+    if type.is_address:
+        return of_version(_from_ipv4_number(array), type)
+    return _from_integral(array)
+
+
+def _from_integral(array: pa.Array) -> Converted:
+    held = array.type
+    if pa.types.is_floating(held):
+        floats = array.cast(pa.float64())
+        whole = pc.equal(floats, pc.trunc(floats))  # false for NaN
+        inside = pc.and_(pc.less(floats, 2.0**63), pc.greater_equal(floats, -(2.0**63)))
+        faults = np.zeros(len(array), np.uint8)
+        faults[_mask(pc.invert(whole)) | _mask(pc.is_nan(floats))] = Fault.NOT_INTEGER
+        faults[_mask(pc.and_(whole, pc.invert(inside)))] = Fault.OUT_OF_RANGE
+        fitting = pc.if_else(pa.array(faults == 0), floats, pa.scalar(None, pa.float64()))
+        return Converted(fitting.cast(pa.int64(), safe=False), faults if faults.any() else None)
+    bad = np.zeros(len(array), np.bool_)
+    if held == pa.uint64():
+        bad = _mask(pc.greater(array, pa.scalar(2**63 - 1, pa.uint64())))
+    return _faulty(array.cast(pa.int64(), safe=False), bad, Fault.OUT_OF_RANGE)
+
+
+def _from_ipv4_number(array: pa.Array) -> Converted:
+    if array.type == pa.int32():  # 32 bits that a writer without unsigned integers holds
+        array = array.view(pa.uint32())
+    integers = _from_integral(array)
+    numbers = integers.values
+    bad = _mask(pc.or_(pc.greater(numbers, 2**32 - 1), pc.less(numbers, 0)))
+    if integers.faults is not None:
+        bad |= integers.faults != 0
+    valid = _mask(numbers.is_valid())
+    packed = np.full((len(array), 5), 4, np.uint8)
+    words = np.where(valid, pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False), 0)
+    packed[:, 1:] = words.astype(">u4").view(np.uint8).reshape(-1, 4)
+    return _faulty(_fixed_width(packed, valid), bad, Fault.NOT_IP)
+
+
+def _fixed_width(packed: Bytes, valid: Bools) -> pa.Array:
+    """A binary column whose values all have the width of `packed`'s lines."""
+    rows, width = packed.shape
+    offsets = np.arange(rows + 1, dtype=np.int32) * width
+    return pa.Array.from_buffers(
+        pa.binary(), rows, [validity(valid), pa.py_buffer(offsets), pa.py_buffer(packed)]
+    )
+
+
+def _from_binary(array: pa.Array, type: Type) -> Converted:
+    if type is Type.BINARY:
+        return Converted(array)
+    if type.is_address:
+        return of_version(_packed_addresses(array), type)
+    try:
+        texts, bad = array.cast(pa.string()), None
+    except pa.ArrowInvalid:
+        bad = parse_distinct(array, _utf8_fault, pa.bool_()).faults
+        assert bad is not None
+        texts = pc.if_else(pa.array(bad == 0), array, pa.scalar(None, pa.binary())).cast(
+            pa.string()
+        )
+    converted = from_text(Texts.of(texts), type)
+    if bad is None or converted.faults is None:
+        return Converted(converted.values, bad if bad is not None else converted.faults)
+    return Converted(converted.values, np.where(bad != 0, bad, converted.faults))
+
+
+def _utf8_fault(value: bytes) -> object:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return Fault.NOT_UTF8
+    return True
+
+
+def _packed_addresses(array: pa.Array) -> Converted:
+    """4 or 16 bytes get their version in front, values that have it stay, others may be text."""
+    lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
+    values = array
+    for width, version in ((4, b"\x04"), (16, b"\x06")):
+        fits = lengths == width
+        if fits.any():
+            joined = pc.binary_join_element_wise(
+                pa.scalar(version), array.filter(pa.array(fits)), pa.scalar(b"")
+            )
+            values = pc.replace_with_mask(values, pa.array(fits), joined)
+    first = pc.binary_slice(values, 0, 1)
+    held = _mask(pc.and_(pc.equal(pc.binary_length(values), 5), pc.equal(first, b"\x04")))
+    held |= _mask(pc.and_(pc.equal(pc.binary_length(values), 17), pc.equal(first, b"\x06")))
+    odd = _mask(values.is_valid()) & ~held
+    if not odd.any():
+        return Converted(values)
+    rest = parse_distinct(array.filter(pa.array(odd)), _address_text, pa.binary())
+    faults = np.zeros(len(array), np.uint8)
+    if rest.faults is not None:
+        faults[odd] = rest.faults
+    return Converted(pc.replace_with_mask(values, pa.array(odd), rest.values), faults)
+
+
+def _address_text(value: bytes) -> object:
+    return parse_address(value.decode("ascii", "replace"))

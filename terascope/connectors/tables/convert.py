@@ -1,0 +1,252 @@
+"""Columns of any form to columns of a declared GSQL type, and which of their values cannot be
+converted.
+
+In: fields as text (`Texts`), or an Arrow column of a Parquet file (`arrow_columns`). Out:
+`Converted`.
+
+From text: an empty field is NULL, except for STRING and BINARY, which hold the empty string. Blanks
+around other values do not count. Integers are decimal, 0x hexadecimal, or decimal with a zero
+fraction (60.0). BOOL is true/false, t/f, yes/no, y/n or 1/0 in any case. IP is an address in text,
+or an IPv4 address as a decimal number. Values of few distinct texts are parsed once each, through
+dictionary encoding.
+"""
+
+from __future__ import annotations
+
+import decimal
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import AnyStr, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from terascope.connectors.base import arrow_type
+from terascope.connectors.tables import kernels
+from terascope.connectors.tables.kernels import Bytes, Int32s, Int64s
+from terascope.connectors.tables.records import Arrays
+from terascope.types import INT_MAX, INT_MIN, Type, parse_ip
+
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
+class Fault(enum.IntEnum):
+    """Why a value does not fit its column's type; 0 in a fault column means that it does."""
+
+    NOT_INTEGER = 1
+    OUT_OF_RANGE = 2
+    NOT_NUMBER = 3
+    NOT_BOOL = 4
+    NOT_IP = 5
+    NOT_IPV6 = 6
+    NOT_UTF8 = 7
+
+    @property
+    def text(self) -> str:
+        return _FAULT_TEXTS[self]
+
+
+_FAULT_TEXTS: Final = {
+    Fault.NOT_INTEGER: "not an integer",
+    Fault.OUT_OF_RANGE: "integer out of range",
+    Fault.NOT_NUMBER: "not a number",
+    Fault.NOT_BOOL: "not a boolean",
+    Fault.NOT_IP: "not an IP address",
+    Fault.NOT_IPV6: "not an IPv6 address",
+    Fault.NOT_UTF8: "not UTF-8",
+}
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A column of the declared type; `faults` is a Fault or 0 per row, None when all are fine."""
+
+    values: pa.Array
+    faults: Bytes | None = None
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A column of UTF-8 texts as the scanners pack it."""
+
+    data: Bytes
+    offsets: Int32s
+    valid: Bools
+
+    def __len__(self) -> int:
+        return int(self.valid.size)
+
+    def arrow(self) -> pa.StringArray:
+        return pa.StringArray.from_buffers(
+            len(self), pa.py_buffer(self.offsets), pa.py_buffer(self.data), validity(self.valid)
+        )
+
+    @staticmethod
+    def of(array: pa.StringArray) -> Texts:
+        """An Arrow string column, without copying its texts."""
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        if not len(array):
+            return Texts(np.empty(0, np.uint8), np.zeros(1, np.int32), valid)
+        _, offsets, data = array.buffers()
+        return Texts(
+            np.frombuffer(data or b"", np.uint8),
+            np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1],
+            valid,
+        )
+
+    @staticmethod
+    def packed(data: Bytes, arrays: Arrays, slot: int, rows: Int64s, quote: int = -1) -> Texts:
+        """One wanted column of the given records of a scanned block."""
+        starts = arrays.field_starts[slot]
+        packed, offsets = kernels.pack_fields(
+            data, starts, arrays.field_ends[slot], arrays.field_modes[slot], rows, quote
+        )
+        return Texts(packed, offsets, starts[rows] >= 0)
+
+    def without(self, null: str) -> Texts:
+        """The same with every text `null` turned into NULL."""
+        is_null = pc.fill_null(pc.equal(self.arrow(), null), False).to_numpy(zero_copy_only=False)
+        return Texts(self.data, self.offsets, self.valid & ~is_null)
+
+
+def validity(valid: Bools) -> pa.Buffer | None:
+    """Arrow's bitmap of a mask, or None when nothing is missing."""
+    return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def from_text(texts: Texts, type: Type) -> Converted:
+    """Texts as values of a type."""
+    if type is Type.STRING or type is Type.NULL:
+        return Converted(texts.arrow())
+    if type is Type.BINARY:
+        return Converted(texts.arrow().cast(pa.binary()))
+    filled = Texts(texts.data, texts.offsets, texts.valid & (np.diff(texts.offsets) > 0))
+    if type.is_integer:
+        return _integers(filled)
+    if type is Type.FLOAT:
+        return _floats(filled.arrow())
+    if type is Type.BOOL:
+        return parse_distinct(filled.arrow(), _parse_bool, pa.bool_())
+    return _addresses(filled, type)
+
+
+def parse_distinct(
+    texts: pa.Array, parse: Callable[[AnyStr], object], held: pa.DataType
+) -> Converted:
+    """Apply `parse` to each distinct text, blanks around it removed; a blank one is NULL."""
+    encoded = texts.dictionary_encode()
+    parsed: list[object] = [
+        parse(text) if (text := raw.strip()) else None for raw in encoded.dictionary.to_pylist()
+    ]
+    values = pa.array([None if isinstance(p, Fault) else p for p in parsed], held)
+    taken = values.take(encoded.indices)
+    if not any(isinstance(p, Fault) for p in parsed):
+        return Converted(taken)
+    # One more entry than there are texts: index -1 of a NULL finds a zero there.
+    codes = np.array([p if isinstance(p, Fault) else 0 for p in parsed] + [0], np.uint8)
+    return Converted(taken, codes[pc.fill_null(encoded.indices, -1).to_numpy()])
+
+
+def _parse_bool(text: str) -> object:
+    match text.lower():
+        case "true" | "t" | "yes" | "y" | "1":
+            return True
+        case "false" | "f" | "no" | "n" | "0":
+            return False
+        case _:
+            return Fault.NOT_BOOL
+
+
+def _is_plain(number: str) -> bool:
+    """Whether a number is free of what only Python reads: 1_000, or digits of other scripts."""
+    return "_" not in number and number.isascii()
+
+
+def _parse_float(text: str) -> object:
+    try:
+        return float(text) if _is_plain(text) else Fault.NOT_NUMBER
+    except ValueError:
+        return Fault.NOT_NUMBER
+
+
+def _parse_whole(text: str) -> object:
+    """An integer written with a fraction or an exponent that comes to nothing."""
+    try:
+        number = decimal.Decimal(text)
+    except decimal.InvalidOperation:
+        return Fault.NOT_INTEGER
+    if not number.is_finite() or not _is_plain(text):
+        return Fault.NOT_INTEGER
+    if number.adjusted() > 18:  # also keeps 1e999999999 from being written out
+        return Fault.OUT_OF_RANGE
+    if number != number.to_integral_value():
+        return Fault.NOT_INTEGER
+    return int(number) if INT_MIN <= number <= INT_MAX else Fault.OUT_OF_RANGE
+
+
+def parse_address(text: str) -> object:
+    if text.isascii() and text.isdigit():
+        number = int(text) if len(text) <= 10 else 2**32
+        return b"\x04" + number.to_bytes(4, "big") if number < 2**32 else Fault.NOT_IP
+    return parse_ip(text) or Fault.NOT_IP
+
+
+def _integers(texts: Texts) -> Converted:
+    values = np.empty(len(texts), np.int64)
+    states = np.empty(len(texts), np.uint8)
+    kernels.parse_integers(texts.data, texts.offsets, values, states)
+    valid = texts.valid & (states == kernels.PARSED)
+    held = pa.Array.from_buffers(pa.int64(), len(texts), [validity(valid), pa.py_buffer(values)])
+    if not (texts.valid & (states > kernels.EMPTY)).any():
+        return Converted(held)
+    faults = np.zeros(len(texts), np.uint8)
+    faults[texts.valid & (states == kernels.OUT_OF_RANGE)] = Fault.OUT_OF_RANGE
+    odd = texts.valid & (states == kernels.NOT_INTEGER)
+    rest = parse_distinct(texts.arrow().filter(pa.array(odd)), _parse_whole, pa.int64())
+    if rest.faults is not None:
+        faults[odd] = rest.faults
+    return Converted(pc.replace_with_mask(held, pa.array(odd), rest.values), faults)
+
+
+def _floats(texts: pa.StringArray) -> Converted:
+    try:
+        return Converted(texts.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        return parse_distinct(texts, _parse_float, pa.float64())
+
+
+def _addresses(texts: Texts, type: Type) -> Converted:
+    packed = np.zeros(5 * len(texts), np.uint8)
+    parsed = np.empty(len(texts), np.uint8)
+    kernels.parse_ipv4(texts.data, texts.offsets, packed, parsed)
+    quads = texts.valid & (parsed == 1)
+    odd = texts.valid & (parsed == 0)
+    offsets = np.arange(len(texts) + 1, dtype=np.int32) * 5
+    values = pa.Array.from_buffers(
+        pa.binary(), len(texts), [validity(quads), pa.py_buffer(offsets), pa.py_buffer(packed)]
+    )
+    faults = np.zeros(len(texts), np.uint8)
+    if odd.any():
+        rest = parse_distinct(texts.arrow().filter(pa.array(odd)), parse_address, pa.binary())
+        values = pc.replace_with_mask(values, pa.array(odd), rest.values)
+        if rest.faults is not None:
+            faults[odd] = rest.faults
+    return of_version(Converted(values, faults if faults.any() else None), type)
+
+
+def of_version(addresses: Converted, type: Type) -> Converted:
+    """An IPV6 column holds no IPv4 address; an IP column holds both."""
+    if type is not Type.IPV6:
+        return addresses
+    lengths = pc.fill_null(pc.binary_length(addresses.values), 17).to_numpy(zero_copy_only=False)
+    faults = np.zeros(lengths.size, np.uint8) if addresses.faults is None else addresses.faults
+    faults[(lengths != 17) | (faults != 0)] = Fault.NOT_IPV6
+    return Converted(addresses.values, faults)
+
+
+def constant(value: str, rows: int) -> Converted:
+    """A STRING column with the same value in every row."""
+    return Converted(pa.repeat(pa.scalar(value, arrow_type(Type.STRING)), rows))

@@ -1,0 +1,277 @@
+"""CSV files as a source.
+
+In: plain or gzip CSV. Out: Arrow batches of the wanted columns; `#pos` counts the bytes before a
+row in the unpacked file.
+
+A plain file is cut where a record begins. As long as the file has no quote, or values hold no
+newlines (`newlines_in_values=false`), that is the start of any line; otherwise planning walks
+through the file once, so that no cut falls into a quoted newline. Columns are found by the name in
+each file's own header, a second column of a name is `name_2`.
+
+Options: delimiter (`,`; tab in a .tsv file), quote (`"`, or none), header (true), names (a,b,...:
+the columns when there is no header, or instead of it; without either they are column1, column2,
+...), comment (lines starting with it are skipped), null (a text that means NULL),
+newlines_in_values (true), max_row_bytes (16 MiB).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from terascope.connectors.base import Column, ReadReport, SourceError, Split
+from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
+from terascope.connectors.tables.bytes_in import (
+    EMPTY_FILE,
+    byte_order_mark,
+    contains,
+    head,
+    is_gzip,
+    line_cuts,
+    read_chunks,
+    size_of,
+)
+from terascope.connectors.tables.convert import Converted, Texts, from_text
+from terascope.connectors.tables.csv_scan import scan_csv
+from terascope.connectors.tables.infer import SAMPLE_BYTES, SAMPLE_ROWS, infer_type
+from terascope.connectors.tables.options import CsvOptions
+from terascope.connectors.tables.records import (
+    GOOD,
+    REASONS,
+    WRONG_FIELDS,
+    Arrays,
+    RecordReader,
+    Scan,
+    Scanned,
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the beginning of a file says: the names of its columns, and where its data begin."""
+
+    names: tuple[str, ...]
+    data_start: int
+
+
+class CsvConnector:
+    """The kind `csv`."""
+
+    kind = "csv"
+
+    def columns(self, files: Sequence[Path], options: Mapping[str, str]) -> tuple[Column, ...]:
+        """The names of the first file that is not empty, with types from a sample of it."""
+        for path in files:
+            dialect = CsvOptions.of(options, path)
+            layout = _layout(path, dialect)
+            if layout is not None:
+                return _sampled_columns(path, dialect, layout)
+        raise SourceError("cannot tell the columns: every file is empty; declare a PROTOCOL")
+
+    def splits(
+        self, interface: str, files: Sequence[Path], options: Mapping[str, str], target_bytes: int
+    ) -> list[Split]:
+        given = tuple(sorted(options.items()))
+        return [
+            Split(self.kind, interface, str(path), ordinal, start, end, given)
+            for ordinal, path in enumerate(files)
+            for start, end in _ranges(path, CsvOptions.of(options, path), max(target_bytes, 1))
+        ]
+
+    def read(
+        self, split: Split, columns: Sequence[Column], report: ReadReport
+    ) -> Iterator[pa.RecordBatch]:
+        dialect = CsvOptions.of(dict(split.options), split.path)
+        layout = _layout(split.path, dialect)
+        if layout is None:
+            report.malformed[EMPTY_FILE] += 1
+            return
+        slots = _slots(split.path, layout, columns)
+        start = max(split.start, layout.data_start)
+        if split.start < start and not is_gzip(split.path):
+            report.bytes_read += start - split.start
+        for scanned in _scan_range(split, dialect, layout, slots, start, report):
+            good = scanned.good_rows(report)
+            convert = _converter(scanned, good, slots, dialect)
+            batch = assemble(split, columns, scanned.offsets()[good], convert, report)
+            if batch.num_rows:
+                yield batch
+
+
+def _layout(path: str | Path, dialect: CsvOptions) -> Layout | None:
+    """The header's findings; None when the file holds no record at all."""
+    size = min(SAMPLE_BYTES, dialect.max_row_bytes) + 4
+    start_of_file = head(path, size)
+    data = np.frombuffer(start_of_file, np.uint8)
+    mark = byte_order_mark(start_of_file)
+    arrays = Arrays.of(0, rows=1)
+    rows, end = _scanner(dialect, arrays, ())(data, mark, True)
+    if not rows:
+        return None
+    if dialect.header:
+        if arrays.status[0] != GOOD:
+            raise SourceError(f"header of '{path}': {REASONS[int(arrays.status[0])]}")
+        if end == size and data[end - 1] != ord("\n"):
+            raise SourceError(f"header of '{path}': {size} bytes and no end; is this a CSV file?")
+    else:
+        end = mark
+    count = int(arrays.counts[0])
+    names = dialect.names
+    if not names and dialect.header:
+        names = _header_names(path, dialect, data, mark, count)
+    return Layout(names or tuple(f"column{k + 1}" for k in range(count)), end)
+
+
+def _header_names(
+    path: str | Path, dialect: CsvOptions, data: np.typing.NDArray[np.uint8], mark: int, count: int
+) -> tuple[str, ...]:
+    arrays = Arrays.of(count, rows=1)
+    _scanner(dialect, arrays, range(count))(data, mark, True)
+    names: list[str] = []
+    only_row = np.zeros(1, np.int64)
+    for slot in range(count):
+        text = Texts.packed(data, arrays, slot, only_row, dialect.quote)
+        try:
+            name = text.data.tobytes().decode().strip() or f"column{slot + 1}"
+        except UnicodeDecodeError:
+            raise SourceError(f"header of '{path}': invalid UTF-8") from None
+        copies, plain = 1, name
+        while name in names:
+            copies += 1
+            name = f"{plain}_{copies}"
+        names.append(name)
+    return tuple(names)
+
+
+def _sampled_columns(path: Path, dialect: CsvOptions, layout: Layout) -> tuple[Column, ...]:
+    arrays = Arrays.of(len(layout.names), SAMPLE_ROWS)
+    start_of_file = head(path, layout.data_start + SAMPLE_BYTES)
+    data = np.frombuffer(start_of_file, np.uint8)
+    is_whole = len(start_of_file) < layout.data_start + SAMPLE_BYTES
+    scan = _scanner(dialect, arrays, range(len(layout.names)))
+    rows, end = scan(data, layout.data_start, is_whole)
+    scanned = Scanned(data, 0, arrays, rows, layout.data_start, end)
+    _mark_wrong_fields(scanned, len(layout.names))
+    good = scanned.good_rows(ReadReport())
+    return tuple(
+        Column(name, infer_type(_texts(scanned, good, slot, dialect)))
+        for slot, name in enumerate(layout.names)
+    )
+
+
+def _ranges(path: Path, dialect: CsvOptions, target_bytes: int) -> list[tuple[int, int]]:
+    size = size_of(path)
+    if size <= target_bytes or is_gzip(path):
+        return [(0, size)]
+    layout = _layout(path, dialect)
+    first = layout.data_start if layout else size
+    if dialect.newlines_in_values and dialect.quote >= 0 and contains(path, dialect.quote):
+        cuts = _record_cuts(path, dialect, first, size, target_bytes)
+    else:
+        cuts = line_cuts(path, first, size, target_bytes)
+    edges = [0, *cuts, size]
+    return list(itertools.pairwise(edges))
+
+
+def _record_cuts(
+    path: Path, dialect: CsvOptions, first: int, size: int, target_bytes: int
+) -> list[int]:
+    """Starts of records about `target_bytes` apart, found by walking through all of them."""
+    arrays = Arrays.of(0)
+    report = ReadReport()
+    reader = RecordReader(_scanner(dialect, arrays, ()), arrays, dialect.max_row_bytes, report)
+    cuts: list[int] = []
+    wanted = first + target_bytes
+    for scanned in reader.read(read_chunks(path, first, size, report), first):
+        offsets = scanned.offsets()
+        while (index := int(np.searchsorted(offsets, wanted))) < offsets.size:
+            cuts.append(int(offsets[index]))
+            wanted = cuts[-1] + target_bytes
+    return cuts
+
+
+def _slots(path: str, layout: Layout, columns: Sequence[Column]) -> dict[str, int]:
+    """Column name -> index of the field, in the order in which the scanner delivers them."""
+    wanted = dict.fromkeys(column.name for column in columns)
+    for name in wanted:
+        if name not in layout.names and name not in PSEUDO_COLUMNS:
+            raise missing_column(path, name, layout.names)
+    return {name: layout.names.index(name) for name in wanted if name in layout.names}
+
+
+def _scanner(dialect: CsvOptions, arrays: Arrays, fields: Sequence[int]) -> Scan:
+    """A scan that delivers the given fields, the first of them in slot 0."""
+    slot_of_field = np.full(max(fields, default=-1) + 1, -1, np.int32)
+    slot_of_field[list(fields)] = np.arange(len(fields))
+
+    def scan(data: np.typing.NDArray[np.uint8], begin: int, final: bool) -> tuple[int, int]:
+        return scan_csv(
+            data,
+            begin,
+            final,
+            dialect.delimiter,
+            dialect.quote,
+            dialect.comment,
+            dialect.newlines_in_values,
+            dialect.max_row_bytes,
+            slot_of_field,
+            arrays.starts,
+            arrays.ends,
+            arrays.counts,
+            arrays.status,
+            arrays.field_starts,
+            arrays.field_ends,
+            arrays.field_modes,
+        )
+
+    return scan
+
+
+def _scan_range(
+    split: Split,
+    dialect: CsvOptions,
+    layout: Layout,
+    slots: Mapping[str, int],
+    start: int,
+    report: ReadReport,
+) -> Iterator[Scanned]:
+    arrays = Arrays.of(len(slots))
+    scan = _scanner(dialect, arrays, tuple(slots.values()))
+    reader = RecordReader(scan, arrays, dialect.max_row_bytes, report)
+    for scanned in reader.read(read_chunks(split.path, start, split.end, report), start):
+        _mark_wrong_fields(scanned, len(layout.names))
+        yield scanned
+
+
+def _mark_wrong_fields(scanned: Scanned, fields: int) -> None:
+    status = scanned.arrays.status[: scanned.rows]
+    wrong = scanned.arrays.counts[: scanned.rows] != fields
+    status[wrong & (status == GOOD)] = WRONG_FIELDS
+
+
+def _texts(
+    scanned: Scanned, rows: np.typing.NDArray[np.int64], slot: int, dialect: CsvOptions
+) -> Texts:
+    texts = Texts.packed(scanned.data, scanned.arrays, slot, rows, dialect.quote)
+    return texts if dialect.null is None else texts.without(dialect.null)
+
+
+def _converter(
+    scanned: Scanned,
+    rows: np.typing.NDArray[np.int64],
+    fields: Mapping[str, int],
+    dialect: CsvOptions,
+) -> Callable[[Column], Converted | None]:
+    slots = {name: slot for slot, name in enumerate(fields)}
+
+    def convert(column: Column) -> Converted | None:
+        if column.name not in slots:
+            return None
+        return from_text(_texts(scanned, rows, slots[column.name], dialect), column.type)
+
+    return convert

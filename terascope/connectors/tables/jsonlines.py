@@ -1,0 +1,177 @@
+"""JSON lines as a source: one object per line.
+
+In: plain or gzip files. Out: Arrow batches of the wanted top-level keys; `#pos` counts the bytes
+before a line in the unpacked file. A missing key and null are NULL. Values convert by their text: a
+number in a STRING column is its text as written, "60" in an integer column is 60, an object or
+array in a STRING column is its JSON. The source's own columns leave nested values out; strings are
+IP when all of a sample are addresses, else STRING.
+
+Options: max_row_bytes (16 MiB).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from terascope.connectors.base import Column, ReadReport, SourceError, Split
+from terascope.connectors.tables.batches import INTERFACE, PSEUDO_COLUMNS, assemble
+from terascope.connectors.tables.bytes_in import (
+    EMPTY_FILE,
+    byte_order_mark,
+    head,
+    is_gzip,
+    line_cuts,
+    read_chunks,
+    size_of,
+)
+from terascope.connectors.tables.convert import Converted, Texts, from_text
+from terascope.connectors.tables.infer import SAMPLE_BYTES
+from terascope.connectors.tables.json_scan import scan_json
+from terascope.connectors.tables.options import check_names, row_limit
+from terascope.connectors.tables.records import Arrays, RecordReader, Scan, Scanned
+from terascope.types import Type, parse_ip
+
+SAMPLE_LINES = 2000
+
+
+class JsonConnector:
+    """The kind `json`; `jsonl` and `ndjson` are the same."""
+
+    kind = "json"
+
+    def columns(self, files: Sequence[Path], options: Mapping[str, str]) -> tuple[Column, ...]:
+        """The keys seen in a sample of the first file that is not empty, in order of appearance."""
+        check_names(self.kind, options, ("max_row_bytes",))
+        for path in files:
+            sample = head(path, SAMPLE_BYTES)
+            if sample.strip():
+                return _sampled_columns(sample[byte_order_mark(sample) :])
+        raise SourceError("cannot tell the columns: every file is empty; declare a PROTOCOL")
+
+    def splits(
+        self, interface: str, files: Sequence[Path], options: Mapping[str, str], target_bytes: int
+    ) -> list[Split]:
+        check_names(self.kind, options, ("max_row_bytes",))
+        row_limit(options)
+        given = tuple(sorted(options.items()))
+        found: list[Split] = []
+        for ordinal, path in enumerate(files):
+            size = size_of(path)
+            cuts = [] if is_gzip(path) else line_cuts(path, 0, size, max(target_bytes, 1))
+            edges = [0, *cuts, size]
+            found += [
+                Split(self.kind, interface, str(path), ordinal, start, end, given)
+                for start, end in itertools.pairwise(edges)
+            ]
+        return found
+
+    def read(
+        self, split: Split, columns: Sequence[Column], report: ReadReport
+    ) -> Iterator[pa.RecordBatch]:
+        if split.start == 0 and not head(split.path, SAMPLE_BYTES).strip():
+            report.malformed[EMPTY_FILE] += 1
+            return
+        start = split.start or byte_order_mark(head(split.path, 3))
+        names = tuple(
+            dict.fromkeys(c.name for c in columns if c.name not in PSEUDO_COLUMNS - {INTERFACE})
+        )
+        arrays = Arrays.of(len(names))
+        limit = row_limit(dict(split.options))
+        reader = RecordReader(_scanner(arrays, names, limit), arrays, limit, report)
+        for scanned in reader.read(read_chunks(split.path, start, split.end, report), start):
+            good = scanned.good_rows(report)
+            convert = _converter(scanned, good, names, split.interface)
+            batch = assemble(split, columns, scanned.offsets()[good], convert, report)
+            if batch.num_rows:
+                yield batch
+
+
+def _scanner(arrays: Arrays, names: Sequence[str], max_record: int) -> Scan:
+    encoded = [name.encode() for name in names]
+    keys = np.frombuffer(b"".join(encoded), np.uint8)
+    key_offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+
+    def scan(data: np.typing.NDArray[np.uint8], begin: int, final: bool) -> tuple[int, int]:
+        return scan_json(
+            data,
+            begin,
+            final,
+            max_record,
+            keys,
+            key_offsets,
+            arrays.starts,
+            arrays.ends,
+            arrays.status,
+            arrays.field_starts,
+            arrays.field_ends,
+            arrays.field_modes,
+        )
+
+    return scan
+
+
+def _converter(
+    scanned: Scanned, rows: np.typing.NDArray[np.int64], names: Sequence[str], interface: str
+) -> Callable[[Column], Converted]:
+    slots = {name: slot for slot, name in enumerate(names)}
+
+    def convert(column: Column) -> Converted:
+        texts = Texts.packed(scanned.data, scanned.arrays, slots[column.name], rows)
+        converted = from_text(texts, column.type)
+        if column.name == INTERFACE and column.type is Type.STRING:
+            # The objects' own interface where they say one, else the one they were read from.
+            return Converted(pc.fill_null(converted.values, interface))
+        return converted
+
+    return convert
+
+
+def _sampled_columns(sample: bytes) -> tuple[Column, ...]:
+    types: dict[str, Type | None] = {}
+    for line in sample.splitlines()[:SAMPLE_LINES]:
+        try:
+            row = json.loads(line)
+        except ValueError:  # counted when it is read; the sample may also end within a line
+            continue
+        for key, value in row.items() if isinstance(row, dict) else ():
+            seen = _type_of(value)
+            before = types.get(key, Type.NULL)
+            types[key] = seen if before is Type.NULL else _common(before, seen)
+    return tuple(
+        Column(name, Type.STRING if type is Type.NULL else type)
+        for name, type in types.items()
+        if type is not None
+    )
+
+
+def _type_of(value: object) -> Type | None:
+    """The type of one value; None for an object or array."""
+    match value:
+        case None:
+            return Type.NULL
+        case bool():
+            return Type.BOOL
+        case int():
+            return Type.INT
+        case float():
+            return Type.FLOAT
+        case str():
+            return Type.IP if parse_ip(value) else Type.STRING
+        case _:
+            return None
+
+
+def _common(left: Type | None, right: Type | None) -> Type | None:
+    """The type of a column that has values of both; nested wins: such a column is left out."""
+    if left is None or right is None:
+        return None
+    if left is right or right is Type.NULL:
+        return left
+    return Type.FLOAT if {left, right} == {Type.INT, Type.FLOAT} else Type.STRING

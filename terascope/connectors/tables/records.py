@@ -1,0 +1,165 @@
+"""Records of a text file: one scan's findings, and the driver that scans a stream of blocks.
+
+In: chunks of bytes and a scanner (CSV or JSON lines).
+Out: `Scanned` pieces of at most `BATCH_ROWS` records, each with its offset in the unpacked file. A
+record may be longer than a chunk, but not than `max_record`: a longer one is malformed and skipped
+without being held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from terascope.connectors.base import ReadReport
+from terascope.connectors.tables.kernels import LF, Bytes, Int32s, Int64s
+
+BATCH_ROWS: Final = 65_536
+MAX_RECORD: Final = 16 * 1024 * 1024
+
+GOOD: Final = 0
+WRONG_FIELDS: Final = 1
+UNCLOSED_QUOTE: Final = 2
+BAD_QUOTE: Final = 3
+TOO_LONG: Final = 4
+INVALID_JSON: Final = 5
+NOT_OBJECT: Final = 6
+INVALID_UTF8: Final = 7
+
+REASONS: Final = {
+    WRONG_FIELDS: "wrong number of fields",
+    UNCLOSED_QUOTE: "quote not closed",
+    BAD_QUOTE: "text after a closing quote",
+    TOO_LONG: "row too long",
+    INVALID_JSON: "invalid JSON",
+    NOT_OBJECT: "not a JSON object",
+    INVALID_UTF8: "invalid UTF-8",
+}
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What a scanner fills, one entry per record; of fields, one line per wanted column."""
+
+    starts: Int64s
+    ends: Int64s
+    counts: Int32s
+    status: Bytes
+    field_starts: Int64s
+    field_ends: Int64s
+    field_modes: Bytes
+
+    @staticmethod
+    def of(slots: int, rows: int = BATCH_ROWS) -> Arrays:
+        return Arrays(
+            np.empty(rows, np.int64),
+            np.empty(rows, np.int64),
+            np.empty(rows, np.int32),
+            np.empty(rows, np.uint8),
+            np.empty((slots, rows), np.int64),
+            np.empty((slots, rows), np.int64),
+            np.empty((slots, rows), np.uint8),
+        )
+
+
+Scan = Callable[[Bytes, int, bool], tuple[int, int]]
+"""(block, begin, final) -> (records found, where the next one begins)."""
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """Records that a scan found in `data`; `base` is the offset of data[0] in the unpacked file."""
+
+    data: Bytes
+    base: int
+    arrays: Arrays
+    rows: int
+    begin: int
+    end: int
+
+    def offsets(self) -> Int64s:
+        """Where each record begins in the unpacked file."""
+        return self.arrays.starts[: self.rows] + self.base
+
+    def good_rows(self, report: ReadReport) -> Int64s:
+        """Which records can be used; the others are counted with their reason."""
+        status = self.arrays.status[: self.rows]
+        if not is_utf8(self.data[self.begin : self.end]):
+            status[self._invalid_utf8() & (status == GOOD)] = INVALID_UTF8
+        good: Int64s = np.flatnonzero(status == GOOD)
+        if good.size < self.rows:
+            for code, count in zip(
+                *np.unique(status[status != GOOD], return_counts=True), strict=True
+            ):
+                report.malformed[REASONS[int(code)]] += int(count)
+        return good
+
+    def _invalid_utf8(self) -> npt.NDArray[np.bool_]:
+        """Records that do not decode: looked for among those beyond ASCII, when a piece fails."""
+        starts, ends = self.arrays.starts[: self.rows], self.arrays.ends[: self.rows]
+        beyond_ascii = self.begin + np.flatnonzero(self.data[self.begin : self.end] >= 0x80)
+        owners = np.searchsorted(starts, beyond_ascii, "right") - 1
+        bad = np.zeros(self.rows, np.bool_)
+        for row in np.unique(owners[owners >= 0]):
+            bad[row] = not is_utf8(self.data[starts[row] : ends[row]])
+        return bad
+
+
+def is_utf8(data: Bytes) -> bool:
+    offsets = np.array([0, data.size], np.int32)
+    text = pa.StringArray.from_buffers(1, pa.py_buffer(offsets), pa.py_buffer(data))
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+@dataclass
+class RecordReader:
+    """Feeds chunks to a scanner, carrying over the record that a chunk cuts in two."""
+
+    scan: Scan
+    arrays: Arrays
+    max_record: int
+    report: ReadReport
+    _skipping: bool = field(default=False, init=False)
+
+    def read(self, chunks: Iterable[bytes], offset: int) -> Iterator[Scanned]:
+        """Every record of the chunks, whose first byte is at `offset` of the unpacked file."""
+        rest = b""
+        for chunk in chunks:
+            if self._skipping:
+                skipped = chunk.find(LF) + 1 or len(chunk)
+                self._skipping = chunk[skipped - 1] != LF
+                chunk = chunk[skipped:]
+                offset += skipped
+            block = rest + chunk
+            used = yield from self._scan_block(block, offset, final=False)
+            offset += used
+            rest = block[used:]
+            if len(rest) > self.max_record + 1:
+                # No line ends in it, or the scanner would have cut it there: go to the next.
+                self.report.malformed[REASONS[TOO_LONG]] += 1
+                self._skipping = True
+                offset += len(rest)
+                rest = b""
+        yield from self._scan_block(rest, offset, final=True)
+
+    def _scan_block(self, block: bytes, base: int, final: bool) -> Generator[Scanned, None, int]:
+        """Yield the records of a block, return how many of its bytes they take."""
+        data = np.frombuffer(block, np.uint8)
+        begin = 0
+        while begin < data.size:
+            rows, end = self.scan(data, begin, final)
+            if rows:
+                yield Scanned(data, base, self.arrays, rows, begin, end)
+            if end == begin or rows < BATCH_ROWS:
+                return end
+            begin = end
+        return begin
