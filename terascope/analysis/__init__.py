@@ -1,0 +1,1 @@
+"""Facts about a Plan: they tell, and never change it."""

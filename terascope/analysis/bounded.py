@@ -1,0 +1,163 @@
+"""What lets an operator forget: the key that closes a group, the predicate that bounds a join
+(dissertation 3.1.1, 3.1.3).
+
+In: an operator and how expressions over its inputs move. Out: the closing key, or the temporal
+condition, or None, which is the mistake `unbounded-group-by` or `unbounded-join`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from terascope.functions.base import Slope, Trend
+from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of, conjuncts
+from terascope.plan.rel import Join, Lookup, Named, Rel, inputs
+from terascope.plan.show import show_expr
+
+SlopeOf = Callable[[Expr], Slope]
+
+
+def closing_key(keys: tuple[Named, ...], slope_of: SlopeOf) -> str | None:
+    """The key whose progress closes groups: the first one that is ordered."""
+    return next((name for name, expr in keys if slope_of(expr).is_ordered), None)
+
+
+def is_timeless(rel: Rel) -> bool:
+    """Whether a relation is a table and no stream: a join with it needs no bound."""
+    return isinstance(rel, Lookup) or (bool(inputs(rel)) and all(map(is_timeless, inputs(rel))))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The temporal condition of a join."""
+
+    left: Expr
+    right: Expr
+    band: tuple[int | float | None, int | float | None] | None = None
+    """None for an equality; else the range of right - left (a band join)."""
+
+    def __str__(self) -> str:
+        left, right = show_expr(self.left, 5), show_expr(self.right, 5)
+        if self.band is None:
+            return f"{left} = {right}"
+        low, high = self.band
+        return f"{right} - {left} in [{low}, {high}]"
+
+
+def join_bound(join: Join, left: SlopeOf, right: SlopeOf) -> Bound | None:
+    """The predicate that bounds a join: an equality of ordered expressions, or a band."""
+    for a, b in join.equalities:
+        slope_a, slope_b = left(a), right(b)
+        if slope_a.is_ordered and slope_a.trend is slope_b.trend:
+            return Bound(a, b)
+    return band_bound(join, left, right)
+
+
+def temporal_columns(join: Join, left: SlopeOf, right: SlopeOf) -> frozenset[str]:
+    """The columns of every temporal condition of a join: those that stay ordered after it."""
+    kept: set[str] = set()
+    for a, b in join.equalities:
+        slope_a, slope_b = left(a), right(b)
+        if slope_a.is_ordered and slope_a.trend is slope_b.trend:
+            kept |= columns_of(a) | columns_of(b)
+    if not kept and (band := band_bound(join, left, right)):
+        kept = set(columns_of(band.left))
+    return frozenset(kept)
+
+
+# ---- bands: y.ts BETWEEN x.ts - a AND x.ts + b ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Linear:
+    """sum of coefficient * column, plus a constant."""
+
+    terms: Mapping[str, int | float]
+    constant: int | float
+
+
+def linear(expr: Expr) -> Linear | None:
+    """An expression as a linear form of its columns, or None when it is not one."""
+    match expr:
+        case Lit(int() | float() as value) if not isinstance(value, bool):
+            return Linear({}, value)
+        case Col(name, type) if type.is_numeric:
+            return Linear({name: 1}, 0)
+        case Cast(operand, type) if type.is_numeric and operand.type.is_integer:
+            return linear(operand)
+        case Call(function, (a, b)) if function.name in ("+", "-", "*"):
+            return combine(function.name, linear(a), linear(b))
+        case Call(function, (a,)) if function.name == "neg":
+            return combine("-", Linear({}, 0), linear(a))
+        case _:
+            return None
+
+
+def combine(operator: str, a: Linear | None, b: Linear | None) -> Linear | None:
+    if a is None or b is None:
+        return None
+    if operator == "*":
+        if a.terms and b.terms:
+            return None
+        factor, form = (a.constant, b) if not a.terms else (b.constant, a)
+        return Linear({n: c * factor for n, c in form.terms.items()}, form.constant * factor)
+    sign = 1 if operator == "+" else -1
+    names = a.terms.keys() | b.terms.keys()
+    terms = {n: a.terms.get(n, 0) + sign * b.terms.get(n, 0) for n in names}
+    return Linear({n: c for n, c in terms.items() if c}, a.constant + sign * b.constant)
+
+
+def band_bound(join: Join, left: SlopeOf, right: SlopeOf) -> Bound | None:
+    """Two-sided comparison of one increasing column of each side, from the residual condition."""
+    if join.residual is None:
+        return None
+    columns = {f.name: Col(f.name, f.type) for f in (*join.left.fields, *join.right.fields)}
+    limits: dict[tuple[str, str], list[int | float | None]] = {}
+    for part in conjuncts(join.residual):
+        for form in upper_forms(part):
+            pair = temporal_pair(form, columns, join, left, right)
+            if pair is None:
+                continue
+            x, y, scale = pair
+            low_high = limits.setdefault((x, y), [None, None])
+            if scale > 0:  # y - x <= -constant / scale
+                low_high[1] = -form.constant / scale
+            else:
+                low_high[0] = form.constant / -scale
+    for (x, y), (low, high) in limits.items():
+        if low is not None and high is not None:
+            return Bound(columns[x], columns[y], (tidy(low), tidy(high)))
+    return None
+
+
+def tidy(number: int | float) -> int | float:
+    return int(number) if float(number).is_integer() else number
+
+
+def upper_forms(part: Expr) -> list[Linear]:
+    """Linear forms f with `part` implying f <= 0."""
+    match part:
+        case Call(function, (a, b)) if function.name in ("<", "<=", ">", ">=", "="):
+            forms = []
+            if function.name in ("<", "<=", "="):
+                forms.append(combine("-", linear(a), linear(b)))
+            if function.name in (">", ">=", "="):
+                forms.append(combine("-", linear(b), linear(a)))
+            return [f for f in forms if f is not None]
+        case _:
+            return []
+
+
+def temporal_pair(
+    form: Linear, columns: Mapping[str, Col], join: Join, left: SlopeOf, right: SlopeOf
+) -> tuple[str, str, int | float] | None:
+    """(left column, right column, factor of the right one) of a form comparing two clocks."""
+    if len(form.terms) != 2 or sum(form.terms.values()) != 0:
+        return None
+    names = sorted(form.terms, key=lambda n: n not in join.left.names)
+    x, y = names
+    if x not in join.left.names or y not in join.right.names:
+        return None
+    ordered = left(columns[x]).trend is right(columns[y]).trend is Trend.INCREASING
+    return (x, y, form.terms[y]) if ordered else None

@@ -1,0 +1,195 @@
+"""Which columns move with time, and how: the timestampness analysis (dissertation 3.1).
+
+In: a relation, and the ordering its sources declare. Out: for every ordered column its slope
+(increasing or decreasing, strict or not, with what disorder) and, when it is wall-clock time, its
+unit. Tells, never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from terascope.analysis.bounded import is_timeless, temporal_columns
+from terascope.functions.base import UNORDERED, Slope, Trend
+from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param
+from terascope.plan.plan import Plan
+from terascope.plan.rel import (
+    WEND,
+    WSTART,
+    Aggregate,
+    ClockUnit,
+    Filter,
+    Join,
+    Lookup,
+    Merge,
+    Named,
+    Project,
+    Rank,
+    Read,
+    Rel,
+    Running,
+    Scan,
+    Sliding,
+    Window,
+)
+
+FINENESS: Mapping[ClockUnit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""Ticks of a clock per second."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """What is known of an ordered column."""
+
+    slope: Slope
+    clock: ClockUnit | None = None
+
+    def __str__(self) -> str:
+        text = self.slope.trend.value
+        if self.slope.strict:
+            text = f"strictly {text}"
+        if self.slope.band:
+            text += f" within {self.slope.band}"
+        return text + (f", clock({self.clock})" if self.clock else "")
+
+
+Orders = Mapping[str, Ordered]
+"""Ordered columns of a relation; a column that is not in it is unordered."""
+
+
+def expression_slope(expr: Expr, orders: Orders) -> Slope:
+    """How an expression moves, from how the columns it names do."""
+    match expr:
+        case Col(name):
+            return orders[name].slope if name in orders else UNORDERED
+        case Lit(value):
+            return Slope(Trend.CONSTANT, value=value)
+        case Param():
+            return Slope(Trend.CONSTANT)
+        case Cast(operand, type):
+            slope = expression_slope(operand, orders)
+            keeps = type.is_numeric and operand.type.is_numeric
+            return replace(slope, strict=False, value=None) if keeps else UNORDERED
+        case Case():
+            return UNORDERED
+        case Call(function, args):
+            return function.slope([expression_slope(a, orders) for a in args])
+        case _:
+            assert_never(expr)
+
+
+def named_orders(items: tuple[Named, ...], orders: Orders) -> dict[str, Ordered]:
+    """The ordering of computed columns. Only a column taken as it is stays a clock."""
+    found = {}
+    for name, expr in items:
+        slope = expression_slope(expr, orders)
+        if slope.is_ordered:
+            clock = orders[expr.name].clock if isinstance(expr, Col) else None
+            found[name] = Ordered(slope, clock)
+    return found
+
+
+def column_orders(rel: Rel, streams: Mapping[str, Orders]) -> dict[str, Ordered]:
+    """The ordered columns of a relation; `streams` has those of the streams it reads."""
+    match rel:
+        case Scan():
+            return scan_orders(rel)
+        case Read(stream=stream):
+            return dict(streams[stream])
+        case Lookup():
+            return {}
+        case Filter(source=source) | Rank(source=source):
+            return column_orders(source, streams)
+        case Project(source=source, items=items):
+            return named_orders(items, column_orders(source, streams))
+        case Window():
+            return window_orders(rel, column_orders(rel.source, streams))
+        case Aggregate():
+            return aggregate_orders(rel, column_orders(rel.source, streams))
+        case Running(source=source, keys=keys):
+            return settled(named_orders(keys[:1], column_orders(source, streams)))
+        case Join():
+            return join_orders(
+                rel, column_orders(rel.left, streams), column_orders(rel.right, streams)
+            )
+        case Merge():
+            return merge_orders(rel, [column_orders(s, streams) for s in rel.sources])
+        case _:
+            assert_never(rel)
+
+
+def scan_orders(scan: Scan) -> dict[str, Ordered]:
+    """As declared; the merge over several interfaces keeps only clocks in order."""
+    several = len(scan.interfaces) > 1
+    return {
+        c.name: Ordered(c.slope, c.clock)
+        for c in scan.columns
+        if c.slope is not None and c.slope.is_ordered and (c.clock or not several)
+    }
+
+
+def window_orders(window: Window, below: Orders) -> dict[str, Ordered]:
+    """Overlapping windows repeat older tuples: only the edges of the windows stay in order."""
+    clock = below[window.on].clock if window.on in below else None
+    edge = Ordered(Slope(Trend.INCREASING), clock)
+    overlapping = isinstance(window.spec, Sliding) and window.spec.range > window.spec.slide
+    kept = {} if overlapping else {n: o for n, o in below.items() if n not in (WSTART, WEND)}
+    return {**kept, WSTART: edge, WEND: edge}
+
+
+def aggregate_orders(aggregate: Aggregate, below: Orders) -> dict[str, Ordered]:
+    """A key present in every grouping set stays ordered: groups are released epoch by epoch."""
+    found = settled(named_orders(aggregate.keys, below))
+    if aggregate.sets is None:
+        return found
+    return {n: o for n, o in found.items() if all(n in s for s in aggregate.sets)}
+
+
+def settled(orders: Orders) -> dict[str, Ordered]:
+    """Closed groups come out in order, whatever the disorder within the band; several per epoch."""
+    return {n: replace(o, slope=Slope(o.slope.trend)) for n, o in orders.items()}
+
+
+def join_orders(join: Join, left: Orders, right: Orders) -> dict[str, Ordered]:
+    """The fields of the temporal condition stay ordered, and nothing else does."""
+    if join.kind == "semi" or is_timeless(join.right):
+        return dict(left)
+    if is_timeless(join.left):
+        return dict(right)
+    both = {**left, **right}
+    kept = temporal_columns(
+        join, lambda e: expression_slope(e, left), lambda e: expression_slope(e, right)
+    )
+    return settled({n: o for n, o in both.items() if n in kept})
+
+
+def merge_orders(merge: Merge, below: list[dict[str, Ordered]]) -> dict[str, Ordered]:
+    """The merge field stays ordered, and with it every clock that is no finer."""
+    first = below[0]
+    if merge.on not in first:
+        return {}
+    unit = first[merge.on].clock
+    kept = {}
+    for position, field in enumerate(merge.fields):
+        everywhere = all(
+            source.fields[position].name in orders
+            for source, orders in zip(merge.sources, below, strict=True)
+        )
+        if not everywhere:
+            continue
+        known = first[field.name]
+        coarser = unit and known.clock and FINENESS[known.clock] <= FINENESS[unit]
+        if field.name == merge.on or coarser:
+            band = known.slope.band + merge.slack
+            kept[field.name] = Ordered(Slope(known.slope.trend, band), known.clock)
+    return kept
+
+
+def plan_orders(plan: Plan) -> dict[str, Orders]:
+    """The ordered columns of every stream of a plan."""
+    known: dict[str, Orders] = {}
+    for stream in plan:
+        known[stream.name] = column_orders(stream.rel, known)
+    return known

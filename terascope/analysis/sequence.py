@@ -1,0 +1,50 @@
+"""The order of a stream's tuples: what FIRST, LAST and LIMIT go by, and the order results are
+delivered in.
+
+In: a relation. Out: columns that put its rows in one order whatever the partitions: by (clock,
+interface, position) for tuples that still know where they came from, else by the ordered columns
+and then all others.
+"""
+
+from __future__ import annotations
+
+from terascope.analysis.order import Orders
+from terascope.plan.rel import (
+    WEND,
+    WSTART,
+    Filter,
+    Join,
+    Merge,
+    Project,
+    Rank,
+    Rel,
+    Scan,
+    Window,
+    inputs,
+)
+
+
+def knows_place(rel: Rel) -> bool:
+    """Whether the hidden columns of the relation tell its tuples apart."""
+    match rel:
+        case Scan():
+            return any(f.hidden for f in rel.fields)
+        case Filter() | Window() | Rank() | Join() | Merge():
+            return all(knows_place(part) for part in inputs(rel))
+        case Project(source=source):
+            hidden = {f.name for f in source.fields if f.hidden}
+            return knows_place(source) and hidden <= set(rel.names)
+        case _:
+            return False
+
+
+def sequence(rel: Rel, orders: Orders) -> tuple[str, ...]:
+    """Columns that order the tuples of a relation as its stream does."""
+    hidden = [f.name for f in rel.fields if f.hidden]
+    edges = [n for n in (WEND, WSTART) if n in rel.names]
+    if knows_place(rel):
+        return (*edges, *hidden)
+    visible = [f.name for f in rel.visible]
+    ordered = [n for n in visible if n in orders and n not in edges]
+    rest = [n for n in visible if n not in orders and n not in edges]
+    return (*edges, *ordered, *rest, *hidden)

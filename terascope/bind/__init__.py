@@ -1,0 +1,1 @@
+"""Script -> Plan: names resolved, types checked, every mistake told."""

@@ -1,0 +1,107 @@
+"""Aggregate calls: found in any clause of a query, computed once each.
+
+In: calls like `sum(len)`. Out: a column that will hold the value, and the list of all that a query
+needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from terascope.bind.context import Context
+from terascope.diagnostic import Span
+from terascope.functions.base import Aggregate, TypeMistake
+from terascope.plan.expr import AggCall, Cast, Col, Expr, Lit, Param, is_constant
+from terascope.plan.show import show_agg
+from terascope.syntax import ast
+
+if TYPE_CHECKING:
+    from terascope.bind.expressions import ExprBinder
+
+
+@dataclass
+class Aggregates:
+    """The aggregates of one query, each under a name no column can have, such as `sum(len)`."""
+
+    order: tuple[str, ...]
+    """Columns that put the tuples of the input in stream order, for FIRST and LAST."""
+    calls: dict[str, AggCall] = field(default_factory=dict)
+
+    def add(self, call: AggCall) -> Col:
+        name = show_agg(call)
+        self.calls.setdefault(name, call)
+        return Col(name, call.type)
+
+    @property
+    def named(self) -> tuple[tuple[str, AggCall], ...]:
+        return tuple(self.calls.items())
+
+
+def bind_aggregate(
+    context: Context, into: Aggregates | None, inner: ExprBinder, node: ast.Call
+) -> Expr | None:
+    """Bind a call of a known aggregate."""
+    function = context.functions.aggregate(node.name)
+    assert function is not None
+    if into is None:
+        context.error(
+            "misplaced-aggregate",
+            f"aggregate '{node.name}' cannot stand {inner.clause}",
+            node.span,
+            help="aggregates stand in SELECT, HAVING, ORDER BY and CLOSING_WHEN; "
+            "to aggregate an aggregate, read the first query from a second one",
+        )
+        return None
+    if node.star:
+        return bind_star(context, into, function, node)
+    bound = inner.bind_all(node.args)
+    if bound is None:
+        return None
+    parameters = function.state_parameters + function.finish_parameters
+    if len(bound) != function.arity + parameters:
+        context.error(
+            "wrong-arguments",
+            f"'{node.name}' takes {function.arity + parameters} arguments, not {len(bound)}",
+            node.span,
+        )
+        return None
+    constants = constant_parameters(context, bound[function.arity :], node.span)
+    args = bound[: function.arity]
+    if constants is None:
+        return None
+    try:
+        type = function.type_rule(tuple(a.type for a in (*args, *constants)))
+    except TypeMistake as mistake:
+        context.error("type-mismatch", f"{node.name}: {mistake}", node.span)
+        return None
+    order = into.order if function.ordered else ()
+    return into.add(AggCall(function, args, type, constants, node.distinct, order))
+
+
+def bind_star(
+    context: Context, into: Aggregates, function: Aggregate, node: ast.Call
+) -> Expr | None:
+    """`count(*)`: the one aggregate that needs no argument."""
+    if function.name != "count" or node.distinct:
+        context.error("wrong-arguments", f"'{node.name}' needs an argument, not *", node.span)
+        return None
+    return into.add(AggCall(function, (), function.type_rule(())))
+
+
+def constant_parameters(
+    context: Context, given: tuple[Expr, ...], span: Span
+) -> tuple[Lit | Param, ...] | None:
+    kept: list[Lit | Param] = []
+    for expr in given:
+        match expr:
+            case Lit() | Param():
+                kept.append(expr)
+            case Cast(Lit() as literal, _) if is_constant(expr):
+                kept.append(literal)
+            case _:
+                context.error(
+                    "wrong-arguments", "this argument must be a constant or a $parameter", span
+                )
+                return None
+    return tuple(kept)

@@ -1,0 +1,278 @@
+"""The catalog: protocols, interfaces and interface sets, and what `FROM x` means.
+
+In: PROTOCOL statements and the interfaces bound outside of the query. Out: `Scan`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from terascope.connectors.base import POSITION
+from terascope.connectors.packets import fields as packets
+from terascope.connectors.registry import Interface
+from terascope.diagnostic import Diagnostic
+from terascope.functions.base import Slope, Trend
+from terascope.plan.rel import IFACE, POS, TS, ClockUnit, Scan, SourceField
+from terascope.syntax import ast
+from terascope.types import Type, type_names
+
+SYNONYMS = {"DataProtocol": "PKT"}
+FINEST_FIRST: tuple[ClockUnit, ...] = ("ns", "us", "ms", "s")
+PROPERTIES: Mapping[str, Slope] = {
+    "increasing": Slope(Trend.INCREASING),
+    "nondecreasing": Slope(Trend.INCREASING),
+    "strictly_increasing": Slope(Trend.INCREASING, strict=True),
+    "decreasing": Slope(Trend.DECREASING),
+    "nonincreasing": Slope(Trend.DECREASING),
+    "strictly_decreasing": Slope(Trend.DECREASING, strict=True),
+}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A schema tuples are read by. `layer`: the bit of `#layers`, for one that packets provide."""
+
+    name: str
+    fields: tuple[SourceField, ...]
+    layer: int | None = None
+
+
+def packet_field(known: packets.Field) -> SourceField:
+    slope = PROPERTIES[known.order] if known.order else None
+    clock: ClockUnit | None = next((u for u in FINEST_FIRST if u == known.clock), None)
+    return SourceField(known.name, known.type, slope, clock)
+
+
+BUILT_IN: Mapping[str, Protocol] = {
+    name: Protocol(name, tuple(map(packet_field, fields)), packets.LAYER_BITS[name])
+    for name, fields in packets.PROTOCOLS.items()
+}
+
+
+class UnknownSource(Exception):
+    """A FROM that names nothing that is there."""
+
+    def __init__(self, code: str, message: str, help: str | None = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.help = code, message, help
+
+
+@dataclass
+class Catalog:
+    """What can stand behind FROM, apart from the streams of the set itself."""
+
+    interfaces: Mapping[str, Interface] = field(default_factory=dict)
+    sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    open_world: bool = False
+    """No sources are bound (check, fmt, explain without --source): any interface may exist."""
+    protocols: dict[str, Protocol] = field(default_factory=lambda: dict(BUILT_IN))
+
+    def find(self, name: str) -> Protocol | None:
+        return self.protocols.get(SYNONYMS.get(name, name))
+
+    # ---- declarations
+
+    def declare(self, statement: ast.ProtocolStatement) -> list[Diagnostic]:
+        """Add a PROTOCOL, with the fields of its parents before its own."""
+        mistakes: list[Diagnostic] = []
+        fields: dict[str, SourceField] = {}
+        layer = BUILT_IN[statement.name].layer if statement.name in BUILT_IN else None
+        for parent in statement.parents:
+            known = self.find(parent)
+            if known is None:
+                text = f"unknown parent protocol '{parent}'"
+                mistakes.append(Diagnostic("unknown-protocol", text, statement.span))
+                continue
+            fields |= {f.name: f for f in known.fields}
+            layer = known.layer if layer is None else layer
+        for declared in statement.fields:
+            made = self.declared_field(declared, mistakes)
+            if made:
+                fields[made.name] = made
+        if layer is None and all(packets.canonical(n) in packets.FIELDS for n in fields):
+            layer = packets.LAYER_BITS["PKT"]
+        self.protocols[statement.name] = Protocol(statement.name, tuple(fields.values()), layer)
+        return mistakes
+
+    def declared_field(
+        self, declared: ast.FieldDeclaration, mistakes: list[Diagnostic]
+    ) -> SourceField | None:
+        known = packets.FIELDS.get(packets.canonical(declared.name))
+        type = declared_type(declared.type_name)
+        if declared.type_name is None and known is not None:
+            type = known.type
+        if type is None:
+            text = (
+                f"unknown type '{declared.type_name}'"
+                if declared.type_name
+                else f"field '{declared.name}' has no type"
+            )
+            names = ", ".join(sorted({t.value for t in type_names.values()}))
+            mistakes.append(
+                Diagnostic("unknown-type", text, declared.span, help=f"types are {names}")
+            )
+            return None
+        slope: Slope | None = None
+        clock: ClockUnit | None = None
+        for prop in declared.properties:
+            word = prop.name.lower()
+            if word == "banded_increasing" and (prop.argument or "").isdigit():
+                slope = Slope(Trend.INCREASING, band=int(prop.argument or 0))
+            elif word in PROPERTIES and prop.argument is None:
+                slope = PROPERTIES[word]
+            elif word == "clock" and prop.argument in FINEST_FIRST:
+                clock = next(u for u in FINEST_FIRST if u == prop.argument)
+            else:
+                mistakes.append(unknown_property(prop))
+        if clock and slope is None:
+            slope = PROPERTIES["increasing"]
+        if slope and clock is None and declared.type_name is None and known and known.clock:
+            clock = next(u for u in FINEST_FIRST if u == known.clock)
+        if slope and not type.is_numeric:
+            text = f"only a number can be ordered, '{declared.name}' is {type.value}"
+            mistakes.append(Diagnostic("bad-property", text, declared.span))
+        return SourceField(declared.name, type, slope, clock)
+
+    # ---- FROM
+
+    def scan(self, ref: ast.StreamRef) -> Scan:
+        """The scan a reference means.
+
+        Raises:
+            UnknownSource: no protocol, interface or set of that name.
+        """
+        if ref.interface is not None:
+            protocol = self.find(ref.name)
+            if protocol is None:
+                raise UnknownSource(
+                    "unknown-protocol",
+                    f"unknown protocol '{ref.name}'",
+                    self.protocol_help(),
+                )
+            names = self.members(ref.interface) if ref.interface_set else (ref.interface,)
+            for name in names:
+                self.check_provides(name, protocol)
+            return self.scan_of(names, protocol)
+        protocol = self.find(ref.name)
+        if protocol is not None:
+            return self.scan_of(self.providers(protocol), protocol)
+        if ref.name in self.interfaces:
+            return self.own_columns(self.interfaces[ref.name])
+        raise UnknownSource(
+            "unknown-stream",
+            f"nothing is called '{ref.name}'",
+            "FROM takes a query of the set, a protocol or an interface; " + self.protocol_help(),
+        )
+
+    def protocol_help(self) -> str:
+        names = ", ".join(sorted(self.protocols))
+        known = ", ".join(sorted(self.interfaces))
+        return f"protocols: {names}" + (f"; interfaces: {known}" if known else "")
+
+    def members(self, name: str) -> tuple[str, ...]:
+        if name in self.sets:
+            return self.sets[name]
+        if self.open_world or name in self.interfaces:
+            return (name,)
+        raise UnknownSource(
+            "unknown-interface",
+            f"no interface set '{name}'",
+            f"make one with --set {name}=interface1,interface2",
+        )
+
+    def check_provides(self, name: str, protocol: Protocol) -> None:
+        interface = self.interfaces.get(name)
+        if interface is None:
+            if self.open_world:
+                return
+            known = ", ".join(sorted(self.interfaces)) or "none"
+            raise UnknownSource(
+                "unknown-interface",
+                f"no interface '{name}'",
+                f"bind it with --source {name}=KIND:LOCATION; bound are: {known}",
+            )
+        if interface.is_packets:
+            if protocol.layer is None:
+                raise UnknownSource(
+                    "wrong-protocol",
+                    f"interface '{name}' delivers packets, and '{protocol.name}' is not of packets",
+                    "declare it with a packet protocol as its parent, or read PKT",
+                )
+            return
+        if protocol.name in BUILT_IN and self.protocols[protocol.name] == BUILT_IN[protocol.name]:
+            raise UnknownSource(
+                "wrong-protocol",
+                f"interface '{name}' is a {interface.kind} file and delivers no packets",
+                f"declare a PROTOCOL with its columns, or read FROM {name}",
+            )
+        offered = {c.name for c in interface.columns}
+        missing = [f.read_from for f in protocol.fields if f.read_from not in offered]
+        if missing:
+            raise UnknownSource(
+                "missing-column",
+                f"'{interface.location}' has no column '{missing[0]}' that {protocol.name} names",
+                f"its columns are {', '.join(sorted(offered))}",
+            )
+
+    def providers(self, protocol: Protocol) -> tuple[str, ...]:
+        """All interfaces that can provide a protocol, in order of name."""
+        found = []
+        for name in sorted(self.interfaces):
+            try:
+                self.check_provides(name, protocol)
+            except UnknownSource:
+                continue
+            found.append(name)
+        if not found and not self.open_world:
+            raise UnknownSource(
+                "unknown-interface",
+                f"no bound interface provides '{protocol.name}'",
+                "bind one with --source [INTERFACE=]KIND:LOCATION, such as pcap:trace.pcap",
+            )
+        return tuple(found)
+
+    def own_columns(self, interface: Interface) -> Scan:
+        """An interface read by its own columns; a packet interface as PKT."""
+        if interface.is_packets:
+            return self.scan_of((interface.name,), self.protocols["PKT"])
+        fields = tuple(SourceField(c.name, c.type) for c in interface.columns)
+        return self.scan_of((interface.name,), Protocol(interface.name, fields))
+
+    def scan_of(self, interfaces: Iterable[str], protocol: Protocol) -> Scan:
+        names = tuple(interfaces)
+        on_packets = all(self.interfaces[n].is_packets for n in names if n in self.interfaces)
+        layer = protocol.layer if on_packets else None
+        fields = tuple(read_as_packet(f) if layer else f for f in protocol.fields)
+        return Scan(names, protocol.name, (*fields, *place_fields(fields)), layer)
+
+
+def read_as_packet(field: SourceField) -> SourceField:
+    """A declared field under an alias is read from the packet column it stands for."""
+    name = packets.canonical(field.name)
+    return field if name == field.name else replace(field, column=name)
+
+
+def place_fields(fields: Iterable[SourceField]) -> tuple[SourceField, ...]:
+    """The hidden columns that tell where a tuple stands: finest clock, interface, position."""
+    ordered = [f for f in fields if f.slope is not None]
+    clocks = [f for f in ordered if f.clock is not None]
+    finest = min(clocks, key=lambda f: FINEST_FIRST.index(f.clock or "s"), default=None)
+    first = finest or next(iter(ordered), None)
+    place = [SourceField(IFACE, Type.STRING, column="interface")]
+    place.append(SourceField(POS, Type.LLONG, column=POSITION))
+    if first is not None:
+        place.insert(0, replace(first, name=TS, column=first.read_from))
+    return tuple(place)
+
+
+def declared_type(name: str | None) -> Type | None:
+    return None if name is None else type_names.get(name.split("(")[0].strip().upper())
+
+
+def unknown_property(prop: ast.FieldProperty) -> Diagnostic:
+    text = prop.name + (f"({prop.argument})" if prop.argument is not None else "")
+    known = ", ".join([*PROPERTIES, "banded_increasing(n)", "clock(s|ms|us|ns)"])
+    return Diagnostic(
+        "unknown-property", f"unknown field property '{text}'", prop.span, help=f"known: {known}"
+    )

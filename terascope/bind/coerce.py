@@ -1,0 +1,59 @@
+"""Constants take the type of what they are compared with.
+
+`srcIP = '10.0.0.1'`, `SYN = 1`, `TCP_data = 'GET'` mean what they seem to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from terascope.functions.base import TypeMistake
+from terascope.plan.expr import Cast, Expr, Lit
+from terascope.types import Type, parse_ip, unify
+
+
+def coerce_alike(args: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The operands of a comparison, brought to one type.
+
+    Raises:
+        TypeMistake: a constant that is no value of the other side's type.
+    """
+    target = next((a.type for a in args if not isinstance(a, Lit)), None)
+    if target is None:
+        return tuple(args)
+    coerced = tuple(coerce(a, target) if isinstance(a, Lit) else a for a in args)
+    common: Type | None = Type.NULL
+    for arg in coerced:
+        common = None if common is None else unify(common, arg.type)
+    if common is not None and (common.is_numeric or common is Type.BINARY):
+        return tuple(to_type(a, common) for a in coerced)
+    return coerced
+
+
+def to_type(expr: Expr, type: Type) -> Expr:
+    """Widen integers to FLOAT and text to bytes where the other side is so."""
+    if expr.type is type or expr.type is Type.NULL or (expr.type.is_integer and type.is_integer):
+        return expr
+    return Cast(expr, type)
+
+
+def coerce(literal: Lit, target: Type) -> Lit:
+    value = literal.value
+    if value is None:
+        return literal
+    if target.is_address and isinstance(value, str):
+        address = parse_ip(value)
+        if address is None:
+            raise TypeMistake(f"'{value}' is not an IP address")
+        return Lit(address, Type.IP)
+    if target.is_address and isinstance(value, int) and not isinstance(value, bool):
+        if not 0 <= value < 2**32:
+            raise TypeMistake(f"{value} is not an IPv4 address")
+        return Lit(b"\x04" + value.to_bytes(4, "big"), Type.IP)
+    if target is Type.BOOL and value in (0, 1) and literal.type.is_integer:
+        return Lit(bool(value), Type.BOOL)
+    if target.is_integer and isinstance(value, bool):
+        return Lit(int(value), Type.UINT)
+    if target is Type.BINARY and isinstance(value, str):
+        return Lit(value.encode(), Type.BINARY)
+    return literal

@@ -1,0 +1,61 @@
+"""What every part of the binder shares: functions, parameters, and the list of mistakes found so
+far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from terascope.analysis.order import Orders
+from terascope.bind.catalog import Catalog
+from terascope.diagnostic import Diagnostic, Span
+from terascope.functions.registry import Functions
+from terascope.plan.expr import Param
+from terascope.plan.rel import Field
+from terascope.syntax import ast
+
+
+@dataclass(frozen=True)
+class Known:
+    """A stream that can be read: its columns and which of them are ordered."""
+
+    fields: tuple[Field, ...]
+    orders: Orders
+
+
+@dataclass
+class Context:
+    """The state of binding one script. Mistakes are gathered here, never thrown."""
+
+    catalog: Catalog
+    functions: Functions
+    parameters: dict[str, Param]
+    base: Path = Path()
+    """Where files named in the script are looked for first."""
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    streams: dict[str, Known] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+    """Streams with mistakes of their own: reading one is not a mistake to tell again."""
+    watchlists: dict[str, ast.WatchlistStatement] = field(default_factory=dict)
+    udafs: dict[str, ast.UdafDeclaration] = field(default_factory=dict)
+    extractors: dict[str, ast.ExtractorDeclaration] = field(default_factory=dict)
+
+    @property
+    def stream_orders(self) -> Mapping[str, Orders]:
+        return {name: known.orders for name, known in self.streams.items()}
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        *,
+        notes: tuple[str, ...] = (),
+        help: str | None = None,
+    ) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, notes, help))
+
+    def warning(self, code: str, message: str, span: Span, *, help: str | None = None) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, (), help, "warning"))

@@ -1,0 +1,328 @@
+"""Joins: all spellings become one tree of two-way joins (dissertation 3.1.3).
+
+In: the leaves of a FROM clause, its ON conditions and WHERE. Out: a relation whose columns are
+called `alias.column`, with each condition at the join that needs it. Without ON, the WHERE
+conjuncts that name both sides are the join condition and those of one side filter that side first;
+with ON, WHERE filters what the joins give, as in SQL.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from terascope.analysis.bounded import is_timeless, join_bound
+from terascope.analysis.order import Orders, column_orders, expression_slope
+from terascope.bind.context import Context
+from terascope.bind.scope import Input, Scope
+from terascope.bind.windows import ticks
+from terascope.diagnostic import Span
+from terascope.plan.build import call, conjunction
+from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of, conjuncts
+from terascope.plan.rel import Field, Filter, Join, JoinKind, Named, Project, Rel
+from terascope.syntax import ast
+from terascope.types import Type
+
+BindCondition = Callable[[ast.Expr, Scope], Expr | None]
+KINDS: dict[str, JoinKind] = {
+    "INNER": "inner",
+    "LEFT": "left",
+    "RIGHT": "right",
+    "FULL": "full",
+    "WATCHLIST": "inner",
+    "FILTER": "semi",
+}
+DEFAULTS = {Type.STRING: "", Type.BINARY: b"", Type.BOOL: False, Type.FLOAT: 0.0}
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A bound input of FROM."""
+
+    rel: Rel
+    qualifier: str
+    windowed: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class FromClause:
+    """A bound FROM with its WHERE."""
+
+    rel: Rel
+    scope: Scope
+    windowed: bool
+
+
+def qualified(qualifier: str, name: str) -> str:
+    return f"#{qualifier}.{name[1:]}" if name.startswith("#") else f"{qualifier}.{name}"
+
+
+def qualify(leaf: Leaf) -> Rel:
+    """The leaf with its columns called `alias.column`, so that no two inputs share a name."""
+    items = tuple((qualified(leaf.qualifier, f.name), Col(f.name, f.type)) for f in leaf.rel.fields)
+    return Project(leaf.rel, items, span=leaf.span)
+
+
+def join_leaves(
+    context: Context,
+    clause: ast.From,
+    leaves: Sequence[Leaf],
+    where: ast.Expr | None,
+    bind_condition: BindCondition,
+    outer_fill: str,
+) -> FromClause | None:
+    """All inputs of a FROM clause joined, or None after its mistakes were told."""
+    repeated = [q for q, n in Counter(leaf.qualifier for leaf in leaves).items() if n > 1]
+    if repeated:
+        context.error(
+            "duplicate-alias",
+            f"two inputs are called '{repeated[0]}'",
+            clause.span,
+            help=f"give them aliases: {repeated[0]} a, {repeated[0]} b",
+        )
+        return None
+    inputs = tuple(
+        Input(
+            leaf.qualifier,
+            tuple(
+                (f.name, Field(qualified(leaf.qualifier, f.name), f.type)) for f in leaf.rel.fields
+            ),
+        )
+        for leaf in leaves
+    )
+    scope = Scope(inputs)
+    pending: list[Expr] = []
+    if where is not None:
+        bound = bind_condition(where, scope)
+        if bound is None:
+            return None
+        pending = list(conjuncts(bound))
+    tree = JoinTree(
+        context, scope, bind_condition, outer_fill, iter(leaves), pending, any_on(clause.items)
+    )
+    rel = tree.fold(clause)
+    if rel is None:
+        return None
+    if tree.pending:
+        rel = Filter(rel, conjunction(tree.pending), span=where.span if where else clause.span)
+    scope = Scope(inputs, merged(tree.equated))
+    return FromClause(rel, scope, any(leaf.windowed for leaf in leaves))
+
+
+def any_on(items: Sequence[ast.FromItem]) -> bool:
+    return any(
+        isinstance(i, ast.JoinRef) and (i.condition is not None or any_on((i.left, i.right)))
+        for i in items
+    )
+
+
+def merged(sets: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
+    """Equalities closed transitively."""
+    groups: list[frozenset[str]] = []
+    for new in sets:
+        touching = [g for g in groups if g & new]
+        groups = [g for g in groups if not g & new]
+        groups.append(new.union(*touching))
+    return tuple(groups)
+
+
+@dataclass
+class JoinTree:
+    """The state of folding one FROM clause."""
+
+    context: Context
+    scope: Scope
+    bind_condition: BindCondition
+    outer_fill: str
+    leaves: Iterator[Leaf]
+    pending: list[Expr]
+    """WHERE conjuncts that have found no place yet."""
+    has_on: bool
+    equated: list[frozenset[str]] = field(default_factory=list)
+
+    def fold(self, clause: ast.From) -> Rel | None:
+        kind = KINDS[clause.kind or "INNER"]
+        nullable = kind in ("right", "full")
+        rel = self.build(clause.items[0], nullable)
+        for item in clause.items[1:]:
+            right = self.build(item, kind in ("left", "full"))
+            if rel is None or right is None:
+                return None
+            extra = self.filter_condition(clause, rel, right) if kind == "semi" else []
+            if extra is None:
+                return None
+            rel = self.join(rel, right, kind, None, clause.span, nullable, extra)
+        return rel
+
+    def build(self, item: ast.FromItem, nullable: bool) -> Rel | None:
+        if not isinstance(item, ast.JoinRef):
+            return self.leaf(nullable)
+        kind = KINDS[item.kind]
+        left = self.build(item.left, nullable or kind in ("right", "full"))
+        right = self.build(item.right, nullable or kind in ("left", "full"))
+        if left is None or right is None:
+            return None
+        condition: Expr | None = None
+        if item.condition is not None:
+            condition = self.bind_condition(item.condition, self.scope)
+            if condition is None:
+                return None
+        return self.join(left, right, kind, condition, item.span, nullable, [])
+
+    def leaf(self, nullable: bool) -> Rel | None:
+        leaf = next(self.leaves)
+        rel = qualify(leaf)
+        if self.has_on and nullable:
+            return rel
+        own = self.take(lambda used: used <= set(rel.names))
+        return Filter(rel, conjunction(own), span=leaf.span) if own else rel
+
+    def take(self, fits: Callable[[frozenset[str]], bool]) -> list[Expr]:
+        """Remove from the pending conjuncts those whose columns fit."""
+        taken = [c for c in self.pending if columns_of(c) and fits(columns_of(c))]
+        self.pending = [c for c in self.pending if c not in taken]
+        return taken
+
+    def join(
+        self,
+        left: Rel,
+        right: Rel,
+        kind: JoinKind,
+        on: Expr | None,
+        span: Span,
+        nullable: bool,
+        extra: list[Expr],
+    ) -> Rel | None:
+        conditions = list(extra)
+        if on is not None:
+            conditions += conjuncts(on)
+        elif not self.has_on or (kind == "inner" and not nullable):
+            both = set(left.names) | set(right.names)
+            conditions += self.take(lambda used: used <= both)
+        equalities, residual = split_condition(conditions, left, right)
+        self.equated += [
+            frozenset({a.name, b.name})
+            for a, b in equalities
+            if isinstance(a, Col) and isinstance(b, Col)
+        ]
+        made = Join(
+            left,
+            right,
+            kind,
+            equalities,
+            conjunction(residual) if residual else None,
+            fills_of(kind, left, right, equalities, self.outer_fill),
+            span=span,
+        )
+        return made if self.check_bounded(made) else None
+
+    def check_bounded(self, join: Join) -> bool:
+        if is_timeless(join.left) or is_timeless(join.right):
+            return True
+        streams = self.context.stream_orders
+        left, right = column_orders(join.left, streams), column_orders(join.right, streams)
+        bound = join_bound(
+            join, lambda e: expression_slope(e, left), lambda e: expression_slope(e, right)
+        )
+        if bound is not None:
+            return True
+
+        self.context.error(
+            "unbounded-join",
+            "the join would have to remember its inputs for ever",
+            join.span,
+            notes=(
+                f"ordered columns of the left side: {shown(left)}",
+                f"ordered columns of the right side: {shown(right)}",
+            ),
+            help="relate an ordered column of each side: a.tb = b.tb, "
+            "or b.ts BETWEEN a.ts - 10 AND a.ts + 10",
+        )
+        return False
+
+    def filter_condition(self, clause: ast.From, left: Rel, right: Rel) -> list[Expr] | None:
+        """FILTER_JOIN(field, range): a partner seen within the last `range` ticks of `field`."""
+        name, length = clause.filter_field, clause.filter_range
+        if name is None or length is None:
+            return []
+        sides = [next((n for n in r.names if n.endswith(f".{name}")), None) for r in (left, right)]
+        if sides[0] is None or sides[1] is None:
+            self.context.error("unknown-column", f"both inputs need a column '{name}'", clause.span)
+            return None
+        orders = column_orders(left, self.context.stream_orders)
+        unit = orders[sides[0]].clock if sides[0] in orders else None
+        amount = ticks(self.context, length, unit, name)
+        if amount is None:
+            return None
+        mine = Col(sides[0], left.type_of(sides[0]))
+        other = Col(sides[1], right.type_of(sides[1]))
+        oldest = call("-", mine, Lit(amount, Type.INT))
+        return [call("<=", other, mine), call(">=", other, oldest)]
+
+
+def shown(orders: Orders) -> str:
+    return ", ".join(n for n in orders if not n.startswith("#")) or "none"
+
+
+def split_condition(
+    conditions: Sequence[Expr], left: Rel, right: Rel
+) -> tuple[tuple[tuple[Expr, Expr], ...], list[Expr]]:
+    """Equalities between the sides, as (left, right), and everything else."""
+    equalities: list[tuple[Expr, Expr]] = []
+    residual: list[Expr] = []
+    on_left, on_right = set(left.names), set(right.names)
+    for condition in conditions:
+        match condition:
+            case Call(function, (a, b)) if function.name == "=" and columns_of(a) and columns_of(b):
+                if columns_of(a) <= on_left and columns_of(b) <= on_right:
+                    equalities.append((a, b))
+                    continue
+                if columns_of(b) <= on_left and columns_of(a) <= on_right:
+                    equalities.append((b, a))
+                    continue
+        residual.append(condition)
+    return tuple(equalities), residual
+
+
+def fills_of(
+    kind: JoinKind,
+    left: Rel,
+    right: Rel,
+    equalities: Sequence[tuple[Expr, Expr]],
+    outer_fill: str,
+) -> tuple[Named, ...]:
+    """Columns equated by the condition take the present side's value in outer joins."""
+    fills: dict[str, Expr] = {}
+    for a, b in equalities:
+        if kind in ("right", "full"):
+            fills |= {n: e for n, e in solve(a, b).items() if n not in fills}
+        if kind in ("left", "full"):
+            fills |= {n: e for n, e in solve(b, a).items() if n not in fills}
+    if outer_fill == "default":
+        missing = [*(left.fields if kind in ("right", "full") else ())]
+        missing += right.fields if kind in ("left", "full") else ()
+        for absent in missing:
+            if absent.name not in fills and not absent.hidden:
+                fills[absent.name] = default_of(absent.type)
+    return tuple(fills.items())
+
+
+def solve(unknown: Expr, known: Expr) -> dict[str, Expr]:
+    """From unknown = known, the column `unknown` stands for: `c`, `c + n` or `c - n`."""
+    match unknown:
+        case Col(name, type):
+            return {name: known if known.type is type else Cast(known, type)}
+        case Call(function, (Col() as column, Lit() as shift)) if function.name in ("+", "-"):
+            inverse = call("-" if function.name == "+" else "+", known, shift)
+            return solve(column, inverse)
+        case _:
+            return {}
+
+
+def default_of(type: Type) -> Expr:
+    """GS-Lite has no NULL: the missing side is zero or empty."""
+    if type.is_address:
+        return Lit(b"\x04\x00\x00\x00\x00", type)
+    return Lit(DEFAULTS.get(type, 0), type)

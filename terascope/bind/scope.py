@@ -1,0 +1,87 @@
+"""Which columns can be named where.
+
+In: the inputs of a FROM clause. Out: a column for a name, qualified or not, or the reason why not.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from terascope.connectors.packets.fields import canonical
+from terascope.plan.expr import Col
+from terascope.plan.rel import Field
+
+
+class NoSuchColumn(Exception):
+    def __init__(self, code: str, message: str, help: str | None = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.help = code, message, help
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of FROM: what it is called, and its columns as (name in queries, column below)."""
+
+    qualifier: str
+    columns: tuple[tuple[str, Field], ...]
+
+    def find(self, name: str) -> Col | None:
+        """The column of that name, or the one that is known under it as an alias."""
+        for known, field in self.columns:
+            if known == name:
+                return Col(field.name, field.type)
+        for known, field in self.columns:
+            if canonical(known) == canonical(name):
+                return Col(field.name, field.type)
+        return None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """All inputs of a query. `equated`: sets of columns that a join condition makes equal."""
+
+    inputs: tuple[Input, ...]
+    equated: tuple[frozenset[str], ...] = ()
+
+    def find(self, name: str, qualifier: str | None) -> Col:
+        """The column a name means.
+
+        Raises:
+            NoSuchColumn: nothing, or more than one thing, is called so.
+        """
+        if qualifier is not None:
+            return self.find_qualified(name, qualifier)
+        found = [c for i in self.inputs if (c := i.find(name)) is not None]
+        if not found:
+            raise NoSuchColumn("unknown-column", f"no column '{name}'", self.suggest(name))
+        if len(found) > 1 and not any({c.name for c in found} <= e for e in self.equated):
+            names = ", ".join(f"{i.qualifier}.{name}" for i in self.inputs if i.find(name))
+            raise NoSuchColumn(
+                "ambiguous-column", f"'{name}' may be any of {names}", "write which one you mean"
+            )
+        return found[0]
+
+    def find_qualified(self, name: str, qualifier: str) -> Col:
+        for source in self.inputs:
+            if source.qualifier == qualifier:
+                column = source.find(name)
+                if column is None:
+                    raise NoSuchColumn(
+                        "unknown-column",
+                        f"'{qualifier}' has no column '{name}'",
+                        self.suggest(name),
+                    )
+                return column
+        known = ", ".join(i.qualifier for i in self.inputs)
+        raise NoSuchColumn(
+            "unknown-column", f"no input is called '{qualifier}'", f"inputs here are: {known}"
+        )
+
+    def suggest(self, name: str) -> str:
+        known = [k for i in self.inputs for k, f in i.columns if not f.hidden]
+        lower = {k.lower(): k for k in known}
+        close = difflib.get_close_matches(name.lower(), lower, n=1)
+        if close:
+            return f"did you mean '{lower[close[0]]}'?"
+        return f"columns here are: {', '.join(known)}"

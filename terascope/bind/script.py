@@ -1,0 +1,224 @@
+"""A whole script: a set of queries becomes a Plan.
+
+In: a Script, the catalog and the functions. Out: a `Plan` whose streams stand in the order they can
+be computed in, and every mistake and warning found on the way. A query that fails does not stop the
+others from being checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from terascope.analysis.order import column_orders
+from terascope.bind.catalog import Catalog
+from terascope.bind.context import Context, Known
+from terascope.bind.parameters import bind_parameters
+from terascope.bind.query import Options, QueryBinder, streams_read
+from terascope.diagnostic import Diagnostic
+from terascope.functions.registry import Functions
+from terascope.plan.expr import Lit
+from terascope.plan.plan import Plan, Stream
+from terascope.syntax import ast
+from terascope.syntax.printer import print_query
+from terascope.types import Type, parse_ip
+
+HONOURED = frozenset(
+    {"query_name", "visibility", "comment", "empty", "outer_fill", "filename", "refresh_interval"}
+)
+NOT_YET = frozenset(
+    {
+        "aggregate_slots", "slow_flush", "lfta_aggregation", "select_lfta", "algorithm",
+        "max_lfta_disorder", "max_hfta_disorder", "liveness_timeout",
+    }
+)  # fmt: skip
+"""Hints of GS-Lite that steer how a query runs, never what it answers."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What binding gave. `plan` is None when there was any error."""
+
+    plan: Plan | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(d for d in self.diagnostics if d.severity == "error")
+
+
+def bind_script(
+    script: ast.Script,
+    catalog: Catalog,
+    functions: Functions,
+    parameters: Mapping[str, str] | None = None,
+    base: Path = Path(),
+) -> Bound:
+    """Bind every statement; nothing is thrown, everything is told."""
+    context = Context(catalog, functions, {}, base)
+    values = bind_parameters(context, script, parameters or {})
+    for statement in script.statements:
+        declare(context, statement)
+    queries = named_queries(context, script)
+    streams: list[Stream] = []
+    for name in computable_order(context, queries):
+        streams += bind_query(context, name, queries[name])
+    errors = any(d.severity == "error" for d in context.diagnostics)
+    plan = None if errors else Plan(tuple(streams), values)
+    return Bound(plan, tuple(context.diagnostics))
+
+
+def declare(context: Context, statement: ast.Statement) -> None:
+    match statement:
+        case ast.ProtocolStatement():
+            context.diagnostics += context.catalog.declare(statement)
+        case ast.WatchlistStatement():
+            name = statement.name or property_of(statement.define, "query_name")
+            if name is None:
+                context.error(
+                    "missing-name",
+                    "a watch list needs a name",
+                    statement.span,
+                    help="add query_name 'name'; to its DEFINE",
+                )
+            else:
+                context.watchlists[name] = statement
+        case ast.UdafDeclaration(name=name):
+            context.udafs[name] = statement
+        case ast.ExtractorDeclaration(name=name):
+            context.extractors[name] = statement
+        case ast.QueryStatement():
+            pass
+
+
+def property_of(define: Iterable[ast.Property], key: str) -> str | None:
+    return next((p.value for p in define if p.key.lower() == key), None)
+
+
+def named_queries(context: Context, script: ast.Script) -> dict[str, ast.QueryStatement]:
+    """Every query under its name; unnamed ones are query1, query2, ..."""
+    found: dict[str, ast.QueryStatement] = {}
+    unnamed = 0
+    for statement in script.statements:
+        if not isinstance(statement, ast.QueryStatement):
+            continue
+        name = statement.name or property_of(statement.define, "query_name")
+        if name is None:
+            unnamed += 1
+            name = f"query{unnamed}"
+        if name in found or name in context.watchlists:
+            context.error("duplicate-name", f"two queries are called '{name}'", statement.span)
+            continue
+        found[name] = statement
+    return found
+
+
+def computable_order(context: Context, queries: Mapping[str, ast.QueryStatement]) -> list[str]:
+    """Queries sorted so that each stands after what it reads; a cycle is told and left out."""
+    done: dict[str, None] = {}
+    visiting: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in done or name in context.failed:
+            return
+        if name in visiting:
+            path = " -> ".join([*visiting[visiting.index(name) :], name])
+            context.error(
+                "query-cycle",
+                f"queries read each other in a circle: {path}",
+                queries[name].span,
+                help="a query may read only what does not depend on it",
+            )
+            context.failed.update(visiting[visiting.index(name) :])
+            return
+        visiting.append(name)
+        for read in streams_read(queries[name].query):
+            if read in queries:
+                visit(read)
+        visiting.pop()
+        if name not in context.failed:
+            done[name] = None
+
+    for name in queries:
+        visit(name)
+    return list(done)
+
+
+def bind_query(context: Context, name: str, statement: ast.QueryStatement) -> list[Stream]:
+    """The streams a statement makes: the tables of its WITH, then its own."""
+    options = bind_options(context, statement)
+    binder = QueryBinder(context, name, options)
+    rel = binder.bind(statement.query)
+    if rel is None:
+        context.failed.add(name)
+        return []
+    context.streams[name] = Known(rel.fields, column_orders(rel, context.stream_orders))
+    visible = (property_of(statement.define, "visibility") or "external") == "external"
+    comment = property_of(statement.define, "comment") or ""
+    text = print_query(statement.query)
+    return [*binder.streams, Stream(name, rel, visible, text, comment)]
+
+
+def bind_options(context: Context, statement: ast.QueryStatement) -> Options:
+    """Read the DEFINE block: hints we honour, constants, and warnings about the rest."""
+    define = {p.key.lower(): p for p in statement.define}
+    allowed = {
+        "visibility": ("external", "internal"),
+        "empty": ("emit", "omit"),
+        "outer_fill": ("null", "default"),
+    }
+    for key, values in allowed.items():
+        if key in define and define[key].value.lower() not in values:
+            context.error(
+                "bad-hint",
+                f"'{define[key].value}' is not a value of {key}",
+                define[key].span,
+                help=f"it takes {' or '.join(repr(v) for v in values)}",
+            )
+    used = {c.name.lower() for c in constants_in(statement.query)}
+    constants: dict[str, Lit] = {}
+    for key, prop in define.items():
+        if key in used:
+            constants[key] = constant_value(prop.value)
+        elif key in NOT_YET:
+            context.warning(
+                "hint-without-effect", f"hint '{prop.key}' has no effect yet", prop.span
+            )
+        elif key not in HONOURED:
+            context.warning(
+                "unknown-hint",
+                f"unknown hint '{prop.key}'",
+                prop.span,
+                help=f"a constant is used as #{prop.key} in the query",
+            )
+    empty = define["empty"].value.lower() if "empty" in define else "omit"
+    fill = define["outer_fill"].value.lower() if "outer_fill" in define else "null"
+    return Options(constants, fill, empty == "emit")
+
+
+def constants_in(node: object) -> list[ast.Constant]:
+    """All `#constants` of a query, wherever they stand."""
+    if isinstance(node, ast.Constant):
+        return [node]
+    if isinstance(node, tuple):
+        return [c for part in node for c in constants_in(part)]
+    if isinstance(node, ast.Node):
+        return [c for part in vars(node).values() for c in constants_in(part)]
+    return []
+
+
+def constant_value(text: str) -> Lit:
+    """The value of a DEFINE constant: a number, an address, TRUE, FALSE, or the text itself."""
+    try:
+        return Lit(int(text, 0), Type.INT)
+    except ValueError:
+        pass
+    try:
+        return Lit(float(text), Type.FLOAT)
+    except ValueError:
+        pass
+    if text.upper() in ("TRUE", "FALSE"):
+        return Lit(text.upper() == "TRUE", Type.BOOL)
+    address = parse_ip(text)
+    return Lit(text, Type.STRING) if address is None else Lit(address, Type.IP)

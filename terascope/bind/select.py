@@ -1,0 +1,437 @@
+"""SELECT: selection, projection, aggregation, top-k.
+
+In: a SELECT of the Script. Out: its operator tree: FROM and WHERE, the window, the aggregation,
+HAVING, ORDER BY, and the columns it names. Columns that tell where a tuple came from travel along
+hidden until an aggregation ends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from terascope.analysis.bounded import closing_key
+from terascope.analysis.order import Orders, column_orders, expression_slope
+from terascope.analysis.sequence import knows_place, sequence
+from terascope.bind.aggregates import Aggregates
+from terascope.bind.context import Context
+from terascope.bind.expressions import ExprBinder
+from terascope.bind.grouping import Grouped, Grouping, bind_grouping
+from terascope.bind.joins import FromClause
+from terascope.bind.naming import UniqueNames, default_name
+from terascope.bind.scope import Input, NoSuchColumn, Scope
+from terascope.bind.sources import SourceBinder
+from terascope.bind.windows import bind_window, every
+from terascope.diagnostic import Span
+from terascope.functions.base import Trend
+from terascope.plan.expr import Col, Expr, Lit
+from terascope.plan.rel import (
+    WEND,
+    WSTART,
+    Aggregate,
+    Filter,
+    Named,
+    Project,
+    Rank,
+    Rel,
+    Running,
+    Window,
+    WindowSpec,
+    walk,
+)
+from terascope.syntax import ast
+from terascope.syntax.visit import calls_in
+
+Target = tuple[str, Expr, Span]
+"""An output column: name, value, where it stands."""
+
+
+@dataclass(frozen=True)
+class SelectBinder:
+    """Binds SELECT statements of one query."""
+
+    context: Context
+    sources: SourceBinder
+    constants: Mapping[str, Lit]
+
+    def bind(self, select: ast.Select, *, emit_empty: bool = False) -> Rel | None:
+        before = len(self.context.diagnostics)
+        self.refuse_sampling(select)
+        clause = self.sources.bind(select.source, select.where)
+        if clause is None:
+            return None
+        if select.every is not None:
+            clause = self.bind_every(select.every, clause)
+            if clause is None:
+                return None
+        if self.is_aggregation(select):
+            rel = self.bind_aggregation(select, clause, emit_empty)
+        else:
+            rel = self.bind_projection(select, clause)
+        errors = any(d.severity == "error" for d in self.context.diagnostics[before:])
+        return None if errors else rel
+
+    # ---- shape
+
+    def is_aggregation(self, select: ast.Select) -> bool:
+        if select.group_by is not None or select.having is not None:
+            return True
+        exprs = [i.expr for i in select.items if isinstance(i, ast.Item)]
+        exprs += [o.expr for o in select.order_by]
+        return any(self.is_aggregate(call) for e in exprs for call in calls_in(e))
+
+    def is_aggregate(self, call: ast.Call) -> bool:
+        functions = self.context.functions
+        extractors = {n.lower() for n in self.context.extractors}
+        if call.name.lower() in extractors or call.star or call.distinct:
+            return True
+        return functions.scalar(call.name) is None and (
+            functions.aggregate(call.name) is not None
+            or functions.deferred(call.name) is not None
+            or call.name in self.context.udafs
+        )
+
+    def refuse_sampling(self, select: ast.Select) -> None:
+        parts = [
+            ("SUPERGROUP BY", bool(select.supergroup), select.supergroup),
+            ("CLEANING_WHEN", select.cleaning_when is not None, ()),
+            ("CLEANING_BY", select.cleaning_by is not None, ()),
+        ]
+        for word, present, items in parts:
+            if present:
+                span = items[0].span if items else clause_span(select, word)
+                self.context.error(
+                    "not-executable",
+                    f"{word} belongs to the sampling operator, "
+                    "which is parsed but not executed yet",
+                    span,
+                )
+
+    # ---- windows
+
+    def bind_every(self, duration: ast.Duration, clause: FromClause) -> FromClause | None:
+        if clause.windowed:
+            self.context.error(
+                "two-windows", "EVERY and a window in FROM exclude each other", duration.span
+            )
+            return None
+        rel = bind_window(self.context, clause.rel, every(duration))
+        if rel is None:
+            return None
+        edges = Input("", tuple((f.name, f) for f in rel.fields if f.name in (WSTART, WEND)))
+        inputs = tuple(
+            replace(i, columns=tuple(c for c in i.columns if c[1].name not in (WSTART, WEND)))
+            for i in clause.scope.inputs
+        )
+        scope = Scope((*inputs, edges), clause.scope.equated)
+        return FromClause(rel, scope, True)
+
+    def edges(self, clause: FromClause, span: Span) -> tuple[Col, ...]:
+        """The columns wstart and wend of a windowed query."""
+        if not clause.windowed:
+            return ()
+        try:
+            return (clause.scope.find(WSTART, None), clause.scope.find(WEND, None))
+        except NoSuchColumn:
+            self.context.error(
+                "ambiguous-window",
+                "several inputs have windows, and the condition does not say how they meet",
+                span,
+                help="equate them: a.wstart = b.wstart AND a.wend = b.wend",
+            )
+            return ()
+
+    def orders(self, rel: Rel) -> Orders:
+        return column_orders(rel, self.context.stream_orders)
+
+    # ---- selection and projection
+
+    def bind_projection(self, select: ast.Select, clause: FromClause) -> Rel | None:
+        binder = ExprBinder(
+            self.context, clause.scope, constants=self.constants, clause="in a plain selection"
+        )
+        if select.closing_when is not None:
+            self.context.error(
+                "misplaced-closing",
+                "CLOSING_WHEN needs a GROUP BY",
+                select.closing_when.span,
+            )
+        edges = self.edges(clause, select.source.span)
+        targets = self.targets(select, clause, binder, edges)
+        rel = clause.rel
+        if select.order_by or select.limit is not None:
+            ranked = self.bind_rank(select, rel, replace_aliases(binder, select), None)
+            if ranked is None:
+                return None
+            rel = ranked
+        if targets is None:
+            return None
+        items: list[Named] = [(name, expr) for name, expr, _ in targets]
+        if select.distinct:
+            return self.distinct(rel, items, select)
+        items += [(f.name, Col(f.name, f.type)) for f in rel.fields if f.hidden]
+        return Project(rel, tuple(items), span=select.span)
+
+    def distinct(self, rel: Rel, items: list[Named], select: ast.Select) -> Rel:
+        below = Project(rel, tuple(items), span=select.span)
+        keys = tuple((n, Col(n, e.type)) for n, e in items)
+        made = Aggregate(below, keys, (), span=select.span)
+        self.check_closing(made, select, "SELECT DISTINCT")
+        return made
+
+    def targets(
+        self, select: ast.Select, clause: FromClause, binder: ExprBinder, edges: tuple[Col, ...]
+    ) -> list[Target] | None:
+        """The output columns, named and told apart, with the window's edges last."""
+        names = UniqueNames()
+        found: list[Target] = []
+        failed = False
+        for position, item in enumerate(select.items, 1):
+            if isinstance(item, ast.Star):
+                columns = list(self.star(item, clause.scope))
+                failed |= not columns
+                found += [(names.take(n), c, item.span) for n, c in columns]
+                continue
+            expr = binder.bind(item.expr)
+            failed |= expr is None
+            name = names.take(item.alias or default_name(item.expr, position))
+            if expr is not None:
+                found.append((name, expr, item.span))
+        for edge in edges:
+            if not any(expr == edge for _, expr, _ in found):
+                name = names.take(edge.name.rpartition(".")[2])
+                found.append((name, edge, select.span))
+        return None if failed else found
+
+    def star(self, star: ast.Star, scope: Scope) -> Iterator[tuple[str, Col]]:
+        inputs = [i for i in scope.inputs if star.qualifier in (None, i.qualifier)]
+        if not inputs:
+            self.context.error(
+                "unknown-column", f"no input is called '{star.qualifier}'", star.span
+            )
+        for source in inputs:
+            for name, field in source.columns:
+                if not field.hidden:
+                    yield name, Col(field.name, field.type)
+
+    # ---- aggregation
+
+    def bind_aggregation(
+        self, select: ast.Select, clause: FromClause, emit_empty: bool
+    ) -> Rel | None:
+        key_binder = ExprBinder(
+            self.context, clause.scope, constants=self.constants, clause="in GROUP BY"
+        )
+        grouping = bind_grouping(key_binder, select.group_by)
+        edges = self.edges(clause, select.source.span)
+        if grouping is None:
+            grouping, known_keys = Grouping(), False
+        else:
+            known_keys = True
+            grouping.add_edges(edges)
+        aggregates = Aggregates(sequence(clause.rel, self.orders(clause.rel)))
+        binder = ExprBinder(
+            self.context,
+            clause.scope,
+            grouping.aliases,
+            aggregates=aggregates,
+            constants=self.constants,
+            clause="in a grouped query",
+        )
+        later = replace_aliases(binder, select)
+        if any(isinstance(i, ast.Star) for i in select.items):
+            self.context.error(
+                "not-grouped", "SELECT * cannot be grouped: name the columns", select.span
+            )
+            return None
+        targets = self.targets(select, clause, binder, edges)
+        having = later.bind_condition(select.having) if select.having else None
+        closing = later.bind_condition(select.closing_when) if select.closing_when else None
+        if not known_keys:
+            return None
+        grouped = Grouped(self.context, grouping, aggregates)
+        outputs = [(name, grouped.rewrite(expr, span), span) for name, expr, span in targets or ()]
+        if having is not None and select.having is not None:
+            having = grouped.rewrite(having, select.having.span)
+        if closing is not None and select.closing_when is not None:
+            closing = grouped.rewrite(closing, select.closing_when.span)
+        order = self.bind_order(select, later, grouped)
+        rel = self.aggregate(select, clause, grouping, aggregates, closing, emit_empty)
+        if rel is None or targets is None or any(e is None for _, e, _ in outputs):
+            return None
+        if having is not None:
+            rel = Filter(rel, having, span=select.having.span if select.having else select.span)
+        if order is None:
+            return None
+        if order or select.limit is not None:
+            rel = self.rank(select, rel, order, per=tuple(self.orders(rel)))
+        items = tuple((name, expr) for name, expr, _ in outputs if expr is not None)
+        if select.distinct:
+            return self.distinct(rel, list(items), select)
+        return Project(rel, items, span=select.span)
+
+    def aggregate(
+        self,
+        select: ast.Select,
+        clause: FromClause,
+        grouping: Grouping,
+        aggregates: Aggregates,
+        closing: Expr | None,
+        emit_empty: bool,
+    ) -> Rel | None:
+        span = select.group_by.span if select.group_by else select.span
+        made: Rel
+        if select.closing_when is not None:
+            if closing is None:
+                return None
+            return self.running(clause, grouping, aggregates, closing, span)
+        keys = tuple(grouping.keys)
+        empty = self.empty_windows(clause, grouping, span) if emit_empty else None
+        made = Aggregate(clause.rel, keys, aggregates.named, grouping.sets, empty, span=span)
+        return made if self.check_closing(made, select, "GROUP BY") else None
+
+    def running(
+        self,
+        clause: FromClause,
+        grouping: Grouping,
+        aggregates: Aggregates,
+        closing: Expr,
+        span: Span,
+    ) -> Rel | None:
+        """CLOSING_WHEN: the epoch comes first among the keys."""
+        orders = self.orders(clause.rel)
+        epoch = closing_key(tuple(grouping.keys), lambda e: expression_slope(e, orders))
+        keyed = dict(grouping.keys)
+        if epoch is None:
+            self.unbounded(span, clause.rel)
+            return None
+        increasing = expression_slope(keyed[epoch], orders).trend is Trend.INCREASING
+        if not keyed[epoch].type.is_integer or not increasing or grouping.sets is not None:
+            self.context.error(
+                "bad-epoch",
+                "CLOSING_WHEN needs an epoch that counts up in integers, such as time/60, "
+                "and plain keys",
+                span,
+            )
+            return None
+        keys = ((epoch, keyed[epoch]), *((n, e) for n, e in grouping.keys if n != epoch))
+        return Running(clause.rel, keys, aggregates.named, closing, span=span)
+
+    def check_closing(self, made: Aggregate, select: ast.Select, what: str) -> bool:
+        """Some ordered key must be in every grouping set, or groups would never close."""
+        orders = self.orders(made.source)
+        keys = tuple(
+            (n, e) for n, e in made.keys if made.sets is None or all(n in s for s in made.sets)
+        )
+        if closing_key(keys, lambda e: expression_slope(e, orders)) is not None:
+            return True
+        self.unbounded(made.span, made.source, what)
+        return False
+
+    def unbounded(self, span: Span, source: Rel, what: str = "GROUP BY") -> None:
+        ordered = [n for n in self.orders(source) if not n.startswith("#")]
+        note = (
+            f"ordered columns here are: {', '.join(ordered)}"
+            if ordered
+            else "the input has no ordered column; a PROTOCOL can declare one: "
+            "time UINT increasing clock(s)"
+        )
+        example = next((n for n in ordered if n.rpartition(".")[2] == "time"), None)
+        key = f"{example}/60" if example else (ordered[0] if ordered else "an ordered column")
+        self.context.error(
+            "unbounded-group-by",
+            "group-by never closes" if what == "GROUP BY" else f"{what} never closes",
+            span,
+            notes=("none of the keys moves with an ordered column in every grouping set", note),
+            help=f"add a window key such as {key}, or EVERY 1 minute",
+        )
+
+    def empty_windows(
+        self, clause: FromClause, grouping: Grouping, span: Span
+    ) -> WindowSpec | Literal["epoch"] | None:
+        """`empty 'emit'` is for ungrouped windows: their only keys are the window's."""
+        names = {n for n, _ in grouping.keys}
+        window = next((r for r in walk(clause.rel) if isinstance(r, Window)), None)
+        if window is not None and names == {WSTART, WEND}:
+            return window.spec
+        orders = self.orders(clause.rel)
+        if len(grouping.keys) == 1 and grouping.sets is None:
+            _, key = grouping.keys[0]
+            if key.type.is_integer and expression_slope(key, orders).trend is Trend.INCREASING:
+                return "epoch"
+        self.context.error(
+            "bad-hint",
+            "empty 'emit' is for windows without other keys",
+            span,
+            help="leave it out, or group by the window alone",
+        )
+        return None
+
+    # ---- ORDER BY, LIMIT
+
+    def bind_order(
+        self, select: ast.Select, binder: ExprBinder, grouped: Grouped | None
+    ) -> list[tuple[Expr, bool]] | None:
+        order: list[tuple[Expr, bool]] = []
+        for item in select.order_by:
+            expr = binder.bind(item.expr)
+            if expr is not None and grouped is not None:
+                expr = grouped.rewrite(expr, item.span)
+            if expr is None:
+                return None
+            order.append((expr, item.descending))
+        return order
+
+    def bind_rank(
+        self, select: ast.Select, rel: Rel, binder: ExprBinder, grouped: Grouped | None
+    ) -> Rel | None:
+        """ORDER BY and LIMIT of a selection: within the window, or the epoch of what it reads."""
+        order = self.bind_order(select, binder, grouped)
+        if order is None:
+            return None
+        orders = self.orders(rel)
+        edges = tuple(n for n in rel.names if n.rpartition(".")[2] in (WSTART, WEND))
+        per = edges or tuple(orders)
+        if not edges and knows_place(rel):
+            natural = select.limit is None and all(
+                not d and expression_slope(e, orders).trend is Trend.INCREASING for e, d in order
+            )
+            if natural:
+                return rel
+            self.context.error(
+                "unbounded-order",
+                "ORDER BY and LIMIT work within a window, and this stream has none",
+                clause_span(select, "ORDER BY"),
+                help="cut it into windows, such as EVERY 1 minute",
+            )
+            return None
+        return self.rank(select, rel, order, per)
+
+    def rank(
+        self, select: ast.Select, rel: Rel, order: list[tuple[Expr, bool]], per: tuple[str, ...]
+    ) -> Rel:
+        """Ties are broken by the order of the stream, so that partitions do not matter."""
+        tie_break = sequence(rel, self.orders(rel))
+        ties: list[tuple[Expr, bool]] = [(Col(n, rel.type_of(n)), False) for n in tie_break]
+        return Rank(rel, per, (*order, *ties), select.limit, span=select.span)
+
+
+def replace_aliases(binder: ExprBinder, select: ast.Select) -> ExprBinder:
+    """The binder for HAVING, ORDER BY and CLOSING_WHEN, which see the names SELECT gives."""
+    aliases = {
+        i.alias: i.expr for i in select.items if isinstance(i, ast.Item) and i.alias is not None
+    }
+    return replace(binder, select_aliases=aliases)
+
+
+def clause_span(select: ast.Select, word: str) -> Span:
+    match word:
+        case "ORDER BY" if select.order_by:
+            return select.order_by[0].span.to(select.order_by[-1].span)
+        case "CLEANING_WHEN" if select.cleaning_when is not None:
+            return select.cleaning_when.span
+        case "CLEANING_BY" if select.cleaning_by is not None:
+            return select.cleaning_by.span
+        case _:
+            return select.span

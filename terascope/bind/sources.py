@@ -1,0 +1,144 @@
+"""FROM: what a query reads.
+
+In: the FROM clause and WHERE. Out: one relation, with everything that restricts or joins the inputs
+in it, and the scope in which the other clauses stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from terascope.bind.catalog import UnknownSource, declared_type
+from terascope.bind.context import Context
+from terascope.bind.joins import BindCondition, FromClause, Leaf, join_leaves
+from terascope.bind.scope import Input, Scope
+from terascope.bind.windows import bind_window
+from terascope.diagnostic import Span
+from terascope.plan.rel import Field, Filter, Lookup, Read, Rel
+from terascope.syntax import ast
+from terascope.types import Type
+
+BindQuery = Callable[[ast.Query], Rel | None]
+
+
+@dataclass(frozen=True)
+class SourceBinder:
+    """Binds FROM clauses of one query. `local`: names of WITH -> streams they became."""
+
+    context: Context
+    local: Mapping[str, str]
+    bind_query: BindQuery
+    bind_condition: BindCondition
+    outer_fill: str = "null"
+
+    def bind(self, clause: ast.From, where: ast.Expr | None) -> FromClause | None:
+        """The whole clause, or None after its mistakes were told."""
+        items = flatten_items(clause.items)
+        leaves = [self.bind_leaf(item) for item in items]
+        kept = [leaf for leaf in leaves if leaf is not None]
+        if len(kept) != len(leaves):
+            return None
+        if len(kept) == 1:
+            return self.bind_single(kept[0], where, clause.span)
+        return join_leaves(self.context, clause, kept, where, self.bind_condition, self.outer_fill)
+
+    def bind_single(self, leaf: Leaf, where: ast.Expr | None, span: Span) -> FromClause | None:
+        rel = leaf.rel
+        if isinstance(rel, Lookup):
+            self.context.error(
+                "not-a-stream",
+                f"watch list '{rel.name}' is no stream by itself",
+                span,
+                help="join it with one: FROM TCP t, wl w WHERE t.srcIP = w.ip",
+            )
+            return None
+        scope = Scope((Input(leaf.qualifier, tuple((f.name, f) for f in rel.fields)),))
+        if where is not None:
+            predicate = self.bind_condition(where, scope)
+            if predicate is None:
+                return None
+            rel = Filter(rel, predicate, span=where.span)
+        return FromClause(rel, scope, leaf.windowed)
+
+    def bind_leaf(self, item: ast.StreamRef | ast.SubqueryRef) -> Leaf | None:
+        if isinstance(item, ast.SubqueryRef):
+            rel = self.bind_query(item.query)
+            qualifier = item.alias or "subquery"
+        else:
+            rel = self.bind_stream(item)
+            qualifier = item.alias or item.name
+        if rel is None:
+            return None
+        if item.window is not None:
+            rel = bind_window(self.context, rel, item.window)
+            if rel is None:
+                return None
+        return Leaf(rel, qualifier, item.window is not None, item.span)
+
+    def bind_stream(self, ref: ast.StreamRef) -> Rel | None:
+        """A query of the set, a watch list, a protocol or an interface, in this order."""
+        context = self.context
+        name = self.local.get(ref.name, ref.name)
+        if ref.interface is None:
+            if name in context.streams:
+                return Read(name, context.streams[name].fields, span=ref.span)
+            if name in context.failed:
+                return None
+            if name in context.watchlists:
+                return self.bind_watchlist(context.watchlists[name], ref.span)
+            if "/" in name:
+                context.error(
+                    "not-executable",
+                    f"library query '{name}': queries of a library are parsed but not read yet",
+                    ref.span,
+                    help="put the query into this file",
+                )
+                return None
+        try:
+            scan = context.catalog.scan(ref)
+        except UnknownSource as mistake:
+            context.error(mistake.code, mistake.message, ref.span, help=mistake.help)
+            return None
+        return scan
+
+    def bind_watchlist(self, statement: ast.WatchlistStatement, span: Span) -> Rel | None:
+        context = self.context
+        options = {p.key: p.value for p in statement.define}
+        fields: list[Field] = []
+        for declared in statement.fields:
+            type = declared_type(declared.type_name)
+            if type is None:
+                text = f"unknown type '{declared.type_name}'"
+                context.error("unknown-type", text, declared.span)
+                type = Type.STRING
+            fields.append(Field(declared.name, type))
+        keys = tuple(f.name for f in statement.fields if any(p.name == "key" for p in f.properties))
+        filename = options.get("filename")
+        if filename is None:
+            context.error(
+                "missing-file",
+                "the watch list does not say which file it is read from",
+                statement.span,
+                help="add filename 'list.csv'; to its DEFINE",
+            )
+            return None
+        path = context.base / filename
+        if not path.exists() and Path(filename).exists():
+            path = Path(filename)
+        if not path.exists() and not context.catalog.open_world:
+            context.error("missing-file", f"no such file: '{filename}'", statement.span)
+            return None
+        return Lookup(statement.name or filename, str(path), tuple(fields), keys, span=span)
+
+
+def flatten_items(items: tuple[ast.FromItem, ...]) -> list[ast.StreamRef | ast.SubqueryRef]:
+    """The leaves of a FROM clause, from left to right."""
+    leaves: list[ast.StreamRef | ast.SubqueryRef] = []
+    for item in items:
+        if isinstance(item, ast.JoinRef):
+            leaves += flatten_items((item.left, item.right))
+        else:
+            leaves.append(item)
+    return leaves

@@ -1,0 +1,1 @@
+"""Sources, engine-free and columnar, one package a kind."""

@@ -1,0 +1,147 @@
+"""What a connector is: one engine-free module that turns a byte range of a source into column
+batches.
+
+In: a location (file, directory, glob) and the columns somebody needs.
+Out: `Split`s, pure data that travel to wherever the reading happens, and Arrow record batches read
+from one of them. Nothing here knows Spark: the reference interpreter, the Spark data source and,
+later, edge agents call the same code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from terascope.types import Type
+
+POSITION = "#pos"
+"""int64 pseudo-column: where a tuple stands in its interface, (file ordinal << 40) + offset in the
+unpacked file."""
+
+LAYERS = "#layers"
+"""int64 pseudo-column of packet sources: the bits of every protocol the packet belongs to."""
+
+FILE_SHIFT = 40
+HIDDEN_PREFIX = "#"
+
+
+class SourceError(Exception):
+    """A source that cannot be used at all: missing, unreadable, of the wrong kind. One clear line.
+    """
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column a source offers, with the properties its PROTOCOL declares."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Split:
+    """A unit of reading: one range of one file. Picklable; becomes one partition of the Spark data
+    source.
+    """
+
+    kind: str
+    interface: str
+    path: str
+    ordinal: int
+    """Index of the file within its interface, in order of path: the high bits of `#pos`."""
+    start: int
+    end: int
+    """Half-open range, in the connector's own unit: bytes of the file, or row groups."""
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
+class ReadReport:
+    """What reading one split saw, filled while its batches are drawn."""
+
+    bytes_read: int = 0
+    tuples: int = 0
+    malformed: Counter[str] = field(default_factory=Counter)
+    """Reason -> count. A tuple that is malformed at a higher layer may still be delivered for a
+    lower one."""
+    horizon: dict[str, int] = field(default_factory=dict)
+    """Largest value seen of each integer column in `clocks`, over every tuple, delivered or not."""
+
+
+class Connector(Protocol):
+    """One kind of source. Instances hold no state; `kind` is the word before the colon in --source
+    KIND:LOCATION.
+    """
+
+    kind: str
+
+    def columns(self, files: Sequence[Path], options: Mapping[str, str]) -> tuple[Column, ...]:
+        """The columns the source has by itself, without a declared PROTOCOL."""
+        ...
+
+    def splits(
+        self,
+        interface: str,
+        files: Sequence[Path],
+        options: Mapping[str, str],
+        target_bytes: int,
+    ) -> list[Split]:
+        """Cut the files into ranges of about `target_bytes`. Reads headers only."""
+        ...
+
+    def read(
+        self, split: Split, columns: Sequence[Column], report: ReadReport
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches holding just `columns`, in that order, typed as `arrow_type` says; counts go to
+        `report`.
+        """
+        ...
+
+
+def arrow_type(type: Type) -> pa.DataType:
+    """How a column of a GSQL type travels (see terascope.types)."""
+    match type:
+        case Type.BOOL:
+            return pa.bool_()
+        case Type.INT | Type.UINT | Type.LLONG | Type.ULLONG:
+            return pa.int64()
+        case Type.FLOAT:
+            return pa.float64()
+        case Type.STRING | Type.NULL:
+            return pa.string()
+        case Type.IP | Type.IPV6 | Type.BINARY:
+            return pa.binary()
+
+
+def find_files(location: str, suffixes: Sequence[str]) -> list[Path]:
+    """The files a location names: itself, those of a directory with one of `suffixes`, or a glob's;
+    sorted by path.
+
+    Raises:
+        SourceError: nothing is there, or nothing fits.
+    """
+    path = Path(location)
+    if path.is_dir():
+        found = sorted(
+            p for p in path.iterdir() if p.is_file() and any(p.name.endswith(s) for s in suffixes)
+        )
+        if not found:
+            raise SourceError(
+                f"directory '{location}' holds no file ending in {', '.join(suffixes)}"
+            )
+        return found
+    if path.exists():
+        return [path]
+    if any(c in location for c in "*?["):
+        anchor = Path(path.anchor) if path.is_absolute() else Path()
+        pattern = str(path.relative_to(path.anchor)) if path.is_absolute() else location
+        found = sorted(p for p in anchor.glob(pattern) if p.is_file())
+        if found:
+            return found
+        raise SourceError(f"no file matches '{location}'")
+    raise SourceError(f"no such file or directory: '{location}'")

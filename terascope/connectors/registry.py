@@ -1,0 +1,95 @@
+"""Interfaces: what a query calls a source, bound to a kind and a location outside of the query.
+
+In: `[INTERFACE=]KIND:LOCATION`. Out: an `Interface`, and the connector that reads its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from terascope.connectors.base import (
+    Column,
+    Connector,
+    ReadReport,
+    SourceError,
+    Split,
+    find_files,
+)
+from terascope.connectors.packets import PacketConnector
+from terascope.connectors.tables import CsvConnector, JsonConnector, ParquetConnector
+
+PACKET_KINDS = frozenset({"pcap"})
+"""Kinds that deliver packets, and so offer all packet protocols."""
+
+KINDS: Mapping[str, tuple[Connector, tuple[str, ...]]] = {
+    "pcap": (PacketConnector(), (".pcap", ".pcapng", ".cap", ".pcap.gz", ".pcapng.gz", ".cap.gz")),
+    "csv": (CsvConnector(), (".csv", ".csv.gz", ".tsv", ".txt")),
+    "parquet": (ParquetConnector(), (".parquet",)),
+    "json": (
+        JsonConnector(),
+        (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
+    ),
+}
+SYNONYMS = {"pcapng": "pcap", "jsonl": "json", "ndjson": "json"}
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A named source of tuples."""
+
+    name: str
+    kind: str
+    location: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_packets(self) -> bool:
+        return self.kind in PACKET_KINDS
+
+    @property
+    def connector(self) -> Connector:
+        return KINDS[self.kind][0]
+
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(find_files(self.location, KINDS[self.kind][1]))
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.connector.columns(self.files, dict(self.options))
+
+    def splits(self, target_bytes: int) -> list[Split]:
+        return self.connector.splits(self.name, self.files, dict(self.options), target_bytes)
+
+
+def parse_interface(text: str, options: Mapping[str, str] | None = None) -> Interface:
+    """Read `[INTERFACE=]KIND:LOCATION`; without a name, the interface is called as its file is.
+
+    Raises:
+        SourceError: the text is not of that form, or the kind is unknown.
+    """
+    name, equals, rest = text.partition("=")
+    if not equals or ":" in name:
+        name, rest = "", text
+    kind, colon, location = rest.partition(":")
+    kind = SYNONYMS.get(kind.lower(), kind.lower())
+    if not colon or not location:
+        raise SourceError(
+            f"'{text}' is not [INTERFACE=]KIND:LOCATION, such as eth0=pcap:trace.pcap"
+        )
+    if kind not in KINDS:
+        raise SourceError(f"unknown kind of source '{kind}'; known: {', '.join(sorted(KINDS))}")
+    name = name or Path(location).name.split(".")[0] or kind
+    return Interface(name, kind, location, tuple(sorted((options or {}).items())))
+
+
+def read_split(
+    split: Split, columns: Iterable[Column], report: ReadReport
+) -> Iterator[pa.RecordBatch]:
+    """Read one split with the connector of its kind."""
+    return KINDS[split.kind][0].read(split, tuple(columns), report)

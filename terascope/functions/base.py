@@ -1,0 +1,189 @@
+"""What a scalar function and an aggregate are, apart from any engine.
+
+In: nothing but Python. Out: `Scalar` and `Aggregate`, objects that say all that analyses and
+engines ask of a function: its type, its meaning on plain values, how it moves with time
+(dissertation 3.1), what it costs (3.4.1), how an aggregate splits into sub- and super-aggregate
+(paper 1, 3.2) and whether it survives sampling (dissertation 5.4.2). No analysis or rule asks a
+function's name.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from terascope.types import Type
+
+Value: TypeAlias = Any
+"""A value in held form (terascope.types), None for NULL."""
+
+State: TypeAlias = Any
+"""An aggregate's state: any picklable value, never changed in place after it was handed out."""
+
+
+class TypeMistake(Exception):
+    """Arguments of types a function does not take. The message says what it takes, in the user's
+    words."""
+
+
+class ValueMistake(Exception):
+    """A value no answer exists for, such as an integer overflow: the run stops with this message."""
+
+
+class FunctionMistake(Exception):
+    """A function that cannot be known under its name, or a file of functions that cannot be read."""
+
+
+# ---- how a value moves along the stream ----------------------------------------------------------
+
+
+class Trend(enum.Enum):
+    CONSTANT = "constant"
+    INCREASING = "increasing"
+    DECREASING = "decreasing"
+    UNORDERED = "unordered"
+
+
+@dataclass(frozen=True)
+class Slope:
+    """How an expression moves from tuple to tuple.
+
+    `band`: by how much a later value may fall behind an earlier one (banded_increasing(n)); 0 when
+    in order.
+    `value`: the constant itself, when it is one and is known.
+    """
+
+    trend: Trend
+    band: int | float = 0
+    strict: bool = False
+    value: Value = None
+
+    @property
+    def is_ordered(self) -> bool:
+        return self.trend in (Trend.INCREASING, Trend.DECREASING)
+
+
+UNORDERED = Slope(Trend.UNORDERED)
+
+
+def unordered(_: Sequence[Slope]) -> Slope:
+    """The slope rule of most functions: nothing is known."""
+    return UNORDERED
+
+
+# ---- scalars -------------------------------------------------------------------------------------
+
+TypeRule: TypeAlias = Callable[[tuple[Type, ...]], Type]
+"""Argument types -> result type; raises TypeMistake."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar function or operator. Two are equal when their names are."""
+
+    name: str
+    type_rule: TypeRule = field(compare=False)
+    evaluate: Callable[..., Value] = field(compare=False)
+    """The meaning, on plain values. Called without NULLs unless `strict` is False."""
+    strict: bool = field(default=True, compare=False)
+    """NULL in, NULL out, without calling `evaluate`."""
+    slope: Callable[[Sequence[Slope]], Slope] = field(default=unordered, compare=False, repr=False)
+    cost_ns: int = field(default=5, compare=False)
+    """Rough cost of a call; the low level calibrates it later."""
+    partial: bool = field(default=False, compare=False)
+    """May fail: the tuple is then discarded (GS-Lite's PARTIAL). `evaluate` returns None to say so.
+    """
+    user_defined: bool = field(default=False, compare=False)
+    unified_from: int | None = field(default=None, compare=False)
+    """The arguments from this position on are cast to the one type that holds them all
+    (terascope.types.unify) before `evaluate` sees them; None when they keep their types."""
+    check_constants: Callable[[Sequence[Value]], None] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Raises ValueMistake when a constant argument cannot be meant, such as a broken regular
+    expression. Called once before a run, with None for every argument that is not constant."""
+    doc: str = field(default="", compare=False, repr=False)
+
+    def __call__(self, *args: Value) -> Value:
+        if self.strict and any(a is None for a in args):
+            return None
+        return self.evaluate(*args)
+
+
+# ---- aggregates ----------------------------------------------------------------------------------
+
+Sampling = Literal["none", "rescale", "keep"]
+"""What uniform sampling does to a value: not allowed, divide by the rate, or leave as it is."""
+
+
+class Aggregate(ABC):
+    """An aggregate: zero, reduce, merge, finish.
+
+    Laws, checked for every registered one: merge(s, zero()) = s = merge(zero(), s); any split of
+    the input, reduced apart and merged in stream order, finishes to the same value as the whole.
+    When `ordered` is False, merging in any order does.
+
+    A call `f(x, y, 95)` has `arity` argument expressions, then constants: first `state_parameters`
+    of them, given to zero(), then `finish_parameters`, given to finish(). References that differ in
+    finish parameters only share a state. Both raise ValueMistake for a constant they cannot take,
+    on an empty state too, so that finish(zero(..), ..) checks a call before any tuple.
+    """
+
+    name: ClassVar[str]
+    arity: ClassVar[int] = 1
+    state_parameters: ClassVar[int] = 0
+    finish_parameters: ClassVar[int] = 0
+    kind: ClassVar[Literal["distributive", "algebraic", "holistic"]] = "distributive"
+    ordered: ClassVar[bool] = False
+    """The value depends on the order of tuples: reduce() is called in stream order, merge(earlier,
+    later)."""
+    running: ClassVar[bool] = False
+    """Keeps its state over epochs under CLOSING_WHEN."""
+    skips_null: ClassVar[bool] = True
+    """Tuples with a NULL argument are passed over."""
+    takes_star: ClassVar[bool] = False
+    """Can be called as f(*): type_rule and reduce then get no arguments."""
+    sampling: ClassVar[Sampling] = "none"
+    cheap: ClassVar[bool] = True
+    """May run in the low level."""
+    user_defined: ClassVar[bool] = False
+    example_parameters: ClassVar[tuple[Value, ...]] = ()
+    """Constants a call may be given, as many as it takes: for the reference and the law tests."""
+    doc: ClassVar[str] = ""
+
+    @property
+    def state_name(self) -> str:
+        """Aggregates with the same state name, arguments and state parameters share one state."""
+        return self.name
+
+    @abstractmethod
+    def type_rule(self, args: tuple[Type, ...]) -> Type:
+        """Result type; raises TypeMistake."""
+
+    @abstractmethod
+    def zero(self, *parameters: Value) -> State: ...
+
+    @abstractmethod
+    def reduce(self, state: State, *args: Value) -> State: ...
+
+    @abstractmethod
+    def merge(self, left: State, right: State) -> State: ...
+
+    @abstractmethod
+    def finish(self, state: State, *parameters: Value) -> Value: ...
+
+    def next_epoch(self, state: State) -> State:
+        """What a running aggregate carries over an epoch's end."""
+        return state
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Aggregate) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"<aggregate {self.name}>"

@@ -1,0 +1,1 @@
+"""Plan -> Job: what will be done, as pure data."""

@@ -1,0 +1,73 @@
+"""The Job: what will really be done, as pure data.
+
+In: an optimised Plan and the interfaces it reads. Out: one `SourceRead` per physical source,
+however many queries look at it; the streams in the order they are computed, each marked kept when
+it is used more than once; and the outputs. `explain --stage job` prints it; terascope.spark runs
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from terascope.connectors.base import Column, Split
+from terascope.connectors.registry import Interface
+from terascope.functions.base import Value
+from terascope.plan.expr import Expr
+from terascope.plan.rel import Rel
+
+
+@dataclass(frozen=True)
+class SourceRead:
+    """One physical source, read once for the whole set.
+
+    All packet interfaces together are one read, told apart by the column `interface`; every other
+    interface is a read of its own.
+    """
+
+    name: str
+    interfaces: tuple[Interface, ...]
+    columns: tuple[Column, ...]
+    """What is decoded: the columns somebody uses, and no others."""
+    predicate: Expr | None
+    """Over `columns`: tuples for which it is not TRUE are of no use to any query and are dropped at
+    the source."""
+    splits: tuple[Split, ...]
+    clocks: tuple[str, ...] = ()
+    """Columns whose largest value over all tuples is reported: how far time has moved."""
+    notes: tuple[str, ...] = ()
+    """What a person should know, such as a .gz file that cannot be split."""
+
+
+@dataclass(frozen=True)
+class StreamStage:
+    """A stream to compute."""
+
+    name: str
+    rel: Rel
+    keep: bool
+    """Read by more than one other stream or output: compute once, keep."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """A visible stream: its columns without the hidden ones, and the order its rows are delivered
+    in.
+    """
+
+    stream: str
+    columns: tuple[str, ...]
+    order: tuple[tuple[str, bool], ...]
+    """Column names, hidden ones included, with True for descending."""
+
+
+@dataclass(frozen=True)
+class Job:
+    reads: tuple[SourceRead, ...]
+    streams: tuple[StreamStage, ...]
+    outputs: tuple[Output, ...]
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+    def read_of(self, interface: str) -> SourceRead:
+        return next(r for r in self.reads if any(i.name == interface for i in r.interfaces))

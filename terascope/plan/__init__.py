@@ -1,0 +1,1 @@
+"""The one logical algebra: expressions, relations, plans."""

@@ -1,0 +1,34 @@
+"""Expressions put together by hand: what the binder and the rules make new ones with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from terascope.functions.operators import operators
+from terascope.plan.expr import Call, Expr, Lit
+from terascope.types import Type
+
+TRUE = Lit(True, Type.BOOL)
+FALSE = Lit(False, Type.BOOL)
+
+
+def call(operator: str, *args: Expr) -> Call:
+    """An operator applied; raises TypeMistake when the types do not fit."""
+    function = operators[operator]
+    return Call(function, args, function.type_rule(tuple(a.type for a in args)))
+
+
+def conjunction(parts: Iterable[Expr]) -> Expr:
+    """The AND of all parts; TRUE of none."""
+    kept = tuple(p for p in parts if p != TRUE)
+    if not kept:
+        return TRUE
+    return kept[0] if len(kept) == 1 else call("and", *kept)
+
+
+def disjunction(parts: Iterable[Expr]) -> Expr:
+    """The OR of all parts; FALSE of none."""
+    kept = tuple(dict.fromkeys(p for p in parts if p != FALSE))
+    if not kept:
+        return FALSE
+    return kept[0] if len(kept) == 1 else call("or", *kept)

@@ -1,0 +1,156 @@
+"""Typed expressions of the Plan: every name resolved, every function an object.
+
+In: what the binder understood. Out: immutable trees that engines translate and analyses read.
+Columns are named, and mean the column of that name of the relation the expression stands over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+from terascope.functions.base import Aggregate, Scalar, Value
+from terascope.types import Type
+
+
+@dataclass(frozen=True)
+class Col:
+    """A column of the relation below."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Lit:
+    """A constant in held form."""
+
+    value: Value
+    type: Type
+
+
+@dataclass(frozen=True)
+class Param:
+    """A `$parameter`; its value is given when the plan runs."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Call:
+    """A scalar function or operator applied to arguments."""
+
+    function: Scalar
+    args: tuple[Expr, ...]
+    type: Type
+
+
+@dataclass(frozen=True)
+class Case:
+    """The value of the first branch whose condition is TRUE."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr
+    type: Type
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A value made to be of another type; what cannot be converted is NULL."""
+
+    operand: Expr
+    type: Type
+
+
+Expr: TypeAlias = Col | Lit | Param | Call | Case | Cast
+
+
+@dataclass(frozen=True)
+class AggCall:
+    """An aggregate over the tuples of a group. `args` are expressions over the source, `parameters`
+    constants.
+
+    `order`: for an order-dependent aggregate, the columns of the source that put its tuples in
+    stream order.
+    """
+
+    function: Aggregate
+    args: tuple[Expr, ...]
+    type: Type
+    parameters: tuple[Lit | Param, ...] = ()
+    distinct: bool = False
+    order: tuple[str, ...] = ()
+
+    @property
+    def state_parameters(self) -> tuple[Lit | Param, ...]:
+        return self.parameters[: self.function.state_parameters]
+
+    @property
+    def finish_parameters(self) -> tuple[Lit | Param, ...]:
+        return self.parameters[self.function.state_parameters :]
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    match expr:
+        case Col() | Lit() | Param():
+            return ()
+        case Call(args=args):
+            return args
+        case Case(branches, otherwise):
+            return (*(e for branch in branches for e in branch), otherwise)
+        case Cast(operand):
+            return (operand,)
+        case _:
+            assert_never(expr)
+
+
+def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """The same node over other children."""
+    match expr:
+        case Col() | Lit() | Param():
+            return expr
+        case Call():
+            return replace(expr, args=parts)
+        case Case():
+            pairs = tuple(zip(parts[:-1:2], parts[1:-1:2], strict=True))
+            return replace(expr, branches=pairs, otherwise=parts[-1])
+        case Cast():
+            return replace(expr, operand=parts[0])
+        case _:
+            assert_never(expr)
+
+
+def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Apply `change` to every node, children first."""
+    parts = children(expr)
+    changed = tuple(transform(p, change) for p in parts)
+    return change(expr if changed == parts else rebuild(expr, changed))
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    for part in children(expr):
+        yield from walk(part)
+
+
+def columns_of(expr: Expr) -> frozenset[str]:
+    return frozenset(e.name for e in walk(expr) if isinstance(e, Col))
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Put expressions in the place of columns."""
+    return transform(expr, lambda e: values.get(e.name, e) if isinstance(e, Col) else e)
+
+
+def conjuncts(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of an AND, from left to right."""
+    if isinstance(expr, Call) and expr.function.name == "and":
+        return tuple(c for arg in expr.args for c in conjuncts(arg))
+    return (expr,)
+
+
+def is_constant(expr: Expr) -> bool:
+    """Whether the value is the same for every tuple (a parameter counts)."""
+    return not columns_of(expr)

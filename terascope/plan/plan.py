@@ -1,0 +1,76 @@
+"""A Plan: an ordered mapping from stream names to operator trees, leaves first.
+
+Sharing is by name: a tree reads another stream with `Read(name)`. A stream stands after all it
+reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from terascope.functions.base import Value
+from terascope.plan.rel import PlanMistake, Read, Rel, require, walk
+from terascope.types import Type
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A named stream of the set."""
+
+    name: str
+    rel: Rel
+    visible: bool = True
+    """Whether its rows are delivered; internal, local and shared streams are not."""
+    text: str = field(default="", compare=False)
+    """Canonical GSQL of the query, for the manifest."""
+    comment: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    name: str
+    type: Type
+    value: Value
+
+
+@dataclass(frozen=True)
+class Plan:
+    streams: tuple[Stream, ...]
+    parameters: tuple[Parameter, ...] = ()
+
+    def __post_init__(self) -> None:
+        seen: dict[str, Stream] = {}
+        for stream in self.streams:
+            require(stream.name not in seen, f"stream {stream.name} twice")
+            for read in reads(stream.rel):
+                require(
+                    read.stream in seen, f"{stream.name} reads {read.stream} before it is there"
+                )
+                have = seen[read.stream].rel.fields
+                require(
+                    read.schema == have,
+                    f"{stream.name} reads {read.stream} as {read.schema}, it is {have}",
+                )
+            seen[stream.name] = stream
+
+    def __getitem__(self, name: str) -> Stream:
+        for stream in self.streams:
+            if stream.name == name:
+                return stream
+        raise PlanMistake(f"no stream {name}")
+
+    def __iter__(self) -> Iterator[Stream]:
+        return iter(self.streams)
+
+    @property
+    def visible(self) -> tuple[Stream, ...]:
+        return tuple(s for s in self.streams if s.visible)
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        return {p.name: p.value for p in self.parameters}
+
+
+def reads(rel: Rel) -> Iterator[Read]:
+    return (r for r in walk(rel) if isinstance(r, Read))

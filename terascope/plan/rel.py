@@ -1,0 +1,395 @@
+"""The typed relational algebra: what a stream is computed from.
+
+In: what the binder understood. Out: immutable operator trees. `fields` of every node is derived,
+and a constructor refuses a tree that makes no sense, so that a rule cannot build one.
+
+Columns whose name begins with '#' are hidden: they carry the place of a tuple in its stream
+((clock, interface, position), see docs/language) and never reach a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, TypeAlias, assert_never
+
+from terascope.diagnostic import NOWHERE, Span
+from terascope.functions.base import Slope
+from terascope.plan.expr import AggCall, Expr, columns_of
+from terascope.types import Type
+
+
+class PlanMistake(Exception):
+    """A tree that makes no sense: always a fault of the program, never of the user."""
+
+
+@dataclass(frozen=True)
+class Field:
+    name: str
+    type: Type
+
+    @property
+    def hidden(self) -> bool:
+        return self.name.startswith("#")
+
+
+ClockUnit = Literal["s", "ms", "us", "ns"]
+
+
+@dataclass(frozen=True)
+class SourceField:
+    """A column of a source, with what its PROTOCOL declares of its order."""
+
+    name: str
+    type: Type
+    slope: Slope | None = None
+    clock: ClockUnit | None = None
+    column: str | None = None
+    """The column of the connector it is read from, when that has another name."""
+
+    @property
+    def read_from(self) -> str:
+        return self.column or self.name
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise PlanMistake(message)
+
+
+def check_columns(expr: Expr, source: Rel, where: str) -> None:
+    missing = columns_of(expr) - set(source.names)
+    require(not missing, f"{where}: no column {sorted(missing)} among {source.names}")
+
+
+@dataclass(frozen=True)
+class Base:
+    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        raise PlanMistake(f"{type(self).__name__} has no fields")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    @property
+    def visible(self) -> tuple[Field, ...]:
+        return tuple(f for f in self.fields if not f.hidden)
+
+    def type_of(self, name: str) -> Type:
+        return next(f.type for f in self.fields if f.name == name)
+
+
+# ---- leaves --------------------------------------------------------------------------------------
+
+TS, IFACE, POS = "#ts", "#if", "#pos"
+"""Hidden columns of a scan: the finest clock field, the interface's name, the position within it.
+"""
+
+
+@dataclass(frozen=True)
+class Scan(Base):
+    """The tuples of one protocol on some interfaces: their ordered merge."""
+
+    interfaces: tuple[str, ...]
+    protocol: str
+    columns: tuple[SourceField, ...]
+    """Those read; pruning shortens the list. Hidden ones are declared here too."""
+    layer: int | None = None
+    """For packet sources: the bit of `#layers` that membership of the protocol means."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(c.name, c.type) for c in self.columns)
+
+
+@dataclass(frozen=True)
+class Read(Base):
+    """Another stream of the plan, by name: this is how work is shared."""
+
+    stream: str
+    schema: tuple[Field, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.schema
+
+
+@dataclass(frozen=True)
+class Lookup(Base):
+    """A watch list: a small table from a file, without time."""
+
+    name: str
+    path: str
+    schema: tuple[Field, ...]
+    keys: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.schema
+
+
+# ---- one input -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Filter(Base):
+    source: Rel
+    predicate: Expr
+
+    def __post_init__(self) -> None:
+        check_columns(self.predicate, self.source, "filter")
+        require(self.predicate.type in (Type.BOOL, Type.NULL), "filter: predicate is not BOOL")
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.source.fields
+
+
+Named: TypeAlias = tuple[str, Expr]
+NamedAgg: TypeAlias = tuple[str, AggCall]
+
+
+@dataclass(frozen=True)
+class Project(Base):
+    source: Rel
+    items: tuple[Named, ...]
+
+    def __post_init__(self) -> None:
+        for name, expr in self.items:
+            check_columns(expr, self.source, f"project {name}")
+        require(len({n for n, _ in self.items}) == len(self.items), "project: a name twice")
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(n, e.type) for n, e in self.items)
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """RANGE r SLIDE s, in units of the field it is measured on: windows [t-r, t) at every multiple
+    t of s.
+    """
+
+    range: int
+    slide: int
+
+
+@dataclass(frozen=True)
+class Slices:
+    """SLICES s1, ..., sn: the slices of a period that repeats from time 0."""
+
+    lengths: tuple[int, ...]
+
+
+WindowSpec: TypeAlias = Sliding | Slices
+WSTART, WEND = "wstart", "wend"
+
+
+@dataclass(frozen=True)
+class Window(Base):
+    """Each tuple once per window it belongs to, with `wstart` and `wend` appended.
+
+    `on` names the column time is measured on. Over a stream that already has windows (`elements`),
+    a tuple belongs to a window iff its own [wstart, wend) lies inside; its two columns are
+    replaced.
+    """
+
+    source: Rel
+    spec: WindowSpec
+    on: str
+    elements: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.on in self.source.names, f"window: no column {self.on}")
+        if self.elements:
+            require({WSTART, WEND} <= set(self.source.names), "window: elements without windows")
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        kept = tuple(f for f in self.source.fields if f.name not in (WSTART, WEND))
+        unit = self.source.type_of(self.on)
+        return (*kept, Field(WSTART, unit), Field(WEND, unit))
+
+
+@dataclass(frozen=True)
+class Aggregate(Base):
+    """GROUP BY. `sets`: grouping sets as key names, each giving rows of its own with the other keys
+    NULL.
+
+    `emit_empty`: also give a row for each window (or epoch) between the first and the last that has
+    no tuple; only for keys that are all temporal.
+    """
+
+    source: Rel
+    keys: tuple[Named, ...]
+    aggs: tuple[NamedAgg, ...]
+    sets: tuple[tuple[str, ...], ...] | None = None
+    emit_empty: WindowSpec | Literal["epoch"] | None = None
+
+    def __post_init__(self) -> None:
+        check_aggregation(self.source, self.keys, self.aggs)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return aggregation_fields(self.keys, self.aggs)
+
+
+@dataclass(frozen=True)
+class Running(Base):
+    """GROUP BY with CLOSING_WHEN (dissertation 3.1.2).
+
+    `epoch` is the first of `keys`. A group lives from its first tuple until the end of an epoch in
+    which `closing` (over this node's own columns) is TRUE, and gives a row for every epoch in
+    between, up to the horizon of the input.
+    """
+
+    source: Rel
+    keys: tuple[Named, ...]
+    aggs: tuple[NamedAgg, ...]
+    closing: Expr
+
+    def __post_init__(self) -> None:
+        check_aggregation(self.source, self.keys, self.aggs)
+        require(
+            columns_of(self.closing) <= set(self.names), "running: closing names unknown columns"
+        )
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return aggregation_fields(self.keys, self.aggs)
+
+
+def check_aggregation(source: Rel, keys: tuple[Named, ...], aggs: tuple[NamedAgg, ...]) -> None:
+    for name, key in keys:
+        check_columns(key, source, f"key {name}")
+    for name, agg in aggs:
+        for arg in agg.args:
+            check_columns(arg, source, f"aggregate {name}")
+        require(set(agg.order) <= set(source.names), f"aggregate {name}: order is not there")
+    names = [n for n, _ in keys] + [n for n, _ in aggs]
+    require(len(set(names)) == len(names), "aggregate: a name twice")
+
+
+def aggregation_fields(keys: tuple[Named, ...], aggs: tuple[NamedAgg, ...]) -> tuple[Field, ...]:
+    return tuple(Field(n, e.type) for n, e in keys) + tuple(Field(n, a.type) for n, a in aggs)
+
+
+@dataclass(frozen=True)
+class Rank(Base):
+    """ORDER BY [LIMIT k] within each combination of the columns `per` (the window): top-k.
+
+    `order` ends with the columns that break every tie.
+    """
+
+    source: Rel
+    per: tuple[str, ...]
+    order: tuple[tuple[Expr, bool], ...]
+    """Expressions, each with True for descending. NULLs come last when ascending, first when
+    descending."""
+    limit: int | None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.source.fields
+
+
+# ---- several inputs ------------------------------------------------------------------------------
+
+JoinKind = Literal["inner", "left", "right", "full", "semi"]
+
+
+@dataclass(frozen=True)
+class Join(Base):
+    """A join of two inputs with disjoint names.
+
+    `equalities`: pairs (over left, over right). `residual`: any other condition, part of the match
+    (an outer row that fails it with every partner is unmatched). `fills`: in rows whose side is
+    missing, that column takes the value of the expression over the other side. A semi-join keeps
+    left rows that have a partner.
+    """
+
+    left: Rel
+    right: Rel
+    kind: JoinKind
+    equalities: tuple[tuple[Expr, Expr], ...]
+    residual: Expr | None = None
+    fills: tuple[Named, ...] = ()
+
+    def __post_init__(self) -> None:
+        shared = set(self.left.names) & set(self.right.names)
+        require(not shared, f"join: both sides have {sorted(shared)}")
+        for a, b in self.equalities:
+            check_columns(a, self.left, "join, left")
+            check_columns(b, self.right, "join, right")
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        if self.kind == "semi":
+            return self.left.fields
+        return self.left.fields + self.right.fields
+
+
+@dataclass(frozen=True)
+class Merge(Base):
+    """The ordered union of streams, columns by position; names and types are those of the first.
+
+    `on`: the merge field, by its name in the first input. `slack`: how far a tuple may come late.
+    """
+
+    sources: tuple[Rel, ...]
+    on: str
+    slack: int = 0
+
+    def __post_init__(self) -> None:
+        first = self.sources[0]
+        for other in self.sources[1:]:
+            require(len(other.fields) == len(first.fields), "merge: inputs differ in width")
+        require(self.on in first.names, f"merge: no column {self.on}")
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.sources[0].fields
+
+
+Rel: TypeAlias = (
+    Scan | Read | Lookup | Filter | Project | Window | Aggregate | Running | Rank | Join | Merge
+)
+
+
+def inputs(rel: Rel) -> tuple[Rel, ...]:
+    match rel:
+        case Scan() | Read() | Lookup():
+            return ()
+        case Filter() | Project() | Window() | Aggregate() | Running() | Rank():
+            return (rel.source,)
+        case Join():
+            return (rel.left, rel.right)
+        case Merge():
+            return rel.sources
+        case _:
+            assert_never(rel)
+
+
+def with_inputs(rel: Rel, parts: tuple[Rel, ...]) -> Rel:
+    """The same operator over other inputs."""
+    match rel:
+        case Scan() | Read() | Lookup():
+            return rel
+        case Filter() | Project() | Window() | Aggregate() | Running() | Rank():
+            return replace(rel, source=parts[0])
+        case Join():
+            return replace(rel, left=parts[0], right=parts[1])
+        case Merge():
+            return replace(rel, sources=parts)
+        case _:
+            assert_never(rel)
+
+
+def walk(rel: Rel) -> Iterator[Rel]:
+    yield rel
+    for part in inputs(rel):
+        yield from walk(part)

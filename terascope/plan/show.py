@@ -1,0 +1,182 @@
+"""Plans as text: the form golden tests hold and `explain` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import assert_never
+
+from terascope.functions.base import Value
+from terascope.plan.expr import AggCall, Call, Case, Cast, Col, Expr, Lit, Param
+from terascope.plan.plan import Plan
+from terascope.plan.rel import (
+    Aggregate,
+    Filter,
+    Join,
+    Lookup,
+    Merge,
+    Named,
+    NamedAgg,
+    Project,
+    Rank,
+    Read,
+    Rel,
+    Running,
+    Scan,
+    Sliding,
+    Window,
+    WindowSpec,
+    inputs,
+)
+from terascope.types import Type, format_ip
+
+Annotate = Callable[[Rel], str]
+"""Something to say of a node, shown behind it; empty for nothing."""
+
+INFIX: Mapping[str, int] = {
+    "or": 1, "and": 2, "=": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7,
+    "mask": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "||": 9, "*": 10, "/": 10, "div": 10, "%": 10,
+}  # fmt: skip
+"""Operators shown between their operands, with how tightly each binds."""
+
+
+def show_value(value: Value, type: Type) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case bytes():
+            return format_ip(value) if type.is_address else f"HEX'{value.hex()}'"
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case _:
+            return repr(value)
+
+
+def show_expr(expr: Expr, outer: int = 0) -> str:
+    """An expression as GSQL would have it."""
+    match expr:
+        case Col(name):
+            return name
+        case Lit(value, type):
+            return show_value(value, type)
+        case Param(name):
+            return f"${name}"
+        case Cast(operand, type):
+            return f"CAST({show_expr(operand)} AS {type.value})"
+        case Case(branches, otherwise):
+            arms = " ".join(f"WHEN {show_expr(c)} THEN {show_expr(v)}" for c, v in branches)
+            return f"CASE {arms} ELSE {show_expr(otherwise)} END"
+        case Call(function, args):
+            return show_call(function.name, args, outer)
+        case _:
+            assert_never(expr)
+
+
+def show_call(name: str, args: tuple[Expr, ...], outer: int) -> str:
+    if name in INFIX and len(args) >= 2:
+        binding = INFIX[name]
+        word = {"mask": "&"}.get(name, name.upper())
+        text = f" {word} ".join(
+            [show_expr(args[0], binding), *(show_expr(a, binding + 1) for a in args[1:])]
+        )
+        return f"({text})" if binding < outer else text
+    match name, args:
+        case "not", (operand,):
+            text = f"NOT {show_expr(operand, 3)}"
+            return f"({text})" if outer > 3 else text
+        case "neg", (operand,):
+            return f"-{show_expr(operand, 11)}"
+        case "~", (operand,):
+            return f"~{show_expr(operand, 11)}"
+        case "is_null", (operand,):
+            return f"{show_expr(operand, 5)} IS NULL"
+        case "in", (operand, *items):
+            return f"{show_expr(operand, 5)} IN ({', '.join(map(show_expr, items))})"
+        case "like", (operand, pattern):
+            return f"{show_expr(operand, 5)} LIKE {show_expr(pattern)}"
+        case _:
+            return f"{name}({', '.join(map(show_expr, args))})"
+
+
+def show_agg(agg: AggCall) -> str:
+    args = ", ".join(map(show_expr, (*agg.args, *agg.parameters)))
+    distinct = "DISTINCT " if agg.distinct else ""
+    return f"{agg.function.name}({distinct}{args or '*'})"
+
+
+def show_named(items: tuple[Named, ...]) -> str:
+    return ", ".join(show_as(show_expr(e), n) for n, e in items)
+
+
+def show_as(text: str, name: str) -> str:
+    return name if text == name else f"{text} AS {name}"
+
+
+def show_aggs(aggs: tuple[NamedAgg, ...]) -> str:
+    return ", ".join(show_as(show_agg(a), n) for n, a in aggs)
+
+
+def show_spec(spec: WindowSpec) -> str:
+    if isinstance(spec, Sliding):
+        return f"RANGE {spec.range} SLIDE {spec.slide}"
+    return "SLICES " + ", ".join(map(str, spec.lengths))
+
+
+def show_node(rel: Rel) -> str:
+    """One operator on one line, without its inputs."""
+    match rel:
+        case Scan(interfaces=interfaces, protocol=protocol, columns=columns):
+            where = f"{'+'.join(interfaces)}." if interfaces else ""
+            return f"Scan {where}{protocol} [{', '.join(c.name for c in columns)}]"
+        case Read(stream=stream):
+            return f"Read {stream}"
+        case Lookup(name=name, path=path):
+            return f"Lookup {name} '{path}'"
+        case Filter(predicate=predicate):
+            return f"Filter {show_expr(predicate)}"
+        case Project(items=items):
+            return f"Project {show_named(items)}"
+        case Window(spec=spec, on=on, elements=elements):
+            return f"Window {show_spec(spec)} ON {on}{' OF windows' if elements else ''}"
+        case Aggregate(keys=keys, aggs=aggs, sets=sets, emit_empty=empty):
+            text = f"Aggregate by {show_named(keys) or 'nothing'}: {show_aggs(aggs) or 'distinct'}"
+            if sets is not None:
+                text += " sets " + ", ".join(f"({', '.join(s)})" for s in sets)
+            return text + (" emitting empty windows" if empty else "")
+        case Running(keys=keys, aggs=aggs, closing=closing):
+            return f"Running by {show_named(keys)}: {show_aggs(aggs)} closing {show_expr(closing)}"
+        case Rank(per=per, order=order, limit=limit):
+            by = ", ".join(show_expr(e) + (" DESC" if d else "") for e, d in order)
+            top = "" if limit is None else f" top {limit}"
+            return f"Rank{top} per ({', '.join(per)}) by {by}"
+        case Join(kind=kind):
+            return f"Join {kind} on {show_condition(rel)}"
+        case Merge(on=on, slack=slack):
+            return f"Merge on {on}" + (f" slack {slack}" if slack else "")
+        case _:
+            assert_never(rel)
+
+
+def show_condition(join: Join) -> str:
+    parts = [f"{show_expr(a, 5)} = {show_expr(b, 5)}" for a, b in join.equalities]
+    if join.residual is not None:
+        parts.append(show_expr(join.residual, 2))
+    return " AND ".join(parts) or "TRUE"
+
+
+def show_rel(rel: Rel, annotate: Annotate | None = None, depth: int = 0) -> str:
+    """A tree, one operator a line, inputs indented below."""
+    remark = annotate(rel) if annotate else ""
+    lines = ["  " * depth + show_node(rel) + (f"   -- {remark}" if remark else "")]
+    lines += [show_rel(part, annotate, depth + 1) for part in inputs(rel)]
+    return "\n".join(lines)
+
+
+def show_plan(plan: Plan, annotate: Annotate | None = None) -> str:
+    """All streams, in the order they are computed."""
+    blocks = []
+    for stream in plan:
+        mark = "" if stream.visible else " (internal)"
+        blocks.append(f"{stream.name}{mark}:\n{show_rel(stream.rel, annotate, 1)}")
+    return "\n".join(blocks)

@@ -1,0 +1,416 @@
+"""The Script: what a GSQL file says, word for word, before anything is looked up.
+
+Every node is immutable and carries the span of text it came from. Spans do not take part in
+equality, so that parse(print(script)) == script holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from terascope.diagnostic import NOWHERE, Span
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+# ---- expressions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Name(Node):
+    """A column, perhaps qualified: `srcIP`, `S1.tb`."""
+
+    name: str
+    qualifier: str | None = None
+
+
+LiteralKind = Literal["int", "float", "string", "bool", "null", "ip", "ipv6", "binary"]
+
+
+@dataclass(frozen=True)
+class Literal_(Node):
+    """A constant. `value` is already in held form (see terascope.types); unsigned/long suffixes set
+    `type_name`."""
+
+    kind: LiteralKind
+    value: int | float | str | bytes | bool | None
+    type_name: str | None = None
+    """UINT for 17UL, ULLONG for 5ULL, LLONG for 5LL; None for a plain literal."""
+    hexadecimal: bool = field(default=False, compare=False, repr=False)
+    """Written as 0x..: masks are printed the way they were written."""
+
+
+@dataclass(frozen=True)
+class Parameter(Node):
+    """`$name`: given at start, changeable while running."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Constant(Node):
+    """`#name` or `#NAME#`: a constant of the DEFINE block."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class InterfaceProperty(Node):
+    """`@name`: a property of the interface the tuple came from."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Unary(Node):
+    op: Literal["-", "~", "NOT"]
+    operand: Expr
+
+
+BinaryOp = Literal[
+    "OR", "AND", "=", "!=", "<", "<=", ">", ">=",
+    "|", "^", "&", "<<", ">>", "+", "-", "*", "/", "%", "DIV", "||",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Binary(Node):
+    op: BinaryOp
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Between(Node):
+    operand: Expr
+    low: Expr
+    high: Expr
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class InList(Node):
+    operand: Expr
+    items: tuple[Expr, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Like(Node):
+    operand: Expr
+    pattern: Expr
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class IsNull(Node):
+    operand: Expr
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Case(Node):
+    """`CASE [operand] WHEN c THEN v ... [ELSE v] END`."""
+
+    operand: Expr | None
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr | None
+
+
+@dataclass(frozen=True)
+class Cast(Node):
+    operand: Expr
+    type_name: str
+
+
+@dataclass(frozen=True)
+class Call(Node):
+    """A function or aggregate, called with () or []. `name` is as written; matching ignores case.
+
+    `super_` marks GS-Lite's superaggregates, written `count_distinct$(x)`.
+    """
+
+    name: str
+    args: tuple[Expr, ...]
+    star: bool = False
+    distinct: bool = False
+    super_: bool = False
+
+
+Expr: TypeAlias = (
+    Name | Literal_ | Parameter | Constant | InterfaceProperty | Unary | Binary | Between
+    | InList | Like | IsNull | Case | Cast | Call
+)  # fmt: skip
+
+
+# ---- windows -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Duration(Node):
+    """A length of time: '18 sec', 15 minutes, or a bare number in units of the clock field."""
+
+    amount: int | float
+    unit: Literal["ns", "us", "ms", "s", "min", "h", "d"] | None = None
+
+
+@dataclass(frozen=True)
+class RangeWindow(Node):
+    """`[RANGE r SLIDE s ON field]`; no slide means non-periodic."""
+
+    range: Duration
+    slide: Duration | None
+    on: str | None = None
+
+
+@dataclass(frozen=True)
+class SliceWindow(Node):
+    """`[SLICES s1, s2, ... ON field]`."""
+
+    slices: tuple[Duration, ...]
+    on: str | None = None
+
+
+Window: TypeAlias = RangeWindow | SliceWindow
+
+
+# ---- FROM ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StreamRef(Node):
+    """`TCP`, `eth0.TCP`, `[main].TCP`, `flows`, `lib/flows`, with alias and window."""
+
+    name: str
+    interface: str | None = None
+    interface_set: bool = False
+    alias: str | None = None
+    window: Window | None = None
+
+
+@dataclass(frozen=True)
+class SubqueryRef(Node):
+    query: Query
+    alias: str | None = None
+    window: Window | None = None
+
+
+JoinKind = Literal["INNER", "LEFT", "RIGHT", "FULL"]
+
+
+@dataclass(frozen=True)
+class JoinRef(Node):
+    """An infix join: `A LEFT OUTER JOIN B ON ...`; also `A OUTER_JOIN B` (FULL)."""
+
+    kind: JoinKind
+    left: FromItem
+    right: FromItem
+    condition: Expr | None = None
+
+
+FromItem: TypeAlias = StreamRef | SubqueryRef | JoinRef
+
+FromKind = Literal["INNER", "LEFT", "RIGHT", "FULL", "WATCHLIST", "FILTER"]
+
+
+@dataclass(frozen=True)
+class From(Node):
+    """The whole FROM clause. `kind` is GS-Lite's word before FROM (None: a plain FROM, commas mean
+    inner join).
+
+    `filter_field` and `filter_range` belong to `FILTER_JOIN(field, range)`.
+    """
+
+    items: tuple[FromItem, ...]
+    kind: FromKind | None = None
+    filter_field: str | None = None
+    filter_range: Duration | None = None
+
+
+# ---- SELECT --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Item(Node):
+    """`expr [AS name]` of SELECT or GROUP BY."""
+
+    expr: Expr
+    alias: str | None = None
+
+
+@dataclass(frozen=True)
+class Star(Node):
+    """`*` or `S.*`."""
+
+    qualifier: str | None = None
+
+
+@dataclass(frozen=True)
+class GroupingFunction(Node):
+    """`CUBE(..)`, `ROLLUP(..)`, `GROUPING_SETS((..),(..))` within GROUP BY.
+
+    CUBE and ROLLUP hold one item list; GROUPING_SETS one list per set.
+    """
+
+    kind: Literal["CUBE", "ROLLUP", "GROUPING_SETS"]
+    sets: tuple[tuple[Item, ...], ...]
+
+
+GroupItem: TypeAlias = Item | GroupingFunction
+
+
+@dataclass(frozen=True)
+class GroupBy(Node):
+    items: tuple[GroupItem, ...]
+
+
+@dataclass(frozen=True)
+class OrderItem(Node):
+    expr: Expr
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class Select(Node):
+    items: tuple[Item | Star, ...]
+    source: From
+    distinct: bool = False
+    where: Expr | None = None
+    group_by: GroupBy | None = None
+    every: Duration | None = None
+    supergroup: tuple[Item, ...] = ()
+    having: Expr | None = None
+    cleaning_when: Expr | None = None
+    cleaning_by: Expr | None = None
+    closing_when: Expr | None = None
+    order_by: tuple[OrderItem, ...] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Merge(Node):
+    """`MERGE R.ts : S.ts [SLACK n] FROM ...`; columns match by position."""
+
+    fields: tuple[Name, ...]
+    sources: tuple[FromItem, ...]
+    slack: int | None = None
+
+
+@dataclass(frozen=True)
+class CommonTable(Node):
+    name: str
+    query: Query
+
+
+@dataclass(frozen=True)
+class With(Node):
+    tables: tuple[CommonTable, ...]
+    body: Query
+
+
+Query: TypeAlias = Select | Merge | With
+
+
+# ---- statements ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Property(Node):
+    """`key 'value';` of a DEFINE block."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True)
+class ParamDeclaration(Node):
+    """`name TYPE;` of a PARAM block."""
+
+    name: str
+    type_name: str
+
+
+@dataclass(frozen=True)
+class QueryStatement(Node):
+    """A named query. `name` is what `QUERY name:` or DEFINE's query_name says; None for an unnamed
+    one."""
+
+    query: Query
+    name: str | None = None
+    define: tuple[Property, ...] = ()
+    params: tuple[ParamDeclaration, ...] = ()
+
+
+@dataclass(frozen=True)
+class FieldProperty(Node):
+    """`increasing`, `banded_increasing(5)`, `clock(ns)`, `key`: a word and perhaps an argument."""
+
+    name: str
+    argument: str | None = None
+
+
+@dataclass(frozen=True)
+class FieldDeclaration(Node):
+    name: str
+    type_name: str | None = None
+    properties: tuple[FieldProperty, ...] = ()
+    accessor: str | None = None
+    """GS-Lite's accessor function; kept for printing, columns are bound by name."""
+
+
+@dataclass(frozen=True)
+class ProtocolStatement(Node):
+    name: str
+    parents: tuple[str, ...]
+    fields: tuple[FieldDeclaration, ...]
+
+
+@dataclass(frozen=True)
+class WatchlistStatement(Node):
+    """`DEFINE{query_name 'wl'; filename 'w.csv'; ...} WATCHLIST FIELDS { IP ip (key); ... }`."""
+
+    fields: tuple[FieldDeclaration, ...]
+    name: str | None = None
+    define: tuple[Property, ...] = ()
+
+
+@dataclass(frozen=True)
+class UdafDeclaration(Node):
+    """`int UDAF char(36) [low, high] approx_median(int)` (paper 1, 3.2)."""
+
+    name: str
+    returns: str
+    scratchpad: str
+    parameters: tuple[str, ...]
+    sub_aggregate: str | None = None
+    super_aggregate: str | None = None
+
+
+@dataclass(frozen=True)
+class ExtractorDeclaration(Node):
+    """`int EXTR percentile_fcn approx_quantile percentile(int; int)`.
+
+    The parameters before the semicolon go to the aggregate, those after it to the extracting
+    function.
+    """
+
+    name: str
+    returns: str
+    function: str
+    aggregate: str
+    aggregate_parameters: tuple[str, ...]
+    extra_parameters: tuple[str, ...] = ()
+
+
+Statement: TypeAlias = (
+    QueryStatement | ProtocolStatement | WatchlistStatement | UdafDeclaration | ExtractorDeclaration
+)
+
+
+@dataclass(frozen=True)
+class Script(Node):
+    statements: tuple[Statement, ...]

@@ -1,0 +1,121 @@
+"""The value types of GSQL, and how a value of each is held.
+
+One representation serves every engine, so that rows compare equal without conversion:
+
+========  =======================================  ==================
+type      Python value                             Arrow column
+========  =======================================  ==================
+BOOL      bool                                     bool
+integers  int, signed 64-bit                       int64
+FLOAT     float                                    float64
+STRING    str                                      string
+IP        bytes: version (4 or 6), then the        binary
+          4 or 16 address bytes in network order
+BINARY    bytes                                    binary
+========  =======================================  ==================
+
+The leading version byte makes an address self-describing and gives one order: IPv4 before IPv6,
+then numeric. NULL is None everywhere.
+"""
+
+from __future__ import annotations
+
+import enum
+import ipaddress
+from typing import Final
+
+
+class Type(enum.Enum):
+    """A GSQL type. The integer types differ in name only: arithmetic is signed 64-bit for all."""
+
+    BOOL = "BOOL"
+    INT = "INT"
+    UINT = "UINT"
+    LLONG = "LLONG"
+    ULLONG = "ULLONG"
+    FLOAT = "FLOAT"
+    STRING = "STRING"
+    IP = "IP"
+    IPV6 = "IPV6"
+    BINARY = "BINARY"
+    NULL = "NULL"  # the type of a bare NULL; takes on any other
+
+    @property
+    def is_integer(self) -> bool:
+        return self in INTEGERS
+
+    @property
+    def is_numeric(self) -> bool:
+        return self in INTEGERS or self is Type.FLOAT
+
+    @property
+    def is_address(self) -> bool:
+        return self is Type.IP or self is Type.IPV6
+
+    @property
+    def is_text(self) -> bool:
+        """Whether string functions take it: text, or raw bytes such as a packet's payload."""
+        return self is Type.STRING or self is Type.BINARY
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self is Type.UINT or self is Type.ULLONG
+
+
+INTEGERS: Final = frozenset({Type.INT, Type.UINT, Type.LLONG, Type.ULLONG})
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**63 - 1
+
+type_names: Final[dict[str, Type]] = {
+    "BOOL": Type.BOOL,
+    "INT": Type.INT,
+    "UINT": Type.UINT,
+    "USHORT": Type.UINT,
+    "LLONG": Type.LLONG,
+    "ULLONG": Type.ULLONG,
+    "FLOAT": Type.FLOAT,
+    "STRING": Type.STRING,
+    "V_STR": Type.STRING,
+    "VSTRING": Type.STRING,
+    "CHAR": Type.STRING,
+    "IP": Type.IP,
+    "IPV6": Type.IPV6,
+    "BINARY": Type.BINARY,
+}
+"""Every spelling of a type name, in upper case."""
+
+
+def parse_ip(text: str) -> bytes | None:
+    """The held form of an address in text, or None when it is not one."""
+    try:
+        address = ipaddress.ip_address(text.strip())
+    except ValueError:
+        return None
+    return bytes([address.version]) + address.packed
+
+
+def format_ip(value: bytes) -> str:
+    """An address as people write it; IPv6 compressed as RFC 5952 says."""
+    if len(value) == 5:
+        return ".".join(map(str, value[1:]))
+    return str(ipaddress.IPv6Address(value[1:]))
+
+
+def unify(left: Type, right: Type) -> Type | None:
+    """The type that holds values of both, or None when there is none."""
+    if left is right or right is Type.NULL:
+        return left
+    if left is Type.NULL:
+        return right
+    if left.is_numeric and right.is_numeric:
+        if Type.FLOAT in (left, right):
+            return Type.FLOAT
+        wide = {Type.LLONG, Type.ULLONG} & {left, right}
+        if left.is_unsigned and right.is_unsigned:
+            return Type.ULLONG if wide else Type.UINT
+        return Type.LLONG if wide else Type.INT
+    if left.is_address and right.is_address:
+        return Type.IP
+    if left.is_text and right.is_text:
+        return Type.BINARY
+    return None
