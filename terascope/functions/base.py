@@ -26,15 +26,16 @@ State: TypeAlias = Any
 
 class TypeMistake(Exception):
     """Arguments of types a function does not take. The message says what it takes, in the user's
-    words."""
+    words.
+    """
 
 
 class ValueMistake(Exception):
-    """A value no answer exists for, such as an integer overflow: the run stops with this message."""
+    """A value no answer exists for, such as an integer overflow: the run stops, saying so."""
 
 
 class FunctionMistake(Exception):
-    """A function that cannot be known under its name, or a file of functions that cannot be read."""
+    """A function that cannot be registered, or a file of functions that cannot be read."""
 
 
 # ---- how a value moves along the stream ----------------------------------------------------------

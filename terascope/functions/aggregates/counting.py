@@ -1,0 +1,43 @@
+"""COUNT(*) and COUNT(x): how many tuples, how many with a value."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from terascope.functions.base import Aggregate, Value
+from terascope.functions.signatures import ANYTHING, expect
+from terascope.types import Type
+
+
+class Count(Aggregate):
+    name = "count"
+    takes_star = True
+    sampling = "rescale"
+    doc = "count(*): the number of tuples; count(x): of those whose x is not NULL"
+
+    def type_rule(self, args: tuple[Type, ...]) -> Type:
+        if args:
+            expect(self.name, args, ANYTHING)
+        return Type.ULLONG
+
+    def zero(self, *parameters: Value) -> int:
+        return 0
+
+    def reduce(self, state: int, *args: Value) -> int:
+        return state + 1
+
+    def merge(self, left: int, right: int) -> int:
+        return left + right
+
+    def finish(self, state: int, *parameters: Value) -> int:
+        return state
+
+
+class RunningCount(Count):
+    name = "running_count"
+    running = True
+    doc = "the number of tuples since the group began, over all its epochs"
+
+
+AGGREGATES: Final = (Count(), RunningCount())
+SYNONYMS: Final[dict[str, str]] = {}

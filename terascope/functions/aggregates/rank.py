@@ -1,0 +1,85 @@
+"""Median, percentile and quantile: exact, and always one of the values that occurred.
+
+percentile(x, p) is the value of rank max(1, ceil(p / 100 * n)) among the n sorted values that are
+not NULL; the median is percentile 50. All of them share one state, the values themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from terascope.functions.aggregates.runs import EMPTY, Runs, add, items, join
+from terascope.functions.base import Aggregate, Value, ValueMistake
+from terascope.functions.signatures import NUMBER, expect
+from terascope.functions.values import order_key
+from terascope.types import Type
+
+
+class Rank(Aggregate):
+    """What all of them share: they differ in how they name the place in the order."""
+
+    kind = "holistic"
+    sampling = "keep"
+    cheap = False
+
+    @property
+    def state_name(self) -> str:
+        return "values"
+
+    def type_rule(self, args: tuple[Type, ...]) -> Type:
+        return expect(self.name, args, NUMBER)[0]
+
+    def zero(self, *parameters: Value) -> Runs:
+        return EMPTY
+
+    def reduce(self, state: Runs, *args: Value) -> Runs:
+        return add(state, args[0])
+
+    def merge(self, left: Runs, right: Runs) -> Runs:
+        return join(left, right)
+
+    def finish(self, state: Runs, *parameters: Value) -> Value:
+        share = self.share(*parameters)
+        ordered = sorted(items(state), key=order_key)
+        return ordered[max(1, math.ceil(share * len(ordered))) - 1] if ordered else None
+
+    def share(self, *parameters: Value) -> float:
+        """The part of all values that lies at or below the one wanted, from 0 to 1."""
+        return 0.5
+
+
+class Median(Rank):
+    name = "median"
+    doc = "the middle value, the lower of two"
+
+
+class Percentile(Rank):
+    name = "percentile"
+    finish_parameters = 1
+    example_parameters = (95,)
+    doc = "percentile(x, p): the smallest value with at least p percent of all at or below it"
+
+    def share(self, *parameters: Value) -> float:
+        return _between(self.name, parameters[0], 100) / 100.0
+
+
+class Quantile(Rank):
+    name = "quantile_of"
+    finish_parameters = 1
+    example_parameters = (0.9,)
+    doc = "quantile_of(x, phi): percentile(x, 100 * phi)"
+
+    def share(self, *parameters: Value) -> float:
+        return _between(self.name, parameters[0], 1)
+
+
+def _between(name: str, value: Value, highest: int) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value <= highest:
+        raise ValueMistake(f"{name} takes a number between 0 and {highest}, not {value}")
+    return float(value)
+
+
+AGGREGATES: Final = (Median(), Percentile(), Quantile())
+SYNONYMS: Final = {"median_of": "median"}

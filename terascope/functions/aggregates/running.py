@@ -1,0 +1,100 @@
+"""Aggregates that go on over the epochs of a group until CLOSING_WHEN ends it (dissertation 3.1.2).
+
+In a plain GROUP BY a group has one epoch, and they are sums and lists of that epoch.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from terascope.functions.aggregates.runs import EMPTY, Runs, add, items, join
+from terascope.functions.aggregates.total import checked_sum, sum_type
+from terascope.functions.base import Aggregate, Value
+from terascope.functions.signatures import INTEGER, expect
+from terascope.types import Type
+
+Number: TypeAlias = int | float
+SumAndPeak: TypeAlias = tuple[Number, Number]
+
+
+class RunningSum(Aggregate):
+    name = "running_sum"
+    running = True
+    sampling = "rescale"
+    doc = "the sum since the group began; 0 when there is no value"
+
+    def type_rule(self, args: tuple[Type, ...]) -> Type:
+        return sum_type(expect(self.name, args, INTEGER)[0])
+
+    def zero(self, *parameters: Value) -> int:
+        return 0
+
+    def reduce(self, state: int, *args: Value) -> int:
+        (value,) = args
+        total: int = state + value
+        return total
+
+    def merge(self, left: int, right: int) -> int:
+        return left + right
+
+    def finish(self, state: int, *parameters: Value) -> Number:
+        return checked_sum(state, self.name)
+
+
+class RunningSumMax(Aggregate):
+    """The state is the sum, and the largest it was in this epoch. A part's peak counts from its own
+    beginning, so the later part's peak stands on the earlier part's sum.
+    """
+
+    name = "running_sum_max"
+    ordered = True
+    running = True
+    doc = "the largest value that running_sum(x) took during the epoch, its start included"
+
+    def type_rule(self, args: tuple[Type, ...]) -> Type:
+        return sum_type(expect(self.name, args, INTEGER)[0])
+
+    def zero(self, *parameters: Value) -> SumAndPeak:
+        return 0, 0
+
+    def reduce(self, state: SumAndPeak, *args: Value) -> SumAndPeak:
+        (value,) = args
+        return self.merge(state, (value, max(value, 0)))
+
+    def merge(self, left: SumAndPeak, right: SumAndPeak) -> SumAndPeak:
+        return left[0] + right[0], max(left[1], left[0] + right[1])
+
+    def finish(self, state: SumAndPeak, *parameters: Value) -> Number:
+        return checked_sum(state[1], self.name)
+
+    def next_epoch(self, state: SumAndPeak) -> SumAndPeak:
+        return state[0], state[0]
+
+
+class RunningArray(Aggregate):
+    name = "running_array_aggr"
+    kind = "holistic"
+    ordered = True
+    running = True
+    cheap = False
+    doc = "the numbers since the group began, in stream order, as text with commas"
+
+    def type_rule(self, args: tuple[Type, ...]) -> Type:
+        expect(self.name, args, INTEGER)
+        return Type.STRING
+
+    def zero(self, *parameters: Value) -> Runs:
+        return EMPTY
+
+    def reduce(self, state: Runs, *args: Value) -> Runs:
+        return add(state, args[0])
+
+    def merge(self, left: Runs, right: Runs) -> Runs:
+        return join(left, right)
+
+    def finish(self, state: Runs, *parameters: Value) -> str | None:
+        return ",".join(map(str, items(state))) if state else None
+
+
+AGGREGATES: Final = (RunningSum(), RunningSumMax(), RunningArray())
+SYNONYMS: Final[dict[str, str]] = {}

@@ -1,0 +1,163 @@
+"""CAST: a value made to be of another type; what cannot be converted is NULL.
+
+In: a value, its type and the type wanted. Out: the converted value. `check_cast` says beforehand
+which pairs of types make no sense at all.
+
+Numbers become text in one form everywhere: integers in decimal, FLOAT with the fewest digits that
+read back as the same number, plain between 0.001 and 10000000 and as 1.5E10 outside, which is the
+form of the JVM (19 and later) too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from terascope.functions.base import TypeMistake, Value
+from terascope.functions.values import as_bytes, as_text, truncated
+from terascope.types import INT_MAX, INT_MIN, Type, format_ip, parse_ip
+
+BLANKS: Final = " \t\n\r\f\v"
+WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
+NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+IPV4_MAX: Final = 2**32 - 1
+TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
+
+cast_names: Final[dict[str, Type]] = {
+    "int": Type.INT,
+    "uint": Type.UINT,
+    "llong": Type.LLONG,
+    "ullong": Type.ULLONG,
+    "float": Type.FLOAT,
+    "to_llong": Type.LLONG,
+}
+"""GS-Lite's casts, written as functions: UINT(x) is CAST(x AS UINT)."""
+
+
+def check_cast(source: Type, target: Type) -> None:
+    """Raise TypeMistake unless some value of the one type can become one of the other."""
+    if source is Type.NULL or source is target or _group(source) == _group(target):
+        return
+    if source.is_text or target is Type.STRING:
+        return
+    if (source.is_numeric or source is Type.BOOL) and (target.is_numeric or target is Type.BOOL):
+        return
+    if {_group(source), _group(target)} == {"integer", "address"}:
+        return
+    raise TypeMistake(f"cannot cast {source.value} to {target.value}")
+
+
+def cast_value(value: Value, source: Type, target: Type) -> Value:
+    """The value as one of the target type, or NULL."""
+    check_cast(source, target)
+    if value is None:
+        return None
+    if target.is_integer:
+        return _to_integer(value, source)
+    if target.is_address:
+        return _to_address(value, source)
+    match target:
+        case Type.FLOAT:
+            return _to_float(value, source)
+        case Type.BOOL:
+            return TRUTH.get(_trimmed(value).lower()) if source.is_text else bool(value)
+        case Type.STRING:
+            return to_string(value, source)
+        case Type.BINARY:
+            return as_bytes(value)
+        case _:
+            return value
+
+
+def to_string(value: Value, source: Type) -> str:
+    if source.is_text:
+        return as_text(value)
+    if source.is_address:
+        return format_ip(value)
+    if source is Type.BOOL:
+        return "true" if value else "false"
+    return format_float(value) if isinstance(value, float) else str(value)
+
+
+def format_float(value: float) -> str:
+    """The one way a FLOAT is written."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return _plain(repr(value))
+    mantissa, _, exponent = _scientific(value)
+    return f"{mantissa}E{exponent}"
+
+
+def parse_integer(text: str) -> int | None:
+    """A decimal integer of 64 bits, blanks around it allowed."""
+    text = text.strip(BLANKS)
+    if not WHOLE_NUMBER.fullmatch(text):
+        return None
+    # a number of more digits than that cannot fit, and very long ones are slow to convert
+    if len(text.lstrip("+-").lstrip("0")) > 19:
+        return None
+    value = int(text)
+    return value if INT_MIN <= value <= INT_MAX else None
+
+
+def parse_float(text: str) -> float | None:
+    text = text.strip(BLANKS)
+    if not NUMBER.fullmatch(text):
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def _to_integer(value: Value, source: Type) -> int | None:
+    if source.is_text:
+        return parse_integer(as_text(value))
+    if source.is_address:
+        return int.from_bytes(value[1:], "big") if value[0] == 4 else None
+    return truncated(value) if isinstance(value, float) else int(value)
+
+
+def _to_float(value: Value, source: Type) -> float | None:
+    return parse_float(as_text(value)) if source.is_text else float(value)
+
+
+def _to_address(value: Value, source: Type) -> bytes | None:
+    if source.is_text:
+        return parse_ip(as_text(value))
+    if source.is_integer:
+        return b"\4" + value.to_bytes(4, "big") if 0 <= value <= IPV4_MAX else None
+    return bytes(value)
+
+
+def _trimmed(value: str | bytes) -> str:
+    return as_text(value).strip(BLANKS)
+
+
+def _group(type_: Type) -> str:
+    """Types whose values need no conversion, or only that between text and bytes."""
+    if type_.is_integer:
+        return "integer"
+    if type_.is_address:
+        return "address"
+    return "text" if type_.is_text else type_.value
+
+
+def _plain(digits: str) -> str:
+    """Python writes 0.001 and 1234567.0 as we do, but 0.00012 with an exponent: not asked here."""
+    return digits if "." in digits else digits + ".0"
+
+
+def _scientific(value: float) -> tuple[str, str, int]:
+    """Mantissa with one digit before the point, and exponent, from the shortest digits."""
+    shortest = repr(value)
+    sign = "-" if shortest.startswith("-") else ""
+    number, _, exponent = shortest.lstrip("-").partition("e")
+    before, _, after = number.partition(".")
+    digits = (before + after).lstrip("0")
+    leading = len(before + after) - len(digits)
+    power = int(exponent or 0) + len(before) - 1 - leading
+    digits = digits.rstrip("0") or "0"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}", sign, power

@@ -1,0 +1,288 @@
+"""The operators of GSQL as scalar functions, named as they are written.
+
+In: nothing. Out: `operators`, by name. The binder makes calls of them; `CASE` and `CAST` are
+expressions of their own, `BETWEEN` is two comparisons, `/` is `div` or `/` as the language says.
+
+Integers are signed 64-bit: what does not fit stops the run with a message, it never wraps round.
+Division by zero is NULL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from terascope.functions import slopes
+from terascope.functions.base import Scalar, TypeMistake, TypeRule, Value, unordered
+from terascope.functions.signatures import (
+    ANYTHING,
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    expect,
+    known,
+    signature,
+    signed,
+    unified,
+)
+from terascope.functions.values import as_text, compare, whole
+from terascope.types import Type, unify
+
+# ---- logic ---------------------------------------------------------------------------------------
+
+
+def _and(*args: bool | None) -> bool | None:
+    if any(a is False for a in args):
+        return False
+    return None if any(a is None for a in args) else True
+
+
+def _or(*args: bool | None) -> bool | None:
+    if any(a is True for a in args):
+        return True
+    return None if any(a is None for a in args) else False
+
+
+def _in(value: Value, *items: Value) -> bool | None:
+    if value is None:
+        return None
+    if any(i is not None and compare(value, i) == 0 for i in items):
+        return True
+    return None if any(i is None for i in items) else False
+
+
+def _coalesce(*args: Value) -> Value:
+    return next((a for a in args if a is not None), None)
+
+
+def _conditions(word: str) -> TypeRule:
+    def rule(args: tuple[Type, ...]) -> Type:
+        if not args:
+            raise TypeMistake(f"{word} takes conditions")
+        for type_ in args:
+            if not BOOLEAN.takes(type_):
+                raise TypeMistake(f"{word} takes conditions, not {type_.value}")
+        return Type.BOOL
+
+    return rule
+
+
+def _members(args: tuple[Type, ...]) -> Type:
+    if len(args) < 2:
+        raise TypeMistake("IN takes a value and a list of values")
+    for item in args[1:]:
+        if unify(args[0], item) is None:
+            raise TypeMistake(f"cannot look for {args[0].value} among values of {item.value}")
+    return Type.BOOL
+
+
+# ---- comparison ----------------------------------------------------------------------------------
+
+
+def _comparable(args: tuple[Type, ...]) -> Type:
+    left, right = expect("a comparison", args, ANYTHING, ANYTHING)
+    if unify(left, right) is None:
+        raise TypeMistake(f"cannot compare {left.value} with {right.value}{_advice(left, right)}")
+    return Type.BOOL
+
+
+def _advice(left: Type, right: Type) -> str:
+    pair = {left, right}
+    if pair & {Type.IP, Type.IPV6} and Type.STRING in pair:
+        return "; write the address as IP '10.0.0.1'"
+    if Type.BOOL in pair and (left.is_integer or right.is_integer):
+        return "; write TRUE or FALSE"
+    return ""
+
+
+def _comparison(name: str, test: Callable[[int], bool]) -> Scalar:
+    def evaluate(left: Value, right: Value) -> bool:
+        return test(compare(left, right))
+
+    return Scalar(name, _comparable, evaluate, slope=slopes.folding(evaluate), cost_ns=2)
+
+
+@lru_cache(maxsize=1024)
+def like_regex(pattern: str) -> re.Pattern[str]:
+    r"""A LIKE pattern as regular expression: % is any text, _ one character, \c the character c."""
+    parts, characters = [], iter(pattern)
+    for c in characters:
+        if c == "%":
+            parts.append(".*")
+        elif c == "_":
+            parts.append(".")
+        else:
+            parts.append(re.escape(next(characters, c) if c == "\\" else c))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _like(value: str | bytes, pattern: str | bytes) -> bool:
+    return like_regex(as_text(pattern)).fullmatch(as_text(value)) is not None
+
+
+# ---- arithmetic ----------------------------------------------------------------------------------
+
+VERBS: Final = {
+    "+": "add {0} and {1}",
+    "-": "subtract {1} from {0}",
+    "*": "multiply {0} by {1}",
+    "/": "divide {0} by {1}",
+    "div": "divide {0} by {1}",
+    "%": "take {0} modulo {1}",
+}
+
+
+def _numeric(name: str, result: Callable[[Type], Type] = lambda t: t) -> TypeRule:
+    """Two numbers (integers only for div and %); the result is of their common type."""
+    want = INTEGER if name in ("div", "%") else NUMBER
+
+    def rule(args: tuple[Type, ...]) -> Type:
+        left, right = expect(name, args, ANYTHING, ANYTHING)
+        if not (want.takes(left) and want.takes(right)):
+            verb = VERBS[name].format(left.value, right.value)
+            if name == "+" and left.is_text and right.is_text:
+                raise TypeMistake(f"cannot {verb}; to join texts write ||")
+            if want is INTEGER and Type.FLOAT in (left, right):
+                raise TypeMistake(f"cannot {verb} as integers; write CAST(... AS LLONG)")
+            raise TypeMistake(f"cannot {verb}")
+        return result(known(unified(name, args), Type.INT))
+
+    return rule
+
+
+def _bits(name: str, operands: int, result: Callable[[Type], Type] = lambda t: t) -> TypeRule:
+    def rule(args: tuple[Type, ...]) -> Type:
+        expect(name, args, *(INTEGER,) * operands)
+        return result(known(unified(name, args), Type.INT))
+
+    return rule
+
+
+def _shift_type(name: str) -> TypeRule:
+    return signature(name, INTEGER, INTEGER, returns=lambda args: known(args[0], Type.INT))
+
+
+def _checked(name: str, operation: Callable[[Value, Value], Value]) -> Callable[..., Value]:
+    """An operation on two numbers: as FLOAT when one is, else as integers that must fit."""
+
+    def evaluate(left: Value, right: Value) -> Value:
+        if isinstance(left, float) or isinstance(right, float):
+            return operation(float(left), float(right))
+        return whole(operation(left, right), f"{left} {name} {right}")
+
+    return evaluate
+
+
+def _neg(value: Value) -> Value:
+    return -value if isinstance(value, float) else whole(-value, f"-({value})")
+
+
+def _div(left: int, right: int) -> int | None:
+    return whole(left // right, f"{left} div {right}") if right else None
+
+
+def _mod(left: int, right: int) -> int | None:
+    return left % right if right else None
+
+
+def _quotient(left: int | float, right: int | float) -> float | None:
+    return float(left) / float(right) if right else None
+
+
+def _shift_left(value: int, places: int) -> int | None:
+    return whole(value << places, f"{value} << {places}") if 0 <= places <= 63 else None
+
+
+def _shift_right(value: int, places: int) -> int | None:
+    return value >> places if 0 <= places <= 63 else None
+
+
+def _mask(address: bytes, mask: int) -> bytes | None:
+    if address[0] != 4:
+        return None
+    bits = int.from_bytes(address[1:], "big") & mask & 0xFFFFFFFF
+    return b"\4" + bits.to_bytes(4, "big")
+
+
+def _mask_type(args: tuple[Type, ...]) -> Type:
+    left, right = expect("a mask", args, ANYTHING, ANYTHING)
+    if not (left.is_address and INTEGER.takes(right)):
+        raise TypeMistake(f"cannot mask {left.value} with {right.value}; write ip & 0xFFFFFF00")
+    return Type.IP
+
+
+def _operator(
+    name: str,
+    type_rule: TypeRule,
+    evaluate: Callable[..., Value],
+    slope: slopes.SlopeRule = unordered,
+    cost_ns: int = 2,
+    doc: str = "",
+) -> Scalar:
+    rule = slopes.folding(evaluate, slope)
+    return Scalar(name, type_rule, evaluate, slope=rule, cost_ns=cost_ns, doc=doc)
+
+
+def _concatenate(left: str | bytes, right: str | bytes) -> str:
+    return as_text(left) + as_text(right)
+
+
+_ALL: Final = (
+    Scalar("and", _conditions("AND"), _and, strict=False, cost_ns=1),
+    Scalar("or", _conditions("OR"), _or, strict=False, cost_ns=1),
+    _operator("not", signature("NOT", BOOLEAN, returns=Type.BOOL), lambda a: not a, cost_ns=1),
+    _comparison("=", lambda order: order == 0),
+    _comparison("!=", lambda order: order != 0),
+    _comparison("<", lambda order: order < 0),
+    _comparison("<=", lambda order: order <= 0),
+    _comparison(">", lambda order: order > 0),
+    _comparison(">=", lambda order: order >= 0),
+    _operator("+", _numeric("+"), _checked("+", lambda a, b: a + b), slopes.added),
+    _operator("-", _numeric("-", signed), _checked("-", lambda a, b: a - b), slopes.subtracted),
+    _operator("*", _numeric("*"), _checked("*", lambda a, b: a * b), slopes.multiplied),
+    _operator("/", _numeric("/", lambda _: Type.FLOAT), _quotient, slopes.divided_as_float, 5),
+    _operator("div", _numeric("div"), _div, slopes.divided, 5, "rounds down; by zero is NULL"),
+    _operator("%", _numeric("%"), _mod, doc="takes the sign of the divisor; by zero is NULL"),
+    _operator(
+        "neg",
+        signature("-", NUMBER, returns=lambda args: signed(known(args[0], Type.INT))),
+        _neg,
+        slopes.negated,
+    ),
+    _operator("&", _bits("&", 2), lambda a, b: a & b, slopes.masked),
+    _operator("|", _bits("|", 2), lambda a, b: a | b, slopes.filled),
+    _operator("^", _bits("^", 2), lambda a, b: a ^ b),
+    _operator("~", _bits("~", 1, signed), lambda a: ~a, slopes.negated),
+    _operator("<<", _shift_type("<<"), _shift_left, slopes.shifted_left),
+    _operator(">>", _shift_type(">>"), _shift_right, slopes.shifted_right),
+    _operator("mask", _mask_type, _mask, cost_ns=5, doc="masks an IPv4 address; IPv6 is NULL"),
+    _operator("||", signature("||", TEXT, TEXT, returns=Type.STRING), _concatenate, cost_ns=40),
+    Scalar("in", _members, _in, strict=False, cost_ns=10, unified_from=0),
+    _operator("like", signature("LIKE", TEXT, TEXT, returns=Type.BOOL), _like, cost_ns=300),
+    Scalar(
+        "is_null",
+        signature("IS NULL", ANYTHING, returns=Type.BOOL),
+        lambda a: a is None,
+        strict=False,
+        cost_ns=1,
+    ),
+    Scalar(
+        "coalesce",
+        signature(
+            "COALESCE",
+            ANYTHING,
+            returns=lambda args: unified("COALESCE", args),
+            repeated=True,
+        ),
+        _coalesce,
+        strict=False,
+        cost_ns=2,
+        unified_from=0,
+        doc="the first argument that is not NULL",
+    ),
+)
+
+operators: Final[dict[str, Scalar]] = {scalar.name: scalar for scalar in _ALL}

@@ -1,0 +1,127 @@
+"""Every function a query can name.
+
+In: the built-in scalars and aggregates, and those of users. Out: `Functions`, looked up by name
+without regard to case. Names that are known but cannot run yet have a reason instead of a meaning.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+from terascope.functions import aggregates, scalars
+from terascope.functions.base import Aggregate, FunctionMistake, Scalar
+from terascope.functions.casts import cast_names
+from terascope.types import Type
+
+_APPROXIMATE: Final = (
+    "approximate aggregates come with a later version; "
+    "use percentile(x, p) or COUNT(DISTINCT x), which are exact"
+)
+_HEAVY_HITTERS: Final = (
+    "heavy hitters come with a later version; group by the identifier and use ORDER BY .. LIMIT k, "
+    "which is exact"
+)
+_STATEFUL: Final = "stateful sampling functions come with a later version"
+
+deferred_names: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys(
+        (
+            "approx_quantile",
+            "approx_median",
+            "approx_count_distinct",
+            "running_approx_count_distinct",
+        ),
+        _APPROXIMATE,
+    )
+    | dict.fromkeys(("heavy_hitters", "local_count", "current_bucket"), _HEAVY_HITTERS)
+    | dict.fromkeys(
+        (
+            "ssample",
+            "rsample",
+            "ssthreshold",
+            "ssdo_clean",
+            "ssclean_with",
+            "ssfinal_clean",
+            "packet_count",
+            "gamma",
+            "do_clean_count",
+            "init_threshold",
+            "delay",
+            "newly_closed",
+        ),
+        _STATEFUL,
+    )
+)
+"""Names of functions that parse but cannot run yet, and what to tell the user."""
+
+
+@dataclass(frozen=True)
+class Functions:
+    """An immutable set of functions. Keys are lower case; synonyms have keys of their own."""
+
+    scalars: Mapping[str, Scalar]
+    aggregates: Mapping[str, Aggregate]
+
+    @classmethod
+    def builtin(cls) -> Functions:
+        return _builtin()
+
+    def scalar(self, name: str) -> Scalar | None:
+        return self.scalars.get(name.lower())
+
+    def aggregate(self, name: str) -> Aggregate | None:
+        return self.aggregates.get(name.lower())
+
+    def deferred(self, name: str) -> str | None:
+        """Why a known name cannot be used yet; a user's own function of that name can."""
+        key = name.lower()
+        if key in self.scalars or key in self.aggregates:
+            return None
+        return deferred_names.get(key)
+
+    def cast(self, name: str) -> Type | None:
+        """The type that a cast written as a function, such as UINT(x), makes."""
+        return cast_names.get(name.lower())
+
+    def extended(self, functions: Iterable[Scalar | Aggregate]) -> Functions:
+        """The same and more. A name that is taken is refused, whatever its case."""
+        all_scalars, all_aggregates = dict(self.scalars), dict(self.aggregates)
+        for function in functions:
+            key = function.name.lower()
+            if key in all_scalars or key in all_aggregates or key in cast_names:
+                raise FunctionMistake(f"there is a function {key} already; give yours another name")
+            if isinstance(function, Scalar):
+                all_scalars[key] = function
+            else:
+                all_aggregates[key] = function
+        return Functions(MappingProxyType(all_scalars), MappingProxyType(all_aggregates))
+
+    def suggest(self, name: str) -> tuple[str, ...]:
+        """Known names that look like this one, the most similar first."""
+        known = {*self.scalars, *self.aggregates, *cast_names}
+        return tuple(difflib.get_close_matches(name.lower(), sorted(known), n=3, cutoff=0.7))
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted({*self.scalars, *self.aggregates}))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Mapping proxies do not pickle: the dicts travel."""
+        return _rebuilt, (dict(self.scalars), dict(self.aggregates))
+
+
+def _rebuilt(all_scalars: dict[str, Scalar], all_aggregates: dict[str, Aggregate]) -> Functions:
+    return Functions(MappingProxyType(all_scalars), MappingProxyType(all_aggregates))
+
+
+@cache
+def _builtin() -> Functions:
+    by_name = {s.name: s for s in scalars.SCALARS}
+    grouped = {a.name: a for a in aggregates.AGGREGATES}
+    by_name |= {name: by_name[meant] for name, meant in scalars.SYNONYMS.items()}
+    grouped |= {name: grouped[meant] for name, meant in aggregates.SYNONYMS.items()}
+    return _rebuilt(by_name, grouped)

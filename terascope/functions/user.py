@@ -1,0 +1,311 @@
+"""Functions of users, in Python.
+
+In: a plain function, or a class with the four parts of an aggregate (dissertation 3.1.1, paper 1,
+3.2). Out: a Scalar or an Aggregate, labelled, that engines ship to workers.
+
+    @scalar(takes=("STRING",), returns="STRING")
+    def domain(host):
+        return host.rsplit(".", 2)[-2]
+
+    @aggregate(takes=("FLOAT",), returns="FLOAT")
+    class product:
+        def zero(self): return 1.0
+        def reduce(self, state, x): return state * x
+        def merge(self, left, right): return left * right
+        def finish(self, state): return state
+
+Values are in held form (terascope.types): an IP is bytes, see format_ip and parse_ip there. The
+dissertation's names initialize, iterate, superaggregate and output are taken for zero, reduce,
+merge and finish. A result that is not of the declared type stops the run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from terascope.functions.base import (
+    Aggregate,
+    FunctionMistake,
+    Sampling,
+    Scalar,
+    State,
+    TypeMistake,
+    TypeRule,
+    Value,
+    ValueMistake,
+)
+from terascope.functions.signatures import (
+    ADDRESS,
+    ANYTHING,
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    Want,
+    signature,
+)
+from terascope.functions.values import holds
+from terascope.types import Type, type_names
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WANTS: Final = {"NUMBER": NUMBER, "TEXT": TEXT, "ANY": ANYTHING}
+_PARTS: Final = {
+    "zero": "initialize",
+    "reduce": "iterate",
+    "merge": "superaggregate",
+    "finish": "output",
+}
+
+
+def scalar(
+    *,
+    name: str | None = None,
+    takes: Sequence[str],
+    returns: str,
+    strict: bool = True,
+    partial: bool = False,
+    cost_ns: int = 1000,
+    doc: str = "",
+) -> Callable[[Callable[..., Value]], Scalar]:
+    """Make a plain function a scalar of GSQL. `takes` names a type per argument: any GSQL type,
+    NUMBER, TEXT or ANY. With strict=False the function is called with None for NULL, too.
+    """
+
+    def decorate(function: Callable[..., Value]) -> Scalar:
+        known_as = _checked_name(name or function.__name__)
+        result = _type(known_as, returns)
+        return Scalar(
+            known_as.lower(),
+            _rule(known_as, takes, result),
+            _guarded(known_as, function, _types(takes), result),
+            strict=strict,
+            cost_ns=cost_ns,
+            partial=partial,
+            user_defined=True,
+            doc=doc or _first_line(function.__doc__),
+        )
+
+    return decorate
+
+
+def aggregate(
+    *,
+    name: str | None = None,
+    takes: Sequence[str],
+    returns: str,
+    state_parameters: int = 0,
+    finish_parameters: int = 0,
+    kind: Literal["distributive", "algebraic", "holistic"] = "holistic",
+    ordered: bool = False,
+    running: bool = False,
+    skips_null: bool = True,
+    sampling: Sampling = "none",
+    cheap: bool = False,
+    example_parameters: Sequence[Value] = (),
+    doc: str = "",
+) -> Callable[[type], Aggregate]:
+    """Make a class an aggregate of GSQL. Without labels it is taken to be expensive, and not to
+    survive sampling.
+    """
+
+    def decorate(class_: type) -> Aggregate:
+        known_as = _checked_name(name or class_.__name__)
+        result = _type(known_as, returns)
+        parts = class_()
+        members: dict[str, Any] = {
+            "name": known_as.lower(),
+            "arity": len(takes),
+            "state_parameters": state_parameters,
+            "finish_parameters": finish_parameters,
+            "kind": kind,
+            "ordered": ordered,
+            "running": running,
+            "skips_null": skips_null,
+            "sampling": sampling,
+            "cheap": cheap,
+            "user_defined": True,
+            "example_parameters": tuple(example_parameters),
+            "doc": doc or _first_line(class_.__doc__),
+            "__module__": class_.__module__,
+        }
+        made = type(class_.__name__, (UserAggregate,), members)
+        return made(  # type: ignore[no-any-return]
+            rule=_rule(known_as, takes, result),
+            zero=_part(known_as, parts, "zero"),
+            reduce=_converted(_part(known_as, parts, "reduce"), _types(takes)),
+            merge=_part(known_as, parts, "merge"),
+            finish=_guarded(known_as, _part(known_as, parts, "finish"), (), result),
+            next_epoch=getattr(parts, "next_epoch", None),
+        )
+
+    return decorate
+
+
+class UserAggregate(Aggregate):
+    """An aggregate put together from the parts of a user's class."""
+
+    name = "user_defined"
+
+    def __init__(
+        self,
+        rule: TypeRule,
+        zero: Callable[..., State],
+        reduce: Callable[..., State],
+        merge: Callable[[State, State], State],
+        finish: Callable[..., Value],
+        next_epoch: Callable[[State], State] | None,
+    ) -> None:
+        self._rule, self._zero, self._reduce = rule, zero, reduce
+        self._merge, self._finish, self._next_epoch = merge, finish, next_epoch
+
+    def type_rule(self, args: tuple[Type, ...]) -> Type:
+        return self._rule(args)
+
+    def zero(self, *parameters: Value) -> State:
+        return self._zero(*parameters)
+
+    def reduce(self, state: State, *args: Value) -> State:
+        return self._reduce(state, *args)
+
+    def merge(self, left: State, right: State) -> State:
+        return self._merge(left, right)
+
+    def finish(self, state: State, *parameters: Value) -> Value:
+        return self._finish(state, *parameters)
+
+    def next_epoch(self, state: State) -> State:
+        return state if self._next_epoch is None else self._next_epoch(state)
+
+
+def load_functions(path: Path) -> tuple[Scalar | Aggregate, ...]:
+    """The functions that a user's Python file defines with the decorators above."""
+    # The module leaves sys.modules again, so that its functions travel to workers by value: no
+    # worker has the user's file.
+    module_name = f"terascope_functions_{path.stem}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if path.suffix != ".py" or spec is None or spec.loader is None:
+        raise FunctionMistake(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except FileNotFoundError:
+        raise FunctionMistake(f"cannot read {path}: no such file") from None
+    except (Exception, SystemExit) as mistake:
+        place = f"{path}:{_line_of(mistake, path)}"
+        raise FunctionMistake(f"{place}: {type(mistake).__name__}: {mistake}") from None
+    finally:
+        del sys.modules[module_name]
+    found = {
+        id(value): value
+        for value in vars(module).values()
+        if isinstance(value, Scalar | Aggregate) and value.user_defined
+    }
+    if not found:
+        raise FunctionMistake(f"{path} defines no function; put @scalar or @aggregate before one")
+    return tuple(found.values())
+
+
+def _rule(name: str, takes: Sequence[str], result: Type) -> TypeRule:
+    return signature(name, *(_want(name, word) for word in takes), returns=result)
+
+
+def _want(name: str, word: str) -> Want:
+    if word.upper() in _WANTS:
+        return _WANTS[word.upper()]
+    type_ = _type(name, word)
+    if type_.is_integer:
+        return INTEGER
+    if type_ is Type.FLOAT:
+        return NUMBER
+    if type_.is_address:
+        return ADDRESS
+    return BOOLEAN if type_ is Type.BOOL else _exactly(type_)
+
+
+def _exactly(type_: Type) -> Want:
+    return Want(f"a {type_.value}", lambda t: t is type_)
+
+
+def _type(name: str, word: str) -> Type:
+    type_ = type_names.get(word.upper())
+    if type_ is None:
+        raise FunctionMistake(f"function {name}: {word} is not a type; types are INT, FLOAT, ...")
+    return type_
+
+
+def _types(takes: Sequence[str]) -> tuple[Type | None, ...]:
+    return tuple(type_names.get(word.upper()) for word in takes)
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise FunctionMistake(f"'{name}' cannot be the name of a function; use letters and digits")
+    return name
+
+
+def _part(name: str, parts: object, part: str) -> Callable[..., Any]:
+    found = getattr(parts, part, None) or getattr(parts, _PARTS[part], None)
+    if not callable(found):
+        raise FunctionMistake(f"aggregate {name} has no method {part}")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _converted(function: Callable[..., Any], types: tuple[Type | None, ...]) -> Callable[..., Any]:
+    """A function whose last arguments are FLOATs where it asked for FLOAT, even for integers."""
+    floats = [i - len(types) for i, type_ in enumerate(types) if type_ is Type.FLOAT]
+    if not floats:
+        return function
+
+    def converted(*args: Value) -> Any:
+        values = list(args)
+        for i in floats:
+            if values[i] is not None:
+                values[i] = float(values[i])
+        return function(*values)
+
+    return converted
+
+
+def _guarded(
+    name: str, function: Callable[..., Value], types: tuple[Type | None, ...], result: Type
+) -> Callable[..., Value]:
+    """A function whose results are looked at: a wrong one is reported, not passed on."""
+    called = _converted(function, types)
+
+    def guarded(*args: Value) -> Value:
+        try:
+            value = called(*args)
+        except (TypeMistake, ValueMistake):
+            raise
+        except Exception as mistake:
+            raise ValueMistake(f"function {name}: {type(mistake).__name__}: {mistake}") from mistake
+        if result is Type.FLOAT and type(value) is int:
+            return float(value)
+        if not holds(value, result):
+            raise ValueMistake(f"function {name} gave {value!r}, which is not {result.value}")
+        return value
+
+    return guarded
+
+
+def _first_line(doc: str | None) -> str:
+    return (doc or "").strip().partition("\n")[0]
+
+
+def _line_of(mistake: BaseException, path: Path) -> int:
+    """The line of the user's file where the mistake happened, or where it was called from."""
+    if isinstance(mistake, SyntaxError) and mistake.lineno is not None:
+        return mistake.lineno
+    line, trace = 1, mistake.__traceback__
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename) == path:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
