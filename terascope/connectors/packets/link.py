@@ -90,9 +90,11 @@ def open_link(buffer: Bytes, at: int, end: int, link: int) -> tuple[int, int, in
             family = load32(buffer, at, False)
         return at + 4, family_type(family), -1, -1, FINE
     if link == PPP or link == PPP_SERIAL:
-        if size >= 2 and buffer[at] == 0xFF and buffer[at + 1] == 0x03:
+        if size < 2:
+            return at, NOT_TYPED, -1, -1, CUT_LINK
+        if buffer[at] == 0xFF and buffer[at + 1] == 0x03:
             at += 2
-        elif link == PPP_SERIAL and size >= 2 and (buffer[at] == 0x0F or buffer[at] == 0x8F):
+        elif link == PPP_SERIAL and (buffer[at] == 0x0F or buffer[at] == 0x8F):
             if size < 4:
                 return at, NOT_TYPED, -1, -1, CUT_LINK
             return at + 4, load16(buffer, at + 2), -1, -1, FINE

@@ -35,7 +35,8 @@ LONGEST_PACKET: Final = 262_144
 """libpcap's limit; a file whose header announces longer ones may have them, up to `LONGEST_SNAP`.
 """
 LONGEST_SNAP: Final = 1 << 27
-LONGEST_WIRE: Final = 1 << 28
+LONGEST_WIRE: Final = 1 << 20
+"""More on the wire than any offload makes of it: odd, though not impossible."""
 CHAIN: Final = 6
 """Headers in a row that end a search; each is plausible by accident once in about 2^40."""
 CUT_CHAIN: Final = 3
@@ -111,31 +112,41 @@ def starts_chain(
 ) -> int:
     """RECORD when a chain of plausible records starts here, DAMAGED when not, MORE when the window
     ends first.
+
+    Four bytes into a header the captured length stands for the fraction and the length on the wire
+    for the captured one: of uncut packets, a chain as consistent as the true one. It is told by
+    its echoes, fractions that equal lengths.
     """
     size = len(buffer)
     whole = 0
-    second = load32(buffer, at, big) if at + 4 <= size else 0
+    echoes = 0
+    enough = CHAIN
+    second = -1
     while whole < CHAIN:
-        if at == size and final and whole > 0:
-            return RECORD
+        if at == size and final:
+            enough = 1
+            break
         if at + header > size:
             if not final:
                 return MORE
-            return RECORD if whole >= CUT_CHAIN else DAMAGED
+            enough = CUT_CHAIN
+            break
         if not plausible(buffer, at, big, parts, snap):
             return DAMAGED
         now = load32(buffer, at, big)
         caplen = load32(buffer, at + 8, big)
-        if caplen == 0 or abs(now - second) > LONGEST_GAP:
+        if caplen == 0 or (second >= 0 and abs(now - second) > LONGEST_GAP):
             return DAMAGED
-        second = now
-        at += header + caplen
-        if at > size:
+        if at + header + caplen > size:
             if not final:
                 return MORE
-            return RECORD if whole >= CUT_CHAIN else DAMAGED
+            enough = CUT_CHAIN
+            break
+        echoes += load32(buffer, at + 4, big) == caplen
+        second = now
+        at += header + caplen
         whole += 1
-    return RECORD
+    return RECORD if whole >= enough and 2 * echoes < whole else DAMAGED
 
 
 @compiled
@@ -184,9 +195,12 @@ def judge(
     # astray.
     after = following
     for _ in range(CUT_CHAIN):
+        if after == size and final:
+            break
         if after + header > size:
             if not final:
                 return MORE
+            after = -1
             break
         if not possible(buffer, after, big, longest):
             after = -1

@@ -65,20 +65,23 @@ def nanoseconds(high: int, low: int, resolution: int, shift: int) -> int:
         else:
             part = (lower * 1_000_000_000) >> power
     else:
-        if power > 19:
-            return shift * 1_000_000_000 if 0 <= shift <= LAST_SECOND else -1
         unit = np.uint64(1)
-        for _ in range(power):
+        for _ in range(min(power, 19)):
             unit *= np.uint64(10)
-        whole = ticks // unit
+        whole = ticks // unit if power <= 19 else np.uint64(0)
         if whole > np.uint64(LAST_SECOND):
             return -1
         seconds = np.int64(whole)
         fraction = ticks - whole * unit
         if power <= 9:
-            part = np.int64(fraction) * np.int64(10 ** (9 - power))
+            part = np.int64(fraction) * np.int64(1_000_000_000 // unit)
+        elif power <= 28:
+            divisor = np.uint64(1)
+            for _ in range(power - 9):
+                divisor *= np.uint64(10)
+            part = np.int64(fraction // divisor)
         else:
-            part = np.int64(fraction // np.uint64(10 ** (power - 9)))
+            part = np.int64(0)
     if seconds < 0 or seconds > LAST_SECOND or abs(shift) > LAST_SECOND:
         return -1
     seconds += shift

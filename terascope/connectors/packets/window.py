@@ -74,11 +74,14 @@ class GzipStream:
                 self._packed = self._file.read(LOOKAHEAD_BYTES)
                 self.consumed += len(self._packed)
             exhausted = not self._packed
+            before = self._unpacker.copy()
             try:
                 unpacked = self._unpacker.decompress(self._packed, len(room))
             except zlib.error:
                 self.damaged = self._ended = True
-                return 0
+                unpacked = salvage(before, self._packed, len(room))
+                room[: len(unpacked)] = unpacked
+                return len(unpacked)
             self._packed = self._unpacker.unconsumed_tail
             if self._unpacker.eof:
                 self._next_member()
@@ -98,6 +101,19 @@ class GzipStream:
         self._packed = rest
         self._ended = not rest
         self._unpacker = zlib.decompressobj(UNPACKED_GZIP)
+
+
+def salvage(unpacker: zlib._Decompress, packed: bytes, most: int) -> bytes:
+    """What can be unpacked before the damage: zlib itself throws away all of the failing call."""
+    unpacked = bytearray()
+    try:
+        for k in range(len(packed)):
+            if len(unpacked) >= most:
+                break
+            unpacked += unpacker.decompress(packed[k : k + 1], most - len(unpacked))
+    except zlib.error:
+        pass
+    return bytes(unpacked)
 
 
 class Window(Protocol):
