@@ -162,7 +162,7 @@ class Aggregate(ABC):
 
     @abstractmethod
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        """Result type; raises TypeMistake."""
+        """Result type; raises TypeMistake. The types of constants may follow the arguments'."""
 
     @abstractmethod
     def zero(self, *parameters: Value) -> State: ...

@@ -1,6 +1,6 @@
 """The operators of GSQL as scalar functions, named as they are written.
 
-In: nothing. Out: `operators`, by name. The binder makes calls of them; `CASE` and `CAST` are
+In: nothing. Out: `operators`, by name, and `cast_value` for CAST. The binder makes calls of them; `CASE` and `CAST` are
 expressions of their own, `BETWEEN` is two comparisons, `/` is `div` or `/` as the language says.
 
 Integers are signed 64-bit: what does not fit stops the run with a message, it never wraps round.
@@ -16,6 +16,7 @@ from typing import Final
 
 from terascope.functions import slopes
 from terascope.functions.base import Scalar, TypeMistake, TypeRule, Value, unordered
+from terascope.functions.casts import cast_value
 from terascope.functions.signatures import (
     ANYTHING,
     BOOLEAN,
@@ -30,6 +31,8 @@ from terascope.functions.signatures import (
 )
 from terascope.functions.values import as_text, compare, whole
 from terascope.types import Type, unify
+
+__all__ = ["cast_value", "like_regex", "operators"]
 
 # ---- logic ---------------------------------------------------------------------------------------
 

@@ -164,7 +164,7 @@ class UserAggregate(Aggregate):
         self._merge, self._finish, self._next_epoch = merge, finish, next_epoch
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return self._rule(args)
+        return self._rule(args[: self.arity])
 
     def zero(self, *parameters: Value) -> State:
         return self._zero(*parameters)

@@ -19,7 +19,7 @@ class Average(Aggregate):
     doc = "the mean, as FLOAT"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args, NUMBER)
+        expect(self.name, args[: self.arity], NUMBER)
         return Type.FLOAT
 
     def zero(self, *parameters: Value) -> State:

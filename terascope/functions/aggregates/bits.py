@@ -17,7 +17,7 @@ class OrAggregate(Aggregate):
     doc = "the bits set in any value; for BOOL, whether any is TRUE"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return known(expect(self.name, args, CONDITION)[0], Type.INT)
+        return known(expect(self.name, args[: self.arity], CONDITION)[0], Type.INT)
 
     def combine(self, left: Bits, right: Bits) -> Bits:
         return left | right

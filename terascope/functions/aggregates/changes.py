@@ -22,7 +22,7 @@ class CountDiff(Aggregate):
     doc = "how often the value differs from the one before it; the first one counts"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args, ANYTHING)
+        expect(self.name, args[: self.arity], ANYTHING)
         return Type.ULLONG
 
     def zero(self, *parameters: Value) -> State:

@@ -20,7 +20,7 @@ class Concatenation(Aggregate):
     doc = "cat_aggr(separator, text): the texts in stream order, each after its separator"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args, TEXT, TEXT)
+        expect(self.name, args[: self.arity], TEXT, TEXT)
         return Type.STRING
 
     def zero(self, *parameters: Value) -> Runs:

@@ -17,7 +17,7 @@ class Count(Aggregate):
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
         if args:
-            expect(self.name, args, ANYTHING)
+            expect(self.name, args[: self.arity], ANYTHING)
         return Type.ULLONG
 
     def zero(self, *parameters: Value) -> int:

@@ -22,7 +22,7 @@ class CountDistinct(Aggregate):
     doc = "the number of different values, as COUNT(DISTINCT x)"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args, ANYTHING)
+        expect(self.name, args[: self.arity], ANYTHING)
         return Type.ULLONG
 
     def zero(self, *parameters: Value) -> Sets:
@@ -49,7 +49,7 @@ class CountDups(Aggregate):
     doc = "how many values had occurred before: COUNT(x) - COUNT(DISTINCT x)"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args, ANYTHING)
+        expect(self.name, args[: self.arity], ANYTHING)
         return Type.ULLONG
 
     def zero(self, *parameters: Value) -> DupsState:

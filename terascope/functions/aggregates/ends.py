@@ -16,7 +16,7 @@ class First(Aggregate):
     doc = "the value of the first tuple, in stream order, that has one"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return expect(self.name, args, ANYTHING)[0]
+        return expect(self.name, args[: self.arity], ANYTHING)[0]
 
     def zero(self, *parameters: Value) -> Value:
         return None

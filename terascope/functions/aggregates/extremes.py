@@ -15,7 +15,7 @@ class Minimum(Aggregate):
     doc = "the smallest value"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return expect(self.name, args, ANYTHING)[0]
+        return expect(self.name, args[: self.arity], ANYTHING)[0]
 
     def better(self, left: Value, right: Value) -> Value:
         return smaller(left, right)

@@ -31,7 +31,7 @@ class MovingSum(Aggregate):
         return "moving_sum"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return sum_type(expect(self.name, args, INTEGER)[0])
+        return sum_type(expect(self.name, args[: self.arity], INTEGER)[0])
 
     def zero(self, *parameters: Value) -> State:
         (epochs,) = parameters
@@ -63,7 +63,7 @@ class MovingSumExp(MovingSum):
     doc = "moving_sum_exp(x, N, alpha): the same, each epoch weighing alpha times the next newer"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args, INTEGER)
+        expect(self.name, args[: self.arity], INTEGER)
         return Type.FLOAT
 
     def finish(self, state: State, *parameters: Value) -> Number:

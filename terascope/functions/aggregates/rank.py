@@ -28,7 +28,7 @@ class Rank(Aggregate):
         return "values"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return expect(self.name, args, NUMBER)[0]
+        return expect(self.name, args[: self.arity], NUMBER)[0]
 
     def zero(self, *parameters: Value) -> Runs:
         return EMPTY

@@ -24,7 +24,7 @@ class RunningSum(Aggregate):
     doc = "the sum since the group began; 0 when there is no value"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return sum_type(expect(self.name, args, INTEGER)[0])
+        return sum_type(expect(self.name, args[: self.arity], INTEGER)[0])
 
     def zero(self, *parameters: Value) -> int:
         return 0
@@ -52,7 +52,7 @@ class RunningSumMax(Aggregate):
     doc = "the largest value that running_sum(x) took during the epoch, its start included"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return sum_type(expect(self.name, args, INTEGER)[0])
+        return sum_type(expect(self.name, args[: self.arity], INTEGER)[0])
 
     def zero(self, *parameters: Value) -> SumAndPeak:
         return 0, 0
@@ -80,7 +80,7 @@ class RunningArray(Aggregate):
     doc = "the numbers since the group began, in stream order, as text with commas"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args, INTEGER)
+        expect(self.name, args[: self.arity], INTEGER)
         return Type.STRING
 
     def zero(self, *parameters: Value) -> Runs:

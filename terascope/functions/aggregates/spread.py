@@ -29,7 +29,7 @@ class Spread(Aggregate):
         return "moments"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args, NUMBER)
+        expect(self.name, args[: self.arity], NUMBER)
         return Type.FLOAT
 
     def zero(self, *parameters: Value) -> State:

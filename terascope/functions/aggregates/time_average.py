@@ -53,7 +53,7 @@ class TimeAverage(Aggregate):
     doc = "time_avg(x, ts, window): the mean of x weighed by how long each value stood"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args, NUMBER, INTEGER)
+        expect(self.name, args[: self.arity], NUMBER, INTEGER)
         return Type.FLOAT
 
     def zero(self, *parameters: Value) -> State:

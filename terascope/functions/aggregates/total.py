@@ -30,7 +30,7 @@ class Sum(Aggregate):
     doc = "the sum; NULL when there is no value"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return sum_type(expect(self.name, args, NUMBER)[0])
+        return sum_type(expect(self.name, args[: self.arity], NUMBER)[0])
 
     def zero(self, *parameters: Value) -> Number | None:
         return None
