@@ -91,6 +91,7 @@ def test_addresses_are_read_as_python_reads_them(texts: list[str]) -> None:
     assert converted([*texts, None], Type.IP) == [*map(address, texts), None]
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.floats(allow_nan=False).map(repr) | st.sampled_from([" 1 ", "+2", "x", "", "1_0", "٣"])
