@@ -1,0 +1,1 @@
+"""Text -> Script, and back."""

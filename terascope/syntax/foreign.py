@@ -1,0 +1,82 @@
+"""Stream languages that are not GSQL, refused by name (dissertation 2.1 describes them).
+
+In: the tokens of one statement. Out: a diagnostic `unsupported-language` that says which language
+this is and what GSQL writes instead, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from terascope.diagnostic import Diagnostic, Span
+from terascope.syntax.lexical import Token
+
+CQL_WINDOWS: Final = frozenset({"ROWS", "NOW", "UNBOUNDED", "PARTITION"})
+SQL_STATEMENTS: Final = frozenset({"INSERT", "CREATE", "UPDATE", "DELETE", "ALTER", "DROP"})
+SET_OPERATORS: Final = frozenset({"UNION", "INTERSECT", "EXCEPT"})
+
+
+def refuse_foreign(tokens: Sequence[Token]) -> tuple[Diagnostic, ...]:
+    return tuple(_foreign(tokens))
+
+
+def _foreign(tokens: Sequence[Token]) -> Iterator[Diagnostic]:
+    if tokens and tokens[0].word in SQL_STATEMENTS and tokens[1:2] and tokens[1].kind == "WORD":
+        yield _refusal(
+            f"{tokens[0].word} is SQL, not GSQL: a query set only reads streams",
+            tokens[0].span,
+            "write the query as SELECT; where its rows go is said outside the query",
+        )
+        return
+    clause = ""
+    for index, token in enumerate(tokens):
+        before = tokens[index - 1].word if index else ""
+        after = tokens[index + 1] if index + 1 < len(tokens) else None
+        if token.word in ("SELECT", "FROM", "WHERE", "GROUP", "HAVING"):
+            clause = token.word
+        elif after is None:
+            continue
+        elif token.word in ("ISTREAM", "DSTREAM", "RSTREAM") and (
+            after.kind == "LPAR" or before == "SELECT"
+        ):
+            yield _refusal(
+                f"{token.text} is CQL, not GSQL: every GSQL query already gives a stream",
+                token.span,
+                f"leave {token.text} out and select its arguments",
+            )
+        elif token.kind == "LSQB" and clause == "FROM" and after.word in CQL_WINDOWS:
+            if after.word == "ROWS" or not _names_a_set(tokens, index):
+                yield _refusal(
+                    f"[{after.text} ...] is a CQL window, not GSQL",
+                    _bracket(tokens, index),
+                    "GSQL windows are lengths of time: [RANGE '18 sec' SLIDE '15 sec']",
+                )
+        elif token.word == "FOR" and after.kind == "LPAR":
+            yield _refusal(
+                "a for-loop over windows is StreaQuel, not GSQL",
+                Span(token.start, tokens[-1].end),
+                "write a window after the stream: [RANGE '18 sec' SLIDE '15 sec']",
+            )
+            return
+        elif token.word in SET_OPERATORS and after.word in ("SELECT", "ALL", "DISTINCT"):
+            yield _refusal(
+                f"{token.word} is SQL, not GSQL",
+                token.span,
+                "MERGE a.ts : b.ts FROM a, b is the ordered union of two streams",
+            )
+
+
+def _names_a_set(tokens: Sequence[Token], index: int) -> bool:
+    """Whether this is `[set].stream`."""
+    kinds = [token.kind for token in tokens[index : index + 4]]
+    return kinds == ["LSQB", "WORD", "RSQB", "DOT"]
+
+
+def _bracket(tokens: Sequence[Token], index: int) -> Span:
+    closing = next((token for token in tokens[index:] if token.kind == "RSQB"), tokens[index])
+    return tokens[index].span.to(closing.span)
+
+
+def _refusal(message: str, span: Span, help_: str) -> Diagnostic:
+    return Diagnostic("unsupported-language", message, span, help=help_)

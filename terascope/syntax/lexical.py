@@ -1,0 +1,207 @@
+"""Words, numbers, strings and signs: the first cut through a GSQL text.
+
+In: a `Source`. Out: a `Scan` with the tokens, the comments beside them, and the mistakes that can
+be seen in one token alone (an unterminated string, a number that is none). A mistaken token is
+replaced by a harmless one, so that the statement can still be examined for others.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from terascope.diagnostic import Diagnostic, Source, Span
+from terascope.syntax.ast import Literal_
+from terascope.syntax.keywords import LITERAL_PREFIXES, TWO_WORDS
+from terascope.syntax.literals import BadLiteral, read_number, read_prefixed
+from terascope.types import INT_MAX
+
+
+@dataclass(frozen=True)
+class Token:
+    """`kind` is a terminal of the grammar, or WORD for what may be a keyword or a name.
+
+    `text` is as written; `value` is what it stands for: a name without its quotes, a string's
+    content.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    value: str
+    literal: Literal_ | None = None
+
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.end)
+
+    @property
+    def word(self) -> str:
+        """The word in upper case; empty for anything else."""
+        return self.value.upper() if self.kind == "WORD" else ""
+
+
+@dataclass(frozen=True)
+class Comment:
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Scan:
+    tokens: tuple[Token, ...]
+    comments: tuple[Comment, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+SIGNS: Final = {
+    "=": "EQ", "!=": "NE", "<>": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE",
+    "|": "BITOR", "^": "BITXOR", "&": "BITAND", "<<": "SHL", ">>": "SHR", "||": "CONCAT",
+    "+": "PLUS", "-": "MINUS", "*": "STAR", "/": "SLASH", "%": "PERCENT", "~": "TILDE",
+    "(": "LPAR", ")": "RPAR", "[": "LSQB", "]": "RSQB", "{": "LBRACE", "}": "RBRACE",
+    ",": "COMMA", ";": "SEMICOLON", ":": "COLON", ".": "DOT", "$": "DOLLAR",
+}  # fmt: skip
+
+BORROWED_SIGNS: Final = {"==": ("=", "EQ"), "&&": ("AND", "AND"), "!": ("NOT", "NOT")}
+"""Signs of other languages, what GSQL writes for them, and the terminal they are taken for."""
+
+TYPOGRAPHIC_QUOTES: Final = "\u2018\u2019\u201c\u201d\u00b4"
+
+PATTERN: Final = re.compile(
+    r"""
+      (?P<blank>\s+)
+    | (?P<comment>(?:--|//)[^\n]*)
+    | (?P<number>0[xX]\w*|\.?\d(?:[eE][+-]\d|[\w.])*)
+    | (?P<word>[^\W\d]\w*)
+    | (?P<string>'(?:[^'\n]|'')*' | "(?:[^"\n]|"")*")
+    | (?P<quoted>`(?:[^`\n]|``)+`)
+    | (?P<open>['"`][^\n]*)
+    | \$(?P<parameter>[^\W\d]\w*)
+    | \#(?P<constant>[^\W\d]\w*)(?:\#(?![^\W\d]))?
+    | @(?P<property>[^\W\d]\w*)
+    | (?P<borrowed>==|&&|!(?!=))
+    | (?P<sign><=|>=|<>|!=|<<|>>|\|\||[-+*/%&|^~=<>(){}\[\],;:.$])
+    | (?P<unknown>.)
+    """,
+    re.VERBOSE,
+)
+
+
+def scan(source: Source) -> Scan:
+    """Every token of the text."""
+    scanner = _Scanner(source.text)
+    scanner.run()
+    return Scan(tuple(scanner.tokens), tuple(scanner.comments), tuple(scanner.diagnostics))
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[Token] = []
+        self.comments: list[Comment] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.in_braces = False
+
+    def run(self) -> None:
+        for found in PATTERN.finditer(self.text):
+            kind = found.lastgroup or "unknown"
+            text, start, end = found.group(), found.start(), found.end()
+            match kind:
+                case "blank":
+                    continue
+                case "comment":
+                    self.comments.append(Comment(text.rstrip(), start, end))
+                case "word":
+                    self.word(text, start, end)
+                case "number":
+                    self.number(text, start, end)
+                case "string":
+                    self.string(text, start, end)
+                case "quoted":
+                    self.add("NAME", text, start, text[1:-1].replace("``", "`"))
+                case "parameter" | "constant" | "property":
+                    self.add(kind.upper(), text, start, found.group(kind))
+                case "sign":
+                    self.in_braces = text == "{" or (self.in_braces and text != "}")
+                    self.add(SIGNS[text], text, start, text)
+                case "borrowed":
+                    ours, terminal = BORROWED_SIGNS[text]
+                    self.mistake("syntax", f"'{text}' is not GSQL", start, end, f"write {ours}")
+                    self.add("WORD" if ours.isalpha() else terminal, text, start, ours)
+                case "open":
+                    self.unterminated(text.rstrip(), start)
+                case _:
+                    self.unknown(text, start, end)
+
+    def add(
+        self, kind: str, text: str, start: int, value: str, literal: Literal_ | None = None
+    ) -> None:
+        self.tokens.append(Token(kind, text, start, start + len(text), value, literal))
+
+    def mistake(
+        self, code: str, message: str, start: int, end: int, help_: str | None = None
+    ) -> None:
+        self.diagnostics.append(Diagnostic(code, message, Span(start, end), help=help_))
+
+    def word(self, text: str, start: int, end: int) -> None:
+        """A word; a name for certain after a dot. `CLOSING WHEN` and the like become one token."""
+        last = self.tokens[-1] if self.tokens else None
+        if last and last.kind == "DOT":
+            self.add("NAME", text, start, text)
+            return
+        joined = TWO_WORDS.get((last.word, text.upper())) if last else None
+        if last and joined:
+            self.tokens[-1] = replace(last, text=self.text[last.start : end], end=end, value=joined)
+        else:
+            self.add("WORD", text, start, text)
+
+    def number(self, text: str, start: int, end: int) -> None:
+        try:
+            literal = read_number(text, most=INT_MAX + 1 if self.negated() else INT_MAX)
+        except BadLiteral as bad:
+            self.mistake("bad-literal", str(bad), start, end, bad.help)
+            literal = Literal_("int", 0)
+        plain = literal.type_name is None
+        kind = {"int": "NUMBER", "float": "FLOAT"}.get(literal.kind) if plain else None
+        self.add(kind or "LITERAL", text, start, text, literal)
+
+    def negated(self) -> bool:
+        """Whether a minus stands before: -2^63 fits, though 2^63 does not (see `parser.too_large`)."""
+        return bool(self.tokens) and self.tokens[-1].kind == "MINUS"
+
+    def string(self, text: str, start: int, end: int) -> None:
+        quote = text[0]
+        content = text[1:-1].replace(quote * 2, quote)
+        prefix = self.tokens[-1] if self.tokens else None
+        if self.in_braces or prefix is None or prefix.word not in LITERAL_PREFIXES:
+            self.add("STRING", text, start, content, Literal_("string", content))
+            return
+        try:
+            literal = read_prefixed(prefix.text, content)
+        except BadLiteral as bad:
+            self.mistake("bad-literal", str(bad), prefix.start, end, bad.help)
+            literal = Literal_("int", 0)
+        self.tokens.pop()
+        whole = self.text[prefix.start : end]
+        self.add("LITERAL", whole, prefix.start, whole, literal)
+
+    def unterminated(self, text: str, start: int) -> None:
+        name = text[0] == "`"
+        what = "quoted name" if name else "string"
+        self.mistake(
+            "unterminated-string",
+            f"this {what} is never closed",
+            start,
+            start + len(text),
+            f"add a closing {text[0]} on the same line",
+        )
+        content = text[1:]
+        literal = None if name else Literal_("string", content)
+        self.add("NAME" if name else "STRING", text, start, content, literal)
+
+    def unknown(self, text: str, start: int, end: int) -> None:
+        help_ = "write a plain quote '" if text in TYPOGRAPHIC_QUOTES else None
+        self.mistake("syntax", f"'{text}' means nothing in GSQL", start, end, help_)

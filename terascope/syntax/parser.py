@@ -1,0 +1,186 @@
+"""From GSQL text to a Script, with every syntax mistake of the file.
+
+In: a `Source`. Out: a `Script`; or a `QueryError` with at least one diagnostic for each statement
+that cannot be read. `parse_recovering` gives both the statements that can be read and the mistakes,
+so that later stages can add theirs.
+
+A file is cut into tokens (lexical), the tokens into statements (split), and each statement goes
+through an LALR parser (gsql.lark) whose actions build the nodes (transform).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import lark
+from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+from terascope.diagnostic import Diagnostic, QueryError, Source, Span
+from terascope.syntax.ast import Expr, Literal_, Node, Script, Statement
+from terascope.syntax.foreign import refuse_foreign
+from terascope.syntax.keywords import BEFORE_PARENTHESIS, CONTEXTUAL, RESERVED
+from terascope.syntax.lexical import Scan, Token, scan
+from terascope.syntax.mistakes import Failure, explain
+from terascope.syntax.parts import Mistake, lexeme
+from terascope.syntax.split import Chunk, split
+from terascope.syntax.transform import ToScript
+from terascope.types import INT_MAX
+
+DEEPEST = 250
+"""How deep expressions may nest: later stages walk them recursively."""
+
+
+def parse(source: Source) -> Script:
+    """The Script of a file, or all its syntax mistakes."""
+    script, diagnostics = parse_recovering(source)
+    if diagnostics:
+        raise QueryError(diagnostics, source)
+    return script
+
+
+def parse_recovering(source: Source) -> tuple[Script, tuple[Diagnostic, ...]]:
+    """The statements that can be read, and the mistakes in the others."""
+    scanned = scan(source)
+    statements: list[Statement] = []
+    diagnostics: list[Diagnostic] = list(scanned.diagnostics)
+    for chunk in split(scanned.tokens):
+        statement, mistakes = parse_chunk(chunk, scanned, source)
+        diagnostics += mistakes
+        if statement is not None:
+            statements.append(statement)
+    diagnostics.sort(key=lambda each: each.span)
+    return Script(tuple(statements), span=Span(0, len(source.text))), tuple(diagnostics)
+
+
+def parse_expression(source: Source) -> Expr:
+    """An expression standing alone, such as one of a partitioning set given on the command line."""
+    scanned = scan(source)
+    expr, mistakes = _run(scanned.tokens, None, source, start="only_expr")
+    if scanned.diagnostics or mistakes:
+        raise QueryError((*scanned.diagnostics, *mistakes), source)
+    return expr  # type: ignore[no-any-return]
+
+
+def parse_chunk(
+    chunk: Chunk, scanned: Scan, source: Source
+) -> tuple[Statement | None, tuple[Diagnostic, ...]]:
+    """One statement. It is withheld when one of its tokens is mistaken, even if its grammar is
+    right.
+    """
+    if not chunk.tokens:
+        return None, ()
+    if foreign := refuse_foreign(chunk.tokens):
+        return None, foreign
+    start, end = chunk.tokens[0].start, chunk.tokens[-1].end
+    known = [each for each in scanned.diagnostics if start <= each.span.start <= end]
+    if any(each.code == "unterminated-string" for each in known):
+        return (
+            None,
+            (),
+        )  # it swallowed the rest of its line; what else seems wrong follows from that
+    statement, mistakes = _run(chunk.tokens, chunk.semicolon, source, start="statement")
+    return (None if known else statement), (*chunk.diagnostics, *mistakes)
+
+
+@cache
+def grammar() -> lark.Lark:
+    """The parser, built at first use."""
+    text = Path(__file__).with_name("gsql.lark").read_text(encoding="utf-8")
+    return lark.Lark(
+        text,
+        parser="lalr",
+        lexer="basic",
+        start=["statement", "only_expr"],
+        keep_all_tokens=True,
+        maybe_placeholders=False,
+        transformer=ToScript(),
+    )
+
+
+def _run(
+    tokens: Sequence[Token], semicolon: Token | None, source: Source, start: str
+) -> tuple[Any, tuple[Diagnostic, ...]]:
+    """Feed the tokens to the parser one by one; on a mistake, say what it could have taken."""
+    parser = grammar().parse_interactive("", start=start)
+    index = 0
+    try:
+        for index in range(len(tokens)):
+            parser.feed_token(lexeme(_terminal(parser, tokens, index), tokens[index]))
+        index = len(tokens)
+        result = parser.feed_eof()
+    except Mistake as mistake:
+        return None, (mistake.diagnostic,)
+    except lark.UnexpectedToken:
+        expected = tuple(_accepted(tokens, upto, start) for upto in (index - 1, index))
+        failure = Failure(tokens, index, semicolon, expected[1], expected[0], source)
+        return None, (explain(failure),)
+    if len(tokens) > DEEPEST and (deep := _too_deep(result)):
+        return None, (deep,)
+    if any(token.literal and token.literal.value == INT_MAX + 1 for token in tokens):
+        return result, tuple(too_large(result))
+    return result, ()
+
+
+def _terminal(parser: InteractiveParser, tokens: Sequence[Token], index: int) -> str:
+    """The kind of a token here: a contextual keyword is one only where the grammar can take it."""
+    token = tokens[index]
+    if token.kind != "WORD":
+        return token.kind
+    word = token.word
+    if word in RESERVED:
+        return word
+    if word in CONTEXTUAL and word in parser.choices():
+        if word not in BEFORE_PARENTHESIS:
+            return word
+        following = tokens[index + 1].kind if index + 1 < len(tokens) else ""
+        return word if following == "LPAR" else "NAME"
+    return "NAME"
+
+
+def _accepted(tokens: Sequence[Token], count: int, start: str) -> frozenset[str]:
+    """The terminals that could have followed the first `count` tokens."""
+    parser = grammar().parse_interactive("", start=start)
+    for index in range(max(count, 0)):
+        parser.feed_token(lexeme(_terminal(parser, tokens, index), tokens[index]))
+    return frozenset(parser.accepts())
+
+
+def too_large(root: Node) -> Iterator[Diagnostic]:
+    """2^63 where the minus before it turned out to be a subtraction."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Literal_) and node.kind == "int" and node.value == INT_MAX + 1:
+            message = f"'{node.value}' does not fit in a signed 64-bit integer"
+            yield Diagnostic("bad-literal", message, node.span, help=f"the largest is {INT_MAX}")
+        pending += _children(node)
+
+
+def _too_deep(root: Node) -> Diagnostic | None:
+    """Whether nodes nest too deeply; told here, where no recursion is needed to see it."""
+    pending: list[tuple[Node, int]] = [(root, 1)]
+    while pending:
+        node, depth = pending.pop()
+        if depth > DEEPEST:
+            return Diagnostic(
+                "too-deep",
+                f"this expression nests more than {DEEPEST} levels deep",
+                node.span,
+                help="write IN (...) for a chain of OR, or split the query in two",
+            )
+        pending += ((child, depth + 1) for child in _children(node))
+    return None
+
+
+def _children(node: Node) -> Iterator[Node]:
+    pending: list[Any] = [getattr(node, each.name) for each in fields(node)]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            pending += value

@@ -1,0 +1,153 @@
+"""A Script as canonical GSQL text, such that parse(print(script)) == script.
+
+In: nodes of the Script. Out: text with upper-case keywords, aliases with AS, one clause per line.
+`statement_lines` gives the lines with their places in the source, for the formatter, which puts
+comments back.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from terascope.syntax.ast import (
+    ExtractorDeclaration,
+    FieldDeclaration,
+    FieldProperty,
+    ParamDeclaration,
+    Property,
+    ProtocolStatement,
+    QueryStatement,
+    Script,
+    Statement,
+    UdafDeclaration,
+    WatchlistStatement,
+)
+from terascope.syntax.keywords import FIELD_PROPERTIES
+from terascope.syntax.print_expressions import print_expr, quote_name, quote_string
+from terascope.syntax.print_queries import INDENT, Line, print_query, query_lines
+
+__all__ = ["print_expr", "print_query", "print_script", "print_statement", "statement_lines"]
+
+
+def print_script(script: Script) -> str:
+    """All statements, with an empty line between them."""
+    return "\n".join(print_statement(statement) + "\n" for statement in script.statements)
+
+
+def print_statement(statement: Statement) -> str:
+    """One statement, with its semicolon."""
+    return "\n".join(line.text for line in statement_lines(statement))
+
+
+def statement_lines(statement: Statement) -> list[Line]:
+    lines = _lines(statement)
+    last = lines[-1]
+    return [*lines[:-1], Line(last.text + ";", last.anchor)]
+
+
+def _lines(statement: Statement) -> list[Line]:
+    match statement:
+        case QueryStatement(query):
+            return [*_headers(statement), *query_lines(query)]
+        case WatchlistStatement():
+            head = Line("WATCHLIST FIELDS {")
+            return [*_headers(statement), head, *_block(statement.fields), Line("}")]
+        case ProtocolStatement():
+            return _protocol(statement)
+        case UdafDeclaration():
+            return [Line(_udaf(statement), statement.span.start)]
+        case ExtractorDeclaration():
+            return [Line(_extractor(statement), statement.span.start)]
+        case _:
+            assert_never(statement)
+
+
+def _headers(statement: QueryStatement | WatchlistStatement) -> list[Line]:
+    """`QUERY name:` where a name is all there is to say; otherwise the name goes into DEFINE."""
+    params = statement.params if isinstance(statement, QueryStatement) else ()
+    lines: list[Line] = []
+    start = statement.span.start
+    if statement.define:
+        lines.append(Line("DEFINE {", start))
+        if statement.name is not None:
+            lines.append(Line(_property(Property("query_name", statement.name))))
+        lines += (Line(_property(each), each.span.start) for each in statement.define)
+        lines.append(Line("}"))
+    elif statement.name is not None:
+        lines.append(Line(f"QUERY {quote_name(statement.name)}:", start))
+    if params:
+        lines.append(Line("PARAM {"))
+        lines += (Line(_param(each), each.span.start) for each in params)
+        lines.append(Line("}"))
+    return lines
+
+
+def _property(each: Property) -> str:
+    return f"{INDENT}{quote_name(each.key)} {quote_string(each.value)};"
+
+
+def _param(each: ParamDeclaration) -> str:
+    return f"{INDENT}{quote_name(each.name)} {each.type_name};"
+
+
+# ---- PROTOCOL and WATCHLIST ----------------------------------------------------------------------
+
+
+def _protocol(statement: ProtocolStatement) -> list[Line]:
+    """GS-Lite's form when there are accessors to keep, ours otherwise."""
+    fields = statement.fields
+    parents = f" ({', '.join(map(quote_name, statement.parents))})" if statement.parents else ""
+    head = f"PROTOCOL {quote_name(statement.name)}{parents}"
+    if not fields or any(each.accessor is not None for each in fields):
+        return [Line(f"{head} {{", statement.span.start), *_block(fields), Line("}")]
+    lines = [
+        Line(f"{INDENT}{_field(each)}{',' if each is not fields[-1] else ''}", each.span.start)
+        for each in fields
+    ]
+    return [Line(f"{head} (", statement.span.start), *lines, Line(")")]
+
+
+def _field(each: FieldDeclaration) -> str:
+    words = [quote_name(each.name)]
+    properties = [*map(_field_property, each.properties)]
+    if each.type_name is not None:
+        words.append(each.type_name)
+    elif properties and each.properties[0].name.upper() not in FIELD_PROPERTIES:
+        properties = [f"({', '.join(properties)})"]  # or it would be taken for a type
+    return " ".join(words + properties)
+
+
+def _block(fields: tuple[FieldDeclaration, ...]) -> list[Line]:
+    return [Line(f"{INDENT}{_block_field(each)};", each.span.start) for each in fields]
+
+
+def _block_field(each: FieldDeclaration) -> str:
+    words = [each.type_name or "", quote_name(each.name)]
+    if each.accessor is not None:
+        words.append(quote_name(each.accessor))
+    if each.properties:
+        words.append(f"({', '.join(map(_field_property, each.properties))})")
+    return " ".join(words)
+
+
+def _field_property(each: FieldProperty) -> str:
+    return each.name if each.argument is None else f"{each.name}({each.argument})"
+
+
+# ---- aggregates ----------------------------------------------------------------------------------
+
+
+def _udaf(each: UdafDeclaration) -> str:
+    halves = ""
+    if each.sub_aggregate is not None and each.super_aggregate is not None:
+        halves = f" [{quote_name(each.sub_aggregate)}, {quote_name(each.super_aggregate)}]"
+    parameters = ", ".join(each.parameters)
+    return f"{each.returns} UDAF {each.scratchpad}{halves} {quote_name(each.name)}({parameters})"
+
+
+def _extractor(each: ExtractorDeclaration) -> str:
+    names = " ".join(map(quote_name, (each.function, each.aggregate, each.name)))
+    parameters = ", ".join(each.aggregate_parameters)
+    if each.extra_parameters:
+        parameters += "; " + ", ".join(each.extra_parameters)
+    return f"{each.returns} EXTR {names}({parameters})"

@@ -1,0 +1,157 @@
+"""Where one statement ends and the next begins.
+
+In: the tokens of a file. Out: a list of `Chunk`s, one per statement. A mistake stays within its
+chunk, so that the other statements are still read. A statement ends at `;`, and before `QUERY
+name:`, `DEFINE {`, `PARAM {`, `PROTOCOL name`, a UDAF or EXTR declaration, or a further SELECT that
+cannot belong to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from terascope.diagnostic import Diagnostic
+from terascope.syntax.keywords import ALL
+from terascope.syntax.lexical import Token
+
+BODY_WORDS: Final = frozenset({"SELECT", "MERGE", "WITH", "WATCHLIST", "PROTOCOL", "UDAF", "EXTR"})
+OPENING: Final = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
+CLOSING: Final = {closing: opening for opening, closing in OPENING.items()}
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The tokens of one statement, without its semicolon."""
+
+    tokens: tuple[Token, ...]
+    semicolon: Token | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def split(tokens: Sequence[Token]) -> list[Chunk]:
+    """Cut a file into statements; an empty one (`;;`) is none."""
+    chunks: list[Chunk] = []
+    start = 0
+    for index, end, semicolon, noted in _ends(tokens):
+        if end > start or noted:
+            chunks.append(Chunk(tuple(tokens[start:end]), semicolon, noted))
+        start = index
+    return chunks
+
+
+_End = tuple[int, int, Token | None, tuple[Diagnostic, ...]]
+
+
+def _ends(tokens: Sequence[Token]) -> list[_End]:
+    """(start of the next statement, end of this one, its semicolon, what is wrong between)."""
+    ends: list[_End] = []
+    current = _State()
+    for index, token in enumerate(tokens):
+        if token.kind == "SEMICOLON" and not current.keeps_semicolon:
+            ends.append((index + 1, index, token, ()))
+            current = _State()
+        elif current.started and _starts_statement(tokens, index, current):
+            ends.append((index, index, None, ()))
+            current = _State()
+            current.take(tokens, index)
+        elif current.complete_before(token):
+            missing = Diagnostic(
+                "syntax",
+                f"expected ';' before a further {token.text}",
+                token.span,
+                help=f"end the statement before {token.word} with ';'",
+            )
+            ends.append((index, index, None, (missing,)))
+            current = _State()
+            current.take(tokens, index)
+        else:
+            current.take(tokens, index)
+    ends.append((len(tokens), len(tokens), None, ()))
+    return ends
+
+
+class _State:
+    """What has been seen of the statement so far."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self.first_body: str | None = None
+        self.named = False
+        self.open: list[str] = []
+        self.semicolons_inside = 0
+        """How deep the brackets were when EXTR's or StreaQuel's parameter list opened; 0 outside of
+        one.
+        """
+        self.last_word = ""
+
+    @property
+    def keeps_semicolon(self) -> bool:
+        return "LBRACE" in self.open or 0 < self.semicolons_inside <= len(self.open)
+
+    def take(self, tokens: Sequence[Token], index: int) -> None:
+        token = tokens[index]
+        self.started = True
+        if token.kind in OPENING:
+            self.open.append(token.kind)
+            if token.kind == "LPAR" and (self.last_word == "FOR" or self.first_body == "EXTR"):
+                self.semicolons_inside = self.semicolons_inside or len(self.open)
+        elif token.kind in CLOSING:
+            self.close(CLOSING[token.kind])
+        elif token.word == "QUERY" and not self.first_body:
+            self.named = True
+        elif self.last_word == "QUERY" and self.named and not self.first_body:
+            pass  # the query's name, whatever word it is
+        elif token.word in BODY_WORDS and self.first_body is None:
+            self.body(token.word)
+        self.last_word = token.word
+
+    def body(self, word: str) -> None:
+        if "LBRACE" in self.open and word in ("SELECT", "MERGE", "WITH"):
+            self.open.clear()  # a DEFINE block that was never closed
+        if not self.open or word in ("SELECT", "MERGE"):
+            self.first_body = word
+
+    def close(self, opening: str) -> None:
+        while self.open and self.open.pop() != opening:
+            pass
+        if len(self.open) < self.semicolons_inside:
+            self.semicolons_inside = 0
+
+    def complete_before(self, token: Token) -> bool:
+        """Whether a SELECT here cannot belong to the statement: it has its own, and no bracket is
+        open.
+        """
+        return (
+            token.word in ("SELECT", "MERGE")
+            and self.first_body in ("SELECT", "MERGE", "UDAF", "EXTR", "PROTOCOL", "WATCHLIST")
+            and not self.open
+        )
+
+
+def _starts_statement(tokens: Sequence[Token], index: int, state: _State) -> bool:
+    following = [*tokens[index + 1 : index + 5]]
+    kinds = [token.kind for token in following]
+    words = [token.word for token in following]
+    match tokens[index].word:
+        case "QUERY" if _is_name(following, 0) and kinds[1:2] == ["COLON"]:
+            return bool(state.first_body) or state.named
+        case "DEFINE" | "PARAM" if kinds[:1] == ["LBRACE"]:
+            return bool(state.first_body)
+        case "PROTOCOL" if _is_name(following, 0) and kinds[1:2] in (["LPAR"], ["LBRACE"]):
+            return True
+        case "":
+            return False
+        case _:
+            declares = words[:1] in (["UDAF"], ["EXTR"]) and _is_name(following, 1)
+            sized = kinds[:3] == ["LPAR", "NUMBER", "RPAR"] and words[3:] in (["UDAF"], ["EXTR"])
+            return (declares or sized) and not state.open
+
+
+def _is_name(tokens: Sequence[Token], index: int) -> bool:
+    """Whether this is a name and not a word of the grammar."""
+    if index >= len(tokens):
+        return False
+    token = tokens[index]
+    return token.kind == "NAME" or (token.kind == "WORD" and token.word not in ALL)

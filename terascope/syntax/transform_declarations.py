@@ -1,0 +1,246 @@
+"""From matched rules to statements: named queries, PROTOCOL, WATCHLIST, UDAF and EXTR declarations.
+
+A field is matched as a row of words, because `time UINT increasing` (ours), `time increasing`
+(without a type) and `uint time get_time (increasing)` (GS-Lite's) start alike; the words are told
+apart here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from terascope.syntax.ast import (
+    ExtractorDeclaration,
+    FieldDeclaration,
+    FieldProperty,
+    ParamDeclaration,
+    Property,
+    ProtocolStatement,
+    QueryStatement,
+    UdafDeclaration,
+    WatchlistStatement,
+)
+from terascope.syntax.keywords import FIELD_PROPERTIES
+from terascope.syntax.parts import Children, Part, mistake, nodes, of_type, span_of, words
+
+
+@dataclass(frozen=True)
+class Word(Part[str]):
+    """A word of a field declaration, and the rows of words in brackets after it."""
+
+    arguments: tuple[tuple[Word, ...], ...] = ()
+
+
+class Headers(Part[tuple[Any, ...]]):
+    """DEFINE and PARAM blocks, and `QUERY name:`."""
+
+
+class Fields(Part[tuple[tuple[Word, ...], ...]]):
+    """`( field, ... )`, still as words."""
+
+
+class Block(Fields):
+    """`{ field; ... }`, GS-Lite's way round: the type first."""
+
+
+class DeclarationRules:
+    # ---- named queries
+
+    def query_name(self, children: Children) -> Headers:
+        span = span_of(children)
+        return Headers((Property("query_name", str(children[1]), span=span),), span)
+
+    def define_block(self, children: Children) -> Headers:
+        return Headers(tuple(of_type(children, Property)), span_of(children))
+
+    def param_block(self, children: Children) -> Headers:
+        return Headers(tuple(of_type(children, ParamDeclaration)), span_of(children))
+
+    def define_property(self, children: Children) -> Property:
+        key, *value = children
+        return Property(str(key), "".join(map(str, value)), span=span_of(children))
+
+    def param(self, children: Children) -> ParamDeclaration:
+        name, type_ = children
+        return ParamDeclaration(str(name), type_.value, span=span_of(children))
+
+    def query_statement(self, children: Children) -> QueryStatement:
+        name, define, params = read_headers(of_type(children, Headers))
+        return QueryStatement(children[-1], name, define, params, span=span_of(children))
+
+    def watchlist_statement(self, children: Children) -> WatchlistStatement:
+        name, define, params = read_headers(of_type(children, Headers))
+        if params:
+            raise mistake("syntax", "a watch list takes no parameters", params[0].span)
+        fields = tuple(map(type_first, children[-1].value))
+        return WatchlistStatement(fields, name, define, span=span_of(children))
+
+    # ---- protocols
+
+    def protocol_statement(self, children: Children) -> ProtocolStatement:
+        _, name, *groups = children
+        *before, last = groups
+        parents = tuple(parent(row) for group in before for row in group.value)
+        read = type_first if isinstance(last, Block) else name_first
+        fields = tuple(map(read, last.value))
+        return ProtocolStatement(str(name), parents, fields, span=span_of(children))
+
+    def field_group(self, children: Children) -> Fields:
+        return Fields(tuple(part.value for part in of_type(children, Part)), span_of(children))
+
+    def field_block(self, children: Children) -> Block:
+        return Block(tuple(part.value for part in of_type(children, Part)), span_of(children))
+
+    def field(self, children: Children) -> Part[tuple[Word, ...]]:
+        return Part(tuple(children), span_of(children))
+
+    def field_word(self, children: Children) -> Word:
+        rows = tuple(part.value for part in of_type(children, Part))
+        return Word(str(children[0]), span_of(children), rows)
+
+    # ---- aggregates (paper 1, 3.2)
+
+    def udaf_halves(self, children: Children) -> Part[tuple[str, str]]:
+        low, high = words(children)
+        return Part((low, high), span_of(children))
+
+    def types(self, children: Children) -> Part[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """The types before and after a semicolon."""
+        split = next(
+            (i for i, child in enumerate(children) if getattr(child, "type", "") == "SEMICOLON"),
+            len(children),
+        )
+        before, after = (
+            tuple(part.value for part in nodes(half))
+            for half in (children[:split], children[split:])
+        )
+        return Part((before, after), span_of(children))
+
+    def udaf_statement(self, children: Children) -> UdafDeclaration:
+        returns, scratchpad, *halves, types = nodes(children)
+        low, high = halves[0].value if halves else (None, None)
+        parameters, extra = types.value
+        if extra:
+            raise mistake(
+                "syntax",
+                "the parameters of a UDAF have no second part",
+                types.span,
+                "write a comma instead of the semicolon, or declare an EXTR",
+            )
+        return UdafDeclaration(
+            words(children)[-1],
+            returns.value,
+            scratchpad.value,
+            parameters,
+            low,
+            high,
+            span=span_of(children),
+        )
+
+    def extractor_statement(self, children: Children) -> ExtractorDeclaration:
+        returns, types = nodes(children)
+        function, aggregate, name = words(children)
+        return ExtractorDeclaration(
+            name, returns.value, function, aggregate, *types.value, span=span_of(children)
+        )
+
+
+def read_headers(
+    headers: list[Headers],
+) -> tuple[str | None, tuple[Property, ...], tuple[ParamDeclaration, ...]]:
+    """The query's name (`QUERY name:` or DEFINE), its other properties, its parameters."""
+    name: str | None = None
+    define: list[Property] = []
+    params: list[ParamDeclaration] = []
+    for header in headers:
+        for entry in header.value:
+            if isinstance(entry, ParamDeclaration):
+                params.append(entry)
+            elif entry.key.lower() != "query_name":
+                define.append(entry)
+            elif name not in (None, entry.value):
+                raise mistake(
+                    "duplicate-clause", f"this query is already named '{name}'", entry.span
+                )
+            else:
+                name = entry.value
+    return name, tuple(define), tuple(params)
+
+
+def parent(row: tuple[Word, ...]) -> str:
+    if len(row) > 1 or row[0].arguments:
+        raise mistake(
+            "syntax",
+            "the parents of a protocol are names only",
+            span_of(row),
+            "write PROTOCOL name (parent, ...) ( field TYPE, ... )",
+        )
+    return row[0].value
+
+
+def is_property(word: Word) -> bool:
+    return word.value.upper() in FIELD_PROPERTIES
+
+
+def name_first(row: tuple[Word, ...]) -> FieldDeclaration:
+    """`time UINT increasing clock(s)`; brackets around the properties are welcome."""
+    name, *rest = row
+    properties = list(bracketed(name))
+    type_name = None
+    if rest and not is_property(rest[0]):
+        type_name, more = read_type(rest[0])
+        properties += more
+        rest = rest[1:]
+    properties += read_properties(rest)
+    return FieldDeclaration(name.value, type_name, tuple(properties), span=span_of(row))
+
+
+def type_first(row: tuple[Word, ...]) -> FieldDeclaration:
+    """`uint time get_time (increasing, clock(s))`; the accessor may be missing."""
+    if len(row) < 2:
+        raise mistake(
+            "syntax", "a field needs a type and a name", span_of(row), "write for example 'IP ip'"
+        )
+    type_, name, *rest = row
+    type_name, _ = read_type(type_)
+    properties = list(bracketed(name))
+    accessor = None
+    if rest and not is_property(rest[0]):
+        accessor = rest[0].value
+        properties += bracketed(rest[0])
+        rest = rest[1:]
+    properties += read_properties(rest)
+    return FieldDeclaration(name.value, type_name, tuple(properties), accessor, span=span_of(row))
+
+
+def read_type(word: Word) -> tuple[str, tuple[FieldProperty, ...]]:
+    """A type and, for `IP (key)`, the properties that look like its size."""
+    upper = word.value.upper()
+    size = word.arguments[0][0].value if len(word.arguments) == 1 else ""
+    if size.isdigit():
+        return f"{upper}({size})", ()
+    return upper, bracketed(word)
+
+
+def bracketed(word: Word) -> tuple[FieldProperty, ...]:
+    return tuple(each for row in word.arguments for each in read_properties(list(row)))
+
+
+def read_properties(row: list[Word]) -> list[FieldProperty]:
+    """`increasing`, `clock(s)`, GS-Lite's `snap_len 134`."""
+    found: list[FieldProperty] = []
+    for word in row:
+        if word.value.isdigit() and found and found[-1].argument is None:
+            last = found.pop()
+            found.append(FieldProperty(last.name, word.value, span=last.span.to(word.span)))
+            continue
+        argument = None
+        if word.arguments:
+            if len(word.arguments) > 1 or len(word.arguments[0]) > 1:
+                raise mistake(
+                    "syntax", f"'{word.value}' takes one argument", word.span, "such as clock(s)"
+                )
+            argument = word.arguments[0][0].value
+        found.append(FieldProperty(word.value.lower(), argument, span=word.span))
+    return found

@@ -1,0 +1,140 @@
+"""From matched rules to expression nodes. The rules are those of gsql.lark, one method each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Final
+
+import lark
+
+from terascope.syntax.ast import (
+    Between,
+    Binary,
+    BinaryOp,
+    Call,
+    Case,
+    Cast,
+    Constant,
+    Expr,
+    InList,
+    InterfaceProperty,
+    IsNull,
+    Like,
+    Literal_,
+    Name,
+    Parameter,
+    Unary,
+)
+from terascope.syntax.parts import Children, Lexeme, Part, has, nodes, place, span_of, words
+from terascope.types import INT_MAX, INT_MIN
+
+OPERATORS: Final[dict[str, BinaryOp]] = {
+    "OR": "OR", "AND": "AND", "EQ": "=", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
+    "BITOR": "|", "BITXOR": "^", "BITAND": "&", "SHL": "<<", "SHR": ">>",
+    "PLUS": "+", "MINUS": "-", "CONCAT": "||",
+    "STAR": "*", "SLASH": "/", "PERCENT": "%", "DIV": "DIV",
+}  # fmt: skip
+
+
+class ExpressionRules:
+    def only_expr(self, children: Children) -> Any:
+        return self.parenthesised(children)
+
+    def parenthesised(self, children: Children) -> Any:
+        """Brackets leave no trace in the tree; the printer sets them where precedence asks for
+        them.
+        """
+        return nodes(children)[0]
+
+    def name(self, children: Children) -> Name:
+        *qualifier, name = words(children)
+        return Name(name, qualifier[0] if qualifier else None, span=span_of(children))
+
+    def literal(self, children: Children) -> Literal_:
+        (token,) = children
+        match token.type:
+            case "NULL":
+                return Literal_("null", None, span=place(token))
+            case "TRUE" | "FALSE":
+                return Literal_("bool", token.type == "TRUE", span=place(token))
+            case _:
+                assert isinstance(token, Lexeme) and token.literal is not None
+                return replace(token.literal, span=place(token))
+
+    def reference(self, children: Children) -> Parameter | Constant | InterfaceProperty:
+        (token,) = children
+        span = place(token)
+        match token.type:
+            case "PARAMETER":
+                return Parameter(str(token), span=span)
+            case "CONSTANT":
+                return Constant(str(token), span=span)
+            case _:
+                return InterfaceProperty(str(token), span=span)
+
+    def unary(self, children: Children) -> Expr:
+        sign = children[0]
+        operand: Expr = children[1]
+        span = span_of(children)
+        if sign.type == "PLUS":
+            return replace(operand, span=span)
+        if sign.type == "MINUS":
+            if isinstance(operand, Literal_) and operand.value == INT_MAX + 1:
+                return replace(operand, value=INT_MIN, span=span)
+            return Unary("-", operand, span=span)
+        return Unary("~" if sign.type == "TILDE" else "NOT", operand, span=span)
+
+    def binary(self, children: Children) -> Binary:
+        left, sign, right = children
+        return Binary(OPERATORS[sign.type], left, right, span=span_of(children))
+
+    def between(self, children: Children) -> Between:
+        operand, low, high = nodes(children)
+        return Between(operand, low, high, has(children, "NOT"), span=span_of(children))
+
+    def like(self, children: Children) -> Like:
+        operand, pattern = nodes(children)
+        return Like(operand, pattern, has(children, "NOT"), span=span_of(children))
+
+    def in_list(self, children: Children) -> InList:
+        operand, *items = nodes(children)
+        return InList(operand, tuple(items), has(children, "NOT"), span=span_of(children))
+
+    def is_null(self, children: Children) -> IsNull:
+        return IsNull(children[0], has(children, "NOT"), span=span_of(children))
+
+    def call(self, children: Children) -> Call:
+        return Call(
+            name=str(children[0]),
+            args=tuple(nodes(children)),
+            star=has(children, "STAR"),
+            distinct=has(children, "DISTINCT"),
+            super_=has(children, "DOLLAR"),
+            span=span_of(children),
+        )
+
+    def case(self, children: Children) -> Case:
+        operand = otherwise = None
+        branches: list[tuple[Expr, Expr]] = []
+        for before, child in pairwise(children):
+            if isinstance(child, Part):
+                branches.append(child.value)
+            elif not isinstance(child, lark.Token):
+                if before.type == "CASE":
+                    operand = child
+                else:
+                    otherwise = child
+        return Case(operand, tuple(branches), otherwise, span=span_of(children))
+
+    def case_branch(self, children: Children) -> Part[tuple[Expr, Expr]]:
+        condition, value = nodes(children)
+        return Part((condition, value), span_of(children))
+
+    def cast(self, children: Children) -> Cast:
+        operand, type_ = nodes(children)
+        return Cast(operand, type_.value, span=span_of(children))
+
+    def type_name(self, children: Children) -> Part[str]:
+        """A type's name in upper case, with its size: `CHAR(36)`."""
+        return Part("".join(map(str, children)).upper(), span_of(children))
