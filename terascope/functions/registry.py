@@ -1,7 +1,7 @@
 """Every function a query can name.
 
-In: the built-in scalars and aggregates, and those of users. Out: `Functions`, looked up by name
-without regard to case. Names that are known but cannot run yet have a reason instead of a meaning.
+In: the operators, the built-in scalars and aggregates, and those of users. Out: `Functions`, looked
+up by name without regard to case. Names that are known but cannot run yet have a reason instead of a meaning.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 from terascope.functions import aggregates, scalars
 from terascope.functions.base import Aggregate, FunctionMistake, Scalar
 from terascope.functions.casts import cast_names
+from terascope.functions.operators import operators
 from terascope.types import Type
 
 _APPROXIMATE: Final = (
@@ -26,6 +27,7 @@ _HEAVY_HITTERS: Final = (
     "heavy hitters come with a later version; group by the identifier and use ORDER BY .. LIMIT k, "
     "which is exact"
 )
+_OPERATORS: Final = operators.keys() - {s.name for s in scalars.SCALARS}
 _STATEFUL: Final = "stateful sampling functions come with a later version"
 
 deferred_names: Final[Mapping[str, str]] = MappingProxyType(
@@ -103,11 +105,12 @@ class Functions:
 
     def suggest(self, name: str) -> tuple[str, ...]:
         """Known names that look like this one, the most similar first."""
-        known = {*self.scalars, *self.aggregates, *cast_names}
-        return tuple(difflib.get_close_matches(name.lower(), sorted(known), n=3, cutoff=0.7))
+        known = sorted({*self.names(), *cast_names})
+        return tuple(difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.7))
 
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted({*self.scalars, *self.aggregates}))
+        """Every name that can be called, synonyms included; operators are not called by name."""
+        return tuple(sorted({*self.scalars, *self.aggregates} - {*_OPERATORS}))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Mapping proxies do not pickle: the dicts travel."""
@@ -120,7 +123,7 @@ def _rebuilt(all_scalars: dict[str, Scalar], all_aggregates: dict[str, Aggregate
 
 @cache
 def _builtin() -> Functions:
-    by_name = {s.name: s for s in scalars.SCALARS}
+    by_name = operators | {s.name: s for s in scalars.SCALARS}
     grouped = {a.name: a for a in aggregates.AGGREGATES}
     by_name |= {name: by_name[meant] for name, meant in scalars.SYNONYMS.items()}
     grouped |= {name: grouped[meant] for name, meant in aggregates.SYNONYMS.items()}
