@@ -9,7 +9,7 @@ Columns whose name begins with '#' are hidden: they carry the place of a tuple i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias, assert_never
@@ -393,3 +393,12 @@ def walk(rel: Rel) -> Iterator[Rel]:
     yield rel
     for part in inputs(rel):
         yield from walk(part)
+
+
+def refreshed(rel: Rel, schemas: Mapping[str, tuple[Field, ...]]) -> Rel:
+    """Reads brought up to date with streams that changed their columns."""
+    if isinstance(rel, Read):
+        return replace(rel, schema=schemas.get(rel.stream, rel.schema))
+    parts = inputs(rel)
+    changed = tuple(refreshed(p, schemas) for p in parts)
+    return rel if changed == parts else with_inputs(rel, changed)

@@ -1,0 +1,87 @@
+"""All settings in one immutable value, handed down; there are no globals.
+
+In: a TOML file (`--config`), `TERASCOPE_...` environment variables, flags; a flag wins over the environment, which wins
+over the file. Out: a `Config`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+
+class ConfigError(Exception):
+    """A configuration file or variable that makes no sense; one clear line."""
+
+
+class Config(BaseSettings):
+    """Settings of a run.
+
+    A TOML file has the same words:
+
+        master = "local[2]"
+        [sources]
+        eth0 = "pcap:trace.pcap"
+        [sets]
+        main = ["eth0", "eth1"]
+        [params]
+        threshold = "100"
+    """
+
+    model_config = SettingsConfigDict(env_prefix="TERASCOPE_", frozen=True, extra="forbid")
+
+    master: str = "local[*]"
+    shuffle_partitions: int | None = Field(default=None, ge=1)
+    split_bytes: int = Field(default=64 << 20, ge=1)
+    sources: dict[str, str] = {}
+    """Interface -> KIND:LOCATION."""
+    source_options: dict[str, dict[str, str]] = {}
+    """Interface -> options of its connector, such as a CSV delimiter."""
+    sets: dict[str, list[str]] = {}
+    params: dict[str, str] = {}
+    functions: list[Path] = []
+    """Python files with user-defined scalars and aggregates."""
+    strict: bool = False
+    """Malformed tuples are an error."""
+
+
+def load_config(path: Path | None = None, **flags: Any) -> Config:
+    """Settings from file, environment and flags; None among the flags means not given.
+
+    Raises:
+        ConfigError: the file is missing or says something unknown.
+    """
+    if path is not None and not path.is_file():
+        raise ConfigError(f"no such configuration file: '{path}'")
+
+    class FromFile(Config):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            file = TomlConfigSettingsSource(settings_cls, path) if path else None
+            return (init_settings, env_settings, *((file,) if file else ()))
+
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        found = FromFile(**given)
+    except ValidationError as mistake:
+        first = mistake.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"setting '{where}': {first['msg'].lower()}") from mistake
+    except ValueError as mistake:
+        raise ConfigError(f"'{path}' is not valid TOML: {mistake}") from mistake
+    return Config.model_validate(found.model_dump())

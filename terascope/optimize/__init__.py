@@ -1,0 +1,1 @@
+"""Plan -> Plan: one file a rule, an explicit list of batches."""

@@ -1,0 +1,1 @@
+"""One file a rule, spelled the same in file, function, trace and test."""

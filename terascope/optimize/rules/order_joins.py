@@ -1,0 +1,116 @@
+"""Join the small inputs first.
+
+Before: ((A join B) join C) After: ((A join C) join B), when C is smaller than B and A = C is a
+condition.
+
+Only inner joins of three inputs or more are reordered; every join of the new tree must still be
+bounded in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from terascope.analysis.bounded import is_timeless, join_bound
+from terascope.analysis.cardinality import estimate_rows
+from terascope.analysis.order import Orders, column_orders, expression_slope
+from terascope.optimize.rules.absorb_conditions import equality_of_sides
+from terascope.plan.build import call, conjunction
+from terascope.plan.expr import Col, Expr, columns_of, conjuncts
+from terascope.plan.plan import Plan
+from terascope.plan.rel import Join, Project, Rel, inputs, with_inputs
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the streams below."""
+
+    orders: Mapping[str, Orders]
+    rows: Mapping[str, float]
+
+
+def order_joins(plan: Plan) -> Plan:
+    """Reorder every tree of inner joins by estimated cardinality."""
+    orders: dict[str, Orders] = {}
+    rows: dict[str, float] = {}
+    streams = []
+    for stream in plan:
+        rel = reorder(stream.rel, Facts(orders, rows))
+        orders[stream.name] = column_orders(rel, orders)
+        rows[stream.name] = estimate_rows(rel, rows)
+        streams.append(replace(stream, rel=rel))
+    return replace(plan, streams=tuple(streams))
+
+
+def reorder(rel: Rel, facts: Facts) -> Rel:
+    leaves, conditions = flatten(rel)
+    if len(leaves) >= 3:
+        ordered = [reorder(leaf, facts) for leaf in leaves]
+        made = greedy(ordered, conditions, facts)
+        if made is not None:
+            return restore_columns(rel, made)
+    parts = tuple(reorder(p, facts) for p in inputs(rel))
+    return with_inputs(rel, parts)
+
+
+def flatten(rel: Rel) -> tuple[list[Rel], list[Expr]]:
+    """The leaves and all conditions of a tree of inner joins."""
+    if not isinstance(rel, Join) or rel.kind != "inner":
+        return [rel], []
+    left, on_left = flatten(rel.left)
+    right, on_right = flatten(rel.right)
+    own: list[Expr] = [call("=", a, b) for a, b in rel.equalities]
+    if rel.residual is not None:
+        own += conjuncts(rel.residual)
+    return left + right, on_left + on_right + own
+
+
+def greedy(leaves: Sequence[Rel], conditions: Sequence[Expr], facts: Facts) -> Rel | None:
+    """Start with the smallest leaf; always add the smallest that is bounded with what is there."""
+    by_size = sorted(leaves, key=lambda r: estimate_rows(r, facts.rows))
+    made, rest, pending = by_size[0], by_size[1:], list(conditions)
+    while rest:
+        for candidate in rest:
+            attempt = join_pair(made, candidate, pending, facts)
+            if attempt is not None:
+                made, pending = attempt
+                rest.remove(candidate)
+                break
+        else:
+            return None
+    return made
+
+
+def join_pair(
+    left: Rel, right: Rel, pending: Sequence[Expr], facts: Facts
+) -> tuple[Rel, list[Expr]] | None:
+    """The join with every condition it can take, or None when it would be unbounded."""
+    both = set(left.names) | set(right.names)
+    taken = [c for c in pending if columns_of(c) <= both]
+    frame = Join(left, right, "inner", ())
+    pairs = [(c, equality_of_sides(c, frame)) for c in taken]
+    residual = [c for c, pair in pairs if pair is None]
+    join = replace(
+        frame,
+        equalities=tuple(pair for _, pair in pairs if pair is not None),
+        residual=conjunction(residual) if residual else None,
+    )
+    if not is_timeless(left) and not is_timeless(right):
+        on_left = column_orders(left, facts.orders)
+        on_right = column_orders(right, facts.orders)
+        bound = join_bound(
+            join,
+            lambda e: expression_slope(e, on_left),
+            lambda e: expression_slope(e, on_right),
+        )
+        if bound is None:
+            return None
+    return join, [c for c in pending if c not in taken]
+
+
+def restore_columns(before: Rel, after: Rel) -> Rel:
+    """The columns in their old order, when the new tree has them in another."""
+    if before.fields == after.fields:
+        return after
+    return Project(after, tuple((f.name, Col(f.name, f.type)) for f in before.fields))

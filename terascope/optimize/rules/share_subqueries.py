@@ -1,0 +1,71 @@
+"""Compute what several queries have in common once.
+
+Before: a: Project x (Aggregate t)   b: Filter p (Aggregate t)
+After:  shared1: Aggregate t   a: Project x (Read shared1)   b: Filter p (Read shared1)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from terascope.plan.plan import Plan, Stream
+from terascope.plan.rel import (
+    Aggregate,
+    Join,
+    Rank,
+    Read,
+    Rel,
+    Running,
+    Window,
+    inputs,
+    walk,
+    with_inputs,
+)
+
+
+def share_subqueries(plan: Plan) -> Plan:
+    """Give every sub-tree worth it that stands in two places a stream of its own."""
+    streams = list(plan.streams)
+    number = 0
+    while (tree := most_shared(streams)) is not None:
+        owner = next((s for s in streams if s.rel == tree), None)
+        first = next(i for i, s in enumerate(streams) if tree in set(walk(s.rel)))
+        if owner is not None and streams.index(owner) == first:
+            name = owner.name
+        else:
+            number += 1
+            name = f"shared{number}"
+            streams.insert(first, Stream(name, tree, visible=False))
+        streams = [
+            s if s.name == name else replace(s, rel=replaced(s.rel, tree, name)) for s in streams
+        ]
+    return replace(plan, streams=tuple(streams))
+
+
+def most_shared(streams: list[Stream]) -> Rel | None:
+    """The largest tree that is found more than once."""
+    counts: Counter[Rel] = Counter()
+    for stream in streams:
+        counts.update(r for r in walk(stream.rel) if worth_sharing(r))
+    repeated = [r for r, n in counts.items() if n > 1]
+    return max(repeated, key=size, default=None)
+
+
+def worth_sharing(rel: Rel) -> bool:
+    """Trees that cost something; scans are shared anyway, filters and projections are cheap."""
+    return (
+        isinstance(rel, Aggregate | Running | Join | Rank)
+        or (not isinstance(rel, Read) and any(worth_sharing(p) for p in inputs(rel)))
+        or isinstance(rel, Window)
+    )
+
+
+def size(rel: Rel) -> int:
+    return sum(1 for _ in walk(rel))
+
+
+def replaced(rel: Rel, tree: Rel, name: str) -> Rel:
+    if rel == tree:
+        return Read(name, tree.fields, span=rel.span)
+    return with_inputs(rel, tuple(replaced(p, tree, name) for p in inputs(rel)))

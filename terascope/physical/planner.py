@@ -1,0 +1,172 @@
+"""Plan -> Job: how each source is read once, which streams are kept, what is delivered.
+
+In: an optimised Plan and the interfaces it names. Out: a `Job`. The columns of a read are the union
+of what all scans of its interfaces use; its predicate is what every one of them agrees to drop.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from terascope.analysis.order import Orders, plan_orders
+from terascope.analysis.sequence import sequence
+from terascope.connectors.base import LAYERS, Column, SourceError
+from terascope.connectors.registry import Interface
+from terascope.low.arrow_filter import can_evaluate
+from terascope.physical.job import Job, Output, SourceRead, StreamStage
+from terascope.plan.build import TRUE, call, conjunction, disjunction
+from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
+from terascope.plan.plan import Plan, Stream, reads
+from terascope.plan.rel import Filter, Project, Rank, Rel, Scan, inputs
+from terascope.types import Type
+
+PACKETS = "packets"
+INTERFACE = "interface"
+SPLIT_BYTES = 64 << 20
+MOST_TERMS = 12
+"""A source predicate of more alternatives costs more than it saves."""
+
+ScanUse = tuple[Scan, Expr]
+"""A scan and the predicate that stands on it."""
+
+
+def plan_job(
+    plan: Plan, interfaces: Mapping[str, Interface], split_bytes: int = SPLIT_BYTES
+) -> Job:
+    """The job that computes every visible stream of a plan."""
+    uses = [use for stream in plan for use in scan_uses(stream.rel)]
+    names = sorted({n for scan, _ in uses for n in scan.interfaces})
+    packets = [interfaces[n] for n in names if interfaces[n].is_packets]
+    groups = [(PACKETS, packets)] if packets else []
+    groups += [(n, [interfaces[n]]) for n in names if not interfaces[n].is_packets]
+    counted = Counter(read.stream for stream in plan for read in reads(stream.rel))
+    counted.update(stream.name for stream in plan.visible)
+    return Job(
+        tuple(source_read(name, members, uses, split_bytes) for name, members in groups),
+        tuple(StreamStage(s.name, s.rel, counted[s.name] > 1) for s in plan),
+        outputs(plan),
+        dict(plan.values),
+    )
+
+
+# ---- sources -------------------------------------------------------------------------------------
+
+
+def scan_uses(rel: Rel, predicate: Expr = TRUE) -> Iterator[ScanUse]:
+    """Every scan below, with the filter that stands directly on it."""
+    match rel:
+        case Scan():
+            yield rel, predicate
+        case Filter(source=Scan() as scan, predicate=own):
+            yield scan, own
+        case _:
+            for part in inputs(rel):
+                yield from scan_uses(part)
+
+
+def source_read(
+    name: str, members: list[Interface], uses: list[ScanUse], split_bytes: int
+) -> SourceRead:
+    ours = {m.name for m in members}
+    relevant = [(scan, p) for scan, p in uses if ours & set(scan.interfaces)]
+    columns: dict[str, Column] = {}
+    for scan, _ in relevant:
+        for field in scan.columns:
+            add_column(columns, Column(field.read_from, field.type), name)
+        if scan.layer is not None:
+            add_column(columns, Column(LAYERS, Type.LLONG), name)
+        if ours - set(scan.interfaces):
+            add_column(columns, Column(INTERFACE, Type.STRING), name)
+    clocks = {f.read_from for scan, _ in relevant for f in scan.columns if f.slope is not None}
+    splits = [split for member in members for split in member.splits(split_bytes)]
+    return SourceRead(
+        name,
+        tuple(members),
+        tuple(columns.values()),
+        source_predicate(relevant, ours),
+        tuple(splits),
+        tuple(sorted(clocks)),
+        tuple(notes(members)),
+    )
+
+
+def add_column(columns: dict[str, Column], column: Column, source: str) -> None:
+    known = columns.setdefault(column.name, column)
+    same = known.type is column.type or (known.type.is_integer and column.type.is_integer)
+    if not same:
+        raise SourceError(
+            f"column '{column.name}' of '{source}' is declared {known.type.value} "
+            f"in one PROTOCOL and {column.type.value} in another"
+        )
+
+
+def source_predicate(uses: list[ScanUse], members: set[str]) -> Expr | None:
+    """What makes a tuple of use to at least one scan; None when all are, or it is not worth it."""
+    terms = list(dict.fromkeys(scan_term(scan, p, members) for scan, p in uses))
+    if len(terms) > MOST_TERMS:
+        terms = list(dict.fromkeys(scan_term(scan, TRUE, members) for scan, _ in uses))
+    if not terms or TRUE in terms or len(terms) > MOST_TERMS:
+        return None
+    return disjunction(terms)
+
+
+def scan_term(scan: Scan, predicate: Expr, members: set[str]) -> Expr:
+    """The tuples one scan wants, in columns of the connector."""
+    parts: list[Expr] = []
+    if scan.layer is not None:
+        bit = Lit(scan.layer, Type.LLONG)
+        parts.append(call("!=", call("&", Col(LAYERS, Type.LLONG), bit), Lit(0, Type.LLONG)))
+    if members - set(scan.interfaces):
+        wanted = [Lit(n, Type.STRING) for n in scan.interfaces]
+        parts.append(call("in", Col(INTERFACE, Type.STRING), *wanted))
+    names: dict[str, Expr] = {c.name: Col(c.read_from, c.type) for c in scan.columns}
+    if predicate != TRUE:
+        below = (substitute(c, names) for c in conjuncts(predicate))
+        parts += [c for c in below if can_evaluate(c)]
+    return conjunction(parts)
+
+
+def notes(members: list[Interface]) -> Iterator[str]:
+    for member in members:
+        packed = [p.name for p in member.files if p.suffix == ".gz"]
+        if packed:
+            yield f"{', '.join(packed)}: compressed, each file is read as one partition"
+
+
+# ---- results -------------------------------------------------------------------------------------
+
+
+def outputs(plan: Plan) -> tuple[Output, ...]:
+    orders = plan_orders(plan)
+    return tuple(
+        Output(s.name, tuple(f.name for f in s.rel.visible), output_order(s, orders[s.name]))
+        for s in plan.visible
+    )
+
+
+def output_order(stream: Stream, orders: Orders) -> tuple[tuple[str, bool], ...]:
+    """Rows in the order of the stream; where the query says ORDER BY, in that order per window."""
+    plain = tuple((n, False) for n in sequence(stream.rel, orders))
+    ranked = rank_order(stream.rel)
+    seen = {n for n, _ in ranked}
+    return ranked + tuple((n, d) for n, d in plain if n not in seen)
+
+
+def rank_order(rel: Rel) -> tuple[tuple[str, bool], ...]:
+    """The ORDER BY of a query, as far as its columns are delivered."""
+    names: dict[Expr, str] = {Col(f.name, f.type): f.name for f in rel.fields}
+    if isinstance(rel, Project):
+        names = {expr: name for name, expr in rel.items}
+        rel = rel.source
+    if not isinstance(rel, Rank):
+        return ()
+    order: list[tuple[str, bool]] = [
+        (names[column], False) for n in rel.per if (column := Col(n, rel.type_of(n))) in names
+    ]
+    for expr, descending in rel.order:
+        if expr not in names:
+            break
+        if (names[expr], False) not in order:
+            order.append((names[expr], descending))
+    return tuple(order)

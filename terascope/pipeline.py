@@ -1,0 +1,83 @@
+"""Read this first: the way from text to answers.
+
+    text --parse--> Script --bind--> Plan --optimize--> Plan --plan_job--> Job --run--> rows
+
+Everything up to the Job is pure data, needs no Spark, and takes milliseconds. terascope.spark runs a Job;
+terascope.reference gives the meaning of a Plan in plain Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from terascope.bind.catalog import Catalog
+from terascope.bind.script import bind_script
+from terascope.connectors.base import SourceError
+from terascope.connectors.registry import Interface
+from terascope.diagnostic import Diagnostic, QueryError, Source
+from terascope.functions.registry import Functions
+from terascope.optimize.driver import optimize
+from terascope.physical.job import Job
+from terascope.physical.planner import SPLIT_BYTES, plan_job
+from terascope.plan.plan import Plan
+from terascope.syntax.ast import Script
+from terascope.syntax.parser import parse_recovering
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """What a query set is bound to from outside: sources, sets, parameters, functions."""
+
+    interfaces: Mapping[str, Interface] = field(default_factory=dict)
+    sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    functions: Functions = field(default_factory=Functions.builtin)
+    split_bytes: int = SPLIT_BYTES
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A query set through all stages but the last."""
+
+    source: Source
+    script: Script
+    plan: Plan
+    """As the queries say it."""
+    optimized: Plan
+    bindings: Bindings
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def runnable(self) -> bool:
+        """Whether sources are bound; a set can be checked and explained without."""
+        return bool(self.bindings.interfaces)
+
+    def job(self) -> Job:
+        """How it will be run.
+
+        Raises:
+            SourceError: a source is missing or unreadable.
+        """
+        if not self.runnable:
+            raise SourceError("no source is bound; give one with --source [INTERFACE=]KIND:LOCATION")
+        return plan_job(self.optimized, self.bindings.interfaces, self.bindings.split_bytes)
+
+
+def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:
+    """Text to optimised plan.
+
+    Raises:
+        QueryError: the set has mistakes; it carries all of them.
+    """
+    bindings = bindings or Bindings()
+    script, mistakes = parse_recovering(source)
+    catalog = Catalog(bindings.interfaces, bindings.sets, open_world=not bindings.interfaces)
+    base = Path(source.name).parent
+    bound = bind_script(script, catalog, bindings.functions, bindings.parameters, base)
+    errors = (*mistakes, *bound.errors)
+    if errors or bound.plan is None:
+        raise QueryError(errors, source)
+    warnings = tuple(d for d in bound.diagnostics if d.severity == "warning")
+    return Compiled(source, script, bound.plan, optimize(bound.plan), bindings, warnings)
