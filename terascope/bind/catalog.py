@@ -244,7 +244,20 @@ class Catalog:
         on_packets = all(self.interfaces[n].is_packets for n in names if n in self.interfaces)
         layer = protocol.layer if on_packets else None
         fields = tuple(read_as_packet(f) if layer else f for f in protocol.fields)
-        return Scan(names, protocol.name, (*fields, *place_fields(fields)), layer)
+        checked = tuple(f for f in fields if any(self.may_fail(n, f) for n in names))
+        return Scan(names, protocol.name, (*fields, *place_fields(fields)), layer, checked)
+
+    def may_fail(self, name: str, field: SourceField) -> bool:
+        """Whether a value of the source may be no value of the declared type."""
+        interface = self.interfaces.get(name)
+        if interface is None or interface.is_packets:
+            return False
+        if interface.kind != "parquet":
+            return True
+        own = next((c.type for c in interface.columns if c.name == field.read_from), None)
+        return own is not field.type and not (
+            own is not None and own.is_numeric and field.type.is_numeric
+        )
 
 
 def read_as_packet(field: SourceField) -> SourceField:

@@ -97,18 +97,26 @@ def join_leaves(
     if where is not None:
         bound = bind_condition(where, scope)
         if bound is None:
-            return None
+            return FromClause(unconditional(leaves), scope, any(leaf.windowed for leaf in leaves))
         pending = list(conjuncts(bound))
     tree = JoinTree(
         context, scope, bind_condition, outer_fill, iter(leaves), pending, any_on(clause.items)
     )
     rel = tree.fold(clause)
     if rel is None:
-        return None
+        return FromClause(unconditional(leaves), scope, any(leaf.windowed for leaf in leaves))
     if tree.pending:
         rel = Filter(rel, conjunction(tree.pending), span=where.span if where else clause.span)
     scope = Scope(inputs, merged(tree.equated))
     return FromClause(rel, scope, any(leaf.windowed for leaf in leaves))
+
+
+def unconditional(leaves: Sequence[Leaf]) -> Rel:
+    """All inputs side by side: something to find further mistakes with, never to run."""
+    rel = qualify(leaves[0])
+    for leaf in leaves[1:]:
+        rel = Join(rel, qualify(leaf), "inner", ())
+    return rel
 
 
 def any_on(items: Sequence[ast.FromItem]) -> bool:

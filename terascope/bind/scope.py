@@ -13,6 +13,9 @@ from terascope.plan.expr import Col
 from terascope.plan.rel import Field
 
 
+MOST_SHOWN = 16
+
+
 class NoSuchColumn(Exception):
     def __init__(self, code: str, message: str, help: str | None = None) -> None:
         super().__init__(message)
@@ -70,7 +73,7 @@ class Scope:
                     raise NoSuchColumn(
                         "unknown-column",
                         f"'{qualifier}' has no column '{name}'",
-                        self.suggest(name),
+                        self.suggest(name, qualifier),
                     )
                 return column
         known = ", ".join(i.qualifier for i in self.inputs)
@@ -78,10 +81,12 @@ class Scope:
             "unknown-column", f"no input is called '{qualifier}'", f"inputs here are: {known}"
         )
 
-    def suggest(self, name: str) -> str:
-        known = [k for i in self.inputs for k, f in i.columns if not f.hidden]
+    def suggest(self, name: str, qualifier: str | None = None) -> str:
+        inputs = [i for i in self.inputs if qualifier in (None, i.qualifier)]
+        known = list(dict.fromkeys(k for i in inputs for k, f in i.columns if not f.hidden))
         lower = {k.lower(): k for k in known}
         close = difflib.get_close_matches(name.lower(), lower, n=1)
         if close:
             return f"did you mean '{lower[close[0]]}'?"
-        return f"columns here are: {', '.join(known)}"
+        shown = ", ".join(known[:MOST_SHOWN])
+        return f"columns here are: {shown}" + (", ..." if len(known) > MOST_SHOWN else "")

@@ -34,7 +34,11 @@ class SourceBinder:
     outer_fill: str = "null"
 
     def bind(self, clause: ast.From, where: ast.Expr | None) -> FromClause | None:
-        """The whole clause, or None after its mistakes were told."""
+        """The whole clause, or None when not even its columns are known.
+
+        A mistake in a condition is told, and binding goes on without it, so that the mistakes of
+        the other clauses are found too.
+        """
         items = flatten_items(clause.items)
         leaves = [self.bind_leaf(item) for item in items]
         kept = [leaf for leaf in leaves if leaf is not None]
@@ -57,9 +61,8 @@ class SourceBinder:
         scope = Scope((Input(leaf.qualifier, tuple((f.name, f) for f in rel.fields)),))
         if where is not None:
             predicate = self.bind_condition(where, scope)
-            if predicate is None:
-                return None
-            rel = Filter(rel, predicate, span=where.span)
+            if predicate is not None:
+                rel = Filter(rel, predicate, span=where.span)
         return FromClause(rel, scope, leaf.windowed)
 
     def bind_leaf(self, item: ast.StreamRef | ast.SubqueryRef) -> Leaf | None:

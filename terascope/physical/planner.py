@@ -72,7 +72,7 @@ def source_read(
     relevant = [(scan, p) for scan, p in uses if ours & set(scan.interfaces)]
     columns: dict[str, Column] = {}
     for scan, _ in relevant:
-        for field in scan.columns:
+        for field in (*scan.columns, *scan.checked):
             add_column(columns, Column(field.read_from, field.type), name)
         if scan.layer is not None:
             add_column(columns, Column(LAYERS, Type.LLONG), name)

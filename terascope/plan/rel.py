@@ -100,6 +100,9 @@ class Scan(Base):
     """Those read; pruning shortens the list. Hidden ones are declared here too."""
     layer: int | None = None
     """For packet sources: the bit of `#layers` that membership of the protocol means."""
+    checked: tuple[SourceField, ...] = ()
+    """Read whether anybody uses them or not: a row of a file is malformed when one of them is, so
+    that an answer does not depend on which other columns are asked for."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
