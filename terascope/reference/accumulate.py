@@ -1,0 +1,70 @@
+"""One aggregate of one group: how tuples become its value.
+
+In: `AggCall`s. Out: `Accumulator`s, which take the tuples of a group in stream order.
+"""
+
+from __future__ import annotations
+
+from terascope.functions.base import Value
+from terascope.plan.expr import AggCall
+from terascope.plan.rel import NamedAgg
+from terascope.reference.context import Context
+from terascope.reference.expressions import constant_value
+from terascope.reference.rows import Row, same_row, sort_key
+
+
+class Accumulator:
+    """The state of one aggregate call, compiled against the columns it stands over."""
+
+    def __init__(self, call: AggCall, names: tuple[str, ...], context: Context) -> None:
+        self.call = call
+        self.function = call.function
+        self.args = [context.compile(arg, names) for arg in call.args]
+        self.order = [names.index(name) for name in call.order]
+        parameters = context.parameters
+        self.zero_with = [constant_value(p, parameters) for p in call.state_parameters]
+        self.finish_with = [constant_value(p, parameters) for p in call.finish_parameters]
+        self.restart()
+
+    def restart(self) -> None:
+        self.state = self.function.zero(*self.zero_with)
+        self.seen: set[Row] = set()
+
+    def take(self, rows: list[Row]) -> None:
+        """Reduce tuples, in stream order where it matters."""
+        if self.order:
+            rows = sorted(rows, key=lambda row: [sort_key(row[i]) for i in self.order])
+        for row in rows:
+            values = [arg(row) for arg in self.args]
+            if self.function.skips_null and None in values:
+                continue
+            if self.call.distinct:
+                key = same_row(values)
+                if key in self.seen:
+                    continue
+                self.seen.add(key)
+            self.state = self.function.reduce(self.state, *values)
+
+    def value(self) -> Value:
+        return self.function.finish(self.state, *self.finish_with)
+
+    def end_epoch(self) -> None:
+        """Running aggregates go on, the others begin anew."""
+        if self.function.running:
+            self.state = self.function.next_epoch(self.state)
+        else:
+            self.restart()
+
+
+def accumulators(
+    aggs: tuple[NamedAgg, ...], names: tuple[str, ...], context: Context
+) -> list[Accumulator]:
+    return [Accumulator(call, names, context) for _, call in aggs]
+
+
+def aggregate_values(group: list[Accumulator], rows: list[Row]) -> Row:
+    """The values of all aggregates over one group that has no past."""
+    for accumulator in group:
+        accumulator.restart()
+        accumulator.take(rows)
+    return tuple(accumulator.value() for accumulator in group)

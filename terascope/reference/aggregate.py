@@ -1,0 +1,58 @@
+"""GROUP BY, with grouping sets and the windows that stayed empty.
+
+A group exists when it has a tuple: also without keys, no tuple means no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from terascope.plan.expr import Col
+from terascope.plan.rel import WEND, WSTART, Aggregate
+from terascope.reference.accumulate import accumulators, aggregate_values
+from terascope.reference.context import Context
+from terascope.reference.rows import Row, same_row
+from terascope.reference.window import windows_between
+
+
+def aggregate(rel: Aggregate, rows: list[Row], context: Context) -> list[Row]:
+    names = rel.source.names
+    keys = [context.compile(expr, names) for _, expr in rel.keys]
+    keyed = [(same_row(key(row) for key in keys), row) for row in rows]
+    aggs = accumulators(rel.aggs, names, context)
+    given: list[Row] = []
+    for key_set in grouping_sets(rel):
+        groups: dict[Row, list[Row]] = {}
+        for key, row in keyed:
+            reduced = tuple(v if kept else None for v, kept in zip(key, key_set, strict=True))
+            groups.setdefault(reduced, []).append(row)
+        for key in missing_keys(rel, tuple(groups)):
+            groups[key] = []
+        given += [(*key, *aggregate_values(aggs, members)) for key, members in groups.items()]
+    return given
+
+
+def grouping_sets(rel: Aggregate) -> list[tuple[bool, ...]]:
+    """For each set, which of the keys are in it; a plain GROUP BY is the one set of all keys."""
+    if rel.sets is None:
+        return [tuple(True for _ in rel.keys)]
+    return [tuple(name in chosen for name, _ in rel.keys) for chosen in rel.sets]
+
+
+def missing_keys(rel: Aggregate, present: Iterable[Row]) -> Iterator[Row]:
+    """Keys of the windows or epochs without tuples between the first and the last with one."""
+    timed = {key for key in present if None not in key}
+    if rel.emit_empty is None or not timed:
+        return
+    if rel.emit_empty == "epoch":
+        epochs = {epoch for (epoch,) in timed}
+        for epoch in range(min(epochs), max(epochs)):
+            if epoch not in epochs:
+                yield (epoch,)
+        return
+    sources = [expr.name if isinstance(expr, Col) else name for name, expr in rel.keys]
+    start, end = sources.index(WSTART), sources.index(WEND)
+    intervals = {(key[start], key[end]) for key in timed}
+    for low, high in windows_between(rel.emit_empty, min(intervals), max(intervals)):
+        if (low, high) not in intervals:
+            yield (low, high) if start < end else (high, low)

@@ -1,0 +1,78 @@
+"""Plan -> the rows of every stream.
+
+In: a Plan and `Sources`. Out: for each stream, internal ones included, its rows, hidden columns
+included. Each operator is a function from the tuples of its inputs to its own.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from terascope.plan.plan import Plan
+from terascope.plan.rel import (
+    Aggregate,
+    Filter,
+    Join,
+    Lookup,
+    Merge,
+    Project,
+    Rank,
+    Read,
+    Rel,
+    Running,
+    Scan,
+    Window,
+)
+from terascope.reference.aggregate import aggregate
+from terascope.reference.context import Context, Sources
+from terascope.reference.filter_project import filter_rows, project
+from terascope.reference.join import join
+from terascope.reference.lookup import lookup
+from terascope.reference.merge import merge
+from terascope.reference.rank import rank
+from terascope.reference.rows import Row, Rows
+from terascope.reference.running import running
+from terascope.reference.window import window
+
+
+def evaluate(plan: Plan, sources: Sources) -> dict[str, Rows]:
+    """The rows of all streams, by name.
+
+    Raises:
+        ValueMistake: a value no answer exists for, such as an integer overflow.
+    """
+    streams: dict[str, Rows] = {}
+    for stream in plan:
+        context = Context(plan, sources, streams)
+        streams[stream.name] = Rows(stream.rel.fields, tuples_of(stream.rel, context))
+    return streams
+
+
+def tuples_of(rel: Rel, context: Context) -> list[Row]:
+    """The tuples a tree stands for."""
+    match rel:
+        case Scan():
+            return context.sources.rows(rel)
+        case Read():
+            return context.streams[rel.stream].tuples
+        case Lookup():
+            return lookup(rel)
+        case Filter():
+            return filter_rows(rel, tuples_of(rel.source, context), context)
+        case Project():
+            return project(rel, tuples_of(rel.source, context), context)
+        case Window():
+            return window(rel, tuples_of(rel.source, context))
+        case Aggregate():
+            return aggregate(rel, tuples_of(rel.source, context), context)
+        case Running():
+            return running(rel, tuples_of(rel.source, context), context)
+        case Rank():
+            return rank(rel, tuples_of(rel.source, context), context)
+        case Join():
+            left, right = tuples_of(rel.left, context), tuples_of(rel.right, context)
+            return join(rel, left, right, context)
+        case Merge():
+            return merge([tuples_of(source, context) for source in rel.sources])
+        case _:
+            assert_never(rel)

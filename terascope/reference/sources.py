@@ -1,0 +1,125 @@
+"""Where the reference interpreter's tuples come from: real interfaces, or tables in memory.
+
+In: interfaces read by their connectors, or rows as dicts. Out: `Sources`: for each scan its
+tuples and how far its columns reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from terascope.connectors.base import LAYERS, POSITION, Column, ReadReport
+from terascope.connectors.registry import Interface, read_split
+from terascope.functions.base import Value
+from terascope.plan.rel import IFACE, POS, Scan, SourceField
+from terascope.reference.rows import Row
+from terascope.types import Type
+
+SPLIT_BYTES = 64 << 20
+
+
+def connector_column(source: SourceField) -> str:
+    """The column a field of a scan is read from; `#if` is no column, it is the interface's name."""
+    return POSITION if source.name == POS else source.read_from
+
+
+@dataclass
+class ConnectorSources:
+    """The tuples of interfaces, read once per interface and choice of columns."""
+
+    interfaces: Mapping[str, Interface]
+    reports: dict[str, ReadReport] = field(default_factory=dict)
+    """What reading saw, by interface; that of the last reading."""
+    _read: dict[tuple[str, tuple[Column, ...]], list[Row]] = field(default_factory=dict)
+
+    def rows(self, scan: Scan) -> list[Row]:
+        columns = needed_columns(scan)
+        places = {column.name: place for place, column in enumerate(columns)}
+        given: list[Row] = []
+        for interface in scan.interfaces:
+            for row in self.tuples(interface, columns):
+                if scan.layer is not None and not row[places[LAYERS]] & scan.layer:
+                    continue
+                given.append(
+                    tuple(
+                        interface if c.name == IFACE else row[places[connector_column(c)]]
+                        for c in scan.columns
+                    )
+                )
+        return given
+
+    def horizon(self, scan: Scan) -> Mapping[str, int]:
+        columns = needed_columns(scan)
+        furthest: dict[str, int] = {}
+        for interface in scan.interfaces:
+            self.tuples(interface, columns)
+            seen = self.reports[interface].horizon
+            for c in scan.columns:
+                if c.name != IFACE and connector_column(c) in seen:
+                    value = seen[connector_column(c)]
+                    furthest[c.name] = max(furthest.get(c.name, value), value)
+        return furthest
+
+    def tuples(self, interface: str, columns: tuple[Column, ...]) -> list[Row]:
+        """All tuples of an interface, of whatever protocol."""
+        if (interface, columns) not in self._read:
+            report = ReadReport()
+            given: list[Row] = []
+            for split in self.interfaces[interface].splits(SPLIT_BYTES):
+                for batch in read_split(split, columns, report):
+                    given += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            self._read[interface, columns] = given
+            self.reports[interface] = report
+        return self._read[interface, columns]
+
+
+def needed_columns(scan: Scan) -> tuple[Column, ...]:
+    """What a connector must deliver for a scan: each column once, `#pos` always, so that no
+    reading is without columns.
+    """
+    read = (*scan.columns, *scan.checked)
+    types = {connector_column(c): c.type for c in read if c.name != IFACE}
+    types[POSITION] = Type.LLONG
+    if scan.layer is not None:
+        types[LAYERS] = Type.LLONG
+    return tuple(Column(name, type) for name, type in types.items())
+
+
+@dataclass(frozen=True)
+class MemorySources:
+    """Tables in memory: interface -> its tuples as dicts. A key that is absent is NULL; `#pos` is
+    the place in the list unless given.
+    """
+
+    tables: Mapping[str, Sequence[Mapping[str, Value]]]
+
+    def rows(self, scan: Scan) -> list[Row]:
+        return [
+            tuple(self.value(c, interface, place, row) for c in scan.columns)
+            for interface in scan.interfaces
+            for place, row in enumerate(self.tables[interface])
+            if scan.layer is None or row.get(LAYERS, 0) & scan.layer
+        ]
+
+    def value(
+        self, column: SourceField, interface: str, place: int, row: Mapping[str, Value]
+    ) -> Value:
+        if column.name == IFACE:
+            return interface
+        if column.name == POS:
+            return row.get(POSITION, place)
+        return row.get(column.read_from)
+
+    def horizon(self, scan: Scan) -> Mapping[str, int]:
+        furthest: dict[str, int] = {}
+        for c in scan.columns:
+            values = [
+                row[c.read_from]
+                for interface in scan.interfaces
+                for row in self.tables[interface]
+                if c.type.is_integer and row.get(c.read_from) is not None
+            ]
+            if values:
+                furthest[c.name] = max(values)
+        return furthest
