@@ -34,7 +34,8 @@ LiteralKind = Literal["int", "float", "string", "bool", "null", "ip", "ipv6", "b
 @dataclass(frozen=True)
 class Literal_(Node):
     """A constant. `value` is already in held form (see terascope.types); unsigned/long suffixes set
-    `type_name`."""
+    `type_name`.
+    """
 
     kind: LiteralKind
     value: int | float | str | bytes | bool | None
@@ -337,7 +338,8 @@ class ParamDeclaration(Node):
 @dataclass(frozen=True)
 class QueryStatement(Node):
     """A named query. `name` is what `QUERY name:` or DEFINE's query_name says; None for an unnamed
-    one."""
+    one.
+    """
 
     query: Query
     name: str | None = None

@@ -13,6 +13,7 @@ from terascope.diagnostic import Diagnostic, Span
 from terascope.syntax.lexical import Token
 
 CQL_WINDOWS: Final = frozenset({"ROWS", "NOW", "UNBOUNDED", "PARTITION"})
+RELATION_TO_STREAM: Final = frozenset({"ISTREAM", "DSTREAM", "RSTREAM"})
 SQL_STATEMENTS: Final = frozenset({"INSERT", "CREATE", "UPDATE", "DELETE", "ALTER", "DROP"})
 SET_OPERATORS: Final = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 
@@ -37,8 +38,8 @@ def _foreign(tokens: Sequence[Token]) -> Iterator[Diagnostic]:
             clause = token.word
         elif after is None:
             continue
-        elif token.word in ("ISTREAM", "DSTREAM", "RSTREAM") and (
-            after.kind == "LPAR" or before == "SELECT"
+        elif token.word in RELATION_TO_STREAM and (
+            after.kind == "LPAR" or (before == "SELECT" and _is_item(after))
         ):
             yield _refusal(
                 f"{token.text} is CQL, not GSQL: every GSQL query already gives a stream",
@@ -65,6 +66,11 @@ def _foreign(tokens: Sequence[Token]) -> Iterator[Diagnostic]:
                 token.span,
                 "MERGE a.ts : b.ts FROM a, b is the ordered union of two streams",
             )
+
+
+def _is_item(token: Token) -> bool:
+    """Whether a select list starts here, so that the word before it is no column."""
+    return token.kind == "STAR" or (token.kind == "WORD" and token.word not in ("FROM", "AS"))
 
 
 def _names_a_set(tokens: Sequence[Token], index: int) -> bool:

@@ -169,7 +169,7 @@ class _Scanner:
         self.add(kind or "LITERAL", text, start, text, literal)
 
     def negated(self) -> bool:
-        """Whether a minus stands before: -2^63 fits, though 2^63 does not (see `parser.too_large`)."""
+        """Whether a minus stands before: -2^63 fits, 2^63 does not (see `parser.too_large`)."""
         return bool(self.tokens) and self.tokens[-1].kind == "MINUS"
 
     def string(self, text: str, start: int, end: int) -> None:

@@ -111,7 +111,7 @@ def timeval(text: str) -> Literal_:
 
 
 def _spellings(unit: Unit, words: str) -> dict[str, Unit]:
-    return {word: unit for word in words.split()}
+    return dict.fromkeys(words.split(), unit)
 
 
 UNITS: Final[dict[str, Unit]] = {

@@ -81,9 +81,7 @@ class _State:
         self.named = False
         self.open: list[str] = []
         self.semicolons_inside = 0
-        """How deep the brackets were when EXTR's or StreaQuel's parameter list opened; 0 outside of
-        one.
-        """
+        """How deep the brackets were where a list opened that may hold semicolons; or 0."""
         self.last_word = ""
 
     @property
@@ -95,7 +93,8 @@ class _State:
         self.started = True
         if token.kind in OPENING:
             self.open.append(token.kind)
-            if token.kind == "LPAR" and (self.last_word == "FOR" or self.first_body == "EXTR"):
+            declares = self.first_body in ("UDAF", "EXTR")
+            if token.kind == "LPAR" and (self.last_word == "FOR" or declares):
                 self.semicolons_inside = self.semicolons_inside or len(self.open)
         elif token.kind in CLOSING:
             self.close(CLOSING[token.kind])
@@ -125,7 +124,7 @@ class _State:
         """
         return (
             token.word in ("SELECT", "MERGE")
-            and self.first_body in ("SELECT", "MERGE", "UDAF", "EXTR", "PROTOCOL", "WATCHLIST")
+            and self.first_body in ("SELECT", "MERGE", "PROTOCOL", "WATCHLIST")
             and not self.open
         )
 
@@ -135,7 +134,7 @@ def _starts_statement(tokens: Sequence[Token], index: int, state: _State) -> boo
     kinds = [token.kind for token in following]
     words = [token.word for token in following]
     match tokens[index].word:
-        case "QUERY" if _is_name(following, 0) and kinds[1:2] == ["COLON"]:
+        case "QUERY" if kinds[:2] in (["WORD", "COLON"], ["NAME", "COLON"]):
             return bool(state.first_body) or state.named
         case "DEFINE" | "PARAM" if kinds[:1] == ["LBRACE"]:
             return bool(state.first_body)
@@ -143,6 +142,8 @@ def _starts_statement(tokens: Sequence[Token], index: int, state: _State) -> boo
             return True
         case "":
             return False
+        case "SELECT" | "MERGE" | "WITH" if state.first_body in ("UDAF", "EXTR"):
+            return True  # paper 1 prints its declarations without semicolons
         case _:
             declares = words[:1] in (["UDAF"], ["EXTR"]) and _is_name(following, 1)
             sized = kinds[:3] == ["LPAR", "NUMBER", "RPAR"] and words[3:] in (["UDAF"], ["EXTR"])

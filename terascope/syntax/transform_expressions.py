@@ -59,7 +59,8 @@ class ExpressionRules:
             case "TRUE" | "FALSE":
                 return Literal_("bool", token.type == "TRUE", span=place(token))
             case _:
-                assert isinstance(token, Lexeme) and token.literal is not None
+                assert isinstance(token, Lexeme)
+                assert token.literal is not None
                 return replace(token.literal, span=place(token))
 
     def reference(self, children: Children) -> Parameter | Constant | InterfaceProperty:

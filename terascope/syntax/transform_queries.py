@@ -246,5 +246,6 @@ def alias_and_window(children: Children) -> dict[str, Any]:
 
 
 def whole_number(token: Lexeme) -> int:
-    assert token.literal is not None and isinstance(token.literal.value, int)
+    assert token.literal is not None
+    assert isinstance(token.literal.value, int)
     return token.literal.value

@@ -113,7 +113,7 @@ def _call(name: str, args: list[Expr], kind: int, super_: bool) -> Call:
 def _inner(child: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     some = st.lists(child, min_size=1, max_size=3).map(tuple)
     return st.one_of(
-        st.builds(Unary, st.sampled_from(["-", "~", "NOT"]), child),  # type: ignore[arg-type]
+        st.builds(Unary, st.sampled_from(["-", "~", "NOT"]), child),
         st.builds(Binary, st.sampled_from(OPERATORS), child, child),
         st.builds(Between, child, child, child, st.booleans()),
         st.builds(InList, child, some, st.booleans()),
@@ -126,9 +126,7 @@ def _inner(child: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
             st.none() | child,
         ),
         st.builds(Cast, child, types),
-        st.builds(
-            _call, names, st.lists(child, max_size=3), st.integers(0, 3), st.booleans()
-        ),
+        st.builds(_call, names, st.lists(child, max_size=3), st.integers(0, 3), st.booleans()),
     )
 
 
@@ -138,7 +136,7 @@ small = st.recursive(leaves, _inner, max_leaves=4)
 durations = st.builds(
     Duration,
     st.integers(1, 10**6) | st.floats(0.001, 1e6, allow_nan=False),
-    st.sampled_from([None, "ns", "us", "ms", "s", "min", "h", "d"]),  # type: ignore[arg-type]
+    st.sampled_from([None, "ns", "us", "ms", "s", "min", "h", "d"]),
 )
 windows = st.one_of(
     st.builds(RangeWindow, durations, st.none() | durations, _maybe(names)),
@@ -164,7 +162,7 @@ def _sources(query: st.SearchStrategy[Query]) -> st.SearchStrategy[FromItem]:
     kinds = st.sampled_from(["INNER", "LEFT", "RIGHT", "FULL"])
     return st.recursive(
         single,
-        lambda side: st.builds(JoinRef, kinds, side, side, st.none() | small),  # type: ignore[arg-type]
+        lambda side: st.builds(JoinRef, kinds, side, side, st.none() | small),
         max_leaves=3,
     )
 
@@ -175,7 +173,7 @@ group_items = st.one_of(
     items,
     st.builds(
         GroupingFunction,
-        st.sampled_from(["CUBE", "ROLLUP"]),  # type: ignore[arg-type]
+        st.sampled_from(["CUBE", "ROLLUP"]),
         st.tuples(some_items),
     ),
     st.builds(
@@ -195,7 +193,7 @@ def _selects(query: st.SearchStrategy[Query]) -> st.SearchStrategy[Query]:
             st.builds(
                 From,
                 sources,
-                st.sampled_from([None, "INNER", "LEFT", "RIGHT", "FULL", "WATCHLIST"]),  # type: ignore[arg-type]
+                st.sampled_from([None, "INNER", "LEFT", "RIGHT", "FULL", "WATCHLIST"]),
             ),
             st.builds(From, sources, st.just("FILTER"), names, durations),
         ),
@@ -255,11 +253,12 @@ type_lists = st.lists(types, max_size=2).map(tuple)
 statements: st.SearchStrategy[Statement] = st.one_of(
     st.builds(QueryStatement, queries, _maybe(names), defines, params),
     st.builds(
-        ProtocolStatement, names, name_lists, st.lists(our_fields, min_size=1, max_size=3).map(tuple)
+        ProtocolStatement,
+        names,
+        name_lists,
+        st.lists(our_fields, min_size=1, max_size=3).map(tuple),
     ),
-    st.builds(
-        ProtocolStatement, names, name_lists, st.lists(their_fields, max_size=3).map(tuple)
-    ),
+    st.builds(ProtocolStatement, names, name_lists, st.lists(their_fields, max_size=3).map(tuple)),
     st.builds(
         WatchlistStatement, st.lists(their_fields, max_size=3).map(tuple), _maybe(names), defines
     ),

@@ -1,4 +1,4 @@
-"""parse(print(x)) == x and print(parse(print(x))) == print(x), for the corpus and for random Scripts."""
+"""parse(print(x)) == x, and printing again changes nothing: for the corpus and random Scripts."""
 
 from __future__ import annotations
 
