@@ -9,7 +9,6 @@ from terascope.functions.base import Value
 from terascope.plan.expr import AggCall
 from terascope.plan.rel import NamedAgg
 from terascope.reference.context import Context
-from terascope.reference.expressions import constant_value
 from terascope.reference.rows import Row, same_row, sort_key
 
 
@@ -21,9 +20,8 @@ class Accumulator:
         self.function = call.function
         self.args = [context.compile(arg, names) for arg in call.args]
         self.order = [names.index(name) for name in call.order]
-        parameters = context.parameters
-        self.zero_with = [constant_value(p, parameters) for p in call.state_parameters]
-        self.finish_with = [constant_value(p, parameters) for p in call.finish_parameters]
+        self.zero_with = context.constants(call.state_parameters)
+        self.finish_with = context.constants(call.finish_parameters)
         self.restart()
 
     def restart(self) -> None:

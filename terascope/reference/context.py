@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from terascope.plan.expr import Expr
+from terascope.functions.base import Value
+from terascope.plan.evaluate import Evaluator, compile_expr, constant_value
+from terascope.plan.expr import Expr, Lit, Param
+from terascope.plan.horizon import Horizons
 from terascope.plan.plan import Plan
-from terascope.plan.rel import Scan
-from terascope.reference.expressions import Evaluator, Parameters, compile_expr
+from terascope.plan.rel import Rel, Scan
 from terascope.reference.rows import Row, Rows
 
 
@@ -37,9 +39,14 @@ class Context:
     streams: Mapping[str, Rows]
     """The streams that stand before this one."""
 
-    @property
-    def parameters(self) -> Parameters:
-        return self.plan.values
-
     def compile(self, expr: Expr, names: tuple[str, ...]) -> Evaluator:
-        return compile_expr(expr, names, self.parameters)
+        """A function that evaluates `expr` over tuples whose columns are `names`."""
+        return compile_expr(expr, names, self.plan.values)
+
+    def constants(self, parameters: tuple[Lit | Param, ...]) -> list[Value]:
+        return [constant_value(p, self.plan.values) for p in parameters]
+
+    def horizon(self, expr: Expr, rel: Rel) -> Value:
+        """How far an expression over `rel` has moved; None when it is not known."""
+        below = {stream.name: stream.rel for stream in self.plan}
+        return Horizons(self.sources.horizon, below, self.plan.values).of(expr, rel)

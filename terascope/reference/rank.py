@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from operator import itemgetter
 
+from terascope.plan.evaluate import Evaluator
 from terascope.plan.rel import Rank
 from terascope.reference.context import Context
-from terascope.reference.expressions import Evaluator
 from terascope.reference.rows import Row, same_row, sort_key
 
 

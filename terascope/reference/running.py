@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from terascope.plan.evaluate import Evaluator
 from terascope.plan.rel import Running
 from terascope.reference.accumulate import Accumulator, accumulators
 from terascope.reference.context import Context
-from terascope.reference.expressions import Evaluator
-from terascope.reference.horizon import horizon_of
 from terascope.reference.rows import Row, same_row
 
 
@@ -27,7 +26,7 @@ def running(rel: Running, rows: list[Row], context: Context) -> list[Row]:
         if epoch is not None:
             groups.setdefault(same_row(group), {}).setdefault(epoch, []).append(row)
     reached = [epoch for epochs in groups.values() for epoch in epochs]
-    known = horizon_of(rel.keys[0][1], rel.source, context)
+    known = context.horizon(rel.keys[0][1], rel.source)
     if known is not None:
         reached.append(known)
     last = max(reached, default=0)

@@ -24,21 +24,32 @@ def connector_column(source: SourceField) -> str:
     return POSITION if source.name == POS else source.read_from
 
 
-@dataclass
+@dataclass(frozen=True)
+class Reading:
+    """All tuples of an interface, of whatever protocol, and what was seen on the way."""
+
+    rows: list[Row]
+    report: ReadReport
+
+
+@dataclass(frozen=True)
 class ConnectorSources:
     """The tuples of interfaces, read once per interface and choice of columns."""
 
     interfaces: Mapping[str, Interface]
-    reports: dict[str, ReadReport] = field(default_factory=dict)
-    """What reading saw, by interface; that of the last reading."""
-    _read: dict[tuple[str, tuple[Column, ...]], list[Row]] = field(default_factory=dict)
+    _read: dict[tuple[str, tuple[Column, ...]], Reading] = field(default_factory=dict)
+
+    @property
+    def reports(self) -> Mapping[str, ReadReport]:
+        """What reading saw, by interface; that of its last reading."""
+        return {interface: reading.report for (interface, _), reading in self._read.items()}
 
     def rows(self, scan: Scan) -> list[Row]:
         columns = needed_columns(scan)
         places = {column.name: place for place, column in enumerate(columns)}
         given: list[Row] = []
         for interface in scan.interfaces:
-            for row in self.tuples(interface, columns):
+            for row in self.reading(interface, columns).rows:
                 if scan.layer is not None and not row[places[LAYERS]] & scan.layer:
                     continue
                 given.append(
@@ -53,24 +64,21 @@ class ConnectorSources:
         columns = needed_columns(scan)
         furthest: dict[str, int] = {}
         for interface in scan.interfaces:
-            self.tuples(interface, columns)
-            seen = self.reports[interface].horizon
+            seen = self.reading(interface, columns).report.horizon
             for c in scan.columns:
                 if c.name != IFACE and connector_column(c) in seen:
                     value = seen[connector_column(c)]
                     furthest[c.name] = max(furthest.get(c.name, value), value)
         return furthest
 
-    def tuples(self, interface: str, columns: tuple[Column, ...]) -> list[Row]:
-        """All tuples of an interface, of whatever protocol."""
+    def reading(self, interface: str, columns: tuple[Column, ...]) -> Reading:
         if (interface, columns) not in self._read:
-            report = ReadReport()
-            given: list[Row] = []
+            reading = Reading([], ReadReport())
             for split in self.interfaces[interface].splits(SPLIT_BYTES):
-                for batch in read_split(split, columns, report):
-                    given += zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            self._read[interface, columns] = given
-            self.reports[interface] = report
+                for batch in read_split(split, columns, reading.report):
+                    values = [column.to_pylist() for column in batch.columns]
+                    reading.rows.extend(zip(*values, strict=True))
+            self._read[interface, columns] = reading
         return self._read[interface, columns]
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from terascope.functions.base import Value
+from terascope.plan.evaluate import constant_value
 from terascope.plan.expr import AggCall, Expr
 from terascope.plan.rel import NamedAgg
-from terascope.reference.expressions import constant_value
 from terascope.types import Type
 from tests.oracle.duckdb_expr import Columns, Translator
 from tests.oracle.duckdb_session import Unsupported, literal, sql_type

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from terascope.plan.expr import AggCall
 from terascope.plan.rel import Running
 from terascope.reference.context import Context
-from terascope.reference.horizon import horizon_of
 from tests.oracle.duckdb_aggregate import Grouping
 from tests.oracle.duckdb_session import Unsupported
 
@@ -29,7 +28,7 @@ def running_sql(rel: Running, grouping: Grouping, context: Context) -> str:
     group = columns[1:keys]
     names = dict(zip(rel.names, columns, strict=True))
     closes = f"coalesce({grouping.translator.sql(rel.closing, names)}, FALSE) AS closed"
-    known = horizon_of(rel.keys[0][1], rel.source, context)
+    known = context.horizon(rel.keys[0][1], rel.source)
     reached = "(SELECT max(c0) FROM parts)"
     last = reached if known is None else f"greatest({known}, {reached})"
     per = f"PARTITION BY {', '.join(group)} " if group else ""

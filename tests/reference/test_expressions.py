@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from terascope.functions.base import ValueMistake
+from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Cast, Param
 from terascope.plan.plan import Parameter
 from terascope.plan.rel import Filter, Project
-from terascope.reference.expressions import compile_expr
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import MemorySources
 from terascope.types import INT_MAX, Type

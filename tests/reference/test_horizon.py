@@ -16,7 +16,6 @@ from terascope.plan.rel import (
     Window,
 )
 from terascope.reference.context import Context
-from terascope.reference.horizon import horizon_of
 from terascope.reference.sources import MemorySources
 from terascope.types import Type
 from tests.oracle.build import agg, aggs, call, col, fields, ints, lit, named, plan, read, records
@@ -30,7 +29,7 @@ COUNT = aggs(n=agg("count"))
 
 
 def horizon(expr: Expr, rel: Rel, **streams: Rel) -> Value:
-    return horizon_of(expr, rel, Context(plan(**streams, out=rel), SOURCES, {}))
+    return Context(plan(**streams, out=rel), SOURCES, {}).horizon(expr, rel)
 
 
 def test_a_scan_reaches_its_largest_value() -> None:
@@ -42,7 +41,7 @@ def test_all_interfaces_of_a_scan_count() -> None:
     assert horizon(col("ts"), ints("a", "a", names="ts")) == 25
     sources = MemorySources({"a": records("ts", (1,)), "b": records("ts", (7,))})
     rel = ints("a", "b", names="ts")
-    assert horizon_of(col("ts"), rel, Context(plan(out=rel), sources, {})) == 7
+    assert Context(plan(out=rel), sources, {}).horizon(col("ts"), rel) == 7
 
 
 def test_other_protocols_on_the_interface_move_time_too() -> None:
@@ -50,7 +49,7 @@ def test_other_protocols_on_the_interface_move_time_too() -> None:
     rel = ints("a", names="ts")
     tcp = type(rel)(rel.interfaces, "TCP", rel.columns, layer=2)
     assert sources.rows(tcp) == [(1,)]
-    assert horizon_of(col("ts"), tcp, Context(plan(out=tcp), sources, {})) == 8
+    assert Context(plan(out=tcp), sources, {}).horizon(col("ts"), tcp) == 8
 
 
 def test_filter_rank_and_window_leave_it() -> None:
