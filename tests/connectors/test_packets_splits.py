@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import random
 import struct
 import tempfile
@@ -87,6 +88,21 @@ def test_splits_of_any_size_give_each_packet_once(tmp_path: Path, name: str) -> 
         assert report.horizon == unsplit.horizon
         counts.add(len(PacketConnector().splits("e", [tmp_path / "trace"], {}, target)))
     assert len(counts) > 5
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("window", [1, 17, 64, 300])
+def test_the_size_of_the_window_changes_nothing(
+    tmp_path: Path, name: str, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, unslid = read_rows(tmp_path, FILES[name], FEW)
+    monkeypatch.setattr("terascope.connectors.packets.window.WINDOW_BYTES", window)
+    monkeypatch.setattr("terascope.connectors.packets.window.LOOKAHEAD_BYTES", window)
+    for content in (FILES[name], gzip.compress(FILES[name])):
+        for target in (WHOLE, 500):
+            rows, report = read_rows(tmp_path, content, FEW, target)
+            assert rows == whole
+            assert report.malformed == unslid.malformed
 
 
 def test_payloads_are_never_taken_for_records(tmp_path: Path) -> None:

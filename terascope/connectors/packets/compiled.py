@@ -23,7 +23,10 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 def compiled(function: Function) -> Function:
     """Compile at the first call, or load what an earlier process compiled."""
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    try:
+        return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # no folder to keep machine code in, neither beside the source nor at home
+        return cast(Function, numba.njit(nogil=True)(function))
 
 
 @compiled

@@ -142,6 +142,7 @@ class SlidingWindow:
         self.slide(base)
 
     def slide(self, to: int) -> None:
+        to = min(to, self.base + self._filled)
         kept = self._buffer[to - self.base : self._filled]
         room = self._buffer
         if 2 * len(kept) > len(room):
