@@ -1,0 +1,210 @@
+"""What to generate: every setting of the synthetic traffic, checked when it is made.
+
+In: plain values (the command line's options). Out: a frozen `Profile`; equal profiles give equal
+bytes.
+The default Zipf exponents are those observed on Abilene flow records (paper 4, section VI).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from dataclasses import dataclass, fields
+from typing import Final
+
+SCENARIOS: Final = {
+    "quiet": 0.0,
+    "syn_flood": 0.5,
+    "port_scan": 0.1,
+    "amplification": 0.4,
+    "flash_crowd": 1.0,
+}
+"""Scenario name -> default intensity: packets it adds, as a multiple of the quiet rate."""
+
+MAX_HOSTS: Final = 2_000_000
+MAX_SERVERS: Final = 100_000
+MAX_LINKS: Final = 64
+WHOLE_PACKET: Final = 65535
+_FRACTIONS: Final = (
+    "udp_share",
+    "dns_share",
+    "icmp_share",
+    "http_share",
+    "ipv6_share",
+    "retransmission_rate",
+    "rst_rate",
+    "unanswered_rate",
+    "diurnal_amplitude",
+)
+
+
+class ProfileError(ValueError):
+    """A setting that makes no sense, said in one line."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Something that happens on top of the quiet traffic."""
+
+    name: str = "quiet"
+    victim: str | None = None
+    """The address under attack, or of the crowded server; one of the busier servers when None."""
+    start: float | None = None
+    """Seconds after the start of the trace; a third of its duration when None."""
+    duration: float | None = None
+    """Seconds; a third of the trace's duration when None."""
+    intensity: float | None = None
+    """Packets per second as a multiple of the quiet rate; see SCENARIOS when None."""
+
+    def __post_init__(self) -> None:
+        if self.name not in SCENARIOS:
+            raise ProfileError(
+                f"unknown scenario '{self.name}', choose one of {', '.join(SCENARIOS)}"
+            )
+        if self.victim is not None:
+            try:
+                ipaddress.ip_address(self.victim)
+            except ValueError:
+                raise ProfileError(f"victim '{self.victim}' is not an IP address") from None
+        if self.start is not None and not self.start >= 0:
+            raise ProfileError(
+                "a scenario cannot start before the trace: give a start of 0 or more"
+            )
+        if self.duration is not None and not self.duration > 0:
+            raise ProfileError("the duration of a scenario must be more than 0 seconds")
+        if self.intensity is not None and not 0 < self.intensity <= 1000:
+            raise ProfileError("the intensity of a scenario must be more than 0, at most 1000")
+
+    @property
+    def packet_share(self) -> float:
+        """Its packet rate as a multiple of the quiet rate."""
+        return SCENARIOS[self.name] if self.intensity is None else self.intensity
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The settings of one trace. Give at most two of packets, rate and duration.
+
+    With `packets` the trace has exactly that many; otherwise it lasts exactly `duration` seconds.
+    """
+
+    packets: int | None = None
+    rate: float | None = None
+    """Packets per second of the quiet traffic, averaged over the trace."""
+    duration: float | None = None
+    start_time: float = 1_700_000_000.0
+    """Seconds since 1970."""
+    seed: int = 1
+    scenarios: tuple[Scenario, ...] = ()
+    links: int = 1
+    """Files to split the flows over, one per monitored link."""
+    hosts: int = 4000
+    servers: int = 400
+    source_exponent: float = 0.85
+    pair_exponent: float = 0.67
+    tuple_exponent: float = 0.48
+    mean_flow: float = 20.0
+    """Packets per flow, both directions together."""
+    udp_share: float = 0.15
+    """Share of the flows."""
+    dns_share: float = 0.7
+    """Share of the UDP flows."""
+    icmp_share: float = 0.01
+    http_share: float = 0.35
+    """Share of the TCP flows."""
+    ipv6_share: float = 0.1
+    retransmission_rate: float = 0.01
+    """Share of the TCP data packets that are sent again."""
+    rst_rate: float = 0.03
+    """Share of the TCP flows that end in, or are refused with, RST."""
+    unanswered_rate: float = 0.005
+    """Share of the TCP flows whose SYN nobody answers."""
+    diurnal_amplitude: float = 0.3
+    diurnal_period: float = 86400.0
+    burstiness: float = 0.3
+    """Standard deviation of the logarithm of the rate, between tenths of a second."""
+    snaplen: int = WHOLE_PACKET
+    """Bytes captured of each packet at most."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ProfileError(f"{field.name} must be a finite number")
+        self._check_extent()
+        for name in _FRACTIONS:
+            if not 0 <= getattr(self, name) <= 1:
+                raise ProfileError(f"{name} must lie between 0 and 1")
+        for one, other in (("udp_share", "icmp_share"), ("rst_rate", "unanswered_rate")):
+            if getattr(self, one) + getattr(self, other) > 1:
+                raise ProfileError(f"{one} and {other} must not exceed 1 together")
+        for name in ("source_exponent", "pair_exponent", "tuple_exponent"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ProfileError(f"{name} must be at least 0 and less than 1")
+        for name, least, most in (
+            ("hosts", 1, MAX_HOSTS),
+            ("servers", 1, MAX_SERVERS),
+            ("links", 1, MAX_LINKS),
+            ("snaplen", 54, WHOLE_PACKET),
+            ("mean_flow", 2, 1_000_000),
+            ("burstiness", 0, 3),
+            ("seed", 0, 2**63 - 1),
+            ("start_time", 0, 2**32 - 1),
+        ):
+            if not least <= getattr(self, name) <= most:
+                raise ProfileError(f"{name} must lie between {least} and {most}")
+        if self.diurnal_period <= 0:
+            raise ProfileError("diurnal_period must be more than 0 seconds")
+
+    def _check_extent(self) -> None:
+        if None not in (self.packets, self.rate, self.duration):
+            raise ProfileError("give at most two of packets, rate and duration")
+        for name in ("packets", "rate", "duration"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ProfileError(f"{name} must be more than 0")
+        if self.start_time + self.seconds >= 2**32:
+            raise ProfileError("the trace would end after 2106, the last year a pcap file can hold")
+
+    @property
+    def active_scenarios(self) -> tuple[Scenario, ...]:
+        return tuple(s for s in self.scenarios if s.name != "quiet")
+
+    def interval(self, scenario: Scenario) -> tuple[float, float]:
+        """Start and end of a scenario, in seconds after the start of the trace."""
+        start = self.seconds / 3 if scenario.start is None else scenario.start
+        length = self.seconds / 3 if scenario.duration is None else scenario.duration
+        return start, start + length
+
+    @property
+    def seconds(self) -> float:
+        """How long the trace lasts; an estimate when the number of packets is given."""
+        if self.duration is not None:
+            return self.duration
+        if self.packets is not None:
+            return self.packets / (self.rate or 10_000.0)
+        return 60.0
+
+    @property
+    def quiet_rate(self) -> float:
+        """Packets per second of the quiet traffic."""
+        if self.rate is not None:
+            return self.rate
+        if self.packets is None:
+            return 10_000.0
+        weight = self.seconds
+        for scenario in self.active_scenarios:
+            start, end = self.interval(scenario)
+            weight += scenario.packet_share * max(0.0, min(end, self.seconds) - start)
+        return self.packets / weight
+
+    @property
+    def expected_packets(self) -> int:
+        """All packets, quiet and scenario: exact when given, else what to expect."""
+        if self.packets is not None:
+            return self.packets
+        total = self.seconds
+        for scenario in self.active_scenarios:
+            start, end = self.interval(scenario)
+            total += scenario.packet_share * max(0.0, min(end, self.seconds) - start)
+        return max(1, round(self.quiet_rate * total))

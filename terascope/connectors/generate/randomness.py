@@ -1,0 +1,87 @@
+"""Random numbers that depend on nothing but the seed: the same on any number of chunks.
+
+In: 64-bit states. Out: 64-bit values (splitmix64), uniform floats, and numpy generators by purpose.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar, cast
+
+import numba
+import numpy as np
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIX1: Final = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2: Final = np.uint64(0x94D049BB133111EB)
+_S30: Final = np.uint64(30)
+_S27: Final = np.uint64(27)
+_S31: Final = np.uint64(31)
+_S11: Final = np.uint64(11)
+
+
+def compiled(function: Function) -> Function:
+    """Compile to machine code as part of a caller; keeps the function's type.
+
+    Not kept on disk by itself: what is loaded from there can no longer be inlined.
+    """
+    return cast(Function, numba.njit(function))
+
+
+def compiled_entry(function: Function) -> Function:
+    """Compile a function called from Python, kept on disk with all it calls for the next run.
+
+    The copy on disk is renewed when the entry's own file changes, not when only a module it calls
+    does; therefore each entry stands in one file with nearly all it calls.
+    """
+    return cast(Function, numba.njit(cache=True)(function))
+
+
+@compiled
+def signed(value: Any) -> int:
+    """A signed 64-bit integer: compiled code turns mixtures of signed and unsigned into floats."""
+    return int(np.int64(value))
+
+
+@compiled
+def mix(state: Any) -> Any:
+    """Scramble 64 bits; works on a uint64 scalar and on an array alike."""
+    z = (state ^ (state >> _S30)) * _MIX1
+    z = (z ^ (z >> _S27)) * _MIX2
+    return z ^ (z >> _S31)
+
+
+@compiled
+def draw(state: Array) -> Any:
+    """The next 64 random bits; `state` is one uint64 in an array."""
+    state[0] += _STEP
+    return mix(state[0])
+
+
+@compiled
+def uniform(state: Array) -> float:
+    """The next number in [0, 1)."""
+    return float(draw(state) >> _S11) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def below(state: Array, bound: int) -> int:
+    """The next integer in [0, bound)."""
+    return signed(uniform(state) * bound)
+
+
+def hash_numbers(numbers: Array, seed: int) -> Array:
+    """64 scrambled bits of each number, other ones for each seed."""
+    salt = mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF) ^ _STEP)
+    return cast(Array, mix(np.asarray(numbers).astype(np.uint64) * _STEP + salt))
+
+
+def generator(seed: int, purpose: str, step: int = 0) -> np.random.Generator:
+    """A numpy generator of its own for each purpose and each step of time."""
+    return np.random.Generator(
+        np.random.PCG64(np.random.SeedSequence([seed, zlib.crc32(purpose.encode()), step]))
+    )
