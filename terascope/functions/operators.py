@@ -1,8 +1,8 @@
 """The operators of GSQL as scalar functions, named as they are written.
 
-In: nothing. Out: `operators`, by name, and `cast_value`, the meaning of CAST. The binder makes calls
-of them; `CASE` and `CAST` are expressions of their own, `BETWEEN` is two comparisons, `/` is `div`
-or `/` as the language says.
+In: nothing. Out: `operators`, by name, and `cast_value`, the meaning of CAST. The binder makes
+calls of them; `CASE` and `CAST` are expressions of their own, `BETWEEN` is two comparisons, `/` is
+`div` or `/` as the language says.
 
 Integers are signed 64-bit: what does not fit stops the run with a message, it never wraps round.
 Division by zero is NULL.

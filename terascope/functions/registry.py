@@ -1,7 +1,8 @@
 """Every function a query can name.
 
 In: the operators, the built-in scalars and aggregates, and those of users. Out: `Functions`, looked
-up by name without regard to case. Names that are known but cannot run yet have a reason instead of a meaning.
+up by name without regard to case. Names that are known but cannot run yet have a reason instead of
+a meaning.
 """
 
 from __future__ import annotations

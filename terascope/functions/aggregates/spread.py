@@ -1,7 +1,8 @@
 """Variance and standard deviation, from one mergeable state.
 
-The state is (count, mean, sum of squared deviations). Two states merge after Chan, Golub and
-LeVeque (1979), which never subtracts two large sums of squares.
+The state is (count, origin, mean, sum of squared deviations), the mean counted from the origin,
+the first value: a nanosecond clock has no room for its digits in a FLOAT, its differences do. Two
+states merge after Chan, Golub and LeVeque (1979), which never subtracts large sums of squares.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from terascope.functions.base import Aggregate, Value
 from terascope.functions.signatures import NUMBER, expect
 from terascope.types import Type
 
-State: TypeAlias = tuple[int, float, float]
+State: TypeAlias = tuple[int, int | float, float, float]
 
 
 class Spread(Aggregate):
@@ -33,26 +34,29 @@ class Spread(Aggregate):
         return Type.FLOAT
 
     def zero(self, *parameters: Value) -> State:
-        return 0, 0.0, 0.0
+        return 0, 0, 0.0, 0.0
 
     def reduce(self, state: State, *args: Value) -> State:
-        count, mean, squares = state
-        value = float(args[0])
-        away = value - mean
+        (value,) = args
+        count, origin, mean, squares = state
+        if not count:
+            return 1, value, 0.0, 0.0
+        place = float(value - origin)
+        away = place - mean
         mean += away / (count + 1)
-        return count + 1, mean, squares + away * (value - mean)
+        return count + 1, origin, mean, squares + away * (place - mean)
 
     def merge(self, left: State, right: State) -> State:
         if not left[0] or not right[0]:
             return left if left[0] else right
         count = left[0] + right[0]
-        away = right[1] - left[1]
-        mean = left[1] + away * (right[0] / count)
-        squares = left[2] + right[2] + away * away * (left[0] * (right[0] / count))
-        return count, mean, squares
+        away = float(right[1] - left[1]) + right[2] - left[2]
+        mean = left[2] + away * (right[0] / count)
+        squares = left[3] + right[3] + away * away * (left[0] * (right[0] / count))
+        return count, left[1], mean, squares
 
     def finish(self, state: State, *parameters: Value) -> float | None:
-        count, _, squares = state
+        count, _, _, squares = state
         degrees = count - 1 if self.sample else count
         if degrees < 1:
             return None
