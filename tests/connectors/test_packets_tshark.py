@@ -21,6 +21,8 @@ FOLDERS = ("attack", "edge", "showcase", "netflow")
 CAPTURES = sorted(
     f"{folder}/{path.name}" for folder in FOLDERS for path in (DATA / folder).glob("*.pcap*")
 )
+SLOW = {"showcase/ndpi42_rebased_s96.pcap", "showcase/zeek_echo-connections.pcap.gz"}
+"""tshark alone takes seconds for these."""
 TSHARK = shutil.which("tshark")
 
 TSHARK_FIELDS = (
@@ -175,7 +177,13 @@ def counts(packets: list[Row]) -> Counter[str]:
 
 @pytest.mark.skipif(TSHARK is None, reason="tshark is not installed")
 @pytest.mark.skipif(not CAPTURES, reason="the captures of ../shared/data are not there")
-@pytest.mark.parametrize("name", CAPTURES or ["none"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
+        for name in CAPTURES or ["none"]
+    ],
+)
 def test_tshark_reads_the_same(name: str) -> None:
     table, _ = read_table(DATA / name, OUR_FIELDS)
     mine = [ours(row) for row in table.to_pylist()]
