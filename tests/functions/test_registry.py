@@ -34,8 +34,8 @@ def test_functions_of_the_language_are_there() -> None:
     aggregates = """
         count sum min max avg first last var variance var_samp var_pop stddev
         stddev_samp stddev_pop median percentile quantile_of median_of count_distinct
-        or_aggr and_aggr xor_aggr count_dups count_dup sum_of_dups count_diff moving_sum moving_sum_exp posavg cat_aggr
-        running_sum running_sum_max running_array_aggr time_avg"""
+        or_aggr and_aggr xor_aggr count_dups count_dup sum_of_dups count_diff moving_sum
+        moving_sum_exp posavg cat_aggr running_sum running_sum_max running_array_aggr time_avg"""
     scalars = """str_match_start str_exists_substr str_compare str_match_offset byte_match_offset
         str_regex_match str_partial_regex_match str_extract_regex str_truncate str_suffix str_length
         upper lower substr trim replace concat get_list_entry sum_uint_in_list to_hex_string
