@@ -81,14 +81,19 @@ def expression_slope(expr: Expr, orders: Orders) -> Slope:
 
 
 def named_orders(items: tuple[Named, ...], orders: Orders) -> dict[str, Ordered]:
-    """The ordering of computed columns. Only a column taken as it is stays a clock."""
+    """The ordering of computed columns. Only a column taken as it is, or cast, stays a clock."""
     found = {}
     for name, expr in items:
         slope = expression_slope(expr, orders)
         if slope.is_ordered:
-            clock = orders[expr.name].clock if isinstance(expr, Col) else None
-            found[name] = Ordered(slope, clock)
+            found[name] = Ordered(slope, clock_of(expr, orders))
     return found
+
+
+def clock_of(expr: Expr, orders: Orders) -> ClockUnit | None:
+    if isinstance(expr, Cast):
+        expr = expr.operand
+    return orders[expr.name].clock if isinstance(expr, Col) else None
 
 
 def column_orders(rel: Rel, streams: Mapping[str, Orders]) -> dict[str, Ordered]:

@@ -199,6 +199,7 @@ class Catalog:
                     f"interface '{name}' delivers packets, and '{protocol.name}' is not of packets",
                     "declare it with a packet protocol as its parent, or read PKT",
                 )
+            check_packet_fields(protocol)
             return
         if protocol.name in BUILT_IN and self.protocols[protocol.name] == BUILT_IN[protocol.name]:
             raise UnknownSource(
@@ -258,6 +259,26 @@ class Catalog:
         return own is not field.type and not (
             own is not None and own.is_numeric and field.type.is_numeric
         )
+
+
+def check_packet_fields(protocol: Protocol) -> None:
+    """A declared protocol can only name what packets have, and as what it is."""
+    for declared in protocol.fields:
+        known = packets.FIELDS.get(packets.canonical(declared.name))
+        if known is None:
+            raise UnknownSource(
+                "missing-column",
+                f"packets have no field '{declared.name}' that {protocol.name} names",
+                f"their fields are {', '.join(packets.FIELDS)}",
+            )
+        same = known.type is declared.type or (known.type.is_integer and declared.type.is_integer)
+        if not same:
+            raise UnknownSource(
+                "wrong-type",
+                f"'{declared.name}' of a packet is {known.type.value}, "
+                f"{protocol.name} declares {declared.type.value}",
+                "leave the type out, or declare that one",
+            )
 
 
 def read_as_packet(field: SourceField) -> SourceField:

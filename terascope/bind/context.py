@@ -34,6 +34,7 @@ class Context:
     parameters: dict[str, Param]
     base: Path = Path()
     """Where files named in the script are looked for first."""
+    used_parameters: set[str] = field(default_factory=set)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     streams: dict[str, Known] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)

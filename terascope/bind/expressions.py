@@ -162,6 +162,7 @@ class ExprBinder:
                 help=f"declare it with PARAM {{ {name} INT; }} or give it with --param {name}=...",
             )
             return None
+        self.context.used_parameters.add(name)
         return self.context.parameters[name]
 
     def bind_constant(self, name: str, span: Span) -> Expr | None:

@@ -107,7 +107,9 @@ def join_leaves(
         return FromClause(unconditional(leaves), scope, any(leaf.windowed for leaf in leaves))
     if tree.pending:
         rel = Filter(rel, conjunction(tree.pending), span=where.span if where else clause.span)
-    scope = Scope(inputs, merged(tree.equated))
+    # A filter join only asks whether there is a partner: its columns are not part of the result.
+    seen = inputs[:1] if clause.kind == "FILTER" else inputs
+    scope = Scope(seen, merged(tree.equated))
     return FromClause(rel, scope, any(leaf.windowed for leaf in leaves))
 
 

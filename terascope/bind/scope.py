@@ -12,7 +12,6 @@ from terascope.connectors.packets.fields import canonical
 from terascope.plan.expr import Col
 from terascope.plan.rel import Field
 
-
 MOST_SHOWN = 16
 
 

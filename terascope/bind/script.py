@@ -16,7 +16,7 @@ from terascope.bind.catalog import Catalog
 from terascope.bind.context import Context, Known
 from terascope.bind.parameters import bind_parameters
 from terascope.bind.query import Options, QueryBinder, streams_read
-from terascope.diagnostic import Diagnostic
+from terascope.diagnostic import NOWHERE, Diagnostic
 from terascope.functions.registry import Functions
 from terascope.plan.expr import Lit
 from terascope.plan.plan import Plan, Stream
@@ -64,6 +64,10 @@ def bind_script(
     streams: list[Stream] = []
     for name in computable_order(context, queries):
         streams += bind_query(context, name, queries[name])
+    for name in sorted(set(parameters or {}) - context.used_parameters):
+        context.warning(
+            "unused-parameter", f"parameter '${name}' is given, but no query uses it", NOWHERE
+        )
     errors = any(d.severity == "error" for d in context.diagnostics)
     plan = None if errors else Plan(tuple(streams), values)
     return Bound(plan, tuple(context.diagnostics))

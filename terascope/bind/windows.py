@@ -74,7 +74,11 @@ def every(duration: ast.Duration) -> ast.RangeWindow:
 
 def clock_field(context: Context, rel: Rel, orders: Orders, window: ast.Window) -> str | None:
     """The field durations are measured on: the one named, or the first clock of the stream."""
-    clocks = [f.name for f in rel.visible if f.name in orders and orders[f.name].clock]
+    clocks = [
+        f.name
+        for f in rel.visible
+        if f.name in orders and orders[f.name].clock and f.type.is_integer
+    ]
     if window.on is not None:
         if window.on in orders and rel.type_of(window.on).is_integer:
             return window.on
@@ -89,7 +93,7 @@ def clock_field(context: Context, rel: Rel, orders: Orders, window: ast.Window) 
         return clocks[0]
     context.error(
         "no-clock",
-        "the stream has no clock field to measure the window on",
+        "the stream has no integer clock field to measure the window on",
         window.span,
         help="name an ordered field with ON, or declare one in the PROTOCOL: "
         "time UINT increasing clock(s)",

@@ -38,7 +38,7 @@ def orders(query: str, name: str = "q") -> dict[str, str]:
         ("back - ts", "decreasing"),
         ("back / -2", "increasing"),
         ("ts >> 4", "increasing"),
-        ("CAST(ts AS FLOAT)", "increasing"),
+        ("CAST(ts AS FLOAT)", "increasing, clock(s)"),
         ("ts / 2.5", "increasing"),
         ("late", "increasing within 10"),
         ("late + 1", "increasing within 10"),
