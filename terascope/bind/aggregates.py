@@ -82,8 +82,8 @@ def bind_aggregate(
 def bind_star(
     context: Context, into: Aggregates, function: Aggregate, node: ast.Call
 ) -> Expr | None:
-    """`count(*)`: the one aggregate that needs no argument."""
-    if function.name != "count" or node.distinct:
+    """`count(*)`: no argument is needed."""
+    if not function.takes_star or node.distinct:
         context.error("wrong-arguments", f"'{node.name}' needs an argument, not *", node.span)
         return None
     return into.add(AggCall(function, (), function.type_rule(())))

@@ -16,6 +16,7 @@ from terascope.bind.context import Context
 from terascope.bind.scope import NoSuchColumn, Scope
 from terascope.diagnostic import Span
 from terascope.functions.base import Scalar, TypeMistake
+from terascope.functions.casts import check_cast
 from terascope.plan.build import call
 from terascope.plan.expr import Call, Case, Cast, Expr, Lit, is_constant
 from terascope.syntax import ast
@@ -291,7 +292,15 @@ class ExprBinder:
         if type is None:
             self.context.error("unknown-type", f"unknown type '{type_name}'", span)
             return None
-        return None if bound is None else Cast(bound, type)
+        return None if bound is None else self.checked_cast(bound, type, span)
+
+    def checked_cast(self, operand: Expr, type: Type, span: Span) -> Expr | None:
+        try:
+            check_cast(operand.type, type)
+        except TypeMistake as mistake:
+            self.context.error("type-mismatch", str(mistake), span)
+            return None
+        return Cast(operand, type)
 
     # ---- functions
 
@@ -314,6 +323,9 @@ class ExprBinder:
             return self.bind_scalar(scalar, node)
         if functions.aggregate(node.name) is not None:
             return bind_aggregate(self.context, self.aggregates, self.within_aggregate(), node)
+        cast = functions.cast(node.name)
+        if cast is not None and len(node.args) == 1 and not node.distinct:
+            return self.bind_cast(node.args[0], cast.value, node.span)
         reason = functions.deferred(node.name)
         if reason is not None:
             self.context.error("not-executable", f"'{node.name}': {reason}", node.span)
