@@ -21,14 +21,14 @@ SPLIT_BYTES = 64 << 20
 
 def connector_column(source: SourceField) -> str:
     """The column a field of a scan is read from; `#if` is no column, it is the interface's name."""
-    return POSITION if source.name == POS else source.read_from
+    return {POS: POSITION, IFACE: IFACE}.get(source.name) or source.read_from
 
 
 @dataclass(frozen=True)
 class Reading:
     """All tuples of an interface, of whatever protocol, and what was seen on the way."""
 
-    rows: list[Row]
+    columns: dict[str, list[Value]]
     report: ReadReport
 
 
@@ -45,19 +45,17 @@ class ConnectorSources:
         return {interface: reading.report for (interface, _), reading in self._read.items()}
 
     def rows(self, scan: Scan) -> list[Row]:
-        columns = needed_columns(scan)
-        places = {column.name: place for place, column in enumerate(columns)}
         given: list[Row] = []
         for interface in scan.interfaces:
-            for row in self.reading(interface, columns).rows:
-                if scan.layer is not None and not row[places[LAYERS]] & scan.layer:
-                    continue
-                given.append(
-                    tuple(
-                        interface if c.name == IFACE else row[places[connector_column(c)]]
-                        for c in scan.columns
-                    )
-                )
+            read = self.reading(interface, needed_columns(scan)).columns
+            columns = {**read, IFACE: [interface] * len(read[POSITION])}
+            chosen = [columns[connector_column(c)] for c in scan.columns]
+            rows = zip(*chosen, strict=True)
+            if scan.layer is not None:
+                layered = zip(columns[LAYERS], rows, strict=True)
+                given += [row for bits, row in layered if bits & scan.layer]
+            else:
+                given += rows
         return given
 
     def horizon(self, scan: Scan) -> Mapping[str, int]:
@@ -66,18 +64,18 @@ class ConnectorSources:
         for interface in scan.interfaces:
             seen = self.reading(interface, columns).report.horizon
             for c in scan.columns:
-                if c.name != IFACE and connector_column(c) in seen:
+                if connector_column(c) in seen:
                     value = seen[connector_column(c)]
                     furthest[c.name] = max(furthest.get(c.name, value), value)
         return furthest
 
     def reading(self, interface: str, columns: tuple[Column, ...]) -> Reading:
         if (interface, columns) not in self._read:
-            reading = Reading([], ReadReport())
+            reading = Reading({column.name: [] for column in columns}, ReadReport())
             for split in self.interfaces[interface].splits(SPLIT_BYTES):
                 for batch in read_split(split, columns, reading.report):
-                    values = [column.to_pylist() for column in batch.columns]
-                    reading.rows.extend(zip(*values, strict=True))
+                    for column, values in zip(columns, batch.columns, strict=True):
+                        reading.columns[column.name] += values.to_pylist()
             self._read[interface, columns] = reading
         return self._read[interface, columns]
 

@@ -154,15 +154,23 @@ class Grouping:
     aggs: tuple[NamedAgg, ...]
     translator: Translator
     columns: Columns
+    states: frozenset[str] = frozenset()
+    """Aggregates that give the list of their values instead of what becomes of it."""
 
     def key_sql(self, place: int) -> str:
         return self.translator.sql(self.keys[place][1], self.columns)
 
     def agg_items(self) -> list[str]:
         return [
-            f"{call_sql(call, self.translator, self.columns)} AS c{len(self.keys) + i}"
+            f"{self.agg_sql(call)} AS c{len(self.keys) + i}"
             for i, (_, call) in enumerate(self.aggs)
         ]
+
+    def agg_sql(self, call: AggCall) -> str:
+        if call.function.name not in self.states:
+            return call_sql(call, self.translator, self.columns)
+        value = self.translator.sql(call.args[0], self.columns)
+        return f"coalesce(list({value}) FILTER (WHERE {value} IS NOT NULL), [])"
 
     def by(self, chosen: tuple[str, ...]) -> str:
         """One grouping set. No tuple, no row, also without keys."""

@@ -6,6 +6,7 @@ In: the grouping by (epoch, group) of the input. Out: SQL of a row per epoch in 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from terascope.plan.expr import AggCall
 from terascope.plan.rel import Running
@@ -18,15 +19,22 @@ CARRIED: Mapping[str, str] = {
     "running_count": "prev.{c} + {own}",
     "first": "coalesce(prev.{c}, {own})",
     "last": "coalesce({own}, prev.{c})",
+    "count_dups": "list_concat(prev.{c}, {own})",
 }
 """Running aggregates: the value of an epoch from that of the one before and the epoch's own."""
+
+FINISHED: Mapping[str, str] = {"count_dups": "(len({c}) - len(list_distinct({c})))"}
+"""Where what is carried is not the value itself: the value from it."""
 
 
 def running_sql(rel: Running, grouping: Grouping, context: Context) -> str:
     keys, width = len(rel.keys), len(rel.fields)
     columns = [f"c{i}" for i in range(width)]
     group = columns[1:keys]
-    names = dict(zip(rel.names, columns, strict=True))
+    calls = [None] * keys + [call for _, call in rel.aggs]
+    given = [finished(call, c) for call, c in zip(calls, columns, strict=True)]
+    names = dict(zip(rel.names, given, strict=True))
+    grouping = replace(grouping, states=frozenset(FINISHED))
     closes = f"coalesce({grouping.translator.sql(rel.closing, names)}, FALSE) AS closed"
     known = context.horizon(rel.keys[0][1], rel.source)
     reached = "(SELECT max(c0) FROM parts)"
@@ -63,8 +71,13 @@ def running_sql(rel: Running, grouping: Grouping, context: Context) -> str:
                 WHERE prev.c0 < {last}
             )
         )
-        SELECT {chosen} FROM life WHERE lives
+        SELECT {", ".join(f"{text} AS {c}" for text, c in zip(given, columns, strict=True))}
+        FROM life WHERE lives
     """
+
+
+def finished(call: AggCall | None, column: str) -> str:
+    return FINISHED.get(call.function.name if call else "", "{c}").format(c=column)
 
 
 def next_value(call: AggCall, column: str, goes_on: str) -> str:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pytest
+
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Aggregate, Filter, Running
 from terascope.reference.rows import Row
 from tests.oracle.agreement import rows_of
 from tests.oracle.build import agg, aggs, call, col, ints, lit, named, records
+from tests.oracle.duckdb_session import Unsupported
 
 T = ints("t", names="ts k x")
 EPOCH = call("div", col("ts"), 10)
@@ -95,3 +98,25 @@ def test_an_epoch_without_a_known_horizon_ends_with_the_last_tuple() -> None:
     rel = Running(inner, named(tb=col("tb"), k=col("k")), aggs(n=agg("count")), NEVER)
     tables = {"t": records("ts k x", (1, 1, 0), (3, 2, 0))}
     assert rows_of(rel, tables) == [(1, 1, 1), (2, 1, 0), (3, 1, 0), (3, 2, 1)]
+
+
+def test_aggregates_with_a_memory_of_their_own() -> None:
+    rel = Running(
+        T,
+        named(tb=EPOCH),
+        aggs(
+            recent=agg("moving_sum", col("x"), parameters=[2]),
+            again=agg("count_dups", col("x")),
+            differ=agg("count", col("x"), distinct=True),
+        ),
+        NEVER,
+    )
+    tables = {"t": records("ts k x", (1, 0, 1), (11, 0, 1), (12, 0, 2), (31, 0, 2))}
+    with pytest.raises(Unsupported, match="running aggregate moving_sum"):
+        rows_of(rel, tables)
+    assert rows_of(rel, tables, in_duckdb=False) == [
+        (0, 1, 0, 1),
+        (1, 4, 1, 2),
+        (2, 3, 1, 0),
+        (3, 2, 2, 1),
+    ]
