@@ -17,6 +17,7 @@ from terascope.plan.rel import (
     Merge,
     Project,
     Rank,
+    Read,
     Rel,
     Scan,
     Window,
@@ -27,7 +28,7 @@ from terascope.plan.rel import (
 def knows_place(rel: Rel) -> bool:
     """Whether the hidden columns of the relation tell its tuples apart."""
     match rel:
-        case Scan():
+        case Scan() | Read():
             return any(f.hidden for f in rel.fields)
         case Filter() | Window() | Rank() | Join() | Merge():
             return all(knows_place(part) for part in inputs(rel))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from terascope.bind.context import Context
 from terascope.diagnostic import Span
-from terascope.functions.base import Aggregate, TypeMistake
+from terascope.functions.base import Aggregate, TypeMistake, ValueMistake
 from terascope.plan.expr import AggCall, Cast, Col, Expr, Lit, Param, is_constant
 from terascope.plan.show import show_agg
 from terascope.syntax import ast
@@ -72,11 +72,23 @@ def bind_aggregate(
         return None
     try:
         type = function.type_rule(tuple(a.type for a in (*args, *constants)))
+        check_parameters(function, constants)
     except TypeMistake as mistake:
-        context.error("type-mismatch", f"{node.name}: {mistake}", node.span)
+        context.error("type-mismatch", str(mistake), node.span)
+        return None
+    except ValueMistake as mistake:
+        context.error("bad-constant", str(mistake), node.span)
         return None
     order = into.order if function.ordered else ()
     return into.add(AggCall(function, args, type, constants, node.distinct, order))
+
+
+def check_parameters(function: Aggregate, constants: tuple[Lit | Param, ...]) -> None:
+    """A constant that makes no sense, such as a percentile of 120, is told before anything runs."""
+    values = [c.value for c in constants if isinstance(c, Lit)]
+    if constants and len(values) == len(constants):
+        state = function.zero(*values[: function.state_parameters])
+        function.finish(state, *values[function.state_parameters :])
 
 
 def bind_star(

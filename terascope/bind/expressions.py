@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from terascope.bind.aggregates import Aggregates, bind_aggregate
-from terascope.bind.coerce import coerce_alike
+from terascope.bind.coerce import coerce_alike, to_type
 from terascope.bind.context import Context
 from terascope.bind.scope import NoSuchColumn, Scope
 from terascope.diagnostic import Span
-from terascope.functions.base import Scalar, TypeMistake
+from terascope.functions.base import Scalar, TypeMistake, ValueMistake
 from terascope.functions.casts import check_cast
 from terascope.plan.build import call
 from terascope.plan.expr import Call, Case, Cast, Expr, Lit, is_constant
@@ -321,6 +321,9 @@ class ExprBinder:
         scalar = functions.scalar(node.name)
         if scalar is not None and not node.star and not node.distinct:
             return self.bind_scalar(scalar, node)
+        target = functions.cast(node.name)
+        if target is not None:
+            return self.bind_cast_call(node, target)
         if functions.aggregate(node.name) is not None:
             return bind_aggregate(self.context, self.aggregates, self.within_aggregate(), node)
         cast = functions.cast(node.name)
@@ -353,10 +356,28 @@ class ExprBinder:
         if args is None:
             return None
         try:
-            return Call(scalar, args, scalar.type_rule(tuple(a.type for a in args)))
+            type = scalar.type_rule(tuple(a.type for a in args))
+            if scalar.unified_from is not None:
+                fixed, free = args[: scalar.unified_from], args[scalar.unified_from :]
+                args = (*fixed, *(to_type(a, type) for a in free))
+            if scalar.check_constants is not None:
+                scalar.check_constants([a.value if isinstance(a, Lit) else None for a in args])
         except TypeMistake as mistake:
-            self.context.error("type-mismatch", f"{node.name}: {mistake}", node.span)
+            self.context.error("type-mismatch", str(mistake), node.span)
             return None
+        except ValueMistake as mistake:
+            self.context.error("bad-constant", str(mistake), node.span)
+            return None
+        return Call(scalar, args, type)
+
+    def bind_cast_call(self, node: ast.Call, type: Type) -> Expr | None:
+        """`UINT(x)` is `CAST(x AS UINT)`."""
+        if len(node.args) != 1 or node.star or node.distinct:
+            self.context.error(
+                "wrong-arguments", f"'{node.name}' converts one value, such as UINT(x)", node.span
+            )
+            return None
+        return self.bind_cast(node.args[0], type.value, node.span)
 
     def bind_extractor(self, extractor: ast.ExtractorDeclaration, node: ast.Call) -> Expr | None:
         """`percentile(len, 95)` means `percentile_fcn(approx_quantile(len), 95)` (paper 1, 3.2)."""
@@ -370,6 +391,8 @@ class ExprBinder:
             )
             return None
         inner = ast.Call(extractor.aggregate, node.args[:taken], span=node.span)
+        if self.context.functions.deferred(extractor.aggregate) is not None:
+            return self.bind_call(inner)
         outer = ast.Call(extractor.function, (inner, *node.args[taken:]), span=node.span)
         return self.bind_call(outer)
 

@@ -7,10 +7,10 @@ from terascope.analysis.sequence import knows_place
 from terascope.bind.context import Context
 from terascope.bind.joins import Leaf
 from terascope.bind.sources import SourceBinder, flatten_items
-from terascope.plan.expr import Cast, Col, Expr
+from terascope.plan.expr import Cast, Col, Expr, Lit
 from terascope.plan.rel import Merge, Project, Rel
 from terascope.syntax import ast
-from terascope.types import unify
+from terascope.types import Type, unify
 
 
 def bind_merge(context: Context, sources: SourceBinder, query: ast.Merge) -> Rel | None:
@@ -103,6 +103,9 @@ def alike(context: Context, leaves: list[Leaf], query: ast.Merge) -> tuple[Rel, 
             cast = column if field.type is target.type else Cast(column, target.type)
             items.append((target.name, cast))
         if place:
-            items += [(f.name, Col(f.name, f.type)) for f in leaf.rel.fields if f.hidden]
+            carried = [f for f in leaf.rel.fields if f.hidden]
+            items += [(f.name, Col(f.name, f.type)) for f in carried]
+            # Two inputs may hold the same tuple of a source: its place alone is no order then.
+            items.append((f"#in{len(carried)}", Lit(len(rels), Type.INT)))
         rels.append(Project(leaf.rel, tuple(items), span=leaf.span))
     return tuple(rels)

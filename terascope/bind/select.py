@@ -170,7 +170,8 @@ class SelectBinder:
         items: list[Named] = [(name, expr) for name, expr, _ in targets]
         if select.distinct:
             return self.distinct(rel, items, select)
-        items += [(f.name, Col(f.name, f.type)) for f in rel.fields if f.hidden]
+        if knows_place(rel):
+            items += [(f.name, Col(f.name, f.type)) for f in rel.fields if f.hidden]
         return Project(rel, tuple(items), span=select.span)
 
     def distinct(self, rel: Rel, items: list[Named], select: ast.Select) -> Rel:

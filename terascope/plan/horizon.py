@@ -78,7 +78,7 @@ class Horizons:
                 assert_never(rel)
 
     def of_join(self, name: str, rel: Join) -> Value:
-        """That of the side the column comes from, or, where it is filled, of the side that fills."""
+        """That of the side it comes from, or, where it is filled, of the side that fills it."""
         own, other = (rel.left, rel.right) if name in rel.left.names else (rel.right, rel.left)
         fills = [self.of(expr, other) for filled, expr in rel.fills if filled == name]
         return furthest([self.of_column(name, own), *fills])
