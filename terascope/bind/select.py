@@ -7,7 +7,7 @@ hidden until an aggregation ends them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -25,7 +25,10 @@ from terascope.bind.sources import SourceBinder
 from terascope.bind.windows import bind_window, every
 from terascope.diagnostic import Span
 from terascope.functions.base import Trend
-from terascope.plan.expr import Col, Expr, Lit
+from terascope.plan.build import call as build_call
+from terascope.plan.build import conjunction
+from terascope.plan.expr import Call, Col, Expr, Lit
+from terascope.plan.expr import walk as walk_expr
 from terascope.plan.rel import (
     WEND,
     WSTART,
@@ -168,6 +171,7 @@ class SelectBinder:
         if targets is None:
             return None
         items: list[Named] = [(name, expr) for name, expr, _ in targets]
+        rel = discard_failures(rel, (expr for _, expr in items))
         if select.distinct:
             return self.distinct(rel, items, select)
         if knows_place(rel):
@@ -258,6 +262,9 @@ class SelectBinder:
         if closing is not None and select.closing_when is not None:
             closing = grouped.rewrite(closing, select.closing_when.span)
         order = self.bind_order(select, later, grouped)
+        read = [expr for _, expr in grouping.keys]
+        read += [arg for call in aggregates.calls.values() for arg in call.args]
+        clause = replace(clause, rel=discard_failures(clause.rel, read))
         rel = self.aggregate(select, clause, grouping, aggregates, closing, emit_empty)
         if rel is None or targets is None or any(e is None for _, e, _ in outputs):
             return None
@@ -416,6 +423,14 @@ class SelectBinder:
         tie_break = sequence(rel, self.orders(rel))
         ties: list[tuple[Expr, bool]] = [(Col(n, rel.type_of(n)), False) for n in tie_break]
         return Rank(rel, per, (*order, *ties), select.limit, span=select.span)
+
+
+def discard_failures(rel: Rel, exprs: Iterable[Expr]) -> Rel:
+    """A partial function that finds no answer discards the tuple (GS-Lite's PARTIAL)."""
+    calls = (e for expr in exprs for e in walk_expr(expr) if isinstance(e, Call))
+    partial = dict.fromkeys(c for c in calls if c.function.partial)
+    found = [build_call("not", build_call("is_null", c)) for c in partial]
+    return Filter(rel, conjunction(found)) if found else rel
 
 
 def replace_aliases(binder: ExprBinder, select: ast.Select) -> ExprBinder:
