@@ -1,0 +1,158 @@
+"""A query set on every engine: reference, optimised plan, DuckDB and Spark give the same rows, in
+the same order.
+
+In: plans and the interfaces they read. Out: `Answer`s, the visible rows of visible streams in the
+order they are delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from terascope.connectors.registry import Interface
+from terascope.optimize.driver import optimize
+from terascope.physical.planner import outputs, plan_job
+from terascope.plan.plan import Parameter, Plan, Stream
+from terascope.plan.rel import Field, Read, Rel, inputs, with_inputs
+from terascope.reference.context import Sources
+from terascope.reference.interpreter import evaluate
+from terascope.reference.rows import Row, Rows, sort_key
+from tests.oracle.agreement import agreed
+from tests.oracle.compare import assert_same_rows, close_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COLLECTORS = 4
+"""Outputs that are asked of Spark at the same time."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    fields: tuple[Field, ...]
+    rows: list[Row]
+
+
+Answers: TypeAlias = Mapping[str, Answer]
+
+
+# ---- reference and DuckDB ------------------------------------------------------------------------
+
+
+def agreed_answers(plan: Plan, sources: Sources, beyond_duckdb: Collection[str] = ()) -> Answers:
+    """What the reference says, after DuckDB and the optimised plan said the same."""
+    answers = delivered(plan, agreed(plan, sources, beyond_duckdb))
+    better = optimize(plan)
+    assert_same_answers(answers, delivered(better, evaluate(better, sources)))
+    return answers
+
+
+def delivered(plan: Plan, streams: Mapping[str, Rows]) -> Answers:
+    """The visible streams of an evaluated plan, as they are handed to a person."""
+    answers: dict[str, Answer] = {}
+    for output in outputs(plan):
+        rows = streams[output.stream]
+        places = {name: place for place, name in enumerate(rows.names)}
+        tuples = list(rows.tuples)
+        for name, descending in reversed(output.order):
+            place = places[name]
+            # Python's sort is stable, so the least important column goes first. NULLs are last
+            # when ascending and first when descending.
+            tuples.sort(key=lambda row, place=place: sort_key(row[place]), reverse=descending)  # type: ignore[misc]
+        kept = [places[name] for name in output.columns]
+        answers[output.stream] = Answer(
+            tuple(rows.fields[i] for i in kept), [tuple(row[i] for i in kept) for row in tuples]
+        )
+    return answers
+
+
+def assert_same_answers(expected: Answers, actual: Answers) -> None:
+    """The same streams, columns and rows, in the same order.
+
+    Raises:
+        AssertionError: naming the stream and what differs.
+    """
+    assert list(expected) == list(actual)
+    for name, answer in expected.items():
+        assert answer.fields == actual[name].fields, name
+        try:
+            assert_same_rows(answer.rows, actual[name].rows, answer.fields)
+        except AssertionError as mistake:
+            raise AssertionError(f"{name}: {mistake}") from None
+        pairs = zip(answer.rows, actual[name].rows, strict=True)
+        for place, (left, right) in enumerate(pairs):
+            assert close_rows(left, right), f"{name}: row {place} should be {left}, is {right}"
+
+
+# ---- Spark ---------------------------------------------------------------------------------------
+
+
+def spark_answers(
+    plan: Plan,
+    interfaces: Mapping[str, Interface],
+    spark: SparkSession,
+    partitions: int,
+    split_bytes: int = 1 << 30,
+) -> Answers:
+    """What Spark says to an (optimised) plan, with that many partitions after a shuffle."""
+    from terascope.spark.mistakes import translating
+    from terascope.spark.run import run_job
+
+    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    try:
+        job = plan_job(plan, interfaces, split_bytes)
+        with run_job(job, spark) as result, translating(), ThreadPoolExecutor(COLLECTORS) as pool:
+            collected = pool.map(collect, result.dataframes.values())
+            return {
+                name: Answer(result.fields[name], rows)
+                for name, rows in zip(result.dataframes, collected, strict=True)
+            }
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+def collect(df: DataFrame) -> list[Row]:
+    table: Any = df.toArrow()
+    columns = [column.to_pylist() for column in table.columns]
+    return [tuple(row) for row in zip(*columns, strict=True)] if columns else []
+
+
+# ---- many sets as one ----------------------------------------------------------------------------
+
+
+def combined(plans: Mapping[str, Plan]) -> Plan:
+    """All sets in one, so that one job computes them; streams are called `set/stream`."""
+    streams: list[Stream] = []
+    parameters: dict[str, Parameter] = {}
+    for title, plan in plans.items():
+        for stream in plan:
+            streams.append(
+                replace(stream, name=f"{title}/{stream.name}", rel=renamed(stream.rel, title))
+            )
+        for parameter in plan.parameters:
+            known = parameters.setdefault(parameter.name, parameter)
+            assert known == parameter, f"two values of ${parameter.name}"
+    return Plan(tuple(streams), tuple(parameters.values()))
+
+
+def renamed(rel: Rel, title: str) -> Rel:
+    if isinstance(rel, Read):
+        return replace(rel, stream=f"{title}/{rel.stream}")
+    parts = inputs(rel)
+    return with_inputs(rel, tuple(renamed(part, title) for part in parts)) if parts else rel
+
+
+def of_set(title: str, answers: Answers) -> Answers:
+    """The answers of one of the sets that were combined."""
+    prefix = f"{title}/"
+    return {n[len(prefix) :]: a for n, a in answers.items() if n.startswith(prefix)}
+
+
+def in_thirds(interfaces: Iterable[Interface]) -> int:
+    """The size of a split that cuts the largest file in three."""
+    sizes: Sequence[int] = [path.stat().st_size for i in interfaces for path in i.files]
+    return max(sizes) // 3 + 1

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from terascope.connectors.generate import Profile, Scenario, generate
+
+
+@pytest.fixture(scope="session")
+def traffic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two minutes with a SYN flood in them: trace.pcap, and the same as link-0 to link-2.pcap."""
+    folder = tmp_path_factory.mktemp("traffic")
+    flood = Scenario("syn_flood", start=45, duration=30)
+    for name, links in (("trace.pcap", 1), ("link.pcap", 3)):
+        profile = Profile(
+            rate=100, duration=120, seed=7, hosts=60, servers=12, links=links, scenarios=(flood,)
+        )
+        generate(profile, folder / name)
+    return folder
