@@ -45,8 +45,7 @@ SCALARS: Final = (
         signature("get_list_entry", TEXT, TEXT, INTEGER, returns=Type.STRING),
         _entry,
         cost_ns=100,
-        partial=True,
-        doc="get_list_entry(list, separator, i): the i-th entry, counted from 0, if there is one",
+        doc="get_list_entry(list, separator, i): the i-th entry, counted from 0, or NULL",
     ),
     Scalar(
         "sum_uint_in_list",
@@ -60,16 +59,14 @@ SCALARS: Final = (
         signature("strtoi", TEXT, returns=Type.ULLONG),
         _first_number,
         cost_ns=100,
-        partial=True,
-        doc="the first run of digits in the text, as number",
+        doc="the first run of digits in the text, as number, or NULL",
     ),
     Scalar(
         "strtoip",
         signature("strtoip", TEXT, returns=Type.IP),
         _address,
         cost_ns=300,
-        partial=True,
-        doc="the address the text writes",
+        doc="the address the text writes, or NULL",
     ),
 )
 

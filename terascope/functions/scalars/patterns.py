@@ -69,9 +69,8 @@ SCALARS: Final = (
         signature("str_extract_regex", TEXT, TEXT, INTEGER, returns=Type.STRING, optional=1),
         _extracted,
         cost_ns=1000,
-        partial=True,
         check_constants=_check_extraction,
-        doc="str_extract_regex(text, regex[, group]): the first stretch found, or a group of it",
+        doc="str_extract_regex(text, regex[, group]): the first stretch found, or a group; else NULL",
     ),
 )
 

@@ -85,9 +85,8 @@ SCALARS: Final = (
         signature("getlpmid", ADDRESS, TEXT, returns=Type.LLONG),
         _longest_prefix_id,
         cost_ns=300,
-        partial=True,
         check_constants=_check_prefixes,
-        doc="getlpmid(ip, 'file'): the id of the longest prefix in the file that holds the address",
+        doc="getlpmid(ip, 'file'): the id of the longest prefix in the file over it, or NULL",
     ),
     Scalar(
         "int_to_string_map",
