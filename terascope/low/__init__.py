@@ -1,0 +1,1 @@
+"""The low level: work done next to the source, on Arrow columns."""

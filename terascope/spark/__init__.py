@@ -1,0 +1,1 @@
+"""Job -> DataFrames; the only package that imports pyspark."""

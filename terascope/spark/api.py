@@ -1,0 +1,59 @@
+"""What the session needs of Spark by name, and DataFrames for people.
+
+Nobody but terascope.spark imports pyspark; whoever has to name its types finds them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from terascope.low.text import address_text
+from terascope.plan.rel import Field
+from terascope.spark.frame import spark_type
+from terascope.spark.mistakes import telling
+
+__all__ = ["DataFrame", "SparkSession", "readable_frame", "running_session", "tasks"]
+
+
+def running_session() -> SparkSession | None:
+    """The Spark that is already running in this process."""
+    return SparkSession.getActiveSession()
+
+
+def tasks(spark: SparkSession) -> tuple[int, int] | None:
+    """How many tasks of the stages that are running are done, and how many there are."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    if not known:
+        return None
+    return sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known)
+
+
+def readable_frame(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
+    """The same rows in the same order, with addresses as text."""
+    if not any(f.type.is_address for f in fields):
+        return df
+    types = [f.type for f in fields]
+    names = [f.name for f in fields]
+    schema = T.StructType(
+        [
+            T.StructField(f.name, T.StringType() if f.type.is_address else spark_type(f.type))
+            for f in fields
+        ]
+    )
+
+    def readable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with telling():
+            for batch in batches:
+                columns = [
+                    address_text(c) if t.is_address else c
+                    for c, t in zip(batch.columns, types, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, names)
+
+    return df.mapInArrow(readable, schema)

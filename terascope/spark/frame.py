@@ -1,0 +1,70 @@
+"""A DataFrame whose columns are known by place.
+
+GSQL names hold '#', '.' and anything a user quotes, and both sides of a self-join have the same
+ones. Inside Spark the columns of every relation are therefore called c0, c1, ...; only `Frame`
+knows which field each of them is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from terascope.plan.rel import Field
+from terascope.types import Type
+
+
+def spark_type(type: Type) -> T.DataType:
+    """How a column of a GSQL type is held in Spark (see terascope.types)."""
+    match type:
+        case Type.BOOL:
+            return T.BooleanType()
+        case Type.INT | Type.UINT | Type.LLONG | Type.ULLONG:
+            return T.LongType()
+        case Type.FLOAT:
+            return T.DoubleType()
+        case Type.STRING | Type.NULL:
+            return T.StringType()
+        case Type.IP | Type.IPV6 | Type.BINARY:
+            return T.BinaryType()
+
+
+def place(index: int) -> str:
+    """What Spark calls the column at a place."""
+    return f"c{index}"
+
+
+@dataclass(frozen=True)
+class Frame:
+    df: DataFrame
+    fields: tuple[Field, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return {f.name: F.col(place(i)) for i, f in enumerate(self.fields)}
+
+    def column(self, name: str) -> Column:
+        return F.col(place(self.names.index(name)))
+
+
+def in_places(columns: Iterable[Column]) -> list[Column]:
+    """Columns, each with the name of the place it will have."""
+    return [column.alias(place(i)) for i, column in enumerate(columns)]
+
+
+def project(df: DataFrame, columns: Iterable[Column], fields: tuple[Field, ...]) -> Frame:
+    return Frame(df.select(*in_places(columns)), fields)
+
+
+def schema_of(fields: Iterable[Field]) -> T.StructType:
+    return T.StructType(
+        [T.StructField(place(i), spark_type(f.type), True) for i, f in enumerate(fields)]
+    )

@@ -1,0 +1,135 @@
+"""GROUP BY in Spark, with grouping sets and the windows that stayed empty.
+
+In: an Aggregate and the Frame below it. Out: a Frame of its groups. Keys and arguments are
+computed first, each different expression once, so that the GROUP BY itself sees plain columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from terascope.plan.evaluate import Parameters, constant_value
+from terascope.plan.expr import AggCall, Col, Expr
+from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Sliding, WindowSpec
+from terascope.spark.aggregate_python import empty_value, python_aggregate
+from terascope.spark.aggregates import Aggregated, Arguments, native_aggregate
+from terascope.spark.expressions import Translator
+from terascope.spark.frame import Frame, place, project
+from terascope.spark.operands import literal, null
+from terascope.spark.windows import ENDS, STARTS, windows_between
+
+
+class Prepared:
+    """The input of a GROUP BY: its keys as k0, k1, ..., its arguments as x0, x1, ..."""
+
+    def __init__(
+        self,
+        source: Frame,
+        keys: Sequence[Named],
+        aggs: Sequence[NamedAgg],
+        parameters: Parameters,
+    ) -> None:
+        self.parameters = parameters
+        self._translator = Translator(source.columns, parameters)
+        self._names: dict[Expr, str] = {}
+        self._selected: list[Column] = []
+        self.keys = [F.col(f"k{i}") for i in range(len(keys))]
+        for i, (_, key) in enumerate(keys):
+            self._selected.append(self._translator.column(key).alias(f"k{i}"))
+        types = {f.name: f.type for f in source.fields}
+        self.arguments = [
+            Arguments(
+                call,
+                tuple(self.argument(arg) for arg in call.args),
+                tuple(self.argument(Col(name, types[name])) for name in call.order),
+                tuple(constant_value(p, parameters) for p in call.parameters),
+            )
+            for _, call in aggs
+        ]
+        # With neither keys nor arguments there still are tuples to count.
+        self.df = source.df.select(*self._selected or [F.lit(0).alias("x")])
+
+    def argument(self, expr: Expr) -> Column:
+        if expr not in self._names:
+            name = self._names[expr] = f"x{len(self._names)}"
+            self._selected.append(self._translator.column(expr).alias(name))
+        return F.col(self._names[expr])
+
+
+def aggregated(arguments: Arguments) -> Aggregated:
+    return native_aggregate(arguments) or python_aggregate(arguments)
+
+
+def aggregate_frame(rel: Aggregate, source: Frame, parameters: Parameters) -> Frame:
+    prepared = Prepared(source, rel.keys, rel.aggs, parameters)
+    parts = [aggregated(a) for a in prepared.arguments]
+    sets = [[name for name, _ in rel.keys]] if rel.sets is None else [list(s) for s in rel.sets]
+    frames = [grouped(rel, prepared, parts, key_set) for key_set in sets]
+    df = reduce(DataFrame.union, (f.df for f in frames))
+    frame = Frame(df, rel.fields)
+    if rel.emit_empty is not None:
+        frame = with_empty(rel, frame, rel.emit_empty, prepared.arguments)
+    return frame
+
+
+def grouped(
+    rel: Aggregate, prepared: Prepared, parts: Sequence[Aggregated], key_set: Iterable[str]
+) -> Frame:
+    """The groups of one grouping set; keys that are not in it are NULL."""
+    names = set(key_set)
+    used = [k for k, (name, _) in zip(prepared.keys, rel.keys, strict=True) if name in names]
+    df = group_by(prepared.df, used, parts)
+    keys = [
+        column if name in names else null(key.type)
+        for column, (name, key) in zip(prepared.keys, rel.keys, strict=True)
+    ]
+    return project(df, [*keys, *finished(parts)], rel.fields)
+
+
+def group_by(df: DataFrame, keys: Sequence[Column], parts: Sequence[Aggregated]) -> DataFrame:
+    """One row per group: the keys, and part j of aggregate i as p{i}_{j}."""
+    columns = [
+        part.alias(f"p{i}_{j}") for i, agg in enumerate(parts) for j, part in enumerate(agg.parts)
+    ]
+    if keys:
+        return df.groupBy(*keys).agg(*columns) if columns else df.select(*keys).distinct()
+    # Without keys Spark gives a row of no tuple, GSQL does not.
+    counted = df.agg(*columns, F.count(F.lit(1)).alias("tuples"))
+    return counted.filter(F.col("tuples") > 0)
+
+
+def finished(parts: Sequence[Aggregated]) -> list[Column]:
+    return [
+        agg.finish([F.col(f"p{i}_{j}") for j in range(len(agg.parts))])
+        for i, agg in enumerate(parts)
+    ]
+
+
+def with_empty(
+    rel: Aggregate, frame: Frame, spec: WindowSpec | str, arguments: Sequence[Arguments]
+) -> Frame:
+    """Also a row for each window, or epoch, between the first and the last that has no tuple."""
+    if isinstance(spec, str):
+        start = end = 0
+        # An epoch n is the window [n, n+1) of windows that stand next to each other.
+        spec, shift = Sliding(1, 1), F.lit(1)
+    else:
+        sources = [e.name if isinstance(e, Col) else name for name, e in rel.keys]
+        start, end = sources.index(WSTART), sources.index(WEND)
+        shift = None
+    starts = F.col(place(start))
+    ends = starts + shift if shift is not None else F.col(place(end))
+    present = frame.df.select(starts.alias(STARTS), ends.alias(ENDS))
+    missing = windows_between(present, spec).join(present.select(STARTS), STARTS, "left_anti")
+    values = [literal(empty_value(a), a.call.type) for a in arguments]
+    keys = [F.col(STARTS)] if shift is not None else [F.col(STARTS), F.col(ENDS)]
+    if start > end:
+        keys.reverse()
+    return Frame(frame.df.union(project(missing, [*keys, *values], rel.fields).df), rel.fields)
+
+
+__all__ = ["AggCall", "Prepared", "aggregate_frame", "aggregated", "finished", "group_by"]

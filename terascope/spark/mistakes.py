@@ -1,0 +1,112 @@
+"""Mistakes that happen in Spark's workers, told to a person in one line.
+
+In a worker: `telling` wraps code so that a mistake of the data or of a source leaves as one marked
+line. On the driver: `translated` finds that line (or Spark's own arithmetic errors) in the long
+text Spark raises and gives back the exception it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+
+from terascope.connectors.base import SourceError
+from terascope.functions.base import ValueMistake
+
+MARK = "terascope-mistake"
+MARKED = re.compile(r"(?:MarkedMistake: |USER_RAISED_EXCEPTION\] )" + MARK + r"(\{.*\})")
+"""Only as something raised: the plan that an analysis error prints may hold the mark, too."""
+
+KINDS: dict[str, type[Exception]] = {"source": SourceError, "value": ValueMistake}
+TRY = re.compile(r"`?try_(\w+)`?")
+OPERATIONS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "sum": "SUM",
+}
+
+
+class RunError(Exception):
+    """Spark failed for a reason of its own; the message is its first telling line."""
+
+
+class MarkedMistake(Exception):
+    """A mistake on its way from a worker to the driver."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(MARK + json.dumps({"kind": kind, "message": message}))
+
+
+@contextmanager
+def telling(where: str = "") -> Iterator[None]:
+    """Mark mistakes raised inside; `where` names the function of the user that raised."""
+    try:
+        yield
+    except MarkedMistake:
+        raise
+    except SourceError as mistake:
+        raise MarkedMistake("source", str(mistake)) from None
+    except ValueMistake as mistake:
+        raise MarkedMistake("value", str(mistake)) from None
+    except Exception as mistake:
+        if not where:
+            raise
+        reason = f"{where} failed: {type(mistake).__name__}: {mistake}"
+        raise MarkedMistake("value", reason) from mistake
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Turn what Spark raises inside into the mistake it stands for."""
+    try:
+        yield
+    except Exception as problem:
+        mistake = translated(problem)
+        if mistake is problem:
+            raise
+        raise mistake from problem
+
+
+def translated(problem: Exception) -> Exception:
+    """The mistake a Spark exception stands for; any other exception as it is."""
+    text = str(problem)
+    marked = MARKED.search(text)
+    if marked:
+        told = unmarked(marked.group(1))
+        if told is not None:
+            return told
+    if "ARITHMETIC_OVERFLOW" in text:
+        return ValueMistake(overflow_message(text))
+    if isinstance(problem, PySparkException) or type(problem).__module__.startswith("py4j"):
+        return RunError(f"Spark failed: {telling_line(text)}")
+    return problem
+
+
+def unmarked(text: str) -> Exception | None:
+    """The mistake a marked line holds; None when the line was cut."""
+    try:
+        told, _ = json.JSONDecoder().raw_decode(text)
+        return KINDS[told["kind"]](told["message"])
+    except (ValueError, KeyError):
+        return None
+
+
+def overflow_message(text: str) -> str:
+    """Spark's advice names the function: "use `try_add` to tolerate overflow"."""
+    advice = TRY.search(text)
+    operation = OPERATIONS.get(advice.group(1)) if advice else None
+    return f"integer overflow in {operation}" if operation else "integer overflow"
+
+
+def telling_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    if causes:
+        return causes[-1].removeprefix("Caused by:").strip()
+    errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+    return errors[-1] if errors else (lines[0] if lines else "no reason given")

@@ -1,0 +1,192 @@
+"""Opening Spark the way Terascope needs it.
+
+In: a master URL or none. Out: a quiet SparkSession with ANSI arithmetic, UTC, Arrow and a shuffle
+sized for the machine; or one clear line when there is no Java. A session that somebody else opened
+is adopted: `adopt_session` gives a sibling with our SQL settings and leaves theirs alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+JAVA_RECORD = "terascope-java-home"
+"""File in the Python environment where the installation noted the Java it found."""
+
+SQL_SETTINGS: Mapping[str, str] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.crossJoin.enabled": "true",
+    # Column names of ours hold dots and hashes, but only as quoted names.
+    "spark.sql.caseSensitive": "true",
+    # A union of many reads, or a deep chain of shared streams, prints as one endless line.
+    "spark.sql.debug.maxToStringFields": "50",
+    # A stack trace of a Python worker ends in the line people need; the rest is of no use to them.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+}
+
+LOG_SETTINGS = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+# Spark's scripts source this before they start Java: all that the JVM itself says (that it uses
+# incubator modules, what its executors log) goes to a file instead of a person's terminal.
+ENVIRONMENT = 'exec 2>>"$TERASCOPE_SPARK_LOG"\n'
+
+
+class SparkUnavailable(Exception):
+    """Spark cannot be started; the message says why and what to do."""
+
+
+def open_session(
+    master: str | None = None,
+    app_name: str = "terascope",
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Start Spark, or join the session that is already running in this process.
+
+    Raises:
+        SparkUnavailable: there is no Java, or it did not start.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return adopt_session(running)
+    master = master or "local[*]"
+    folder = Path(tempfile.mkdtemp(prefix="terascope-spark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    log = folder / "spark.log"
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for key, value in {**default_settings(master, folder), **(settings or {})}.items():
+        builder = builder.config(key, value)
+    try:
+        with launch_environment(folder, log):
+            session = builder.getOrCreate()
+    except (PySparkException, OSError, RuntimeError) as problem:
+        raise SparkUnavailable(start_problem(master, problem, log)) from problem
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def adopt_session(session: SparkSession) -> SparkSession:
+    """A session that shares everything with the given one but has our SQL settings."""
+    ours = session.newSession()
+    for key, value in SQL_SETTINGS.items():
+        ours.conf.set(key, value)
+    return ours
+
+
+def default_settings(master: str, folder: Path) -> dict[str, str]:
+    python_path = os.pathsep.join(
+        part
+        for part in (str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH"))
+        if part
+    )
+    settings = {
+        **SQL_SETTINGS,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(2 * parallelism(master)),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.executorEnv.PYTHONPATH": python_path,
+        "spark.log.level": "ERROR",
+    }
+    if master.startswith("local"):
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": f"{driver_megabytes()}m",
+            "spark.local.dir": str(folder / "local"),
+        }
+    return settings
+
+
+def parallelism(master: str) -> int:
+    """How many tasks run at once, as far as the master URL tells."""
+    inside = master.partition("[")[2].partition("]")[0].partition(",")[0]
+    if inside.isdigit():
+        return int(inside)
+    return 1 if master == "local" else os.cpu_count() or 1
+
+
+def driver_megabytes() -> int:
+    """A quarter of the machine, between 1 and 8 GB: Python workers and the page cache need the
+    rest.
+    """
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    except (AttributeError, ValueError, OSError):
+        total = 8192
+    return max(1024, min(8192, total // 4))
+
+
+@contextmanager
+def launch_environment(folder: Path, log: Path) -> Iterator[None]:
+    """The environment variables Spark's start scripts look at, for as long as they run."""
+    changes = {"TERASCOPE_SPARK_LOG": str(log), "PYSPARK_PYTHON": sys.executable}
+    if "SPARK_CONF_DIR" not in os.environ and "SPARK_HOME" not in os.environ:
+        (folder / "log4j2.properties").write_text(LOG_SETTINGS, encoding="utf-8")
+        (folder / "spark-env.sh").write_text(ENVIRONMENT, encoding="utf-8")
+        changes["SPARK_CONF_DIR"] = str(folder)
+    if (home := java_home()) is not None:
+        changes["JAVA_HOME"] = str(home)
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def java_home() -> Path | None:
+    """The Java to use when the environment does not say: None when it does.
+
+    Raises:
+        SparkUnavailable: there is none.
+    """
+    chosen = os.environ.get("JAVA_HOME")
+    if chosen:
+        if not (Path(chosen) / "bin" / "java").exists() and os.name != "nt":
+            raise SparkUnavailable(f"JAVA_HOME is '{chosen}', which has no bin/java")
+        return None
+    record = Path(sys.prefix) / JAVA_RECORD
+    if record.is_file():
+        noted = Path(record.read_text(encoding="utf-8").strip())
+        if (noted / "bin").is_dir():
+            return noted
+    if shutil.which("java"):
+        return None
+    raise SparkUnavailable(
+        "no Java found: Spark needs Java 17 or newer; run 'make install', or install one and set"
+        " JAVA_HOME"
+    )
+
+
+def start_problem(master: str, problem: Exception, log: Path) -> str:
+    said = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    telling = next((line.strip() for line in said if "rror" in line or "xception" in line), None)
+    reason = telling or str(problem).strip().partition("\n")[0] or type(problem).__name__
+    return f"Spark did not start with master '{master}': {reason}"
