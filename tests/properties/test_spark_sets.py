@@ -1,0 +1,29 @@
+"""Spark gives the rows of the reference, in the same order, whatever the number of partitions."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from terascope.reference.interpreter import evaluate
+from terascope.reference.sources import ConnectorSources
+from tests.agreement import assert_same_answers, delivered, spark_answers
+from tests.properties.engines import make_case
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEEDS = range(100, 100 + int(os.environ.get("TERASCOPE_SPARK_SEEDS", "4")))
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
+def test_spark_agrees_with_the_reference(seed: int, tmp_path: Path, spark: SparkSession) -> None:
+    case = make_case(seed, tmp_path, queries=14, rows=70)
+    plan, interfaces = case.compiled.optimized, case.compiled.bindings.interfaces
+    expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
+    partitions, split_bytes = (1, 1 << 30) if seed % 2 else (3, 1)
+    assert_same_answers(expected, spark_answers(plan, interfaces, spark, partitions, split_bytes))
