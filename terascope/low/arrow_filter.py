@@ -1,9 +1,9 @@
 """Predicates at the source: which tuples of a column batch can matter to anybody.
 
-In: an expression over the columns of a source. Out: whether it can be evaluated here
-(`can_evaluate`, asked by the planner) and, for a batch, the tuples for which it is TRUE. The
-queries keep their own filters above, so where an integer overflow makes the value of a batch
-unknowable all its tuples stay, and the query that meets the overflow reports it.
+In: an expression over the columns of a source, one that `analysis.at_source` says can be evaluated
+here. Out: for a batch, the tuples for which it is TRUE. The queries keep their own filters above,
+so where an integer overflow makes the value of a batch unknowable all its tuples stay, and the
+query that meets the overflow reports it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from terascope.connectors.base import arrow_type
 from terascope.plan.expr import Call, Col, Expr, Lit
-from terascope.types import Type
 
 Datum: TypeAlias = Any
 """An Arrow array, or an Arrow scalar for a constant."""
@@ -39,47 +38,6 @@ BITS: Final[Mapping[str, Callable[[Datum, Datum], Datum]]] = {
     "|": pc.bit_wise_or,
     "^": pc.bit_wise_xor,
 }
-
-
-def can_evaluate(expr: Expr) -> bool:
-    """Whether `keep` understands the expression and gives exactly its value."""
-    match expr:
-        case Col():
-            return True
-        case Lit(type=type):
-            return type is not Type.NULL
-        case Call(function, args):
-            name = function.name
-            if not all(can_evaluate(a) for a in args) or function.user_defined:
-                return False
-            types = tuple(a.type for a in args)
-            if name in ("and", "or", "not"):
-                return all(t is Type.BOOL for t in types)
-            if name == "is_null":
-                return True
-            if name in COMPARISONS or name == "in":
-                return all(comparable(args[0], other) for other in args[1:])
-            if name in ARITHMETIC or name in BITS:
-                return len(args) == 2 and all(t.is_integer for t in types)
-            if name in ("div", "%"):
-                return types[0].is_integer and is_positive_int(args[1])
-            return False
-        case _:
-            return False
-
-
-def comparable(left: Expr, right: Expr) -> bool:
-    types = {left.type, right.type}
-    return (
-        len(types) == 1
-        or types <= {Type.IP, Type.IPV6}
-        or types <= {Type.STRING, Type.BINARY}
-        or all(t.is_numeric for t in types)
-    )
-
-
-def is_positive_int(expr: Expr) -> bool:
-    return isinstance(expr, Lit) and expr.type.is_integer and expr.value > 0
 
 
 def keep(batch: pa.RecordBatch, predicate: Expr) -> pa.RecordBatch:

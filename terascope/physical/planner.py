@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from terascope.analysis.at_source import can_evaluate
 from terascope.analysis.order import Orders, plan_orders
 from terascope.analysis.sequence import sequence
 from terascope.connectors.base import LAYERS, Column, SourceError
 from terascope.connectors.registry import Interface
-from terascope.low.arrow_filter import can_evaluate
 from terascope.physical.job import Job, Output, SourceRead, StreamStage
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
