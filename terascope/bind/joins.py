@@ -19,7 +19,16 @@ from terascope.bind.scope import Input, Scope
 from terascope.bind.windows import ticks
 from terascope.diagnostic import Span
 from terascope.plan.build import call, conjunction
-from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of, conjuncts
+from terascope.plan.expr import (
+    Call,
+    Cast,
+    Col,
+    Expr,
+    Lit,
+    columns_of,
+    conjuncts,
+    substitute,
+)
 from terascope.plan.rel import Field, Filter, Join, JoinKind, Named, Project, Rel
 from terascope.syntax import ast
 from terascope.types import Type
@@ -310,6 +319,10 @@ def fills_of(
             fills |= {n: e for n, e in solve(a, b).items() if n not in fills}
         if kind in ("left", "full"):
             fills |= {n: e for n, e in solve(b, a).items() if n not in fills}
+    if kind in ("right", "full"):
+        spread(left, fills)
+    if kind in ("left", "full"):
+        spread(right, fills)
     if outer_fill == "default":
         missing = [*(left.fields if kind in ("right", "full") else ())]
         missing += right.fields if kind in ("left", "full") else ()
@@ -317,6 +330,33 @@ def fills_of(
             if absent.name not in fills and not absent.hidden:
                 fills[absent.name] = default_of(absent.type)
     return tuple(fills.items())
+
+
+def spread(side: Rel, fills: dict[str, Expr]) -> None:
+    """What the joins inside a missing side equate with a filled column is filled like it."""
+    rules = [
+        rule
+        for a, b in equalities_in(side)
+        for rule in (*solve(a, b).items(), *solve(b, a).items())
+    ]
+    while found := {
+        name: substitute(value, fills)
+        for name, value in rules
+        if name not in fills and columns_of(value) <= fills.keys()
+    }:
+        fills |= found
+
+
+def equalities_in(rel: Rel) -> Iterator[tuple[Expr, Expr]]:
+    """Those of all joins of the same FROM clause; the leaves are projections."""
+    match rel:
+        case Join(left=left, right=right, equalities=equalities, kind=kind):
+            yield from equalities_in(left)
+            if kind != "semi":
+                yield from equalities
+                yield from equalities_in(right)
+        case Filter(source=source):
+            yield from equalities_in(source)
 
 
 def solve(unknown: Expr, known: Expr) -> dict[str, Expr]:
