@@ -1,0 +1,51 @@
+"""The command line: `terascope check | fmt | explain | run | generate | demo`.
+
+In: flags. Out: results on stdout; progress, warnings and mistakes on stderr; the exit codes 0
+(done), 1 (the query set or its input is wrong), 2 (usage), 130 (interrupted). Every command is a
+module of its name; what is slow to import is imported when a command needs it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from terascope.cli.check import check
+from terascope.cli.demo import demo
+from terascope.cli.explain import explain
+from terascope.cli.fmt import fmt
+from terascope.cli.generate import generate
+from terascope.cli.mistakes import told
+from terascope.cli.run import run
+from terascope.cli.words import EXAMPLES, help_text
+from terascope.version import VERSION
+
+app = typer.Typer(
+    name="terascope",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXAMPLES["terascope"],
+)
+for command in (check, fmt, explain, run, generate, demo):
+    name = command.__name__
+    app.command(name, help=help_text(command), epilog=EXAMPLES[name])(told(command))
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"terascope {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Say which version."),
+    ] = False,
+) -> None:
+    """Sets of GSQL queries over packet traces and tables, computed by Apache Spark."""

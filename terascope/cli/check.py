@@ -1,0 +1,55 @@
+"""`terascope check`: is a query set right, and what does it give?"""
+
+from __future__ import annotations
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from terascope.cli.binding import (
+    ConfigFile,
+    Debug,
+    File,
+    FunctionFiles,
+    Params,
+    Sets,
+    SourceOptions,
+    Sources,
+    bound_session,
+    loaded,
+)
+
+
+def check(
+    file: File,
+    source: Sources = None,
+    source_option: SourceOptions = None,
+    set_: Sets = None,
+    param: Params = None,
+    functions: FunctionFiles = None,
+    config: ConfigFile = None,
+    debug: Debug = False,
+) -> None:
+    """Look for mistakes in a query set, and list its queries with their columns.
+
+    Needs neither Spark nor a source. With --source, that the sources are there and have the columns
+    is checked, too.
+    """
+    from terascope.display import stdout_console
+    from terascope.explain import picture
+
+    del debug  # told() looks at it
+    session = bound_session(source, source_option, set_, param, functions, config)
+    queries = loaded(session, file)
+    queries.check()
+    boxes = [b for b in picture(queries.compiled, "plan").boxes if b.kind == "stream"]
+    visible = sum("internal" not in box.marks for box in boxes)
+    plural = "y" if visible == 1 else "ies"
+    typer.echo(f"ok: {visible} quer{plural} in {queries.source.name}")
+    table = Table.grid(padding=(0, 2))
+    for box in boxes:
+        columns = Text(", ".join(map(str, box.columns)))
+        name = Text(f"  {box.name}", style="dim" if "internal" in box.marks else "bold")
+        table.add_row(name, columns)
+    if boxes:
+        stdout_console().print(table)

@@ -1,0 +1,51 @@
+"""`terascope demo`: two minutes of traffic with something in it, and ten queries that find it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from terascope.cli.binding import Debug
+
+
+def demo(
+    seed: Annotated[int, typer.Option(help="Another number, other traffic.", min=0)] = 7,
+    victim: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="The attacked host.", show_default=False)
+    ] = None,
+    start: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="When it begins, after the start.", show_default=False, min=0
+        ),
+    ] = None,
+    scenario: Annotated[
+        str,
+        typer.Option(help="quiet, syn_flood, port_scan, amplification or flash_crowd."),
+    ] = "syn_flood",
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep the trace, the queries and the results here.",
+            show_default=False,
+        ),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Generate traffic with an attack in it, and find the attack.
+
+    Two minutes of traffic, about ten queries of the papers over it, and at the end the attacked
+    host and the time, with the tables they followed from.
+    """
+    from terascope.cli.generate import scenario_name
+    from terascope.connectors.generate import ProfileError
+    from terascope.demo import run_demo
+
+    del debug
+    try:
+        run_demo(seed=seed, victim=victim, start=start, scenario=scenario_name(scenario), keep=keep)
+    except ProfileError as mistake:
+        raise typer.BadParameter(str(mistake)) from None

@@ -1,0 +1,66 @@
+"""`terascope explain`: a query set at any stage."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from terascope.cli.binding import (
+    ConfigFile,
+    Debug,
+    File,
+    FunctionFiles,
+    Params,
+    Sets,
+    SourceOptions,
+    Sources,
+    bound_session,
+    loaded,
+)
+
+
+class Stage(StrEnum):
+    AST = "ast"
+    PLAN = "plan"
+    OPTIMIZED = "optimized"
+    JOB = "job"
+
+
+class Format(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    DOT = "dot"
+    HTML = "html"
+
+
+def explain(
+    file: File,
+    stage: Annotated[
+        Stage,
+        typer.Option(
+            help="ast: as read; plan: as bound; optimized: after all rules; job: what will be done."
+        ),
+    ] = Stage.OPTIMIZED,
+    format: Annotated[Format, typer.Option("--format", "-f", help="How to show it.")] = Format.TEXT,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also list what each rule changed (optimized).")
+    ] = False,
+    source: Sources = None,
+    source_option: SourceOptions = None,
+    set_: Sets = None,
+    param: Params = None,
+    functions: FunctionFiles = None,
+    config: ConfigFile = None,
+    debug: Debug = False,
+) -> None:
+    """Show how a query set is understood and how it will be run.
+
+    Behind the operators stands what the analyses found: which columns are ordered, which key closes
+    a group-by, which condition bounds a join. Needs no Spark; sources make the job more precise.
+    """
+    del debug
+    session = bound_session(source, source_option, set_, param, functions, config)
+    queries = loaded(session, file)
+    typer.echo(queries.explain(stage.value, format.value, verbose), nl=False)

@@ -1,0 +1,104 @@
+"""Progress on stderr: a moving line on a terminal, plain lines elsewhere, nothing when quiet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from terascope.cli.mistakes import errors
+
+Told = Callable[[str, int, int], None]
+Counted = Callable[[int, int], None]
+Tasks = Callable[[], tuple[int, int] | None]
+"""How many of Spark's tasks are done, and how many there are; None when nothing runs."""
+
+LOOK = 0.3
+"""Seconds between two looks at Spark."""
+
+
+@contextmanager
+def counting(phase: str, total: int, unit: str, quiet: bool) -> Iterator[Counted | None]:
+    """Progress of one thing that is counted."""
+    console = errors()
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    with bar(console, unit) as shown:
+        task = shown.add_task(phase, total=total)
+        yield lambda done, of: shown.update(task, completed=done, total=of)
+
+
+@contextmanager
+def phases(quiet: bool, tasks: Tasks | None = None) -> Iterator[Told]:
+    """Progress of a run: what is being done and, while Spark works, how far its tasks are."""
+    console = errors()
+    if quiet:
+        yield lambda phase, done, total: None
+    elif not console.is_terminal:
+        yield plain(console)
+    else:
+        with bar(console, "") as shown, watching(shown, tasks) as tell:
+            yield tell
+
+
+def plain(console: Console) -> Told:
+    """A line when a phase begins."""
+    seen: set[str] = set()
+
+    def tell(phase: str, done: int, total: int) -> None:
+        if phase not in seen:
+            seen.add(phase)
+            console.print(phase)
+
+    return tell
+
+
+def bar(console: Console, unit: str) -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+
+
+@contextmanager
+def watching(shown: Progress, tasks: Tasks | None) -> Iterator[Told]:
+    """One line for the phase; Spark's own count of tasks while it is at work."""
+    task = shown.add_task("starting", total=None)
+    lock = threading.Lock()
+    done = threading.Event()
+
+    def tell(phase: str, finished: int, total: int) -> None:
+        with lock:
+            shown.update(task, description=phase, completed=finished, total=total or None)
+
+    def watch() -> None:
+        while not done.wait(LOOK):
+            found = tasks() if tasks is not None else None
+            if found is not None:
+                with lock:
+                    shown.update(task, completed=found[0], total=found[1])
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield tell
+    finally:
+        done.set()
+        watcher.join()

@@ -1,0 +1,193 @@
+"""`terascope run`: a query set over its sources, computed by Spark."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+from rich.text import Text
+
+from terascope.cli.binding import (
+    ConfigFile,
+    Debug,
+    File,
+    FunctionFiles,
+    Params,
+    Sets,
+    SourceOptions,
+    Sources,
+    bound_session,
+    loaded,
+)
+
+if TYPE_CHECKING:
+    from terascope.cli.printing import Show, TextFormat, Told
+    from terascope.output import FileFormat
+    from terascope.results import Results
+    from terascope.session import QuerySet, Session
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    NDJSON = "ndjson"
+    PARQUET = "parquet"
+
+
+def run(
+    file: File,
+    source: Sources = None,
+    source_option: SourceOptions = None,
+    set_: Sets = None,
+    param: Params = None,
+    functions: FunctionFiles = None,
+    config: ConfigFile = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Write every query to DIR/NAME.csv (or .json, .ndjson, .parquet), with a manifest"
+            " beside it; all of them or none.",
+            rich_help_panel="Results",
+            show_default=False,
+        ),
+    ] = None,
+    format: Annotated[
+        Format | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="table on stdout, csv with --output, unless something else is said.",
+            rich_help_panel="Results",
+            show_default=False,
+        ),
+    ] = None,
+    rows: Annotated[
+        int, typer.Option(help="Rows shown of each table.", min=0, rich_help_panel="Results")
+    ] = 20,
+    strict: Annotated[
+        bool | None,
+        typer.Option(
+            "--strict",
+            help="Malformed packets or rows are an error, and nothing is written.",
+            rich_help_panel="Results",
+        ),
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where Spark runs; all cores of this machine by default.",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Run a query set over its sources and give the rows of every visible query.
+
+    Results go to stdout or, with --output, to files; everything else goes to stderr. --format csv
+    prints one query as plain CSV and several each behind a line "# query NAME"; json is one object,
+    query name to rows; ndjson has a row a line with the key "query" first.
+    """
+    del debug
+    if output is None and format is Format.PARQUET:
+        raise typer.BadParameter("parquet goes to files: give --output DIR", param_hint="--format")
+    if output is not None and format is Format.TABLE:
+        raise typer.BadParameter(
+            "a table goes to the screen: leave out --output", param_hint="--format"
+        )
+    session = bound_session(
+        source, source_option, set_, param, functions, config, master=master, strict=strict
+    )
+    with session:
+        run_set(session, loaded(session, file), output, format, rows, quiet)
+
+
+def run_set(
+    session: Session,
+    queries: QuerySet,
+    output: Path | None = None,
+    format: Format | None = None,
+    rows: int = 20,
+    quiet: bool = False,
+) -> None:
+    """The command without its flags: everything is checked before Spark starts."""
+    from terascope.cli.mistakes import errors, tell_line
+    from terascope.cli.progress import phases
+    from terascope.output import staged
+
+    began = time.monotonic()
+    queries.check()
+    with ExitStack() as stack:
+        folder = None if output is None else stack.enter_context(staged(output))
+        with phases(quiet, lambda: running_tasks(session)) as tell:
+            results = queries.run(progress=tell)
+            if output is None or folder is None:
+                show = computed(results, format or Format.TABLE, rows, tell)
+            else:
+                file_format = cast("FileFormat", (format or Format.CSV).value)
+                show = written(results, folder, output, file_format, tell, quiet)
+    show()
+    malformed = results.total.malformed
+    for why, count in malformed.most_common():
+        tell_line("malformed", f"{count:,} {why}")
+    if not quiet:
+        errors().print(Text(summary(queries, results, time.monotonic() - began), style="dim"))
+
+
+def computed(results: Results, format: Format, rows: int, tell: Told) -> Show:
+    """Rows for stdout."""
+    from terascope.cli.printing import computed_rows, computed_tables
+
+    if format is Format.TABLE:
+        return computed_tables(results, rows, tell)
+    return computed_rows(results, cast("TextFormat", format.value), tell)
+
+
+def written(
+    results: Results, folder: Path, output: Path, format: FileFormat, tell: Told, quiet: bool
+) -> Show:
+    """Rows in files; what is returned says where they went."""
+    from terascope.cli.mistakes import errors
+    from terascope.output import file_name
+
+    counts = results.write_into(folder, format, tell)
+
+    def show() -> None:
+        for name, count in counts.items():
+            path = output / file_name(name, format)
+            if not quiet:
+                errors().print(f"{path}: {count:,} row{'' if count == 1 else 's'}")
+
+    return show
+
+
+def running_tasks(session: Session) -> tuple[int, int] | None:
+    """How far Spark is, once it runs."""
+    if not session.has_spark:
+        return None
+    from terascope.spark.api import tasks
+
+    return tasks(session.spark)
+
+
+def summary(queries: QuerySet, results: Results, seconds: float) -> str:
+    """The last line: what was read and how long it took."""
+    from terascope.explain.from_job import readable_bytes
+
+    total = results.total
+    names = ", ".join(results.reports) or "nothing"
+    number = len(queries.queries)
+    return (
+        f"{number} quer{'y' if number == 1 else 'ies'} over {names}: {total.tuples:,} tuples,"
+        f" {readable_bytes(total.bytes_read)} read,"
+        f" {sum(total.malformed.values()):,} malformed, {seconds:.1f} s"
+    )

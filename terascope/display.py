@@ -1,0 +1,135 @@
+"""Rows as tables: for a terminal (rich) and for a notebook (HTML).
+
+In: the first rows of a result and how many there are in all. Out: a table with numbers to the
+right, at most as wide as the terminal: columns that do not fit are counted instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import pyarrow as pa
+from rich import box
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from terascope.plan.rel import Field
+
+WIDEST = 48
+"""Letters of a cell at most."""
+NULL = "-"
+ANY_WIDTH = 100_000
+BETWEEN = 3
+"""What a column costs apart from its letters."""
+
+
+def cell(value: Any) -> str:
+    """A value as it is shown."""
+    if value is None:
+        return NULL
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    text = "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
+    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+
+
+def cells(head: pa.Table) -> list[list[str]]:
+    """Column by column."""
+    return [[cell(value) for value in column.to_pylist()] for column in head.columns]
+
+
+def rows_text(shown: int, total: int) -> str:
+    """The footer of a table."""
+    plural = "" if total == 1 else "s"
+    if shown == total:
+        return f"{total:,} row{plural}"
+    return f"... {total - shown:,} more; {total:,} row{plural}"
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """Rows for a terminal: a table as wide as there is room for."""
+
+    name: str
+    fields: tuple[Field, ...]
+    columns: list[list[str]]
+    shown: int
+    total: int
+    width: int = ANY_WIDTH
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        names = [f.name for f in self.fields]
+        fitting = fitting_columns(names, self.columns, min(self.width, options.max_width))
+        left_out = len(names) - fitting
+        footer = rows_text(self.shown, self.total)
+        if left_out:
+            footer += f"; {left_out} more column{'' if left_out == 1 else 's'} to the right"
+        yield Text(self.name, style="bold")
+        yield self.table(fitting)
+        yield Text(footer, style="dim")
+
+    def table(self, fitting: int) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+        for field in self.fields[:fitting]:
+            justify: JustifyMethod = "right" if field.type.is_numeric else "left"
+            table.add_column(Text(field.name), justify=justify, no_wrap=True)
+        for row in zip(*self.columns[:fitting], strict=True):
+            table.add_row(*(Text(text, style="dim" if text == NULL else "") for text in row))
+        return table
+
+
+def result_table(
+    name: str, fields: Sequence[Field], head: pa.Table, total: int, width: int = ANY_WIDTH
+) -> ResultTable:
+    """The first rows of a result, to be printed on a rich console, at most `width` letters wide."""
+    return ResultTable(name, tuple(fields), cells(head), head.num_rows, total, width or ANY_WIDTH)
+
+
+def stdout_console() -> Console:
+    """stdout; what is no terminal has lines of any length."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = ANY_WIDTH
+    return console
+
+
+def fitting_columns(names: Sequence[str], columns: Sequence[Sequence[str]], width: int) -> int:
+    """How many of the columns a terminal has room for; at least one."""
+    used = 0
+    for number, (name, column) in enumerate(zip(names, columns, strict=True)):
+        used += max([len(name), *map(len, column)]) + (BETWEEN if number else 0)
+        if used > width and number:
+            return number
+    return len(names)
+
+
+def html_table(name: str, fields: Sequence[Field], head: pa.Table, total: int) -> str:
+    """The same for a notebook."""
+    align = ["right" if f.type.is_numeric else "left" for f in fields]
+    header = "".join(
+        f'<th style="text-align:{side}" title="{f.type.value}">{escape(f.name)}</th>'
+        for f, side in zip(fields, align, strict=True)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td style="text-align:{side}">{escape(text)}</td>'
+            for text, side in zip(row, align, strict=True)
+        )
+        + "</tr>"
+        for row in zip(*cells(head), strict=True)
+    )
+    footer = escape(rows_text(head.num_rows, total))
+    return (
+        f'<table><caption style="text-align:left;font-weight:bold">{escape(name)}</caption>'
+        f"<thead><tr>{header}</tr></thead><tbody>{body}</tbody></table><p><em>{footer}</em></p>"
+    )

@@ -1,0 +1,66 @@
+"""A query set at any stage, for people and programs.
+
+In: a compiled set. Out: text, JSON, Graphviz or HTML. Needs neither Spark nor, before the Job, any
+source. Reading order: model, from_script, from_plan, from_job, then the to_ modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from terascope.explain.from_job import picture_of_job
+from terascope.explain.from_plan import picture_of_plan
+from terascope.explain.from_script import picture_of_script
+from terascope.explain.model import Picture
+from terascope.explain.rules import rule_steps
+from terascope.explain.to_dot import as_dot
+from terascope.explain.to_html import as_html
+from terascope.explain.to_json import as_json
+from terascope.explain.to_svg import as_svg
+from terascope.explain.to_text import as_text
+from terascope.pipeline import Compiled
+
+__all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "explain", "picture"]
+
+Stage: TypeAlias = Literal["ast", "plan", "optimized", "job"]
+Format: TypeAlias = Literal["text", "json", "dot", "html"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+FORMATS: Mapping[Format, Callable[[Picture], str]] = {
+    "text": as_text,
+    "json": as_json,
+    "dot": as_dot,
+    "html": as_html,
+}
+
+
+def explain(
+    compiled: Compiled, stage: Stage = "optimized", format: Format = "text", verbose: bool = False
+) -> str:
+    """A stage of a query set as text. `verbose` adds what each rule of the optimiser did.
+
+    Raises:
+        SourceError: the Job is asked for, and a source it reads is missing.
+    """
+    if stage not in STAGES:
+        raise ValueError(f"no stage '{stage}'; stages are {', '.join(STAGES)}")
+    if format not in FORMATS:
+        raise ValueError(f"no format '{format}'; formats are {', '.join(FORMATS)}")
+    return FORMATS[format](picture(compiled, stage, verbose))
+
+
+def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = False) -> Picture:
+    """The same as data."""
+    title = Path(compiled.source.name).name
+    match stage:
+        case "ast":
+            return picture_of_script(compiled.script, title)
+        case "plan":
+            return picture_of_plan(compiled.plan, stage, title)
+        case "optimized":
+            found = picture_of_plan(compiled.optimized, stage, title)
+            return replace(found, rules=rule_steps(compiled.plan)) if verbose else found
+        case "job":
+            return picture_of_job(compiled, title)

@@ -1,0 +1,209 @@
+"""A Job as a picture: what is read, how often, how much of it; what is kept; what is delivered.
+
+In: a compiled set. Out: boxes for the reads (files, partitions, columns decoded, what is dropped at
+the source) and the streams. A set without sources is explained as far as it goes: the planner is
+given interfaces that have no files yet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from terascope.analysis.order import Orders, column_orders, plan_orders
+from terascope.connectors.base import LAYERS, POSITION, Split
+from terascope.connectors.packets.fields import LAYER_BITS
+from terascope.connectors.registry import Interface
+from terascope.explain.from_plan import parameter_notes
+from terascope.explain.model import Box, Facts, Picture
+from terascope.explain.operators import PLACE, is_hidden, operator_node, source_id, stream_id
+from terascope.explain.remarks import column_notes
+from terascope.physical.job import Job, Output, SourceRead
+from terascope.physical.planner import plan_job
+from terascope.pipeline import Compiled
+from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
+from terascope.plan.plan import Plan, reads
+from terascope.plan.rel import Rel, Scan, inputs, walk, with_inputs
+from terascope.plan.show import show_expr
+from terascope.types import Type
+
+UNBOUND = "no source is bound, so that files and partitions are not known; add --source"
+PROTOCOL_OF_BIT = {bit: name for name, bit in LAYER_BITS.items()}
+ANY = "any"
+"""What an interface is called that no query names and nobody bound."""
+
+
+@dataclass(frozen=True)
+class NoFiles(Interface):
+    """An interface that a query names and nobody has bound."""
+
+    def splits(self, target_bytes: int) -> list[Split]:
+        return []
+
+    def __post_init__(self) -> None:
+        # `files` is computed and kept by the base class; there are none to be found.
+        self.__dict__["files"] = ()
+
+
+def picture_of_job(compiled: Compiled, title: str) -> Picture:
+    """What is read, kept and delivered.
+
+    Raises:
+        SourceError: a bound source is missing or unreadable.
+    """
+    plan = compiled.optimized
+    notes: tuple[str, ...] = ()
+    if compiled.runnable:
+        job = compiled.job()
+    else:
+        plan, job = unbound_job(plan)
+        notes = (UNBOUND,)
+    return Picture(
+        "job",
+        title,
+        (*(read_box(read) for read in job.reads), *stream_boxes(job, plan)),
+        parameter_notes(plan.parameters),
+        notes,
+    )
+
+
+# ---- sources -------------------------------------------------------------------------------------
+
+
+def read_box(read: SourceRead) -> Box:
+    facts = [
+        (interface.name, interface_fact(interface, read))
+        for interface in read.interfaces
+        if not isinstance(interface, NoFiles)
+    ]
+    tasks = len(read.splits)
+    if tasks:
+        facts.append(("partitions", f"{tasks}"))
+    facts.append(("columns", column_list(read)))
+    if read.predicate is not None:
+        facts.append(("keeps", show_expr(in_words(read.predicate))))
+    if read.clocks:
+        facts.append(("clocks", ", ".join(read.clocks)))
+    return Box(source_id(read.name), read.name, "source", facts=tuple(facts), notes=read.notes)
+
+
+def column_list(read: SourceRead) -> str:
+    """The columns decoded; `+place` for the hidden ones."""
+    shown = [c.name for c in read.columns if not is_hidden(c.name)]
+    place = PLACE if any(c.name == POSITION for c in read.columns) else ""
+    return (", ".join(shown) or "none, tuples are only counted") + place
+
+
+def in_words(expr: Expr) -> Expr:
+    """A test of a protocol's bit as the name of the protocol."""
+    match expr:
+        case Call(args=(Call(args=(Col(name=name), Lit(value=bit))), Lit(value=0))):
+            if name == LAYERS and bit in PROTOCOL_OF_BIT:
+                return Col(PROTOCOL_OF_BIT[bit], Type.BOOL)
+    return rebuild(expr, tuple(in_words(part) for part in children(expr)))
+
+
+def interface_fact(interface: Interface, read: SourceRead) -> str:
+    files = interface.files
+    splits = sum(split.interface == interface.name for split in read.splits)
+    size = readable_bytes(sum(file_bytes(path) for path in files))
+    parts = [counted(len(files), "file"), size, counted(splits, "split")]
+    options = "".join(f" {key}={value!r}" for key, value in interface.options)
+    return f"{interface.kind}:{interface.location}{options} ({', '.join(parts)})"
+
+
+def file_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
+
+
+def readable_bytes(size: int) -> str:
+    amount = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return (
+                f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+            )
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+# ---- streams -------------------------------------------------------------------------------------
+
+
+def stream_boxes(job: Job, plan: Plan) -> list[Box]:
+    outputs = {output.stream: output for output in job.outputs}
+    uses = Counter(read.stream for stage in job.streams for read in reads(stage.rel))
+    texts = {stream.name: stream.text for stream in plan}
+    known: dict[str, Orders] = plan_orders(plan)
+    boxes = []
+    for stage in job.streams:
+        output = outputs.get(stage.name)
+        marks: tuple[str, ...] = ("output",) if output else ("internal",)
+        facts: Facts = ()
+        if stage.keep:
+            marks = (*marks, "kept")
+            times = uses[stage.name] + (output is not None)
+            facts = (("kept", f"computed once, used {times} times"),)
+        if output is not None:
+            facts = (*facts, ("order", output_order(output)))
+        orders = column_orders(stage.rel, known)
+        boxes.append(
+            Box(
+                stream_id(stage.name),
+                stage.name,
+                "stream",
+                marks,
+                column_notes(stage.rel.visible, orders),
+                facts,
+                root=operator_node(stage.rel, known, lambda scan: read_names(job, scan)),
+                text=texts.get(stage.name, ""),
+            )
+        )
+    return boxes
+
+
+def read_names(job: Job, scan: Scan) -> tuple[str, ...]:
+    names = {source_id(job.read_of(interface).name): None for interface in scan.interfaces}
+    return tuple(names)
+
+
+def output_order(output: Output) -> str:
+    """The order rows are delivered in; the place of a tuple is one word for its hidden columns."""
+    shown: dict[str, str] = {}
+    for name, descending in output.order:
+        word = "place" if is_hidden(name) else name
+        shown.setdefault(word, f"{word} descending" if descending else word)
+    return ", ".join(shown.values()) or "as computed"
+
+
+# ---- without sources -----------------------------------------------------------------------------
+
+
+def unbound_job(plan: Plan) -> tuple[Plan, Job]:
+    """The plan with every scan on an interface, and the job over interfaces without files."""
+    streams = tuple(replace(stream, rel=on_some_interface(stream.rel)) for stream in plan)
+    placed = replace(plan, streams=streams)
+    interfaces: dict[str, Interface] = {}
+    for stream in placed:
+        for rel in walk(stream.rel):
+            if isinstance(rel, Scan):
+                kind = "csv" if rel.layer is None else "pcap"
+                interfaces |= {name: NoFiles(name, kind, "") for name in rel.interfaces}
+    return placed, plan_job(placed, interfaces)
+
+
+def on_some_interface(rel: Rel) -> Rel:
+    if isinstance(rel, Scan):
+        # Without packets, what a protocol reads is a table of its own.
+        name = rel.protocol if rel.layer is None else ANY
+        return replace(rel, interfaces=rel.interfaces or (name,))
+    parts = inputs(rel)
+    return with_inputs(rel, tuple(map(on_some_interface, parts))) if parts else rel

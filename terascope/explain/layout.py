@@ -1,0 +1,71 @@
+"""Where the cards of a picture stand: columns from left to right, in the direction tuples flow.
+
+In: a picture, and how large each card is. Out: a place for each card. A card stands right of all it
+reads; within a column, cards stand near those they are connected with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from terascope.explain.model import Picture
+
+GAP_X = 70
+GAP_Y = 26
+SWEEPS = 6
+
+
+@dataclass(frozen=True)
+class Place:
+    x: int
+    y: int
+
+
+def arrange(picture: Picture, sizes: Mapping[str, tuple[int, int]]) -> dict[str, Place]:
+    """The upper left corner of every box."""
+    columns = sorted_columns(picture, layers(picture))
+    heights = [sum(sizes[b][1] for b in c) + GAP_Y * (len(c) - 1) for c in columns]
+    tallest = max(heights, default=0)
+    places: dict[str, Place] = {}
+    x = 0
+    for column, height in zip(columns, heights, strict=True):
+        y = (tallest - height) // 2
+        for box in column:
+            places[box] = Place(x, y)
+            y += sizes[box][1] + GAP_Y
+        x += max(sizes[b][0] for b in column) + GAP_X
+    return places
+
+
+def layers(picture: Picture) -> list[list[str]]:
+    """Boxes by the length of the longest way from a source; those without arrows one by one."""
+    depth = {box.id: 0 for box in picture.boxes}
+    # Boxes stand after what they read, so one pass is enough.
+    order = {box.id: number for number, box in enumerate(picture.boxes)}
+    for source, target in sorted(picture.arrows, key=lambda a: order[a[1]]):
+        depth[target] = max(depth[target], depth[source] + 1)
+    found: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    for box, level in depth.items():
+        found[level].append(box)
+    return [level for level in found if level]
+
+
+def sorted_columns(picture: Picture, columns: list[list[str]]) -> list[list[str]]:
+    """A few sweeps that move each box to the middle of its neighbours."""
+    neighbours: dict[str, list[str]] = {box.id: [] for box in picture.boxes}
+    for source, target in picture.arrows:
+        neighbours[source].append(target)
+        neighbours[target].append(source)
+    rank = {box: float(i) for column in columns for i, box in enumerate(column)}
+    for _ in range(SWEEPS):
+        for column in columns:
+            wanted = {
+                box: sum(rank[n] for n in near) / len(near)
+                if (near := neighbours[box])
+                else rank[box]
+                for box in column
+            }
+            column.sort(key=lambda box: (wanted[box], rank[box]))
+            rank |= {box: float(i) for i, box in enumerate(column)}
+    return columns

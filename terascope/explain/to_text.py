@@ -1,0 +1,54 @@
+"""A picture as text: the form a terminal shows and golden tests hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from terascope.explain.model import Box, Node, Picture, RuleStep
+
+INDENT = "  "
+
+
+def as_text(picture: Picture) -> str:
+    blocks = ["\n".join(box_lines(box, picture.stage)) for box in shown_boxes(picture)]
+    if picture.parameters:
+        told = [f"{INDENT}${n} {t} = {v}" for n, t, v in picture.parameters]
+        blocks.append("\n".join(["parameters", *told]))
+    if picture.rules:
+        blocks.append("\n".join(rule_lines(picture.rules)))
+    blocks += [f"note: {note}" for note in picture.notes]
+    return "\n\n".join(blocks) + "\n"
+
+
+def shown_boxes(picture: Picture) -> list[Box]:
+    """A source of a plan is no more than a name, which its scans say already."""
+    return [box for box in picture.boxes if box.root is not None or box.facts]
+
+
+def box_lines(box: Box, stage: str) -> Iterator[str]:
+    marks = [mark for mark in box.marks if mark == "internal"]
+    mark = f" ({', '.join(marks)})" if marks else ""
+    columns = ", ".join(map(str, box.columns))
+    word = "read " if box.kind == "source" else ""
+    yield f"{word}{box.name}{mark}:" + (f" {columns}" if columns else "")
+    if box.kind == "source" or stage == "job":
+        width = max((len(word) for word, _ in box.facts), default=0)
+        for word, value in box.facts:
+            yield f"{INDENT}{word:<{width}}  {value}"
+    yield from (f"{INDENT}note: {note}" for note in box.notes)
+    if box.root is not None:
+        yield from node_lines(box.root, 1)
+
+
+def node_lines(node: Node, depth: int) -> Iterator[str]:
+    remark = f"   -- {'; '.join(node.remarks)}" if node.remarks else ""
+    yield INDENT * depth + node.label + remark
+    for child in node.children:
+        yield from node_lines(child, depth + 1)
+
+
+def rule_lines(steps: tuple[RuleStep, ...]) -> Iterator[str]:
+    yield "rules, in the order they changed something"
+    for number, step in enumerate(steps, 1):
+        yield f"{number:>3}. {step.rule}: {', '.join(step.streams)}"
+        yield from (f"     {line}" for line in step.changes)

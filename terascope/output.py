@@ -1,0 +1,201 @@
+"""A folder of results: every query a file with a manifest beside it, all of them or none.
+
+In: what a run gave, and where it is to go. Out: DIR/NAME.csv (.json, .ndjson, .parquet) and
+DIR/NAME.manifest.json. Everything is written into a folder of its own first and takes its place
+only when all of it is there, so that results of an earlier run are never half overwritten.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
+
+from terascope.analysis.order import Orders, plan_orders
+from terascope.connectors.base import ReadReport
+from terascope.pipeline import Compiled
+from terascope.plan.plan import Plan, reads
+from terascope.plan.rel import Scan, walk
+from terascope.plan.show import show_value
+from terascope.version import VERSION
+
+FileFormat: TypeAlias = Literal["csv", "json", "ndjson", "parquet"]
+FILE_FORMATS: tuple[FileFormat, ...] = ("csv", "json", "ndjson", "parquet")
+EARLIER = ".earlier"
+
+
+class OutputError(Exception):
+    """Results cannot be written; one clear line."""
+
+
+def file_name(query: str, suffix: str) -> str:
+    """A query's file; a character that no file name should have is written as %XX."""
+    return f"{quote(query, safe=' @+=,()[]{}')}.{suffix}"
+
+
+# ---- all or nothing ------------------------------------------------------------------------------
+
+
+@contextmanager
+def staged(directory: Path) -> Iterator[Path]:
+    """A folder to write to; what is in it moves to `directory` at the end, unless something failed.
+
+    Entered before the expensive part of a run, it also proves that the directory can be written.
+
+    Raises:
+        OutputError: it cannot.
+    """
+    created = make_directory(directory)
+    try:
+        staging = Path(tempfile.mkdtemp(prefix=".terascope-", dir=directory))
+    except OSError as problem:
+        raise OutputError(f"cannot write to '{directory}': {reason(problem)}") from problem
+    try:
+        yield staging
+        move_into_place(staging, directory)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+        if created and not any(directory.iterdir()):
+            directory.rmdir()
+
+
+def make_directory(directory: Path) -> bool:
+    """Whether the directory had to be made."""
+    if directory.is_dir():
+        return False
+    if directory.exists():
+        raise OutputError(f"cannot write to '{directory}': it is a file, not a directory")
+    if not directory.absolute().parent.is_dir():
+        raise OutputError(f"cannot write to '{directory}': its parent directory does not exist")
+    try:
+        directory.mkdir()
+    except OSError as problem:
+        raise OutputError(f"cannot make directory '{directory}': {reason(problem)}") from problem
+    return True
+
+
+def move_into_place(staging: Path, directory: Path) -> None:
+    """Earlier results step aside first, and come back when a new one cannot take its place."""
+    names = sorted(path.name for path in staging.iterdir())
+    earlier = staging / EARLIER
+    moved: list[str] = []
+    try:
+        earlier.mkdir()
+        for name in names:
+            moved.append(name)
+            if (directory / name).exists():
+                (directory / name).replace(earlier / name)
+            (staging / name).replace(directory / name)
+    except OSError as problem:
+        for name in moved:
+            if (earlier / name).exists():
+                (earlier / name).replace(directory / name)
+        raise OutputError(f"cannot write to '{directory}': {reason(problem)}") from problem
+
+
+def reason(problem: OSError) -> str:
+    return (problem.strerror or str(problem)).lower()
+
+
+# ---- the manifest --------------------------------------------------------------------------------
+
+
+def write_manifest(
+    folder: Path,
+    compiled: Compiled,
+    query: str,
+    format: FileFormat,
+    rows: int,
+    reports: Mapping[str, ReadReport],
+) -> None:
+    told = manifest(compiled, query, reports)
+    told |= {"file": file_name(query, format), "format": format, "rows": rows}
+    path = folder / file_name(query, "manifest.json")
+    text = json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise OutputError(f"cannot write '{path.name}': {reason(problem)}") from problem
+
+
+def manifest(compiled: Compiled, query: str, reports: Mapping[str, ReadReport]) -> dict[str, Any]:
+    """All that explains a result file: the query, what it was computed from, what its columns
+    are.
+    """
+    plan = compiled.plan
+    streams = streams_below(plan, query)
+    sources = [interface_entry(compiled, n, reports) for n in interfaces_below(plan, streams)]
+    malformed: dict[str, int] = {}
+    for source in sources:
+        for why, count in source["malformed"].items():
+            malformed[why] = malformed.get(why, 0) + count
+    return {
+        "terascope": VERSION,
+        "query": query,
+        "gsql": plan[query].text,
+        "comment": plan[query].comment,
+        "reads": {n: plan[n].text for n in streams if n != query and plan[n].text},
+        "parameters": [
+            {
+                "name": p.name,
+                "type": p.type.value,
+                "value": None if p.value is None else show_value(p.value, p.type),
+            }
+            for p in plan.parameters
+        ],
+        "columns": column_entries(plan, query),
+        "sources": sources,
+        "tuples": sum(source["tuples"] for source in sources),
+        "malformed": malformed,
+    }
+
+
+def column_entries(plan: Plan, query: str) -> list[dict[str, Any]]:
+    orders: Orders = plan_orders(plan)[query]
+    entries: list[dict[str, Any]] = []
+    for field in plan[query].rel.visible:
+        entry: dict[str, Any] = {"name": field.name, "type": field.type.value}
+        known = orders.get(field.name)
+        if known is not None:
+            entry["order"] = known.slope.trend.value
+            entry["strict"] = known.slope.strict
+            entry["disorder"] = known.slope.band
+            entry["clock"] = known.clock
+        entries.append(entry)
+    return entries
+
+
+def streams_below(plan: Plan, query: str) -> list[str]:
+    """The query and every stream it is computed from, in the order of the plan."""
+    found = {query}
+    for stream in reversed(plan.streams):
+        if stream.name in found:
+            found |= {read.stream for read in reads(stream.rel)}
+    return [stream.name for stream in plan if stream.name in found]
+
+
+def interfaces_below(plan: Plan, streams: list[str]) -> list[str]:
+    scans = (r for name in streams for r in walk(plan[name].rel) if isinstance(r, Scan))
+    return sorted({interface for scan in scans for interface in scan.interfaces})
+
+
+def interface_entry(
+    compiled: Compiled, name: str, reports: Mapping[str, ReadReport]
+) -> dict[str, Any]:
+    interface = compiled.bindings.interfaces[name]
+    report = reports.get(name, ReadReport())
+    return {
+        "interface": name,
+        "kind": interface.kind,
+        "location": interface.location,
+        "options": dict(interface.options),
+        "files": [str(path) for path in interface.files],
+        "tuples": report.tuples,
+        "bytes_read": report.bytes_read,
+        "malformed": dict(sorted(report.malformed.items())),
+    }

@@ -1,0 +1,230 @@
+"""What a run gave: for every visible query its rows, and what reading the sources saw.
+
+In: a finished `JobResult`. Out: `Results`, a mapping from query names to `Result`s. Rows are
+computed by Spark when they are first asked for. Addresses are text here, raw bytes hexadecimal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from terascope.connectors.base import ReadReport, SourceError
+from terascope.output import (
+    FILE_FORMATS,
+    FileFormat,
+    OutputError,
+    file_name,
+    staged,
+    write_manifest,
+)
+from terascope.pipeline import Compiled
+from terascope.plan.rel import Field
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from terascope.spark.api import DataFrame
+    from terascope.spark.run import JobResult
+
+__all__ = ["MalformedInput", "OutputError", "Result", "Results"]
+
+Told = Callable[[str, int, int], None]
+"""Progress: what is being done, how many of it are done, how many there are."""
+
+SHOWN = 20
+
+
+class MalformedInput(SourceError):
+    """Tuples were malformed and the run was strict."""
+
+
+class Result:
+    """The rows of one query."""
+
+    def __init__(self, name: str, fields: tuple[Field, ...], df: DataFrame, job: JobResult) -> None:
+        self.name = name
+        self.fields = fields
+        self.held = df
+        """The rows as they are computed: an address is its version and its bytes (terascope.types).
+        """
+        self._job = job
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    @cached_property
+    def dataframe(self) -> DataFrame:
+        """The rows in their order, as a Spark DataFrame, addresses as text."""
+        from terascope.spark.api import readable_frame
+
+        return readable_frame(self.held, self.fields)
+
+    @cached_property
+    def _kept(self) -> DataFrame:
+        """Computed once, for counting and showing."""
+        return self._job.keep(self.held)
+
+    @cached_property
+    def row_count(self) -> int:
+        from terascope.spark.mistakes import translating
+
+        with translating():
+            return self._kept.count()
+
+    def __len__(self) -> int:
+        return self.row_count
+
+    def head(self, rows: int = SHOWN) -> pa.Table:
+        """The first rows."""
+        from terascope.spark.write import preview
+
+        return preview(self._kept, self.fields, rows)
+
+    def to_arrow(self) -> pa.Table:
+        from terascope.spark.write import to_arrow_table
+
+        return to_arrow_table(self.held, self.fields)
+
+    def to_pandas(self) -> pd.DataFrame:
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows, each a dict from column to value."""
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
+
+    def show(self, rows: int = SHOWN) -> None:
+        """Print the first rows as a table."""
+        from terascope.display import result_table, stdout_console
+
+        stdout_console().print(
+            result_table(self.name, self.fields, self.head(rows), self.row_count)
+        )
+
+    def _repr_html_(self) -> str:
+        from terascope.display import html_table
+
+        return html_table(self.name, self.fields, self.head(), self.row_count)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{f.name} {f.type.value}" for f in self.fields)
+        return f"<result {self.name}: {columns}>"
+
+
+class Results(Mapping[str, Result]):
+    """The answers of a query set, by query. Close it (or its session) when they are used."""
+
+    def __init__(self, compiled: Compiled, job: JobResult) -> None:
+        self.compiled = compiled
+        self._job = job
+        self._results = {
+            name: Result(name, job.fields[name], df, job) for name, df in job.dataframes.items()
+        }
+
+    def __getitem__(self, query: str) -> Result:
+        if query not in self._results:
+            raise KeyError(f"no query '{query}'; there are {', '.join(self._results) or 'none'}")
+        return self._results[query]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    @property
+    def reports(self) -> Mapping[str, ReadReport]:
+        """What reading saw, by interface: bytes, tuples, malformed ones by reason."""
+        return dict(self._job.interfaces)
+
+    @property
+    def total(self) -> ReadReport:
+        """The same for all interfaces together."""
+        total = ReadReport()
+        for report in self._job.interfaces.values():
+            total.bytes_read += report.bytes_read
+            total.tuples += report.tuples
+            total.malformed.update(report.malformed)
+        return total
+
+    def check_strict(self) -> None:
+        """Take malformed tuples for an error.
+
+        Raises:
+            MalformedInput: a tuple was malformed.
+        """
+        malformed = self.total.malformed
+        if malformed:
+            raise MalformedInput(f"malformed input: {malformed_text(malformed)}")
+
+    def write(
+        self, directory: str | Path, format: FileFormat = "csv", progress: Told | None = None
+    ) -> list[Path]:
+        """Every query as DIR/NAME.<format> with its manifest; all of them or none.
+
+        Raises:
+            OutputError: the directory cannot be written.
+            ValueMistake: computing the rows met a value no answer exists for.
+        """
+        directory = Path(directory)
+        with staged(directory) as folder:
+            counts = self.write_into(folder, format, progress)
+        return [directory / file_name(query, format) for query in counts]
+
+    def write_into(
+        self, folder: Path, format: FileFormat, progress: Told | None = None
+    ) -> dict[str, int]:
+        """The files, and how many rows each of them has."""
+        from terascope.spark.write import OutputError as CannotWrite
+        from terascope.spark.write import write_output
+
+        if format not in FILE_FORMATS:
+            raise ValueError(f"no format '{format}'; formats are {', '.join(FILE_FORMATS)}")
+        counts: dict[str, int] = {}
+        for done, result in enumerate(self.values()):
+            if progress is not None:
+                progress(f"writing {result.name}", done, len(self))
+            path = folder / file_name(result.name, format)
+            try:
+                rows = write_output(result.held, path, format, result.fields)
+            except CannotWrite as problem:
+                raise OutputError(str(problem)) from problem
+            write_manifest(folder, self.compiled, result.name, format, rows, self.reports)
+            counts[result.name] = rows
+        return counts
+
+    def close(self) -> None:
+        """Give back what Spark kept."""
+        self._job.close()
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _repr_html_(self) -> str:
+        tables = "".join(result._repr_html_() for result in self.values())
+        return f"<div>{tables}<p>{escape(self.summary())}</p></div>"
+
+    def __repr__(self) -> str:
+        return f"<results {', '.join(self)}>"
+
+    def summary(self) -> str:
+        """What was read, in one line."""
+        total = self.total
+        text = f"{total.tuples:,} tuples, {total.bytes_read:,} bytes read"
+        return text + (f", malformed: {malformed_text(total.malformed)}" if total.malformed else "")
+
+
+def malformed_text(malformed: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {why}" for why, count in malformed.most_common())

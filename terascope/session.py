@@ -1,0 +1,260 @@
+"""The Python API: open a session, bind sources, load a query set, explain it, run it.
+
+    with terascope.Session() as ts:
+        ts.source("eth0=pcap:trace.pcap")
+        flows = ts.load("flows.gsql", threshold=100)
+        print(flows.explain(stage="job"))
+        results = flows.run()
+        results["flows"].show()
+        results.write("out", "parquet")
+
+In: the words of the command line. Out: query sets and results. Spark is started when something is
+run, and not before. Mistakes come as QueryError, SourceError, ConfigError, FunctionMistake,
+ValueMistake or OutputError, each with a message for the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from terascope.config import Config, load_config
+from terascope.connectors.base import SourceError
+from terascope.connectors.registry import Interface, parse_interface
+from terascope.diagnostic import Diagnostic, Source
+from terascope.explain import Format, Stage, as_svg, explain, picture
+from terascope.functions.base import Aggregate, Scalar
+from terascope.functions.registry import Functions
+from terascope.functions.user import load_functions
+from terascope.pipeline import Bindings, Compiled, compile_set
+from terascope.plan.plan import Stream
+from terascope.results import Results
+
+if TYPE_CHECKING:
+    from terascope.spark.api import SparkSession
+
+Told = Callable[[str, int, int], None]
+"""Progress: what is being done, how many of it are done, how many there are."""
+
+
+class Session:
+    """Sources, functions and settings that query sets are bound to, and the Spark that runs them.
+
+    A SparkSession that is given stays open; one that was started here is stopped by `close`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        master: str | None = None,
+        config: Config | str | Path | None = None,
+    ) -> None:
+        if not isinstance(config, Config):
+            config = load_config(None if config is None else Path(config))
+        self.config = config if master is None else config.model_copy(update={"master": master})
+        self._given = spark
+        self._spark: SparkSession | None = None
+        self._results: list[Results] = []
+        self.bindings = Bindings(parameters=dict(config.params), split_bytes=config.split_bytes)
+        for name, text in config.sources.items():
+            self.source(f"{name}={text}", **config.source_options.get(name, {}))
+        for name, members in config.sets.items():
+            self.set(name, *members)
+        for path in config.functions:
+            self.register(*load_functions(path))
+
+    # ---- binding
+
+    def source(self, text: str, **options: str) -> Interface:
+        """Bind a source, `[INTERFACE=]KIND:LOCATION`; options go to its connector.
+
+        Raises:
+            SourceError: the text makes no sense, or the interface is bound already.
+        """
+        interface = parse_interface(text, {k: str(v) for k, v in options.items()})
+        if interface.name in self.bindings.interfaces:
+            raise SourceError(
+                f"two sources are called '{interface.name}'; "
+                f"name them, such as {interface.name}2={interface.kind}:{interface.location}"
+            )
+        self.bindings = replace(
+            self.bindings,
+            interfaces={**self.bindings.interfaces, interface.name: interface},
+        )
+        return interface
+
+    def set(self, name: str, *members: str) -> None:
+        """Make an interface set: FROM [name].TCP reads the merge of its members."""
+        if not members:
+            raise SourceError(f"interface set '{name}' has no members")
+        self.bindings = replace(self.bindings, sets={**self.bindings.sets, name: members})
+
+    def register(self, *functions: Scalar | Aggregate) -> None:
+        """Add functions made with @terascope.scalar or @terascope.aggregate.
+
+        Raises:
+            FunctionMistake: a function of that name is there already.
+        """
+        known: Functions = self.bindings.functions
+        self.bindings = replace(self.bindings, functions=known.extended(functions))
+
+    # ---- query sets
+
+    def load(self, path: str | Path, **parameters: object) -> QuerySet:
+        """Read a query set from a file.
+
+        Raises:
+            SourceError: the file cannot be read.
+            QueryError: it has mistakes; the exception carries all of them.
+        """
+        return QuerySet(self, read_source(Path(path)), parameters)
+
+    def query(self, text: str, **parameters: object) -> QuerySet:
+        """A query set given as text; an unnamed query is called query1, query2, ...
+
+        Raises:
+            QueryError: it has mistakes.
+        """
+        return QuerySet(self, Source(text, "query"), parameters)
+
+    # ---- Spark
+
+    @property
+    def spark(self) -> SparkSession:
+        """Spark, started if need be.
+
+        Raises:
+            SparkUnavailable: there is no Java, or Spark did not start.
+        """
+        if self._spark is None:
+            from terascope.spark.api import running_session
+            from terascope.spark.session import adopt_session, open_session
+
+            # Whoever has started Spark in this process, that is the one to use, and not to stop.
+            self._given = self._given or running_session()
+            if self._given is not None:
+                self._spark = adopt_session(self._given)
+            else:
+                settings = {}
+                if self.config.shuffle_partitions is not None:
+                    settings["spark.sql.shuffle.partitions"] = str(self.config.shuffle_partitions)
+                self._spark = open_session(self.config.master, settings=settings)
+        return self._spark
+
+    @property
+    def has_spark(self) -> bool:
+        """Whether Spark is running for this session."""
+        return self._spark is not None
+
+    def run(self, compiled: Compiled, progress: Told | None = None) -> Results:
+        """Run a compiled set; `QuerySet.run` is the usual way."""
+        job = compiled.job()
+        if progress is not None and self._spark is None:
+            progress("starting Spark", 0, 1)
+        spark = self.spark
+        from terascope.spark.run import run_job
+
+        results = Results(compiled, run_job(job, spark, progress))
+        self._results.append(results)
+        return results
+
+    def close(self) -> None:
+        """Give back what results kept, and stop Spark if it was started here."""
+        while self._results:
+            self._results.pop().close()
+        if self._spark is not None and self._given is None:
+            self._spark.stop()
+        self._spark = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class QuerySet:
+    """A query set, bound to what its session has."""
+
+    def __init__(
+        self, session: Session, source: Source, parameters: Mapping[str, object] | None = None
+    ) -> None:
+        self._session = session
+        self.source = source
+        self.parameters = {name: str(value) for name, value in (parameters or {}).items()}
+        self._compiled = self._compile()
+
+    def _compile(self) -> Compiled:
+        self._bindings = self._session.bindings
+        parameters = {**self._bindings.parameters, **self.parameters}
+        return compile_set(self.source, replace(self._bindings, parameters=parameters))
+
+    @property
+    def compiled(self) -> Compiled:
+        """All stages but the last; bound again when the session got other sources meanwhile."""
+        if self._bindings is not self._session.bindings:
+            self._compiled = self._compile()
+        return self._compiled
+
+    @property
+    def queries(self) -> tuple[Stream, ...]:
+        """The visible queries."""
+        return self.compiled.plan.visible
+
+    def check(self) -> tuple[Diagnostic, ...]:
+        """The warnings; that there are no mistakes and all sources are there is checked, too.
+
+        Raises:
+            QueryError: the set does not fit the sources.
+            SourceError: a source is missing or unreadable.
+        """
+        if self.compiled.runnable:
+            self.compiled.job()
+        return self.compiled.warnings
+
+    def explain(
+        self, stage: Stage = "optimized", format: Format = "text", verbose: bool = False
+    ) -> str:
+        """The set at a stage: ast, plan, optimized or job; as text, json, dot or html."""
+        return explain(self.compiled, stage, format, verbose)
+
+    def run(self, strict: bool | None = None, progress: Told | None = None) -> Results:
+        """Read the sources and compute all queries.
+
+        With `strict` (by default what the configuration says) malformed tuples are an error.
+
+        Raises:
+            SourceError: a source is missing, or is malformed and the run is strict.
+            ValueMistake: a value no answer exists for, such as an integer overflow.
+        """
+        results = self._session.run(self.compiled, progress)
+        if self._session.config.strict if strict is None else strict:
+            results.check_strict()
+        return results
+
+    def _repr_html_(self) -> str:
+        return f'<div style="overflow:auto">{as_svg(picture(self.compiled))}</div>'
+
+    def __repr__(self) -> str:
+        return f"<query set {self.source.name}: {', '.join(s.name for s in self.queries)}>"
+
+
+def read_source(path: Path) -> Source:
+    """A query file.
+
+    Raises:
+        SourceError: it is missing or no text.
+    """
+    try:
+        return Source(path.read_text(encoding="utf-8"), str(path))
+    except FileNotFoundError:
+        raise SourceError(f"no such query file: '{path}'") from None
+    except IsADirectoryError:
+        raise SourceError(f"'{path}' is a directory, not a query file") from None
+    except UnicodeDecodeError:
+        raise SourceError(f"'{path}' is not a text file in UTF-8") from None
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise SourceError(f"cannot read '{path}': {reason}") from problem
