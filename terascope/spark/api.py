@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from terascope.low.text import address_text
 from terascope.plan.rel import Field
-from terascope.spark.frame import spark_type
+from terascope.spark.frame import place, spark_type
 from terascope.spark.mistakes import telling
 
 __all__ = ["DataFrame", "SparkSession", "readable_frame", "running_session", "tasks"]
@@ -56,4 +56,6 @@ def readable_frame(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
                 ]
                 yield pa.RecordBatch.from_arrays(columns, names)
 
-    return df.mapInArrow(readable, schema)
+    # PySpark looks the columns up by name, and takes a dot in one for a field of a struct.
+    plain = df.toDF(*(place(i) for i in range(len(fields))))
+    return plain.mapInArrow(readable, schema)

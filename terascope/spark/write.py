@@ -22,6 +22,7 @@ from pyspark.sql import types as T
 
 from terascope.low.text import csv_header, csv_lines, json_lines, readable, readable_type
 from terascope.plan.rel import Field
+from terascope.spark.frame import place
 from terascope.spark.mistakes import telling, translating
 from terascope.types import Type
 
@@ -89,7 +90,9 @@ def chunks(df: DataFrame, encode: Encode) -> Iterator[Chunk]:
                 )
 
     with translating():
-        packed = df.mapInArrow(encoded, CHUNK_SCHEMA)
+        # PySpark looks the columns up by name, and takes a dot in one for a field of a struct.
+        plain = df.toDF(*(place(i) for i in range(len(df.columns))))
+        packed = plain.mapInArrow(encoded, CHUNK_SCHEMA)
         for row in packed.toLocalIterator(prefetchPartitions=True):
             yield bytes(row[0]), row[1]
 

@@ -212,8 +212,8 @@ def show(expr: Expr) -> str:
             return repr(value)
         case Call(function, args):
             return f"{function.name}({', '.join(map(show, args))})"
-        case Cast(operand, type):
-            return f"cast({show(operand)} as {type.value})"
+        case Cast(operand, target):
+            return f"cast({show(operand)} as {target.value})"
         case _:
             return type(expr).__name__
 

@@ -23,6 +23,7 @@ from terascope.plan.rel import (
     Rank,
     Rel,
     Running,
+    Scan,
     Slices,
     Sliding,
     Window,
@@ -51,17 +52,11 @@ from tests.spark.spark_rows import Tables, assert_agreement
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-COLUMNS = {
-    "ts": Type.INT,
-    "k": Type.INT,
-    "x": Type.LLONG,
-    "f": Type.FLOAT,
-    "s": Type.STRING,
-    "ip": Type.IP,
-    "b": Type.BOOL,
-}
-SOURCE = scan("t", **COLUMNS)
-BOTH = scan("t", "u", **COLUMNS)
+COLUMNS = scan(
+    ts=Type.INT, k=Type.INT, x=Type.LLONG, f=Type.FLOAT, s=Type.STRING, ip=Type.IP, b=Type.BOOL
+).columns
+SOURCE = Scan(("t",), "TINY", COLUMNS)
+BOTH = Scan(("t", "u"), "TINY", COLUMNS)
 TS, K, X, F = col("ts"), col("k"), col("x", Type.LLONG), col("f", Type.FLOAT)
 S, ADDRESS, B = col("s", Type.STRING), col("ip", Type.IP), col("b", Type.BOOL)
 ADDRESSES = [parse_ip(t) for t in ("10.0.0.1", "10.0.0.2", "10.0.9.1", "fc00::1")]
@@ -91,8 +86,7 @@ def near(a: int, b: int) -> bool:
     return abs(a - b) <= 1
 
 
-@aggregate(takes=("LLONG",), returns="STRING", ordered=True)
-class digits:
+class Digits:
     def zero(self) -> str:
         return ""
 
@@ -104,6 +98,9 @@ class digits:
 
     def finish(self, state: str) -> str:
         return state
+
+
+digits = aggregate(name="digits", takes=("LLONG",), returns="STRING", ordered=True)(Digits)
 
 
 def test_filter_project_merge_rank(spark: SparkSession, tmp_path: Path) -> None:
@@ -157,8 +154,8 @@ def test_windows(spark: SparkSession, tmp_path: Path) -> None:
         streams[f"{name}_filled"] = Aggregate(windows, keys, counted, emit_empty=spec)
         streams[f"{name}_swapped"] = Aggregate(windows, keys[::-1], counted, emit_empty=spec)
     elements = read("tumbling", streams["tumbling"])
-    for name, spec in {"again": Sliding(15, 10), "sliced": Slices((10, 15))}.items():
-        streams[name] = Window(elements, spec, "wend", elements=True)
+    streams["again"] = Window(elements, Sliding(15, 10), "wend", elements=True)
+    streams["sliced"] = Window(elements, Slices((10, 15)), "wend", elements=True)
     epoch = named(tb=call("div", TS, 2))
     odd = Filter(SOURCE, call("=", K, 1))
     streams["epochs"] = Aggregate(
