@@ -144,10 +144,20 @@ def ending(operands: Operands, _: Type) -> Column:
 
 
 def substring(operands: Operands, _: Type) -> Column:
-    places = [position(o.column) for o in operands[1:]]
-    text = F.call_function("substring", as_text(operands[0]), *places)
-    known = operands[1].column.isNotNull()
-    return F.when(known & operands[-1].column.isNotNull(), text)
+    """Counted from 1, or from the end; what lies outside of the text is empty."""
+    text, start = as_text(operands[0]), operands[1].column
+    length = F.length(text).cast("bigint")
+    begin = F.when(start > number(0), start - number(1))
+    begin = begin.when(start < number(0), length + start).otherwise(number(0))
+    end = length
+    if len(operands) > 2:
+        count = operands[2].column
+        too_far = F.when(count > number(0), length).otherwise(number(0))
+        end = F.coalesce(F.try_add(begin, count), too_far)
+    low = not_below_zero(begin)
+    part = F.call_function("substring", text, low + F.lit(1), not_below_zero(end) - low)
+    known = start.isNotNull() & operands[-1].column.isNotNull()
+    return F.when(known, part)
 
 
 def text_at(operands: Operands, _: Type) -> Column | None:
