@@ -40,7 +40,7 @@ class Config(BaseSettings):
 
     master: str = "local[*]"
     shuffle_partitions: int | None = Field(default=None, ge=1)
-    split_bytes: int = Field(default=64 << 20, ge=1)
+    split_bytes: int = Field(default=4 << 20, ge=1)
     sources: dict[str, str] = {}
     """Interface -> KIND:LOCATION."""
     source_options: dict[str, dict[str, str]] = {}

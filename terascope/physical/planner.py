@@ -23,7 +23,8 @@ from terascope.types import Type
 
 PACKETS = "packets"
 INTERFACE = "interface"
-SPLIT_BYTES = 64 << 20
+SPLIT_BYTES = 4 << 20
+"""Small, so that any file feeds all cores; Spark bundles neighbours into tasks worth their cost."""
 MOST_TERMS = 12
 """A source predicate of more alternatives costs more than it saves."""
 
@@ -106,9 +107,16 @@ def source_predicate(uses: list[ScanUse], members: set[str]) -> Expr | None:
     terms = list(dict.fromkeys(scan_term(scan, p, members) for scan, p in uses))
     if len(terms) > MOST_TERMS:
         terms = list(dict.fromkeys(scan_term(scan, TRUE, members) for scan, _ in uses))
+    terms = weakest(terms)
     if not terms or TRUE in terms or len(terms) > MOST_TERMS:
         return None
     return disjunction(terms)
+
+
+def weakest(terms: list[Expr]) -> list[Expr]:
+    """Without the terms that ask for more than another one does."""
+    parts = [frozenset(conjuncts(t)) for t in terms]
+    return [t for t, own in zip(terms, parts, strict=True) if not any(p < own for p in parts)]
 
 
 def scan_term(scan: Scan, predicate: Expr, members: set[str]) -> Expr:
