@@ -82,18 +82,23 @@ def render(diagnostics: Sequence[Diagnostic], source: Source) -> str:
 
 
 def render_one(diagnostic: Diagnostic, source: Source) -> str:
-    line, column = source.position(diagnostic.span.start)
-    text = source.line(line).expandtabs(1)
-    last = min(diagnostic.span.end, diagnostic.span.start + len(text) - column + 1)
-    carets = "^" * max(1, last - diagnostic.span.start)
-    gutter = f"{line:>4} | "
-    shown = [
-        f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}",
-        f"  --> {source.name}:{line}:{column}",
-        f"{gutter}{text}",
-        f"     | {' ' * (column - 1)}{carets}",
-    ]
+    shown = [f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"]
+    if diagnostic.span != NOWHERE:
+        shown += render_place(diagnostic.span, source)
     shown += [f"   note: {note}" for note in diagnostic.notes]
     if diagnostic.help:
         shown.append(f"   help: {diagnostic.help}")
     return "\n".join(shown)
+
+
+def render_place(span: Span, source: Source) -> list[str]:
+    """Where a span begins, and its line with carets under it."""
+    line, column = source.position(span.start)
+    text = source.line(line).expandtabs(1)
+    last = min(span.end, span.start + len(text) - column + 1)
+    carets = "^" * max(1, last - span.start)
+    return [
+        f"  --> {source.name}:{line}:{column}",
+        f"{line:>4} | {text}",
+        f"     | {' ' * (column - 1)}{carets}",
+    ]

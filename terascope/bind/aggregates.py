@@ -39,7 +39,7 @@ class Aggregates:
 
 
 def bind_aggregate(
-    context: Context, into: Aggregates | None, inner: ExprBinder, node: ast.Call
+    context: Context, into: Aggregates | None, outer: ExprBinder, node: ast.Call
 ) -> Expr | None:
     """Bind a call of a known aggregate."""
     function = context.functions.aggregate(node.name)
@@ -47,7 +47,7 @@ def bind_aggregate(
     if into is None:
         context.error(
             "misplaced-aggregate",
-            f"aggregate '{node.name}' cannot stand {inner.clause}",
+            f"aggregate '{node.name}' cannot stand {outer.clause}",
             node.span,
             help="aggregates stand in SELECT, HAVING, ORDER BY and CLOSING_WHEN; "
             "to aggregate an aggregate, read the first query from a second one",
@@ -55,7 +55,7 @@ def bind_aggregate(
         return None
     if node.star:
         return bind_star(context, into, function, node)
-    bound = inner.bind_all(node.args)
+    bound = outer.within_aggregate().bind_all(node.args)
     if bound is None:
         return None
     parameters = function.state_parameters + function.finish_parameters

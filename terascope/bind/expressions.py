@@ -325,7 +325,7 @@ class ExprBinder:
         if target is not None:
             return self.bind_cast_call(node, target)
         if functions.aggregate(node.name) is not None:
-            return bind_aggregate(self.context, self.aggregates, self.within_aggregate(), node)
+            return bind_aggregate(self.context, self.aggregates, self, node)
         cast = functions.cast(node.name)
         if cast is not None and len(node.args) == 1 and not node.distinct:
             return self.bind_cast(node.args[0], cast.value, node.span)

@@ -334,7 +334,8 @@ class SelectBinder:
         )
         if closing_key(keys, lambda e: expression_slope(e, orders)) is not None:
             return True
-        self.unbounded(made.span, made.source, what)
+        seen = made.source.source if isinstance(made.source, Project) else made.source
+        self.unbounded(made.span, seen, what)
         return False
 
     def unbounded(self, span: Span, source: Rel, what: str = "GROUP BY") -> None:

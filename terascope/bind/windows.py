@@ -82,11 +82,12 @@ def clock_field(context: Context, rel: Rel, orders: Orders, window: ast.Window) 
     if window.on is not None:
         if window.on in orders and rel.type_of(window.on).is_integer:
             return window.on
+        known = [n for n in orders if not n.startswith("#")]
         context.error(
             "no-clock",
             f"windows cannot be measured on '{window.on}': it is not an ordered integer column",
             window.span,
-            help=f"ordered columns here are: {', '.join(orders) or 'none'}",
+            help=f"ordered columns here are: {', '.join(known) or 'none'}",
         )
         return None
     if clocks:

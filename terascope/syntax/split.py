@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from terascope.diagnostic import Diagnostic
+from terascope.syntax.foreign import SET_OPERATORS
 from terascope.syntax.keywords import ALL
 from terascope.syntax.lexical import Token
 
@@ -126,6 +127,7 @@ class _State:
             token.word in ("SELECT", "MERGE")
             and self.first_body in ("SELECT", "MERGE", "PROTOCOL", "WATCHLIST")
             and not self.open
+            and self.last_word not in (*SET_OPERATORS, "ALL")
         )
 
 
