@@ -1,0 +1,98 @@
+"""Golden files: plans, diagnostics and rows, pinned as text; rows by every engine.
+
+`pytest tests/golden --bless` rewrites the sections; the diff is then what changed.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from terascope.optimize.driver import optimize
+from terascope.reference.interpreter import evaluate
+from terascope.reference.sources import ConnectorSources
+from tests.agreement import (
+    agreed_answers,
+    assert_same_answers,
+    combined,
+    delivered,
+    in_thirds,
+    of_set,
+    spark_answers,
+)
+from tests.golden.cases import GOLDEN, Case, all_cases, bless, show_answers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CASES = all_cases()
+RUN = tuple(case for case in CASES if case.has("rows"))
+BEYOND_DUCKDB: dict[str, tuple[str, ...]] = {
+    "functions/udaf-declaration": ("query1",),  # a user's aggregate
+    "functions/user-defined": ("query2", "query3"),  # users' aggregates
+}
+"""Streams that DuckDB's SQL cannot say, by case: what they use has no counterpart there."""
+
+
+def title(case: Case) -> str:
+    return case.title
+
+
+@pytest.mark.parametrize("case", CASES, ids=title)
+def test_golden(case: Case, request: pytest.FixtureRequest) -> None:
+    outcomes = [
+        agreed_rows(case) if section.kind == "rows" else case.outcome(section)
+        for section in case.sections
+    ]
+    if request.config.getoption("--bless"):
+        bless(case, outcomes)
+        return
+    for section, text in zip(case.sections, outcomes, strict=True):
+        assert text == section.text, section.header
+
+
+def agreed_rows(case: Case) -> str:
+    sources = ConnectorSources(case.bindings.interfaces)
+    beyond = BEYOND_DUCKDB.get(case.title, ())
+    return show_answers(agreed_answers(case.compiled.plan, sources, beyond))
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_spark_gives_the_same_rows(partitions: int, spark: SparkSession) -> None:
+    """All cases in one job, so that they also share what they have in common."""
+    plans = {case.title: case.compiled.plan for case in RUN}
+    interfaces = {n: i for case in RUN for n, i in case.bindings.interfaces.items()}
+    sources = ConnectorSources(interfaces)
+    split_bytes = in_thirds(interfaces.values()) if partitions > 1 else 1 << 30
+    plan = optimize(combined(plans))
+    found = spark_answers(plan, interfaces, spark, partitions, split_bytes)
+    for name, each in plans.items():
+        assert_same_answers(delivered(each, evaluate(each, sources)), of_set(name, found))
+
+
+def codes_in(folder: Path) -> set[str]:
+    """Every code a diagnostic can have, as the sources write them."""
+    made = re.compile(
+        r"\b(?:error|warning|complain|Diagnostic|UnknownSource|NoSuchColumn|mistake|_refusal)"
+        r'\(\s*(?:context,\s*)?"([a-z]+(?:-[a-z]+)*)"'
+    )
+    return {code for path in folder.rglob("*.py") for code in made.findall(path.read_text())}
+
+
+def test_every_code_has_a_case() -> None:
+    package = GOLDEN.parents[1] / "terascope"
+    known = codes_in(package / "bind") | codes_in(package / "syntax")
+    shown = {
+        code
+        for case in CASES
+        for section in case.sections
+        if section.kind in ("error", "warning")
+        for code in re.findall(r"^(?:error|warning)\[([a-z-]+)\]", section.text, re.MULTILINE)
+    }
+    assert len(known) > 40
+    assert known - shown == set()
