@@ -62,7 +62,7 @@ def bind_aggregate(
     if len(bound) != function.arity + parameters:
         context.error(
             "wrong-arguments",
-            f"'{node.name}' takes {function.arity + parameters} arguments, not {len(bound)}",
+            f"'{node.name}' takes {counted(function.arity + parameters)}, not {len(bound)}",
             node.span,
         )
         return None
@@ -81,6 +81,10 @@ def bind_aggregate(
         return None
     order = into.order if function.ordered else ()
     return into.add(AggCall(function, args, type, constants, node.distinct, order))
+
+
+def counted(arguments: int) -> str:
+    return f"{arguments} argument{'' if arguments == 1 else 's'}"
 
 
 def check_parameters(function: Aggregate, constants: tuple[Lit | Param, ...]) -> None:

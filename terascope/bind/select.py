@@ -384,13 +384,26 @@ class SelectBinder:
     ) -> list[tuple[Expr, bool]] | None:
         order: list[tuple[Expr, bool]] = []
         for item in select.order_by:
-            expr = binder.bind(item.expr)
+            expr = binder.bind(self.order_target(select, item))
             if expr is not None and grouped is not None:
                 expr = grouped.rewrite(expr, item.span)
             if expr is None:
                 return None
             order.append((expr, item.descending))
         return order
+
+    def order_target(self, select: ast.Select, item: ast.OrderItem) -> ast.Expr:
+        """`ORDER BY 2` means the second column, as in SQL."""
+        match item.expr:
+            case ast.Literal_(kind="int", value=int() as place) if 1 <= place <= len(select.items):
+                target = select.items[place - 1]
+                if isinstance(target, ast.Item):
+                    return target.expr
+            case ast.Literal_():
+                self.context.error(
+                    "bad-order", "ordering by a constant does nothing: name a column", item.span
+                )
+        return item.expr
 
     def bind_rank(
         self, select: ast.Select, rel: Rel, binder: ExprBinder, grouped: Grouped | None
