@@ -52,16 +52,24 @@ def staged(directory: Path) -> Iterator[Path]:
     """
     created = make_directory(directory)
     try:
-        staging = Path(tempfile.mkdtemp(prefix=".terascope-", dir=directory))
+        with temporary_folder(directory) as staging:
+            yield staging
+            move_into_place(staging, directory)
+    finally:
+        if created and not any(directory.iterdir()):
+            directory.rmdir()
+
+
+@contextmanager
+def temporary_folder(directory: Path) -> Iterator[Path]:
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=".terascope-", dir=directory))
     except OSError as problem:
         raise OutputError(f"cannot write to '{directory}': {reason(problem)}") from problem
     try:
-        yield staging
-        move_into_place(staging, directory)
+        yield folder
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
-        if created and not any(directory.iterdir()):
-            directory.rmdir()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def make_directory(directory: Path) -> bool:

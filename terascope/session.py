@@ -129,9 +129,10 @@ class Session:
             SparkUnavailable: there is no Java, or Spark did not start.
         """
         if self._spark is None:
-            from terascope.spark.api import running_session
+            from terascope.spark.api import running_session, silence_mistakes
             from terascope.spark.session import adopt_session, open_session
 
+            silence_mistakes()
             # Whoever has started Spark in this process, that is the one to use, and not to stop.
             self._given = self._given or running_session()
             if self._given is not None:
@@ -151,7 +152,7 @@ class Session:
     def run(self, compiled: Compiled, progress: Told | None = None) -> Results:
         """Run a compiled set; `QuerySet.run` is the usual way."""
         job = compiled.job()
-        if progress is not None and self._spark is None:
+        if progress is not None and self._spark is None and self._given is None:
             progress("starting Spark", 0, 1)
         spark = self.spark
         from terascope.spark.run import run_job

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from terascope.cli.binding import (
@@ -46,10 +45,11 @@ def check(
     visible = sum("internal" not in box.marks for box in boxes)
     plural = "y" if visible == 1 else "ies"
     typer.echo(f"ok: {visible} quer{plural} in {queries.source.name}")
-    table = Table.grid(padding=(0, 2))
+    width = max((len(box.name) for box in boxes), default=0)
+    console = stdout_console()
     for box in boxes:
-        columns = Text(", ".join(map(str, box.columns)))
-        name = Text(f"  {box.name}", style="dim" if "internal" in box.marks else "bold")
-        table.add_row(name, columns)
-    if boxes:
-        stdout_console().print(table)
+        style = "dim" if "internal" in box.marks else "bold"
+        columns = ", ".join(map(str, box.columns))
+        console.print(
+            Text.assemble("  ", (f"{box.name:<{width}}", style), "  ", columns), soft_wrap=True
+        )

@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
 
 from terascope.display import result_table, stdout_console
@@ -49,19 +50,20 @@ def computed_tables(results: Results, rows: int, tell: Told) -> Show:
 
 def computed_rows(results: Results, format: TextFormat, tell: Told) -> Show:
     """Rows, computed and encoded; what is returned prints them."""
-    # Not a `with`: the file lives until it is shown, and goes with its last reference.
-    spool = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115
-    for number, result in enumerate(results.values()):
-        tell(f"computing {result.name}", number, len(results))
-        match format:
-            case "csv":
-                spool_csv(result, spool, number, len(results))
-            case "json":
-                spool_json(result, spool, number)
-            case "ndjson":
-                spool_ndjson(result, spool)
-    if format == "json":
-        spool.write(b"}\n" if len(results) else b"{}\n")
+    with ExitStack() as stack:
+        spool = stack.enter_context(tempfile.SpooledTemporaryFile(IN_MEMORY))
+        for number, result in enumerate(results.values()):
+            tell(f"computing {result.name}", number, len(results))
+            match format:
+                case "csv":
+                    spool_csv(result, spool, number, len(results))
+                case "json":
+                    spool_json(result, spool, number)
+                case "ndjson":
+                    spool_ndjson(result, spool)
+        if format == "json":
+            spool.write(b"}\n" if len(results) else b"{}\n")
+        stack.pop_all()  # it lives until it is shown
 
     def show() -> None:
         with spool:

@@ -5,9 +5,11 @@ Nobody but terascope.spark imports pyspark; whoever has to name its types finds 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
@@ -16,7 +18,20 @@ from terascope.plan.rel import Field
 from terascope.spark.frame import place, spark_type
 from terascope.spark.mistakes import telling
 
-__all__ = ["DataFrame", "SparkSession", "readable_frame", "running_session", "tasks"]
+__all__ = [
+    "DataFrame",
+    "SparkSession",
+    "readable_frame",
+    "running_session",
+    "silence_mistakes",
+    "tasks",
+]
+
+
+def silence_mistakes() -> None:
+    """PySpark writes every exception to stderr as JSON when it raises it; ours are told once."""
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def running_session() -> SparkSession | None:
