@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from terascope.analysis.order import plan_orders
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source, render
 from terascope.functions.base import Value
@@ -17,9 +16,10 @@ from terascope.functions.registry import Functions
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.rel import Field
 from terascope.reference.interpreter import evaluate
-from terascope.reference.rows import Row, Rows, sort_key
+from terascope.reference.rows import Row
 from terascope.reference.sources import ConnectorSources
 from terascope.types import format_ip
+from tests.agreement import Answer, Answers, assert_same_answers, delivered
 from tests.docs.blocks import EXAMPLES, Block
 
 SOURCES = {
@@ -62,40 +62,27 @@ def compiled(text: str, bound: Bindings) -> Compiled:
     return compile_set(Source(text, "query.gsql"), bound)
 
 
-def results(query_set: Compiled, in_order: bool = False) -> dict[str, Rows]:
-    """The rows of every visible query, in the order of its ordered columns, then of their values or
-    as they came: those of the plan as written, which the rules must not change.
-    """
+def results(query_set: Compiled) -> Answers:
+    """What the visible queries deliver, of the plan as written; the rules must not change it."""
     sources = ConnectorSources(query_set.bindings.interfaces)
-    written = evaluate(query_set.plan, sources)
-    optimized = evaluate(query_set.optimized, sources)
-    orders = plan_orders(query_set.plan)
-    answers = {}
-    for stream in query_set.plan.visible:
-        rows = written[stream.name].visible()
-        assert rows.canonical() == optimized[stream.name].visible().canonical(), stream.name
-        places = [i for i, name in enumerate(rows.names) if name in orders[stream.name]]
-        answers[stream.name] = in_time(rows if in_order else rows.canonical(), places)
+    answers = delivered(query_set.plan, evaluate(query_set.plan, sources))
+    optimized = delivered(query_set.optimized, evaluate(query_set.optimized, sources))
+    assert_same_answers(answers, optimized)
     return answers
 
 
-def in_time(rows: Rows, places: list[int]) -> Rows:
-    return Rows(
-        rows.fields, sorted(rows.tuples, key=lambda row: [sort_key(row[i]) for i in places])
-    )
-
-
-def shown_results(answers: dict[str, Rows]) -> str:
+def shown_results(answers: Answers) -> str:
     """All tables; each under its query's name when there are several."""
-    tables = {name: shown_rows(rows) for name, rows in answers.items()}
+    tables = {name: shown_rows(answer) for name, answer in answers.items()}
     if len(tables) == 1:
         return next(iter(tables.values()))
     return "\n\n".join(f"{name}\n{table}" for name, table in tables.items())
 
 
-def shown_rows(rows: Rows) -> str:
-    lines = [rows.names, *(shown_row(row, rows.fields) for row in rows.tuples)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(rows.fields))]
+def shown_rows(answer: Answer) -> str:
+    names = tuple(field.name for field in answer.fields)
+    lines = [names, *(shown_row(row, answer.fields) for row in answer.rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
     rule = tuple("-" * width for width in widths)
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

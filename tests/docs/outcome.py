@@ -10,7 +10,7 @@ from terascope.diagnostic import QueryError
 from terascope.functions.registry import Functions
 from terascope.pipeline import Bindings
 from tests.docs.answers import bindings, compiled, results, shown_results, shown_warnings
-from tests.docs.blocks import Block
+from tests.docs.blocks import Block, blocks
 
 KINDS = frozenset({"run", "check", "error", "warning"})
 
@@ -36,8 +36,8 @@ def outcome(block: Block, functions: Functions | None = None) -> str:
         case "run":
             query_set = compiled(block.text, bound)
             assert not query_set.warnings, shown_warnings(query_set)
-            answers = results(query_set, in_order="ordered" in block.words)
-            empty = [name for name, rows in answers.items() if not len(rows)]
+            answers = results(query_set)
+            empty = [name for name, answer in answers.items() if not answer.rows]
             assert answers, "no query is visible"
             assert not empty, f"no rows: {empty}"
             return shown_results(answers)
@@ -61,3 +61,12 @@ def mistakes_of(text: str, bound: Bindings) -> QueryError | None:
     except QueryError as mistake:
         return mistake
     return None
+
+
+def blessed(text: str) -> str:
+    """A page with all the answers below its examples written anew."""
+    lines = text.split("\n")
+    for block in reversed(blocks(text)):
+        if kind_of(block) and block.answer:
+            lines[block.answer.line : block.answer.end - 1] = outcome(block).split("\n")
+    return "\n".join(lines)
