@@ -29,6 +29,11 @@ PROPERTIES: Mapping[str, Slope] = {
 }
 
 
+BANDED = {"banded_increasing": Trend.INCREASING, "banded_decreasing": Trend.DECREASING}
+CAPTURE_HINTS = frozenset({"required", "snap_len"})
+"""Properties of GS-Lite's schemas that steer how much of a packet is captured."""
+
+
 @dataclass(frozen=True)
 class Protocol:
     """A schema tuples are read by. `layer`: the bit of `#layers`, for one that packets provide."""
@@ -117,8 +122,13 @@ class Catalog:
         clock: ClockUnit | None = None
         for prop in declared.properties:
             word = prop.name.lower()
-            if word == "banded_increasing" and (prop.argument or "").isdigit():
-                slope = Slope(Trend.INCREASING, band=int(prop.argument or 0))
+            if word in BANDED and (prop.argument or "").isdigit():
+                slope = Slope(BANDED[word], band=int(prop.argument or 0))
+            elif word in CAPTURE_HINTS:
+                text = f"'{prop.name}' has no effect: what a query reads is decoded, no more"
+                mistakes.append(
+                    Diagnostic("hint-without-effect", text, prop.span, severity="warning")
+                )
             elif word in PROPERTIES and prop.argument is None:
                 slope = PROPERTIES[word]
             elif word == "clock" and prop.argument in FINEST_FIRST:
@@ -306,7 +316,7 @@ def declared_type(name: str | None) -> Type | None:
 
 def unknown_property(prop: ast.FieldProperty) -> Diagnostic:
     text = prop.name + (f"({prop.argument})" if prop.argument is not None else "")
-    known = ", ".join([*PROPERTIES, "banded_increasing(n)", "clock(s|ms|us|ns)"])
+    known = ", ".join([*PROPERTIES, *(f"{b}(n)" for b in BANDED), "clock(s|ms|us|ns)"])
     return Diagnostic(
         "unknown-property", f"unknown field property '{text}'", prop.span, help=f"known: {known}"
     )

@@ -150,4 +150,3 @@ def shown_lines(answers: Answers) -> Iterator[str]:
         for row in answer.rows:
             values = zip(row, answer.fields, strict=True)
             yield ", ".join(show_value(value, f.type) for value, f in values)
-

@@ -15,6 +15,7 @@ from terascope.optimize.driver import optimize
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.agreement import (
+    INTERPRETED,
     agreed_answers,
     assert_same_answers,
     combined,
@@ -68,9 +69,11 @@ def test_spark_gives_the_same_rows(partitions: int, spark: SparkSession) -> None
     plans = {case.title: case.compiled.plan for case in RUN}
     interfaces = {n: i for case in RUN for n, i in case.bindings.interfaces.items()}
     sources = ConnectorSources(interfaces)
-    split_bytes = in_thirds(interfaces.values()) if partitions > 1 else 1 << 30
+    several = partitions > 1
+    split_bytes = in_thirds(interfaces.values()) if several else 1 << 30
+    settings = INTERPRETED | {"spark.sql.adaptive.enabled": str(several).lower()}
     plan = optimize(combined(plans))
-    found = spark_answers(plan, interfaces, spark, partitions, split_bytes)
+    found = spark_answers(plan, interfaces, spark, partitions, split_bytes, settings)
     for name, each in plans.items():
         assert_same_answers(delivered(each, evaluate(each, sources)), of_set(name, found))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from terascope.functions.user import aggregate, scalar
 
 
@@ -45,7 +47,7 @@ class longest_rise:
 
     def finish(self, state: list[int]) -> int:
         best = now = 0
-        for before, after in zip(state, state[1:], strict=False):
+        for before, after in pairwise(state):
             now = now + 1 if after > before else 0
             best = max(best, now)
         return best
