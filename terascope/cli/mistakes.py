@@ -6,9 +6,11 @@ its input is wrong. `--debug` shows the traceback of what nobody expected.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import ParamSpec
 
@@ -25,8 +27,10 @@ def told(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        debug = bool(kwargs.get("debug"))
         try:
-            command(*args, **kwargs)
+            with nullcontext() if debug else unlogged():
+                command(*args, **kwargs)
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except KeyboardInterrupt:
@@ -37,12 +41,25 @@ def told(command: Callable[P, None]) -> Callable[P, None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except Exception as mistake:
-            if kwargs.get("debug"):
+            if debug:
                 raise
             tell(mistake)
             raise typer.Exit(1) from None
 
     return run
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Libraries log, with tracebacks, what is told here in one line: an interrupted call of the JVM
+    above all.
+    """
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def errors() -> Console:

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.text import Text
 
 from terascope.cli.mistakes import errors
 
@@ -22,6 +24,16 @@ Told = Callable[[str, int, int], None]
 Counted = Callable[[int, int], None]
 Tasks = Callable[[], tuple[int, int] | None]
 """How many of Spark's tasks are done, and how many there are; None when nothing runs."""
+
+
+class Counts(ProgressColumn):
+    """3/8, where there is an end."""
+
+    def render(self, task: Task) -> Text:
+        if task.total is None:
+            return Text("")
+        return Text(f"{int(task.completed):,}/{int(task.total):,}", style="green")
+
 
 LOOK = 0.3
 """Seconds between two looks at Spark."""
@@ -69,7 +81,7 @@ def bar(console: Console, unit: str) -> Progress:
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
-        MofNCompleteColumn(),
+        Counts(),
         TextColumn(unit),
         TimeElapsedColumn(),
         console=console,
@@ -84,16 +96,22 @@ def watching(shown: Progress, tasks: Tasks | None) -> Iterator[Told]:
     lock = threading.Lock()
     done = threading.Event()
 
+    def count(finished: int, total: int) -> None:
+        # A bar that is full would stop its clock, and one step is no count.
+        if finished < total and total > 1:
+            shown.update(task, completed=finished, total=total)
+
     def tell(phase: str, finished: int, total: int) -> None:
         with lock:
-            shown.update(task, description=phase, completed=finished, total=total or None)
+            shown.update(task, description=phase)
+            count(finished, total)
 
     def watch() -> None:
         while not done.wait(LOOK):
             found = tasks() if tasks is not None else None
             if found is not None:
                 with lock:
-                    shown.update(task, completed=found[0], total=found[1])
+                    count(*found)
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

@@ -14,6 +14,8 @@ from terascope.explain.model import Picture
 GAP_X = 70
 GAP_Y = 26
 SWEEPS = 6
+SHELF = 1400
+"""Width of a row of cards without arrows."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class Place:
 
 def arrange(picture: Picture, sizes: Mapping[str, tuple[int, int]]) -> dict[str, Place]:
     """The upper left corner of every box."""
+    if not picture.arrows:
+        return shelved([box.id for box in picture.boxes], sizes)
     columns = sorted_columns(picture, layers(picture))
     heights = [sum(sizes[b][1] for b in c) + GAP_Y * (len(c) - 1) for c in columns]
     tallest = max(heights, default=0)
@@ -35,6 +39,20 @@ def arrange(picture: Picture, sizes: Mapping[str, tuple[int, int]]) -> dict[str,
             places[box] = Place(x, y)
             y += sizes[box][1] + GAP_Y
         x += max(sizes[b][0] for b in column) + GAP_X
+    return places
+
+
+def shelved(boxes: list[str], sizes: Mapping[str, tuple[int, int]]) -> dict[str, Place]:
+    """Boxes that have nothing to do with each other: side by side, then the next row."""
+    places: dict[str, Place] = {}
+    x = y = tallest = 0
+    for box in boxes:
+        width, height = sizes[box]
+        if x and x + width > SHELF:
+            x, y, tallest = 0, y + tallest + GAP_Y, 0
+        places[box] = Place(x, y)
+        x += width + GAP_Y
+        tallest = max(tallest, height)
     return places
 
 

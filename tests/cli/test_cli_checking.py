@@ -268,7 +268,7 @@ def test_a_flag_wins_over_the_configuration_file(flows: Path) -> None:
     config.write_text(
         f'[sources]\neth0 = "pcap:{trace}"\neth1 = "pcap:no.pcap"\n[params]\nthreshold = "5"\n'
     )
-    arguments = ["explain", flows, "--stage", "job", "--config", config]
+    arguments: list[str | Path] = ["explain", flows, "--stage", "job", "--config", config]
     assert "no such file or directory: 'no.pcap'" in call(*arguments).err
     called = call(*arguments, "-s", f"eth1=pcap:{trace}", "-p", "threshold=7")
     assert called.code == 0, called.err

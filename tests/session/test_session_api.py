@@ -263,7 +263,7 @@ def test_own_functions_run_in_the_workers(spark: SparkSession, trace: Path) -> N
     """
     with Session(spark=spark) as session:
         session.source(f"pcap:{trace}")
-        session.register(service, longest)
+        session.register(service, longest)  # type: ignore[arg-type]  # mypy does not follow class decorators
         rows = session.query(text).run()["query1"].rows()
     assert {row["kind"] for row in rows} == {"web", "other"}
     assert all(row["most"] == row["same"] for row in rows)
