@@ -31,8 +31,7 @@ HIDDEN_PREFIX = "#"
 
 
 class SourceError(Exception):
-    """A source that cannot be used at all: missing, unreadable, of the wrong kind. One clear line.
-    """
+    """A source that cannot be used at all: missing, unreadable, of the wrong kind. One clear line."""
 
 
 @dataclass(frozen=True)

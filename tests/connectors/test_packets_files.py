@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import Column, ReadReport, SourceError, Split
+from terascope.connectors.base import Column, ReadReport, SourceError
 from terascope.connectors.packets import PacketConnector
 from terascope.connectors.packets.fields import ALIASES, FIELDS, LAYER_BITS, PROTOCOLS
+from terascope.connectors.packets.reasons import NOT_A_CAPTURE
 from terascope.types import Type
 from tests.connectors.packet_bytes import (
     ALL_NAMES,
@@ -191,19 +192,17 @@ def test_gzip_files_are_one_split(tmp_path: Path) -> None:
     assert len(PacketConnector().splits("e", [path], {}, 10)) == 1
 
 
-def test_what_is_no_capture_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_what_is_no_capture_is_malformed_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "readme.pcap"
     connector = PacketConnector()
+    assert connector.columns([path], {})
     for content in (b"hello world, this is text", b"\x00", b"\xa1\xb2\x00", gzip.compress(b"no")):
         path.write_bytes(content)
-        for refuse in (
-            lambda: connector.splits("e", [path], {}, WHOLE),
-            lambda: connector.columns([path], {}),
-            lambda: list(connector.read(Split("pcap", "e", str(path), 0, 0, 9), [], ReadReport())),
-        ):
-            with pytest.raises(SourceError, match="not a capture file") as caught:
-                refuse()
-            assert "\n" not in str(caught.value)
+        (split,) = connector.splits("e", [path], {}, 5)
+        report = ReadReport()
+        assert list(connector.read(split, [Column("time", Type.UINT)], report)) == []
+        assert report.malformed == {NOT_A_CAPTURE: 1}
+        assert report.tuples == 0
     with pytest.raises(SourceError, match="cannot read"):
         connector.splits("e", [tmp_path / "absent"], {}, WHOLE)
 

@@ -18,11 +18,16 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 
-from terascope.connectors.base import Column, ReadReport, SourceError, Split
+from terascope.connectors.base import Column, ReadReport, Split
 from terascope.connectors.packets.columns import SECOND, Batch, Scratch, check_columns
 from terascope.connectors.packets.fields import ALL_FIELDS
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, parse_header, starts_as_pcap
-from terascope.connectors.packets.reasons import CUT_FILE_HEADER, DAMAGED_GZIP, EMPTY_FILE
+from terascope.connectors.packets.reasons import (
+    CUT_FILE_HEADER,
+    DAMAGED_GZIP,
+    EMPTY_FILE,
+    NOT_A_CAPTURE,
+)
 from terascope.connectors.packets.records import empty_records
 from terascope.connectors.packets.scan import Framing, PcapFraming, PcapngFraming, Scan
 from terascope.connectors.packets.section import Section, section_from_json
@@ -51,9 +56,6 @@ class PacketConnector:
 
     def columns(self, files: Sequence[Path], options: Mapping[str, str]) -> tuple[Column, ...]:
         """All packet fields, NULL where a packet has none."""
-        for path in files:
-            with opened(path) as file:
-                check_start(path, first_bytes(file))
         return tuple(Column(field.name, field.type) for field in ALL_FIELDS)
 
     def splits(
@@ -71,10 +73,10 @@ class PacketConnector:
         for ordinal, path in enumerate(files):
             with opened(path) as file:
                 start = first_bytes(file)
-                check_start(path, start)
                 size = file.seek(0, 2)
                 cuts = [(0, kept)]
-                if size > target_bytes and not is_gzip(file) and len(start) == FILE_HEADER_BYTES:
+                whole = len(start) == FILE_HEADER_BYTES and starts_as_capture(start)
+                if size > target_bytes and whole and not is_gzip(file):
                     framing, at = open_framing(start, Section())
                     cuts += [
                         (cut, kept + carried)
@@ -94,14 +96,12 @@ class PacketConnector:
         check_columns(columns)
         with opened(split.path) as file:
             start = first_bytes(file)
-            if len(start) < FILE_HEADER_BYTES:
-                check_start(split.path, start)
-                report.malformed[CUT_FILE_HEADER if start else EMPTY_FILE] += 1
+            if len(start) < FILE_HEADER_BYTES or not starts_as_capture(start):
+                report.malformed[why_not_a_capture(start)] += 1
                 report.bytes_read += file.seek(0, 2)
                 return
             carried = dict(split.options).get(SECTION_OPTION)
             section = section_from_json(carried) if carried else Section()
-            check_start(split.path, start)
             framing, header = open_framing(start, section)
             packed = is_gzip(file)
             at = header if split.start == 0 else split.start
@@ -189,11 +189,13 @@ def first_bytes(file: BinaryIO) -> bytes:
     return bytes(room[:filled])
 
 
-def check_start(path: str | Path, start: bytes) -> None:
-    """Refuse a file that is not a capture. An empty one, or one cut in its header, is one without
-    packets.
-    """
+def starts_as_capture(start: bytes) -> bool:
+    """Whether the first bytes are those of a capture, or may become so."""
     magic = start[:4]
-    if not magic or starts_as_pcap(magic) or PCAPNG_MAGIC.startswith(magic):
-        return
-    raise SourceError(f"'{path}' is not a capture file: neither pcap nor pcapng, plain or gzip")
+    return not magic or starts_as_pcap(magic) or PCAPNG_MAGIC.startswith(magic)
+
+
+def why_not_a_capture(start: bytes) -> str:
+    if not start:
+        return EMPTY_FILE
+    return CUT_FILE_HEADER if starts_as_capture(start) else NOT_A_CAPTURE

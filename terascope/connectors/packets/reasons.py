@@ -57,6 +57,7 @@ REASONS: Final = (
 ) = range(len(REASONS))
 
 EMPTY_FILE: Final = "empty file"
+NOT_A_CAPTURE: Final = "not a capture file: neither pcap nor pcapng, plain or gzip"
 CUT_FILE_HEADER: Final = "truncated file header"
 CUT_RECORD: Final = "truncated record"
 BAD_PACKET_BLOCK: Final = "bad packet block"
