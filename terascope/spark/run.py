@@ -85,7 +85,7 @@ def read_sources(
     job: Job, spark: SparkSession, result: JobResult, tell: Progress
 ) -> dict[str, tuple[SourceRead, DataFrame]]:
     """Every source, by interface: read, kept, counted."""
-    tasks = 2 * int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
+    tasks = int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
     sources: dict[str, tuple[SourceRead, DataFrame]] = {}
     for done, read in enumerate(job.reads):
         tell("reading", done, len(job.reads))

@@ -8,7 +8,9 @@ is adopted: `adopt_session` gives a sibling with our SQL settings and leaves the
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -52,6 +54,11 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 ENVIRONMENT = 'exec 2>>"$TERASCOPE_SPARK_LOG"\n'
 
 
+TROUBLE = re.compile(r"^[\d:]+ ERROR |(?:Exception|Error)\b")
+PREFIX = re.compile(r"^(?:.*?\b\w*(?:Exception|Error): |[\d:]+ ERROR \w+: )+")
+"""Where the line came from, which tells a person nothing."""
+
+
 class SparkUnavailable(Exception):
     """Spark cannot be started; the message says why and what to do."""
 
@@ -70,6 +77,8 @@ def open_session(
     if running is not None:
         return adopt_session(running)
     master = master or "local[*]"
+    if master.startswith("sc://"):
+        return connect_session(master, app_name)
     folder = Path(tempfile.mkdtemp(prefix="terascope-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     log = folder / "spark.log"
@@ -79,10 +88,21 @@ def open_session(
     try:
         with launch_environment(folder, log):
             session = builder.getOrCreate()
-    except (PySparkException, OSError, RuntimeError) as problem:
+    except Exception as problem:  # py4j has exceptions of its own, which nobody should import
         raise SparkUnavailable(start_problem(master, problem, log)) from problem
-    session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def connect_session(remote: str, app_name: str) -> SparkSession:
+    """A session of a Spark Connect server, which has settings and a Java of its own."""
+    if importlib.util.find_spec("grpc") is None:
+        # PySpark would leave the process without a word.
+        raise SparkUnavailable("Spark Connect needs more packages: pip install 'pyspark[connect]'")
+    try:
+        return adopt_session(SparkSession.builder.remote(remote).appName(app_name).getOrCreate())
+    except (PySparkException, ImportError, OSError) as problem:
+        reason = str(problem).strip().partition("\n")[0]
+        raise SparkUnavailable(f"cannot reach Spark at '{remote}': {reason}") from problem
 
 
 def adopt_session(session: SparkSession) -> SparkSession:
@@ -186,7 +206,8 @@ def java_home() -> Path | None:
 
 
 def start_problem(master: str, problem: Exception, log: Path) -> str:
+    """What Java said first, or else what PySpark made of it."""
     said = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-    telling = next((line.strip() for line in said if "rror" in line or "xception" in line), None)
-    reason = telling or str(problem).strip().partition("\n")[0] or type(problem).__name__
-    return f"Spark did not start with master '{master}': {reason}"
+    told = next((line for line in said if TROUBLE.search(line)), None)
+    reason = told or str(problem).strip().partition("\n")[0] or type(problem).__name__
+    return f"Spark did not start with master '{master}': {PREFIX.sub('', reason).strip()}"

@@ -105,10 +105,16 @@ def run_in_spark(
         return Given(rows, result.reports)
 
 
-def assert_agreement(plan: Plan, tables: Tables, spark: SparkSession, folder: Path) -> Given:
+def assert_agreement(
+    plan: Plan,
+    tables: Tables,
+    spark: SparkSession,
+    folder: Path,
+    group_rows: Sequence[int] = (1000, 3),
+) -> Given:
     """Spark gives the rows of the reference, read as one partition and as many."""
     wanted = evaluate(plan, MemorySources(tables))
-    for rows_per_group in (1000, 3):
+    for rows_per_group in group_rows:
         given = run_in_spark(plan, tables, spark, folder, rows_per_group)
         for stream in plan:
             expected = wanted[stream.name]
