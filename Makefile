@@ -12,11 +12,12 @@ JAVA    := $(VENV)/terascope-java-home
 $(shell test ! -f $(JAVA) || test -x "`cat $(JAVA)`/bin/java" || rm -f $(JAVA))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format lock clean
+.PHONY: help install demo test soak lint format lock clean
 
 help:
 	@echo "make demo     install, then find a SYN flood in two minutes of synthetic traffic"
 	@echo "make test     install, then check and test everything (WORKERS=$(WORKERS) processes)"
+	@echo "make soak     many more random query sets (about half an hour)"
 	@echo "make install  the environment .venv with the command .venv/bin/terascope, and Java"
 	@echo "make lint     ruff, mypy and the import contracts"
 	@echo "make format   rewrite the sources in the one format"
@@ -30,6 +31,9 @@ demo: install
 
 test: lint $(VENV)/.tshark
 	$(BIN)/pytest -n $(WORKERS)
+
+soak: install
+	TERASCOPE_SEEDS=2000 TERASCOPE_SPARK_SEEDS=60 $(BIN)/pytest -n $(WORKERS) tests/properties
 
 lint: install
 	$(BIN)/ruff check .
