@@ -1,7 +1,7 @@
 """All settings in one immutable value, handed down; there are no globals.
 
-In: a TOML file (`--config`), `TERASCOPE_...` environment variables, flags; a flag wins over the environment, which wins
-over the file. Out: a `Config`.
+In: a TOML file (`--config`), `TERASCOPE_...` environment variables, flags; a flag wins over the
+environment, which wins over the file. Out: a `Config`.
 """
 
 from __future__ import annotations

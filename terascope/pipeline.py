@@ -1,9 +1,9 @@
 """Read this first: the way from text to answers.
 
-    text --parse--> Script --bind--> Plan --optimize--> Plan --plan_job--> Job --run--> rows
+text --parse--> Script --bind--> Plan --optimize--> Plan --plan_job--> Job --run--> rows
 
-Everything up to the Job is pure data, needs no Spark, and takes milliseconds. terascope.spark runs a Job;
-terascope.reference gives the meaning of a Plan in plain Python.
+Everything up to the Job is pure data, needs no Spark, and takes milliseconds. terascope.spark runs
+a Job; terascope.reference gives the meaning of a Plan in plain Python.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class Compiled:
             SourceError: a source is missing or unreadable.
         """
         if not self.runnable:
-            raise SourceError("no source is bound; give one with --source [INTERFACE=]KIND:LOCATION")
+            raise SourceError(
+                "no source is bound; give one with --source [INTERFACE=]KIND:LOCATION"
+            )
         return plan_job(self.optimized, self.bindings.interfaces, self.bindings.split_bytes)
 
 

@@ -31,7 +31,7 @@ HIDDEN_PREFIX = "#"
 
 
 class SourceError(Exception):
-    """A source that cannot be used at all: missing, unreadable, of the wrong kind. One clear line."""
+    """A source that cannot be used: missing, unreadable, of the wrong kind. One clear line."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Column:
 
     name: str
     type: Type
+    clock: str | None = None
+    """The unit, s, ms, us or ns, of wall-clock time: files may write it as a date then."""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def source_read(
     columns: dict[str, Column] = {}
     for scan, _ in relevant:
         for field in (*scan.columns, *scan.checked):
-            add_column(columns, Column(field.read_from, field.type), name)
+            add_column(columns, Column(field.read_from, field.type, field.clock), name)
         if scan.layer is not None:
             add_column(columns, Column(LAYERS, Type.LLONG), name)
         if ours - set(scan.interfaces):

@@ -85,11 +85,15 @@ def needed_columns(scan: Scan) -> tuple[Column, ...]:
     reading is without columns.
     """
     read = (*scan.columns, *scan.checked)
-    types = {connector_column(c): c.type for c in read if c.name != IFACE}
-    types[POSITION] = Type.LLONG
+    columns = {
+        name: Column(name, c.type, c.clock)
+        for c in read
+        if (name := connector_column(c)) and c.name != IFACE
+    }
+    columns[POSITION] = Column(POSITION, Type.LLONG)
     if scan.layer is not None:
-        types[LAYERS] = Type.LLONG
-    return tuple(Column(name, type) for name, type in types.items())
+        columns[LAYERS] = Column(LAYERS, Type.LLONG)
+    return tuple(columns.values())
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ class Fault(enum.IntEnum):
     NOT_IP = 5
     NOT_IPV6 = 6
     NOT_UTF8 = 7
+    NOT_TIME = 8
 
     @property
     def text(self) -> str:
@@ -57,6 +58,7 @@ _FAULT_TEXTS: Final = {
     Fault.NOT_IP: "not an IP address",
     Fault.NOT_IPV6: "not an IPv6 address",
     Fault.NOT_UTF8: "not UTF-8",
+    Fault.NOT_TIME: "not a time: neither a number nor a date and time",
 }
 
 

@@ -36,7 +36,8 @@ from terascope.connectors.tables.bytes_in import (
     read_chunks,
     size_of,
 )
-from terascope.connectors.tables.convert import Converted, Texts, from_text
+from terascope.connectors.tables.clocks import text_column
+from terascope.connectors.tables.convert import Converted, Texts
 from terascope.connectors.tables.csv_scan import scan_csv
 from terascope.connectors.tables.infer import SAMPLE_BYTES, SAMPLE_ROWS, infer_type
 from terascope.connectors.tables.options import CsvOptions
@@ -272,6 +273,6 @@ def _converter(
     def convert(column: Column) -> Converted | None:
         if column.name not in slots:
             return None
-        return from_text(_texts(scanned, rows, slots[column.name], dialect), column.type)
+        return text_column(_texts(scanned, rows, slots[column.name], dialect), column)
 
     return convert

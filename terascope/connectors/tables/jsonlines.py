@@ -31,7 +31,8 @@ from terascope.connectors.tables.bytes_in import (
     read_chunks,
     size_of,
 )
-from terascope.connectors.tables.convert import Converted, Texts, from_text
+from terascope.connectors.tables.clocks import text_column
+from terascope.connectors.tables.convert import Converted, Texts
 from terascope.connectors.tables.infer import SAMPLE_BYTES
 from terascope.connectors.tables.json_scan import scan_json
 from terascope.connectors.tables.options import check_names, row_limit
@@ -124,7 +125,7 @@ def _converter(
 
     def convert(column: Column) -> Converted:
         texts = Texts.packed(scanned.data, scanned.arrays, slots[column.name], rows)
-        converted = from_text(texts, column.type)
+        converted = text_column(texts, column)
         if column.name == INTERFACE and column.type is Type.STRING:
             # The objects' own interface where they say one, else the one they were read from.
             return Converted(pc.fill_null(converted.values, interface))

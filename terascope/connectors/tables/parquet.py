@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from terascope.connectors.base import Column, ReadReport, SourceError, Split
-from terascope.connectors.tables.arrow_columns import from_arrow, own_type
+from terascope.connectors.tables.arrow_columns import own_type
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
 from terascope.connectors.tables.bytes_in import EMPTY_FILE, opened, size_of
+from terascope.connectors.tables.clocks import arrow_column
 from terascope.connectors.tables.convert import Converted
 from terascope.connectors.tables.options import check_names
 from terascope.connectors.tables.records import BATCH_ROWS
@@ -140,6 +141,6 @@ def _batches(split: Split, file: pq.ParquetFile, names: list[str]) -> Iterator[p
 def _converter(held: pa.RecordBatch) -> Callable[[Column], Converted | None]:
     def convert(column: Column) -> Converted | None:
         index = held.schema.get_field_index(column.name)
-        return from_arrow(held.column(index), column.type) if index >= 0 else None
+        return arrow_column(held.column(index), column) if index >= 0 else None
 
     return convert

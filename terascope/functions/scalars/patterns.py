@@ -70,7 +70,7 @@ SCALARS: Final = (
         _extracted,
         cost_ns=1000,
         check_constants=_check_extraction,
-        doc="str_extract_regex(text, regex[, group]): the first stretch found, or a group; else NULL",
+        doc="str_extract_regex(text, regex[, group]): the stretch found, or a group; else NULL",
     ),
 )
 
