@@ -7,8 +7,9 @@ order they are delivered.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -90,29 +91,46 @@ def assert_same_answers(expected: Answers, actual: Answers) -> None:
 # ---- Spark ---------------------------------------------------------------------------------------
 
 
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For many queries over few rows: compiling each takes longer than running it."""
+
+
 def spark_answers(
     plan: Plan,
     interfaces: Mapping[str, Interface],
     spark: SparkSession,
     partitions: int,
     split_bytes: int = 1 << 30,
+    settings: Mapping[str, str] | None = None,
 ) -> Answers:
     """What Spark says to an (optimised) plan, with that many partitions after a shuffle."""
     from terascope.spark.mistakes import translating
     from terascope.spark.run import run_job
 
-    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
-    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    wanted = {"spark.sql.shuffle.partitions": str(partitions), **(settings or {})}
+    job = plan_job(plan, interfaces, split_bytes)
+    with configured(spark, wanted), translating(), run_job(job, spark) as result:
+        with ThreadPoolExecutor(COLLECTORS) as pool:
+            collected = list(pool.map(collect, result.dataframes.values()))
+        return {
+            name: Answer(result.fields[name], rows)
+            for name, rows in zip(result.dataframes, collected, strict=True)
+        }
+
+
+@contextmanager
+def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {key: str(spark.conf.get(key)) for key in settings}
     try:
-        job = plan_job(plan, interfaces, split_bytes)
-        with run_job(job, spark) as result, translating(), ThreadPoolExecutor(COLLECTORS) as pool:
-            collected = pool.map(collect, result.dataframes.values())
-            return {
-                name: Answer(result.fields[name], rows)
-                for name, rows in zip(result.dataframes, collected, strict=True)
-            }
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
     finally:
-        spark.conf.set("spark.sql.shuffle.partitions", before)
+        for key, value in before.items():
+            spark.conf.set(key, value)
 
 
 def collect(df: DataFrame) -> list[Row]:
@@ -129,10 +147,10 @@ def combined(plans: Mapping[str, Plan]) -> Plan:
     streams: list[Stream] = []
     parameters: dict[str, Parameter] = {}
     for title, plan in plans.items():
-        for stream in plan:
-            streams.append(
-                replace(stream, name=f"{title}/{stream.name}", rel=renamed(stream.rel, title))
-            )
+        streams += (
+            replace(stream, name=f"{title}/{stream.name}", rel=renamed(stream.rel, title))
+            for stream in plan
+        )
         for parameter in plan.parameters:
             known = parameters.setdefault(parameter.name, parameter)
             assert known == parameter, f"two values of ${parameter.name}"

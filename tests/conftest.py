@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session per process, and the option that rewrites golden files."""
+"""What all tests share: one Spark session per process, and `--bless` to rewrite golden files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+"""Many small queries: code that is compiled well pays only in long runs."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,6 +27,11 @@ def spark() -> Iterator[SparkSession]:
     """One session for all tests of a process; two cores, as small as possible."""
     from terascope.spark.session import open_session
 
-    session = open_session("local[2]", "terascope-tests", {"spark.driver.memory": "1g"})
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": QUICK_START,
+        "spark.sql.shuffle.partitions": "2",
+    }
+    session = open_session("local[2]", "terascope-tests", settings)
     yield session
     session.stop()

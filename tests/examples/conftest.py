@@ -14,7 +14,7 @@ def traffic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     flood = Scenario("syn_flood", start=45, duration=30)
     for name, links in (("trace.pcap", 1), ("link.pcap", 3)):
         profile = Profile(
-            rate=100, duration=120, seed=7, hosts=60, servers=12, links=links, scenarios=(flood,)
+            rate=45, duration=120, seed=2, hosts=40, servers=8, links=links, scenarios=(flood,)
         )
         generate(profile, folder / name)
     return folder

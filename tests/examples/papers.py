@@ -1,7 +1,7 @@
 """The example files, and how their first lines say they are run.
 
-    -- run: --source eth0=pcap:trace.pcap --set both=a,b
-    -- waits: why the file cannot run yet
+-- run: --source eth0=pcap:trace.pcap --set both=a,b
+-- waits: why the file cannot run yet
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,26 +90,11 @@ def test_reference_optimised_plan_and_duckdb_agree(
 def test_spark_agrees(traffic: Path, sources: ConnectorSources, spark: SparkSession) -> None:
     """All examples in one job: no two of them see different packets."""
     plans = {title(e): compile_set(e.source, e.bindings(traffic)).plan for e in RUNNABLE}
-    for interfaces in sources_apart(sources.interfaces):
-        chosen = {
-            name: plan
-            for name, plan in plans.items()
-            if interfaces.keys() >= interfaces_of(name, traffic)
-        }
-        plan = optimize(combined(chosen))
-        found = spark_answers(plan, interfaces, spark, 3, in_thirds(interfaces.values()))
-        for name, each in chosen.items():
-            expected = delivered(each, evaluate(each, sources))
-            assert_same_answers(expected, of_set(name, found))
-
-
-def sources_apart(interfaces: Mapping[str, Interface]) -> list[dict[str, Interface]]:
-    return [dict(interfaces)]
-
-
-def interfaces_of(name: str, traffic: Path) -> set[str]:
-    example = Example(PAPERS / f"{name}.gsql")
-    return set(example.bindings(traffic).interfaces)
+    plan = optimize(combined(plans))
+    size = in_thirds(sources.interfaces.values())
+    found = spark_answers(plan, sources.interfaces, spark, 3, size)
+    for name, each in plans.items():
+        assert_same_answers(delivered(each, evaluate(each, sources)), of_set(name, found))
 
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e.waits], ids=title)
@@ -118,6 +102,12 @@ def test_what_waits_is_refused_with_its_reason(example: Example) -> None:
     with pytest.raises(QueryError) as refused:
         compile_set(example.source)
     assert set(refused.value.codes) == {"not-executable"}
+
+
+def test_the_readme_names_what_waits() -> None:
+    text = (PAPERS.parent / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(\S+\.gsql)`", text, re.MULTILINE))
+    assert named == {example.path.name for example in EXAMPLES if example.waits}
 
 
 def printed_elsewhere() -> list[tuple[str, str, str]]:
