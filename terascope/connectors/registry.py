@@ -64,7 +64,9 @@ class Interface:
         return self.connector.columns(self.files, dict(self.options))
 
     def splits(self, target_bytes: int) -> list[Split]:
-        return self.connector.splits(self.name, self.files, dict(self.options), target_bytes)
+        """Ranges to read, by absolute paths: a task may run in another working directory."""
+        files = [path.absolute() for path in self.files]
+        return self.connector.splits(self.name, files, dict(self.options), target_bytes)
 
 
 def parse_interface(text: str, options: Mapping[str, str] | None = None) -> Interface:

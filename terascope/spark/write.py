@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from terascope.connectors.base import arrow_type
 from terascope.low.text import csv_header, csv_lines, json_lines, readable, readable_type
 from terascope.plan.rel import Field
 from terascope.spark.frame import place
@@ -156,14 +157,24 @@ def parquet_column(column: pa.Array, type: Type) -> pa.Array:
 
 
 def to_arrow_table(df: DataFrame, fields: Sequence[Field]) -> pa.Table:
-    """All rows, readable: addresses as text, raw bytes in hexadecimal."""
+    """All rows, in their order, readable: addresses as text, raw bytes in hexadecimal."""
     with translating():
         table = df.toArrow()
-    columns = [readable(table.column(i).combine_chunks(), f.type) for i, f in enumerate(fields)]
-    schema = pa.schema([(f.name, readable_type(f.type)) for f in fields])
-    return pa.Table.from_arrays(columns, schema=schema)
+    return readable_table([column.combine_chunks() for column in table.columns], fields)
 
 
 def preview(df: DataFrame, fields: Sequence[Field], rows: int) -> pa.Table:
-    """The first rows only."""
-    return to_arrow_table(df.limit(rows), fields)
+    """The first rows only. Taken, not limited: a limit may mix the order of partitions."""
+    with translating():
+        taken = df.take(rows)
+    columns = [
+        pa.array([row[i] for row in taken], arrow_type(field.type))
+        for i, field in enumerate(fields)
+    ]
+    return readable_table(columns, fields)
+
+
+def readable_table(columns: Sequence[pa.Array], fields: Sequence[Field]) -> pa.Table:
+    shown = [readable(column, f.type) for column, f in zip(columns, fields, strict=True)]
+    schema = pa.schema([(f.name, readable_type(f.type)) for f in fields])
+    return pa.Table.from_arrays(shown, schema=schema)
