@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -47,12 +48,13 @@ class Frame:
     def names(self) -> tuple[str, ...]:
         return tuple(f.name for f in self.fields)
 
-    @property
+    @cached_property
     def columns(self) -> Mapping[str, Column]:
+        """Made once: every Column costs several calls into the JVM."""
         return {f.name: F.col(place(i)) for i, f in enumerate(self.fields)}
 
     def column(self, name: str) -> Column:
-        return F.col(place(self.names.index(name)))
+        return self.columns[name]
 
 
 def in_places(columns: Iterable[Column]) -> list[Column]:

@@ -56,7 +56,17 @@ def remainder(dividend: Column, divisor: Column) -> tuple[Column, Column]:
     return rest, (rest != number(0)) & ((rest < number(0)) != (divisor < number(0)))
 
 
+def is_positive(operand: Operand) -> bool:
+    return operand.constant and operand.value is not None and operand.value > 0
+
+
 def floor_divide(operands: Operands, _: Type) -> Column:
+    if is_positive(operands[1]):
+        # The everyday case, time/60: one comparison and one division. Below zero, ~x = -x - 1
+        # turns rounding up into rounding down.
+        value, count = operands[0].column, operands[1].column
+        mirrored = F.bitwise_not(F.call_function("div", F.bitwise_not(value), count))
+        return F.when(value < number(0), mirrored).otherwise(F.call_function("div", value, count))
     dividend, divisor = operands[0].column, F.nullif(operands[1].column, number(0))
     down = remainder(dividend, divisor)[1]
     truncated = F.call_function("div", dividend, divisor)
@@ -64,6 +74,8 @@ def floor_divide(operands: Operands, _: Type) -> Column:
 
 
 def floor_modulo(operands: Operands, _: Type) -> Column:
+    if is_positive(operands[1]):
+        return F.pmod(operands[0].column, operands[1].column)
     dividend, divisor = operands[0].column, F.nullif(operands[1].column, number(0))
     rest, down = remainder(dividend, divisor)
     return F.when(down, rest + divisor).otherwise(rest)
