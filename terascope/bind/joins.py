@@ -27,6 +27,7 @@ from terascope.plan.expr import (
     Lit,
     columns_of,
     conjuncts,
+    equated_sides,
     substitute,
 )
 from terascope.plan.rel import Field, Filter, Join, JoinKind, Named, Project, Rel
@@ -289,20 +290,10 @@ def split_condition(
     conditions: Sequence[Expr], left: Rel, right: Rel
 ) -> tuple[tuple[tuple[Expr, Expr], ...], list[Expr]]:
     """Equalities between the sides, as (left, right), and everything else."""
-    equalities: list[tuple[Expr, Expr]] = []
-    residual: list[Expr] = []
-    on_left, on_right = set(left.names), set(right.names)
-    for condition in conditions:
-        match condition:
-            case Call(function, (a, b)) if function.name == "=" and columns_of(a) and columns_of(b):
-                if columns_of(a) <= on_left and columns_of(b) <= on_right:
-                    equalities.append((a, b))
-                    continue
-                if columns_of(b) <= on_left and columns_of(a) <= on_right:
-                    equalities.append((b, a))
-                    continue
-        residual.append(condition)
-    return tuple(equalities), residual
+    sides = frozenset(left.names), frozenset(right.names)
+    pairs = [(condition, equated_sides(condition, *sides)) for condition in conditions]
+    equalities = tuple(pair for _, pair in pairs if pair is not None)
+    return equalities, [condition for condition, pair in pairs if pair is None]
 
 
 def fills_of(

@@ -151,6 +151,19 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
     return (expr,)
 
 
+def equated_sides(
+    condition: Expr, left: frozenset[str], right: frozenset[str]
+) -> tuple[Expr, Expr] | None:
+    """(over left, over right) of an equality between columns of two sides; None for all else."""
+    match condition:
+        case Call(function, (a, b)) if function.name == "=" and columns_of(a) and columns_of(b):
+            if columns_of(a) <= left and columns_of(b) <= right:
+                return a, b
+            if columns_of(b) <= left and columns_of(a) <= right:
+                return b, a
+    return None
+
+
 def is_constant(expr: Expr) -> bool:
     """Whether the value is the same for every tuple (a parameter counts)."""
     return not columns_of(expr)

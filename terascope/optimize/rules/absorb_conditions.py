@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from terascope.plan.build import conjunction
-from terascope.plan.expr import Call, Expr, columns_of, conjuncts
+from terascope.plan.expr import conjuncts, equated_sides
 from terascope.plan.rel import Filter, Join, Rel
 
 
@@ -17,8 +17,9 @@ def absorb_conditions(rel: Rel) -> Rel | None:
         case Filter(source=Join(kind="inner") as join, predicate=predicate):
             equalities = list(join.equalities)
             residual = list(conjuncts(join.residual)) if join.residual is not None else []
+            sides = frozenset(join.left.names), frozenset(join.right.names)
             for part in conjuncts(predicate):
-                pair = equality_of_sides(part, join)
+                pair = equated_sides(part, *sides)
                 if pair is None:
                     residual.append(part)
                 else:
@@ -30,15 +31,3 @@ def absorb_conditions(rel: Rel) -> Rel | None:
             )
         case _:
             return None
-
-
-def equality_of_sides(part: Expr, join: Join) -> tuple[Expr, Expr] | None:
-    """(over left, over right) of an equality between the two sides."""
-    left, right = set(join.left.names), set(join.right.names)
-    match part:
-        case Call(function, (a, b)) if function.name == "=" and columns_of(a) and columns_of(b):
-            if columns_of(a) <= left and columns_of(b) <= right:
-                return a, b
-            if columns_of(b) <= left and columns_of(a) <= right:
-                return b, a
-    return None

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from terascope.analysis.bounded import is_timeless, join_bound
 from terascope.analysis.cardinality import estimate_rows
 from terascope.analysis.order import Orders, column_orders, expression_slope
-from terascope.optimize.rules.absorb_conditions import equality_of_sides
 from terascope.plan.build import call, conjunction
-from terascope.plan.expr import Col, Expr, columns_of, conjuncts
+from terascope.plan.expr import Col, Expr, columns_of, conjuncts, equated_sides
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Join, Project, Rel, inputs, with_inputs
 
@@ -89,7 +88,8 @@ def join_pair(
     both = set(left.names) | set(right.names)
     taken = [c for c in pending if columns_of(c) <= both]
     frame = Join(left, right, "inner", ())
-    pairs = [(c, equality_of_sides(c, frame)) for c in taken]
+    sides = frozenset(left.names), frozenset(right.names)
+    pairs = [(c, equated_sides(c, *sides)) for c in taken]
     residual = [c for c, pair in pairs if pair is None]
     join = replace(
         frame,
