@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from terascope.analysis.bounded import closing_key
 from terascope.analysis.order import Orders, column_orders, expression_slope
 from terascope.analysis.sequence import knows_place, sequence
 from terascope.bind.aggregates import Aggregates
+from terascope.bind.closing import check_closing, empty_windows, tell_unbounded
 from terascope.bind.context import Context
 from terascope.bind.expressions import ExprBinder
 from terascope.bind.grouping import Grouped, Grouping, bind_grouping
 from terascope.bind.joins import FromClause
 from terascope.bind.naming import UniqueNames, default_name
+from terascope.bind.ranking import bind_order, bind_rank, rank
 from terascope.bind.scope import Input, NoSuchColumn, Scope
 from terascope.bind.sources import SourceBinder
 from terascope.bind.windows import bind_window, every
@@ -36,12 +37,8 @@ from terascope.plan.rel import (
     Filter,
     Named,
     Project,
-    Rank,
     Rel,
     Running,
-    Window,
-    WindowSpec,
-    walk,
 )
 from terascope.syntax import ast
 from terascope.syntax.visit import calls_in
@@ -164,7 +161,7 @@ class SelectBinder:
         targets = self.targets(select, clause, binder, edges)
         rel = clause.rel
         if select.order_by or select.limit is not None:
-            ranked = self.bind_rank(select, rel, replace_aliases(binder, select), None)
+            ranked = bind_rank(self.context, select, rel, replace_aliases(binder, select))
             if ranked is None:
                 return None
             rel = ranked
@@ -182,7 +179,7 @@ class SelectBinder:
         below = Project(rel, tuple(items), span=select.span)
         keys = tuple((n, Col(n, e.type)) for n, e in items)
         made = Aggregate(below, keys, (), span=select.span)
-        self.check_closing(made, select, "SELECT DISTINCT")
+        check_closing(self.context, made, "SELECT DISTINCT")
         return made
 
     def targets(
@@ -261,7 +258,7 @@ class SelectBinder:
             having = grouped.rewrite(having, select.having.span)
         if closing is not None and select.closing_when is not None:
             closing = grouped.rewrite(closing, select.closing_when.span)
-        order = self.bind_order(select, later, grouped)
+        order = bind_order(self.context, select, later, grouped)
         read = [expr for _, expr in grouping.keys]
         read += [arg for call in aggregates.calls.values() for arg in call.args]
         clause = replace(clause, rel=discard_failures(clause.rel, read))
@@ -273,7 +270,8 @@ class SelectBinder:
         if order is None:
             return None
         if order or select.limit is not None:
-            rel = self.rank(select, rel, order, per=tuple(self.orders(rel)))
+            orders = self.orders(rel)
+            rel = rank(select, rel, order, tuple(orders), orders)
         items = tuple((name, expr) for name, expr, _ in outputs if expr is not None)
         if select.distinct:
             return self.distinct(rel, list(items), select)
@@ -295,9 +293,9 @@ class SelectBinder:
                 return None
             return self.running(clause, grouping, aggregates, closing, span)
         keys = tuple(grouping.keys)
-        empty = self.empty_windows(clause, grouping, span) if emit_empty else None
+        empty = empty_windows(self.context, clause, grouping, span) if emit_empty else None
         made = Aggregate(clause.rel, keys, aggregates.named, grouping.sets, empty, span=span)
-        return made if self.check_closing(made, select, "GROUP BY") else None
+        return made if check_closing(self.context, made, "GROUP BY") else None
 
     def running(
         self,
@@ -312,7 +310,7 @@ class SelectBinder:
         epoch = closing_key(tuple(grouping.keys), lambda e: expression_slope(e, orders))
         keyed = dict(grouping.keys)
         if epoch is None:
-            self.unbounded(span, clause.rel)
+            tell_unbounded(self.context, span, clause.rel)
             return None
         increasing = expression_slope(keyed[epoch], orders).trend is Trend.INCREASING
         if not keyed[epoch].type.is_integer or not increasing or grouping.sets is not None:
@@ -325,118 +323,6 @@ class SelectBinder:
             return None
         keys = ((epoch, keyed[epoch]), *((n, e) for n, e in grouping.keys if n != epoch))
         return Running(clause.rel, keys, aggregates.named, closing, span=span)
-
-    def check_closing(self, made: Aggregate, select: ast.Select, what: str) -> bool:
-        """Some ordered key must be in every grouping set, or groups would never close."""
-        orders = self.orders(made.source)
-        keys = tuple(
-            (n, e) for n, e in made.keys if made.sets is None or all(n in s for s in made.sets)
-        )
-        if closing_key(keys, lambda e: expression_slope(e, orders)) is not None:
-            return True
-        seen = made.source.source if isinstance(made.source, Project) else made.source
-        self.unbounded(made.span, seen, what)
-        return False
-
-    def unbounded(self, span: Span, source: Rel, what: str = "GROUP BY") -> None:
-        ordered = [n for n in self.orders(source) if not n.startswith("#")]
-        note = (
-            f"ordered columns here are: {', '.join(ordered)}"
-            if ordered
-            else "the input has no ordered column; a PROTOCOL can declare one: "
-            "time UINT increasing clock(s)"
-        )
-        example = next((n for n in ordered if n.rpartition(".")[2] == "time"), None)
-        key = f"{example}/60" if example else (ordered[0] if ordered else "an ordered column")
-        self.context.error(
-            "unbounded-group-by",
-            "group-by never closes" if what == "GROUP BY" else f"{what} never closes",
-            span,
-            notes=("none of the keys moves with an ordered column in every grouping set", note),
-            help=f"add a window key such as {key}, or EVERY 1 minute",
-        )
-
-    def empty_windows(
-        self, clause: FromClause, grouping: Grouping, span: Span
-    ) -> WindowSpec | Literal["epoch"] | None:
-        """`empty 'emit'` is for ungrouped windows: their only keys are the window's."""
-        names = {n for n, _ in grouping.keys}
-        window = next((r for r in walk(clause.rel) if isinstance(r, Window)), None)
-        if window is not None and names == {WSTART, WEND}:
-            return window.spec
-        orders = self.orders(clause.rel)
-        if len(grouping.keys) == 1 and grouping.sets is None:
-            _, key = grouping.keys[0]
-            if key.type.is_integer and expression_slope(key, orders).trend is Trend.INCREASING:
-                return "epoch"
-        self.context.error(
-            "bad-hint",
-            "empty 'emit' is for windows without other keys",
-            span,
-            help="leave it out, or group by the window alone",
-        )
-        return None
-
-    # ---- ORDER BY, LIMIT
-
-    def bind_order(
-        self, select: ast.Select, binder: ExprBinder, grouped: Grouped | None
-    ) -> list[tuple[Expr, bool]] | None:
-        order: list[tuple[Expr, bool]] = []
-        for item in select.order_by:
-            expr = binder.bind(self.order_target(select, item))
-            if expr is not None and grouped is not None:
-                expr = grouped.rewrite(expr, item.span)
-            if expr is None:
-                return None
-            order.append((expr, item.descending))
-        return order
-
-    def order_target(self, select: ast.Select, item: ast.OrderItem) -> ast.Expr:
-        """`ORDER BY 2` means the second column, as in SQL."""
-        match item.expr:
-            case ast.Literal_(kind="int", value=int() as place) if 1 <= place <= len(select.items):
-                target = select.items[place - 1]
-                if isinstance(target, ast.Item):
-                    return target.expr
-            case ast.Literal_():
-                self.context.error(
-                    "bad-order", "ordering by a constant does nothing: name a column", item.span
-                )
-        return item.expr
-
-    def bind_rank(
-        self, select: ast.Select, rel: Rel, binder: ExprBinder, grouped: Grouped | None
-    ) -> Rel | None:
-        """ORDER BY and LIMIT of a selection: within the window, or the epoch of what it reads."""
-        order = self.bind_order(select, binder, grouped)
-        if order is None:
-            return None
-        orders = self.orders(rel)
-        edges = tuple(n for n in rel.names if n.rpartition(".")[2] in (WSTART, WEND))
-        per = edges or tuple(orders)
-        if not edges and knows_place(rel):
-            natural = select.limit is None and all(
-                not d and expression_slope(e, orders).trend is Trend.INCREASING for e, d in order
-            )
-            if natural:
-                return rel
-            self.context.error(
-                "unbounded-order",
-                "ORDER BY and LIMIT work within a window, and this stream has none",
-                clause_span(select, "ORDER BY"),
-                help="cut it into windows, such as EVERY 1 minute",
-            )
-            return None
-        return self.rank(select, rel, order, per)
-
-    def rank(
-        self, select: ast.Select, rel: Rel, order: list[tuple[Expr, bool]], per: tuple[str, ...]
-    ) -> Rel:
-        """Ties are broken by the order of the stream, so that partitions do not matter."""
-        tie_break = sequence(rel, self.orders(rel))
-        ties: list[tuple[Expr, bool]] = [(Col(n, rel.type_of(n)), False) for n in tie_break]
-        return Rank(rel, per, (*order, *ties), select.limit, span=select.span)
 
 
 def discard_failures(rel: Rel, exprs: Iterable[Expr]) -> Rel:
@@ -457,8 +343,6 @@ def replace_aliases(binder: ExprBinder, select: ast.Select) -> ExprBinder:
 
 def clause_span(select: ast.Select, word: str) -> Span:
     match word:
-        case "ORDER BY" if select.order_by:
-            return select.order_by[0].span.to(select.order_by[-1].span)
         case "CLEANING_WHEN" if select.cleaning_when is not None:
             return select.cleaning_when.span
         case "CLEANING_BY" if select.cleaning_by is not None:

@@ -1,0 +1,79 @@
+"""ORDER BY and LIMIT: top-k within each window.
+
+In: the clauses of a SELECT and the relation they stand over. Out: a `Rank` whose last columns break
+every tie, so that partitions do not matter.
+"""
+
+from __future__ import annotations
+
+from terascope.analysis.order import Orders, column_orders, expression_slope
+from terascope.analysis.sequence import knows_place, sequence
+from terascope.bind.context import Context
+from terascope.bind.expressions import ExprBinder
+from terascope.bind.grouping import Grouped
+from terascope.functions.base import Trend
+from terascope.plan.expr import Col, Expr
+from terascope.plan.rel import WEND, WSTART, Rank, Rel
+from terascope.syntax import ast
+
+OrderBy = list[tuple[Expr, bool]]
+"""Expressions, each with True for descending."""
+
+
+def bind_order(
+    context: Context, select: ast.Select, binder: ExprBinder, grouped: Grouped | None
+) -> OrderBy | None:
+    """The expressions of ORDER BY; over groups when there is a GROUP BY."""
+    order: OrderBy = []
+    for item in select.order_by:
+        expr = binder.bind(order_target(context, select, item))
+        if expr is not None and grouped is not None:
+            expr = grouped.rewrite(expr, item.span)
+        if expr is None:
+            return None
+        order.append((expr, item.descending))
+    return order
+
+
+def order_target(context: Context, select: ast.Select, item: ast.OrderItem) -> ast.Expr:
+    """`ORDER BY 2` means the second column, as in SQL."""
+    match item.expr:
+        case ast.Literal_(kind="int", value=int() as place) if 1 <= place <= len(select.items):
+            target = select.items[place - 1]
+            if isinstance(target, ast.Item):
+                return target.expr
+        case ast.Literal_():
+            context.error(
+                "bad-order", "ordering by a constant does nothing: name a column", item.span
+            )
+    return item.expr
+
+
+def bind_rank(context: Context, select: ast.Select, rel: Rel, binder: ExprBinder) -> Rel | None:
+    """ORDER BY and LIMIT of a selection: within the window, or the epoch of what it reads."""
+    order = bind_order(context, select, binder, None)
+    if order is None:
+        return None
+    orders = column_orders(rel, context.stream_orders)
+    edges = tuple(n for n in rel.names if n.rpartition(".")[2] in (WSTART, WEND))
+    if edges or not knows_place(rel):
+        return rank(select, rel, order, edges or tuple(orders), orders)
+    natural = select.limit is None and all(
+        not d and expression_slope(e, orders).trend is Trend.INCREASING for e, d in order
+    )
+    if natural:
+        return rel
+    span = select.order_by[0].span.to(select.order_by[-1].span) if select.order_by else select.span
+    context.error(
+        "unbounded-order",
+        "ORDER BY and LIMIT work within a window, and this stream has none",
+        span,
+        help="cut it into windows, such as EVERY 1 minute",
+    )
+    return None
+
+
+def rank(select: ast.Select, rel: Rel, order: OrderBy, per: tuple[str, ...], orders: Orders) -> Rel:
+    """Ties are broken by the order of the stream."""
+    ties: OrderBy = [(Col(n, rel.type_of(n)), False) for n in sequence(rel, orders)]
+    return Rank(rel, per, (*order, *ties), select.limit, span=select.span)
