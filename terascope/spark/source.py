@@ -13,12 +13,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import cloudpickle
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -44,17 +46,37 @@ Reports = dict[str, ReadReport]
 
 def source_frame(spark: SparkSession, read: SourceRead, tasks: int) -> DataFrame:
     """The tuples of a read (and its `#meta` rows), not yet computed."""
-    spark.dataSource.register(TerascopeSource)
+    name = register(spark)
     packed = base64.b64encode(PICKLER.dumps(read)).decode("ascii")
-    return spark.read.format(FORMAT).option("read", packed).option("tasks", str(tasks)).load()
+    return spark.read.format(name).option("read", packed).option("tasks", str(tasks)).load()
+
+
+def register(spark: SparkSession) -> str:
+    """Make the data source known to the session, and return the name it has there.
+
+    Spark looks for a name that is taken in the active session, and for the source in its own. Where
+    these are two sessions and the other one has the source, ours needs another name.
+    """
+    for name in chain([FORMAT], (f"{FORMAT}{n}" for n in count(2))):
+        source = type("TerascopeSource", (TerascopeSource,), {"format_name": name})
+        try:
+            spark.dataSource.register(source)
+        except AnalysisException as problem:
+            if problem.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
+        else:
+            return name
+    raise AssertionError("names do not end")
 
 
 class TerascopeSource(DataSource):
     """Spark's view of a SourceRead."""
 
+    format_name = FORMAT
+
     @classmethod
     def name(cls) -> str:
-        return FORMAT
+        return cls.format_name
 
     def schema(self) -> T.StructType:
         return read_schema(unpack(self.options))

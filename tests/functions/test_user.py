@@ -194,7 +194,7 @@ def test_bad_files_get_one_clear_line(content: str, message: str, tmp_path: Path
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(file))
     assert "\n" not in str(caught.value)
-    assert not [name for name in sys.modules if name.endswith("mine")]
+    assert not [name for name in sys.modules if name.startswith("terascope_functions_")]
 
 
 def test_missing_file(tmp_path: Path) -> None:
