@@ -158,7 +158,7 @@ class Catalog:
                 raise UnknownSource(
                     "unknown-protocol",
                     f"unknown protocol '{ref.name}'",
-                    self.protocol_help(),
+                    self.suggest(ref.name) or self.protocol_help(),
                 )
             names = self.members(ref.interface) if ref.interface_set else (ref.interface,)
             for name in names:
@@ -172,8 +172,14 @@ class Catalog:
         raise UnknownSource(
             "unknown-stream",
             f"nothing is called '{ref.name}'",
-            "FROM takes a query of the set, a protocol or an interface; " + self.protocol_help(),
+            self.suggest(ref.name)
+            or "FROM takes a query of the set, a protocol or an interface; " + self.protocol_help(),
         )
+
+    def suggest(self, name: str) -> str | None:
+        """Names are written one way only; the case is what people get wrong."""
+        same = [k for k in (*self.protocols, *self.interfaces) if k.lower() == name.lower()]
+        return f"did you mean '{same[0]}'? the case of letters counts" if same else None
 
     def protocol_help(self) -> str:
         names = ", ".join(sorted(self.protocols))
