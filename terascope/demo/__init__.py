@@ -138,7 +138,10 @@ def run_demo(
                 f"{len(queries.queries)} of them with results, compiled into one Spark job; "
                 "the trace is read once"
             )
-            results = queries.run()
+            with console.status("starting Spark") as status:
+                results = queries.run(
+                    progress=lambda phase, done, total: status.update(f"{phase} {done}/{total}")
+                )
             show_tables(results, console)
             attack = find_attack(results["attacked_hosts"].rows())
             tell(attack, console)
