@@ -76,6 +76,10 @@ class QueryError(Exception):
         return tuple(d.code for d in self.diagnostics)
 
 
+class OutputError(Exception):
+    """Results cannot be written; one clear line that says where and why."""
+
+
 def render(diagnostics: Sequence[Diagnostic], source: Source) -> str:
     """All diagnostics as text, in the order given."""
     return "\n\n".join(render_one(d, source) for d in diagnostics)

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from terascope.analysis.order import Orders, plan_orders
 from terascope.connectors.base import ReadReport
+from terascope.diagnostic import OutputError
 from terascope.pipeline import Compiled
 from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import Scan, walk
@@ -27,10 +28,6 @@ from terascope.version import VERSION
 FileFormat: TypeAlias = Literal["csv", "json", "ndjson", "parquet"]
 FILE_FORMATS: tuple[FileFormat, ...] = ("csv", "json", "ndjson", "parquet")
 EARLIER = ".earlier"
-
-
-class OutputError(Exception):
-    """Results cannot be written; one clear line."""
 
 
 def file_name(query: str, suffix: str) -> str:

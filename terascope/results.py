@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from terascope.connectors.base import ReadReport, SourceError
+from terascope.diagnostic import OutputError
 from terascope.output import (
     FILE_FORMATS,
     FileFormat,
-    OutputError,
     file_name,
     staged,
     write_manifest,
@@ -184,7 +184,6 @@ class Results(Mapping[str, Result]):
         self, folder: Path, format: FileFormat, progress: Told | None = None
     ) -> dict[str, int]:
         """The files, and how many rows each of them has."""
-        from terascope.spark.write import OutputError as CannotWrite
         from terascope.spark.write import write_output
 
         if format not in FILE_FORMATS:
@@ -194,10 +193,7 @@ class Results(Mapping[str, Result]):
             if progress is not None:
                 progress(f"writing {result.name}", done, len(self))
             path = folder / file_name(result.name, format)
-            try:
-                rows = write_output(result.held, path, format, result.fields)
-            except CannotWrite as problem:
-                raise OutputError(str(problem)) from problem
+            rows = write_output(result.held, path, format, result.fields)
             write_manifest(folder, self.compiled, result.name, format, rows, self.reports)
             counts[result.name] = rows
         return counts

@@ -276,7 +276,7 @@ def check_writable(output: Path) -> None:
     Raises:
         OutputError: the file cannot be written.
     """
-    from terascope.output import OutputError
+    from terascope.diagnostic import OutputError
 
     if output.is_dir():
         raise OutputError(f"cannot write '{output}': it is a directory")

@@ -108,8 +108,8 @@ def message(mistake: Exception) -> str:
 def expected_mistakes() -> tuple[type[Exception], ...]:
     from terascope.config import ConfigError
     from terascope.connectors.base import SourceError
+    from terascope.diagnostic import OutputError
     from terascope.functions.base import FunctionMistake, ValueMistake
-    from terascope.output import OutputError
 
     known: tuple[type[Exception], ...] = (
         ConfigError,

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from terascope.connectors.base import arrow_type
+from terascope.diagnostic import OutputError
 from terascope.low.text import csv_header, csv_lines, json_lines, readable, readable_type
 from terascope.plan.rel import Field
 from terascope.spark.frame import place
@@ -35,10 +36,6 @@ Chunk: TypeAlias = tuple[bytes, int]
 CHUNK_SCHEMA = T.StructType(
     [T.StructField("chunk", T.BinaryType()), T.StructField("rows", T.LongType())]
 )
-
-
-class OutputError(Exception):
-    """A result cannot be written; the message says where and why."""
 
 
 def write_output(df: DataFrame, path: Path, format: Format, fields: Sequence[Field]) -> int:

@@ -13,10 +13,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from terascope.diagnostic import OutputError
 from terascope.functions.base import Value, ValueMistake
 from terascope.plan.rel import Field
 from terascope.spark.frame import spark_type
-from terascope.spark.write import Format, OutputError, preview, to_arrow_table, write_output
+from terascope.spark.write import Format, preview, to_arrow_table, write_output
 from terascope.types import INT_MIN, Type, parse_ip
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
