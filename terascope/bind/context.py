@@ -47,6 +47,14 @@ class Context:
     def stream_orders(self) -> Mapping[str, Orders]:
         return {name: known.orders for name, known in self.streams.items()}
 
+    def find_file(self, name: str) -> Path:
+        """A file named in the script: beside it, else in the working directory; absolute, for a
+        task may run elsewhere.
+        """
+        beside = self.base / name
+        found = beside if beside.exists() or not Path(name).exists() else Path(name)
+        return found.absolute()
+
     def error(
         self,
         code: str,

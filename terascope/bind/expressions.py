@@ -360,6 +360,7 @@ class ExprBinder:
             if scalar.unified_from is not None:
                 fixed, free = args[: scalar.unified_from], args[scalar.unified_from :]
                 args = (*fixed, *(to_type(a, type) for a in free))
+            args = self.with_file(scalar, args)
             if scalar.check_constants is not None:
                 scalar.check_constants([a.value if isinstance(a, Lit) else None for a in args])
         except TypeMistake as mistake:
@@ -369,6 +370,18 @@ class ExprBinder:
             self.context.error("bad-constant", str(mistake), node.span)
             return None
         return Call(scalar, args, type)
+
+    def with_file(self, scalar: Scalar, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The file a function reads, by its full name."""
+        place = scalar.file_argument
+        if place is None:
+            return args
+        match args[place]:
+            case Lit(str() as name, type):
+                path = Lit(str(self.context.find_file(name)), type)
+                return (*args[:place], path, *args[place + 1 :])
+            case _:
+                return args
 
     def bind_cast_call(self, node: ast.Call, type: Type) -> Expr | None:
         """`UINT(x)` is `CAST(x AS UINT)`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from terascope.bind.catalog import UnknownSource, declared_type
 from terascope.bind.context import Context
@@ -127,9 +126,7 @@ class SourceBinder:
                 help="add filename 'list.csv'; to its DEFINE",
             )
             return None
-        path = context.base / filename
-        if not path.exists() and Path(filename).exists():
-            path = Path(filename)
+        path = context.find_file(filename)
         if not path.exists() and not context.catalog.open_world:
             context.error("missing-file", f"no such file: '{filename}'", statement.span)
             return None

@@ -97,6 +97,8 @@ class Scalar:
     partial: bool = field(default=False, compare=False)
     """May fail: the tuple is then discarded (GS-Lite's PARTIAL). `evaluate` returns None to say so.
     """
+    file_argument: int | None = field(default=None, compare=False)
+    """The argument that names a file, if any: it is found beside the query, as a watch list is."""
     user_defined: bool = field(default=False, compare=False)
     unified_from: int | None = field(default=None, compare=False)
     """The arguments from this position on are cast to the one type that holds them all

@@ -86,6 +86,7 @@ SCALARS: Final = (
         _longest_prefix_id,
         cost_ns=300,
         check_constants=_check_prefixes,
+        file_argument=1,
         doc="getlpmid(ip, 'file'): the id of the longest prefix in the file over it, or NULL",
     ),
     Scalar(
@@ -94,6 +95,7 @@ SCALARS: Final = (
         _name,
         cost_ns=100,
         check_constants=_check_names,
+        file_argument=1,
         doc="int_to_string_map(i, 'file'): the text the file gives for the integer, else NULL",
     ),
 )
