@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from terascope.connectors.generate import Profile
 from terascope.connectors.registry import Interface
 from terascope.demo import Attack, demo_queries, find_attack, make_traffic, run_demo
 from terascope.diagnostic import Source
@@ -19,6 +20,9 @@ from terascope.types import Type, format_ip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+TRACE_START = int(Profile().start_time)
 
 
 def verdict(trace: Path) -> Attack | None:
@@ -74,8 +78,17 @@ def test_a_host_in_two_windows_is_one_attack() -> None:
 def test_the_whole_demo(tmp_path: Path, spark: SparkSession) -> None:
     text = io.StringIO()
     console = Console(file=text, width=120)
-    found = run_demo(seed=3, keep=tmp_path / "kept", console=console, spark=spark)
+    found = run_demo(
+        seed=3,
+        victim="10.0.5.6",
+        start=30.0,
+        keep=tmp_path / "kept",
+        console=console,
+        spark=spark,
+    )
     assert found is not None
+    assert found.host == "10.0.5.6"
+    assert abs(found.began - (TRACE_START + 30)) <= 1
     assert found.host in text.getvalue()
     assert "under a SYN flood from" in " ".join(text.getvalue().split())
     assert (tmp_path / "kept" / "link.pcap").exists()
