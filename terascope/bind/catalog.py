@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from terascope.connectors.base import POSITION
+from terascope.connectors.base import INTERFACE, POSITION
 from terascope.connectors.packets import fields as packets
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Diagnostic
@@ -309,7 +309,7 @@ def place_fields(fields: Iterable[SourceField]) -> tuple[SourceField, ...]:
     clocks = [f for f in ordered if f.clock is not None]
     finest = min(clocks, key=lambda f: FINEST_FIRST.index(f.clock or "s"), default=None)
     first = finest or next(iter(ordered), None)
-    place = [SourceField(IFACE, Type.STRING, column="interface")]
+    place = [SourceField(IFACE, Type.STRING, column=INTERFACE)]
     place.append(SourceField(POS, Type.LLONG, column=POSITION))
     if first is not None:
         place.insert(0, replace(first, name=TS, column=first.read_from))

@@ -26,6 +26,9 @@ unpacked file."""
 LAYERS = "#layers"
 """int64 pseudo-column of packet sources: the bits of every protocol the packet belongs to."""
 
+INTERFACE = "interface"
+"""STRING column every source has: the interface a tuple came from."""
+
 FILE_SHIFT = 40
 HIDDEN_PREFIX = "#"
 

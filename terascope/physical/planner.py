@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from terascope.analysis.at_source import can_evaluate
 from terascope.analysis.order import Orders, plan_orders
 from terascope.analysis.sequence import sequence
-from terascope.connectors.base import LAYERS, Column, SourceError
+from terascope.connectors.base import INTERFACE, LAYERS, Column, SourceError
 from terascope.connectors.registry import Interface
 from terascope.physical.job import Job, Output, SourceRead, StreamStage
 from terascope.plan.build import TRUE, call, conjunction, disjunction
@@ -22,7 +22,6 @@ from terascope.plan.rel import Filter, Project, Rank, Rel, Scan, inputs
 from terascope.types import Type
 
 PACKETS = "packets"
-INTERFACE = "interface"
 SPLIT_BYTES = 4 << 20
 """Small, so that any file feeds all cores; Spark bundles neighbours into tasks worth their cost."""
 MOST_TERMS = 12

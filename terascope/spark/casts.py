@@ -6,11 +6,10 @@ decides first what is a number.
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from terascope.functions.casts import IPV4_MAX, TRUTH, cast_value
+from terascope.functions.casts import IPV4_MAX, TRUTH
 from terascope.low.text import address_text
 from terascope.spark.arrow_functions import arrow_function
 from terascope.spark.frame import spark_type
@@ -96,8 +95,3 @@ def written_address(address: Column) -> Column:
 
 def integer_to_address(value: Column) -> Column:
     return F.when(value.between(number(0), number(IPV4_MAX)), ipv4_address(value))
-
-
-def cast_array(values: pa.Array, source: Type, target: Type) -> list[object]:
-    """The casts Python does, value by value."""
-    return [cast_value(v, source, target) for v in values.to_pylist()]

@@ -45,9 +45,6 @@ class Translator:
     def column(self, expr: Expr) -> Column:
         return self.translate(expr).column
 
-    def is_native(self, expr: Expr) -> bool:
-        return self.translate(expr).native
-
     def translate(self, expr: Expr) -> Translated:
         folded = self.fold(expr)
         if folded is not None:

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from terascope.plan.evaluate import Parameters, constant_value
-from terascope.plan.expr import AggCall, Col, Expr
+from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Sliding, WindowSpec
 from terascope.spark.aggregate_python import empty_value, python_aggregate
 from terascope.spark.aggregates import Aggregated, Arguments, native_aggregate
@@ -130,6 +130,3 @@ def with_empty(
     if start > end:
         keys.reverse()
     return Frame(frame.df.union(project(missing, [*keys, *values], rel.fields).df), rel.fields)
-
-
-__all__ = ["AggCall", "Prepared", "aggregate_frame", "aggregated", "finished", "group_by"]

@@ -15,7 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from terascope.spark.mistakes import MARK
-from terascope.spark.operands import Builder, Operand, alike, as_text, literal, null, number
+from terascope.spark.operands import Builder, Operand, alike, as_text, null, number
 from terascope.types import Type, unify
 
 Operands = tuple[Operand, ...]
@@ -201,5 +201,3 @@ OPERATORS: Mapping[str, Builder] = {
     "is_null": lambda operands, _: operands[0].column.isNull(),
     "coalesce": coalesce,
 }
-
-__all__ = ["OPERATORS", "ipv4_address", "ipv4_number", "is_ipv4", "java_quote", "literal"]

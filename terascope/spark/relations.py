@@ -14,7 +14,7 @@ from typing import assert_never
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from terascope.connectors.base import LAYERS
+from terascope.connectors.base import INTERFACE, LAYERS
 from terascope.low.watch_list import read_watch_list
 from terascope.physical.job import SourceRead
 from terascope.plan import rel as algebra
@@ -29,9 +29,6 @@ from terascope.spark.operands import Operand, alike, number
 from terascope.spark.running import running_frame
 from terascope.spark.windows import window_frame
 from terascope.types import Type
-
-INTERFACE = "interface"
-"""The column of a source that tells its interfaces apart."""
 
 
 @dataclass(frozen=True)

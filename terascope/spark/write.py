@@ -22,7 +22,14 @@ from pyspark.sql import types as T
 
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError
-from terascope.low.text import csv_header, csv_lines, json_lines, readable, readable_type
+from terascope.low.text import (
+    csv_header,
+    csv_lines,
+    json_lines,
+    readable,
+    readable_fields,
+    readable_type,
+)
 from terascope.plan.rel import Field
 from terascope.spark.frame import place
 from terascope.spark.mistakes import telling, translating
@@ -173,5 +180,4 @@ def preview(df: DataFrame, fields: Sequence[Field], rows: int) -> pa.Table:
 
 def readable_table(columns: Sequence[pa.Array], fields: Sequence[Field]) -> pa.Table:
     shown = [readable(column, f.type) for column, f in zip(columns, fields, strict=True)]
-    schema = pa.schema([(f.name, readable_type(f.type)) for f in fields])
-    return pa.Table.from_arrays(shown, schema=schema)
+    return pa.Table.from_arrays(shown, schema=readable_fields(fields))

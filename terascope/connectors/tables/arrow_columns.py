@@ -27,7 +27,8 @@ from terascope.connectors.tables.convert import (
 from terascope.connectors.tables.kernels import Bytes
 from terascope.types import Type
 
-_TICKS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+"""In a tick of a clock."""
 
 
 def own_type(held: pa.DataType) -> Type | None:
@@ -114,7 +115,7 @@ def _nanoseconds(array: pa.Array) -> Converted:
     held = array.type
     if pa.types.is_date(held):
         array = array.cast(pa.timestamp("ms"))
-    per_tick = _TICKS[array.type.unit]
+    per_tick = NANOSECONDS[array.type.unit]
     ticks = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64()).cast(pa.int64())
     limit = (2**63 - 1) // per_tick
     bad = _mask(pc.or_(pc.greater(ticks, limit), pc.less(ticks, -limit)))

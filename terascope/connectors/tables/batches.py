@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from terascope.connectors.base import (
     FILE_SHIFT,
     HIDDEN_PREFIX,
+    INTERFACE,
     POSITION,
     Column,
     ReadReport,
@@ -27,7 +28,6 @@ from terascope.connectors.base import (
 from terascope.connectors.tables.convert import Converted, Fault, constant
 from terascope.connectors.tables.kernels import Int64s
 
-INTERFACE = "interface"
 PSEUDO_COLUMNS = frozenset({POSITION, INTERFACE})
 """Columns that every table has without its file holding them."""
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.connectors.base import Column
-from terascope.connectors.tables.arrow_columns import from_arrow
+from terascope.connectors.tables.arrow_columns import NANOSECONDS, from_arrow
 from terascope.connectors.tables.convert import (
     Converted,
     Fault,
@@ -26,7 +26,6 @@ from terascope.connectors.tables.convert import (
 )
 from terascope.types import INT_MAX, INT_MIN
 
-PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -76,10 +75,9 @@ def from_times(texts: pa.StringArray, unit: str) -> Converted:
 
 def floor_divide(nanoseconds: pa.Array, unit: str) -> pa.Array:
     """Nanoseconds as ticks, rounded down before 1970 too."""
-    ticks = 10**9 // PER_SECOND[unit]
     filled = pc.fill_null(nanoseconds, 0).to_numpy(zero_copy_only=False)
     missing = nanoseconds.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(np.floor_divide(filled, ticks), pa.int64(), mask=missing)
+    return pa.array(np.floor_divide(filled, NANOSECONDS[unit]), pa.int64(), mask=missing)
 
 
 def parse_time(text: str, unit: str) -> object:
@@ -97,4 +95,4 @@ def parse_time(text: str, unit: str) -> object:
         return Fault.NOT_TIME
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     microseconds = (moment - EPOCH) // timedelta(microseconds=1)
-    return microseconds * 1000 // (10**9 // PER_SECOND[unit])
+    return microseconds * 1000 // NANOSECONDS[unit]

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.connectors.base import Column, ReadReport, SourceError, Split
-from terascope.connectors.tables.batches import INTERFACE, PSEUDO_COLUMNS, assemble
+from terascope.connectors.base import INTERFACE, Column, ReadReport, SourceError, Split
+from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble
 from terascope.connectors.tables.bytes_in import (
     EMPTY_FILE,
     byte_order_mark,
