@@ -99,6 +99,12 @@ def add_column(columns: dict[str, Column], column: Column, source: str) -> None:
             f"column '{column.name}' of '{source}' is declared {known.type.value} "
             f"in one PROTOCOL and {column.type.value} in another"
         )
+    if known.clock and column.clock and known.clock != column.clock:
+        # A date in a file becomes ticks of one unit; a second one would be told the wrong time.
+        raise SourceError(
+            f"column '{column.name}' of '{source}' is declared clock({known.clock}) "
+            f"in one PROTOCOL and clock({column.clock}) in another"
+        )
 
 
 def source_predicate(uses: list[ScanUse], members: set[str]) -> Expr | None:
