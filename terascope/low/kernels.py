@@ -1,0 +1,79 @@
+"""Generated kernels as modules on disk (dissertation 3.4.3, machine code generation).
+
+In: the Python source of a kernel module, generated for a query set. Out: the module, its functions
+compiled by numba. The source is written to a cache folder under the hash of its text, so that
+numba's own on-disk cache finds the machine code of an earlier run, in whatever process or task.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import numba
+
+HEADER = """\"\"\"Generated. Delete it whenever you like.\"\"\"
+import math
+
+import numpy as np
+from numba import njit
+
+kernel = njit(cache={cached}, nogil=True, error_model="numpy")
+"""
+FOLDER_VARIABLE = "TERASCOPE_KERNELS"
+
+Told = Callable[[str, int, int], None]
+
+
+def cache_folder() -> Path | None:
+    """Where kernels are kept; None when no folder can be written."""
+    given = os.environ.get(FOLDER_VARIABLE)
+    home = os.environ.get("XDG_CACHE_HOME")
+    candidates = [Path(given)] if given else []
+    candidates.append(Path(home) / "terascope" if home else Path.home() / ".cache" / "terascope")
+    candidates.append(Path(tempfile.gettempdir()) / f"terascope-kernels-{os.getuid()}")
+    for folder in candidates:
+        kernels = folder / f"kernels-{numba.__version__}"
+        try:
+            kernels.mkdir(parents=True, exist_ok=True)
+            if os.access(kernels, os.W_OK):
+                return kernels
+        except OSError:
+            continue
+    return None
+
+
+def module_name(source: str) -> str:
+    return f"terascope_kernel_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
+
+
+@cache
+def load_module(source: str) -> ModuleType:
+    """The module of a generated source, loaded once per process."""
+    folder = cache_folder()
+    text = HEADER.format(cached=folder is not None) + source
+    name = module_name(text)
+    if folder is None:
+        module = ModuleType(name)
+        exec(compile(text, f"<{name}>", "exec"), module.__dict__)
+        return module
+    path = folder / f"{name}.py"
+    if not path.exists():
+        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
