@@ -62,6 +62,23 @@ class Split:
     end: int
     """Half-open range, in the connector's own unit: bytes of the file, or row groups."""
     options: tuple[tuple[str, str], ...] = ()
+    bounds: tuple[tuple[str, int, int], ...] = ()
+    """(column, smallest, largest) over all tuples of the split, of the integer columns for which
+    that is known exactly: in the units the reader delivers, and none of the values is NULL."""
+
+    def bound(self, column: str) -> tuple[int, int] | None:
+        """The smallest and largest value of a column; None when they are not known."""
+        return next(((low, high) for name, low, high in self.bounds if name == column), None)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Where splits like to end: where `floor(column / step)` changes, so that an epoch of that
+    length lies in one split. A wish; the splits are right without it being met.
+    """
+
+    column: str
+    step: int
 
 
 @dataclass
@@ -94,8 +111,11 @@ class Connector(Protocol):
         files: Sequence[Path],
         options: Mapping[str, str],
         target_bytes: int,
+        edge: Edge | None = None,
     ) -> list[Split]:
-        """Cut the files into ranges of about `target_bytes`. Reads headers only."""
+        """Cut the files into ranges of about `target_bytes`: between half as much and one and a
+        half times as much, at an edge when there is one. Reads headers only.
+        """
         ...
 
     def read(

@@ -15,6 +15,7 @@ import pyarrow as pa
 from terascope.connectors.base import (
     Column,
     Connector,
+    Edge,
     ReadReport,
     SourceError,
     Split,
@@ -63,10 +64,10 @@ class Interface:
     def columns(self) -> tuple[Column, ...]:
         return self.connector.columns(self.files, dict(self.options))
 
-    def splits(self, target_bytes: int) -> list[Split]:
+    def splits(self, target_bytes: int, edge: Edge | None = None) -> list[Split]:
         """Ranges to read, by absolute paths: a task may run in another working directory."""
         files = [path.absolute() for path in self.files]
-        return self.connector.splits(self.name, files, dict(self.options), target_bytes)
+        return self.connector.splits(self.name, files, dict(self.options), target_bytes, edge)
 
 
 def parse_interface(text: str, options: Mapping[str, str] | None = None) -> Interface:

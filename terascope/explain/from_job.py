@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from terascope.analysis.order import Orders, column_orders, plan_orders
-from terascope.connectors.base import LAYERS, POSITION, Split
+from terascope.connectors.base import LAYERS, POSITION, Edge, Split
 from terascope.connectors.packets.fields import LAYER_BITS
 from terascope.connectors.registry import Interface
 from terascope.explain.from_plan import parameter_notes
@@ -38,7 +38,7 @@ ANY = "any"
 class NoFiles(Interface):
     """An interface that a query names and nobody has bound."""
 
-    def splits(self, target_bytes: int) -> list[Split]:
+    def splits(self, target_bytes: int, edge: Edge | None = None) -> list[Split]:
         return []
 
     def __post_init__(self) -> None:

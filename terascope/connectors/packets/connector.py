@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 
-from terascope.connectors.base import Column, ReadReport, Split
+from terascope.connectors.base import Column, Edge, ReadReport, Split
 from terascope.connectors.packets.columns import SECOND, Batch, Scratch, check_columns
 from terascope.connectors.packets.fields import ALL_FIELDS
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, parse_header, starts_as_pcap
@@ -64,6 +64,7 @@ class PacketConnector:
         files: Sequence[Path],
         options: Mapping[str, str],
         target_bytes: int,
+        edge: Edge | None = None,
     ) -> list[Split]:
         """Plain files in ranges of about `target_bytes` that start and end on records; gzip files
         whole.

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from terascope.connectors.base import Column, ReadReport, SourceError, Split
+from terascope.connectors.base import Column, Edge, ReadReport, SourceError, Split
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
 from terascope.connectors.tables.bytes_in import (
     EMPTY_FILE,
@@ -75,7 +75,12 @@ class CsvConnector:
         raise SourceError("cannot tell the columns: every file is empty; declare a PROTOCOL")
 
     def splits(
-        self, interface: str, files: Sequence[Path], options: Mapping[str, str], target_bytes: int
+        self,
+        interface: str,
+        files: Sequence[Path],
+        options: Mapping[str, str],
+        target_bytes: int,
+        edge: Edge | None = None,
     ) -> list[Split]:
         given = tuple(sorted(options.items()))
         return [

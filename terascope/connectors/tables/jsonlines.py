@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.connectors.base import INTERFACE, Column, ReadReport, SourceError, Split
+from terascope.connectors.base import INTERFACE, Column, Edge, ReadReport, SourceError, Split
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble
 from terascope.connectors.tables.bytes_in import (
     EMPTY_FILE,
@@ -57,7 +57,12 @@ class JsonConnector:
         raise SourceError("cannot tell the columns: every file is empty; declare a PROTOCOL")
 
     def splits(
-        self, interface: str, files: Sequence[Path], options: Mapping[str, str], target_bytes: int
+        self,
+        interface: str,
+        files: Sequence[Path],
+        options: Mapping[str, str],
+        target_bytes: int,
+        edge: Edge | None = None,
     ) -> list[Split]:
         check_names(self.kind, options, ("max_row_bytes",))
         row_limit(options)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.connectors.base import Column, ReadReport, SourceError, Split
+from terascope.connectors.base import Column, Edge, ReadReport, SourceError, Split
 from terascope.connectors.tables.arrow_columns import own_type
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
 from terascope.connectors.tables.bytes_in import EMPTY_FILE, opened, size_of
@@ -42,7 +42,12 @@ class ParquetConnector:
         raise SourceError("cannot tell the columns: every file is empty; declare a PROTOCOL")
 
     def splits(
-        self, interface: str, files: Sequence[Path], options: Mapping[str, str], target_bytes: int
+        self,
+        interface: str,
+        files: Sequence[Path],
+        options: Mapping[str, str],
+        target_bytes: int,
+        edge: Edge | None = None,
     ) -> list[Split]:
         check_names(self.kind, options, ())
         return [
