@@ -124,4 +124,8 @@ def expected_mistakes() -> tuple[type[Exception], ...]:
         from terascope.spark.session import SparkUnavailable
 
         known = (*known, RunError, SparkUnavailable)
+    if "bench.experiment" in sys.modules:
+        from bench.experiment import BenchError
+
+        known = (*known, BenchError)
     return known

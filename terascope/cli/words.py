@@ -59,4 +59,10 @@ EXAMPLES: Mapping[str, str] = {
         "terascope demo --scenario quiet",
         "terascope demo --keep demo-files",
     ),
+    "bench": examples(
+        "terascope bench",
+        "terascope bench queries78 --scale 0.1",
+        "terascope bench set50 --only terascope,duckdb --runs 5",
+        "terascope bench decode --json | tail -1",
+    ),
 }

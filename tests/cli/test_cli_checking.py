@@ -14,7 +14,7 @@ import pytest
 from terascope.cli.generate import count_of
 from tests.cli.calls import FLOWS, call, small_trace
 
-COMMANDS = ("check", "fmt", "explain", "run", "generate", "demo")
+COMMANDS = ("check", "fmt", "explain", "run", "generate", "demo", "bench")
 
 
 @pytest.fixture

@@ -1,0 +1,34 @@
+"""DuckDB: one COPY for each query, from the Parquet file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.dialects import translate
+from bench.experiment import Figures
+from bench.workload import Pair, Queries, Workload
+
+
+@dataclass(frozen=True)
+class DuckDb:
+    pair: Pair
+    name: str = "duckdb"
+    needs: tuple[str, ...] = ("duckdb",)
+
+    def start(self, cores: int) -> Queries:
+        import duckdb
+
+        # Nobody's results have an order.
+        session = duckdb.connect(config={"threads": cores, "preserve_insertion_order": False})
+
+        def answer(workload: Workload, output: Path) -> Figures:
+            session.execute(
+                f"CREATE OR REPLACE VIEW {workload.table} AS FROM read_parquet('{workload.parquet}')"
+            )
+            for query, sql in workload.sql.items():
+                path = output / f"{query}.parquet"
+                session.execute(f"COPY ({translate(sql, 'duckdb')}) TO '{path}' (FORMAT parquet)")
+            return {}
+
+        return Queries(self.pair, answer, session.close)

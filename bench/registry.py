@@ -1,0 +1,28 @@
+"""All experiments, by name; each is imported when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from bench.experiment import BenchError, Experiment
+
+EXPERIMENTS: dict[str, str] = {
+    "queries78": "bench.queries78",
+    "set50": "bench.set50",
+    "decode": "bench.decode",
+    "onemore": "bench.onemore",
+    "scaling": "bench.scaling",
+}
+"""Name -> the module that holds it as EXPERIMENT."""
+
+
+def find_experiment(name: str) -> Experiment:
+    """The experiment of that name.
+
+    Raises:
+        BenchError: there is no experiment of that name.
+    """
+    if name not in EXPERIMENTS:
+        raise BenchError(f"no experiment '{name}'; there are {', '.join(EXPERIMENTS)}")
+    return cast(Experiment, import_module(EXPERIMENTS[name]).EXPERIMENT)

@@ -1,0 +1,122 @@
+"""`terascope bench`: measure Terascope beside other engines, on the same data and cores."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from terascope.cli.binding import Debug
+
+NEEDED = ("duckdb", "matplotlib")
+"""Packages no experiment can do without; a contender that is not installed is only left out."""
+
+
+def bench(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="The experiment; without it, all are listed.", show_default=False
+        ),
+    ] = None,
+    scale: Annotated[
+        float, typer.Option(help="Size of the data; 1 is the full experiment.", min=1e-4)
+    ] = 1.0,
+    runs: Annotated[int, typer.Option(help="Counted runs of each contender.", min=1)] = 3,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B", help="Only these contenders; others by name.", show_default=False
+        ),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="End with one line of JSON: what was measured.")
+    ] = False,
+    output: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where NAME.csv and NAME.png go.")
+    ] = Path("bench-results"),
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where the data are kept; ~/.cache/terascope/bench by default.",
+            envvar="TERASCOPE_BENCH_DATA",
+            show_default=False,
+        ),
+    ] = None,
+    cores: Annotated[
+        int | None,
+        typer.Option(help="Cores for each contender; all by default.", min=1, show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Another number, other data.", min=0)] = 1,
+    patience: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", help="A contender whose first run takes longer is run only once."
+        ),
+    ] = 60.0,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the results that the contenders wrote.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Measure Terascope beside other engines.
+
+    Every contender runs in a process of its own on the same cores, in turn, several times, and
+    their answers are compared. Prints a table, writes CSV and a picture.
+    """
+    del debug
+    check_packages()
+    from bench.experiment import Settings
+    from bench.harness import Rules, run_experiment
+    from bench.picture import write_picture
+    from bench.registry import EXPERIMENTS, find_experiment
+    from bench.report import as_json, show, write_csv
+    from terascope.cli.mistakes import errors
+    from terascope.display import stdout_console
+
+    if name is None:
+        for each in EXPERIMENTS:
+            typer.echo(f"{each:<10} {find_experiment(each).title}")
+        return
+    folder = data or Path.home() / ".cache" / "terascope" / "bench"
+    console = errors()
+    settings = Settings(scale, seed, cores or available_cores(), folder.absolute())
+    rules = Rules(runs, patience, tuple(filter(None, (only or "").split(","))), keep)
+    report = run_experiment(
+        find_experiment(name),
+        settings,
+        rules,
+        settings.data / "work",
+        (lambda line: None) if quiet else (lambda line: console.print(line, style="dim")),
+    )
+    output.mkdir(parents=True, exist_ok=True)
+    write_csv(report, output / f"{name}.csv")
+    write_picture(report, output / f"{name}.png")
+    show(report, stdout_console())
+    if json:
+        typer.echo(as_json(report.outcomes))
+
+
+def available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check_packages() -> None:
+    """The packages of the extra are there, or one clear line says how to get them."""
+    from terascope.cli.mistakes import tell_line
+
+    lacking = [package for package in ("bench", *NEEDED) if find_spec(package) is None]
+    if lacking:
+        tell_line(
+            "error",
+            f"bench needs packages that are not installed ({', '.join(lacking)});"
+            " get them with pip install 'terascope[bench]'",
+        )
+        raise typer.Exit(1)
