@@ -1,0 +1,256 @@
+"""Lanes: the columns of a batch as the kernels want them.
+
+In: Arrow batches of a source. Out: numbers as arrays with a validity, text and addresses as codes.
+Dictionaries live as long as the task; everything else is made once for each batch, when it is first
+asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from terascope.connectors.base import arrow_type
+from terascope.functions.base import ValueMistake
+from terascope.low.dictionary import (
+    NULL_CODE,
+    BytesDictionary,
+    Codes,
+    Derived,
+    Dictionary,
+    Masks,
+    NumberDictionary,
+    all_valid,
+    canonical_floats,
+    dictionary_for,
+)
+from terascope.low.expressions import Input, Source, can_overflow, is_coded
+from terascope.low.payload_tests import payload_column, payload_values
+from terascope.low.program import Program, vector
+from terascope.plan.evaluate import compile_expr
+from terascope.plan.expr import Col, Expr, columns_of, walk
+from terascope.plan.show import show_expr
+from terascope.types import Type
+
+Values: TypeAlias = NDArray[Any]
+Lane: TypeAlias = tuple[Values, Masks]
+"""Values and validity."""
+
+ADDRESSES = "addresses"
+
+
+class Dictionaries:
+    """The dictionaries of a task. All addresses share one, so that they can be compared by code;
+    every other column and key has its own.
+    """
+
+    def __init__(self) -> None:
+        self._by_name: dict[object, Dictionary] = {}
+        self._derived: dict[Expr, Derived] = {}
+
+    def of_column(self, column: Col) -> Dictionary:
+        name: object = ADDRESSES if column.type.is_address else column
+        return self._by_name.setdefault(name, BytesDictionary(column.type))
+
+    def of_key(self, expr: Expr) -> Dictionary:
+        """The dictionary that the codes of a group key belong to."""
+        if isinstance(expr, Col) and is_coded(expr.type):
+            return self.of_column(expr)
+        known = self._by_name.get(expr)
+        return known or self._by_name.setdefault(expr, dictionary_for(expr.type))
+
+    def lookup(self, expr: Expr) -> pa.Array:
+        """An expression of one coded column, for every code of its dictionary."""
+        if expr not in self._derived:
+            (name,) = columns_of(expr)
+            column = coded_column(expr, name)
+            self._derived[expr] = Derived(self.of_column(column), function_of(expr, name))
+        return self._derived[expr].column()
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(d.memory_bytes for d in self._by_name.values())
+
+    @property
+    def largest(self) -> int:
+        return max((len(d) for d in self._by_name.values()), default=0)
+
+
+def coded_column(expr: Expr, name: str) -> Col:
+    return next(e for e in walk(expr) if isinstance(e, Col) and e.name == name)
+
+
+def function_of(expr: Expr, name: str) -> Callable[[pa.Array], pa.Array]:
+    """The expression on a column of different values: in plain Python, once for each."""
+    evaluate = compile_expr(expr, (name,), {})
+
+    def compute(values: pa.Array) -> pa.Array:
+        results = [evaluate((value,)) for value in values.to_pylist()]
+        return pa.array(results, arrow_type(expr.type))
+
+    return compute
+
+
+@dataclass
+class Batch:
+    """One batch of a source, seen as lanes."""
+
+    columns: pa.RecordBatch
+    dictionaries: Dictionaries
+    program: Program
+    derive: Callable[..., Any]
+    _lanes: dict[Input, Lane] = field(default_factory=dict)
+    _codes: dict[Expr, Codes] = field(default_factory=dict)
+    _derived: dict[Expr, tuple[Values, Masks, Masks | None]] | None = None
+
+    def __len__(self) -> int:
+        return int(self.columns.num_rows)
+
+    # ---- what the kernels read
+
+    def inputs(self, wanted: tuple[Input, ...]) -> list[Values]:
+        return [array for one in wanted for array in self.input(one)]
+
+    def input(self, wanted: Input) -> Lane:
+        lane = self._lanes.get(wanted)
+        if lane is None:
+            lane = self._lanes[wanted] = self._input(wanted)
+        return lane
+
+    def _input(self, wanted: Input) -> Lane:
+        expr = wanted.expr
+        if wanted.source is Source.NUMBER:
+            assert isinstance(expr, Col)
+            return numbers(self.columns.column(expr.name), expr.type)
+        if wanted.source is Source.BYTES:
+            everybody = np.arange(len(self), dtype=np.int32)
+            return self.payload_lane(expr, everybody)
+        if isinstance(expr, Col):  # the codes themselves
+            codes = self.column_codes(expr)
+            return codes.astype(np.int64), (codes != NULL_CODE).view(np.uint8)
+        (name,) = columns_of(expr)
+        by_code = numbers(self.dictionaries_lookup(expr, name), expr.type)
+        codes = self.column_codes(coded_column(expr, name))
+        return by_code[0][codes], by_code[1][codes]
+
+    def dictionaries_lookup(self, expr: Expr, name: str) -> pa.Array:
+        self.column_codes(coded_column(expr, name))  # first: it may bring new values
+        return self.dictionaries.lookup(expr)
+
+    def payload_lane(self, expr: Expr, rows: Codes) -> Lane:
+        column = self.columns.column(payload_column(expr))
+        values = payload_values(expr, column, rows)
+        if expr.type is Type.BOOL:
+            values = values != 0
+        if not column.null_count:
+            return values, all_valid(len(rows))
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        return values, valid[rows].view(np.uint8)
+
+    # ---- derived lanes
+
+    def number(self, expr: Expr, rows: Codes) -> Lane:
+        """A number for all tuples of the batch; an overflow among `rows` is an error."""
+        if isinstance(expr, Col):
+            return self.input(Input(Source.NUMBER, expr))
+        if self._derived is None:
+            self._derived = self._derive()
+        if expr not in self._derived:  # a test of payload bytes
+            lane = self.payload_lane(expr, rows)
+            return spread(lane[0], rows, len(self)), spread(lane[1], rows, len(self))
+        values, masks, flags = self._derived[expr]
+        if flags is not None and flags[rows].any():
+            raise ValueMistake(f"integer overflow in {show_expr(expr)}")
+        return values, masks
+
+    def _derive(self) -> dict[Expr, tuple[Values, Masks, Masks | None]]:
+        made: dict[Expr, tuple[Values, Masks, Masks | None]] = {}
+        outputs: list[Values] = []
+        for expr in self.program.derived:
+            values = np.empty(len(self), np.float64 if expr.type is Type.FLOAT else np.int64)
+            masks = np.empty(len(self), np.uint8)
+            flags = np.empty(len(self), np.uint8) if can_overflow(expr) else None
+            made[expr] = values, masks, flags
+            outputs += [values, masks, *([] if flags is None else [flags])]
+        if outputs:
+            lanes = self.inputs(self.program.derive.inputs)
+            with np.errstate(all="ignore"):
+                self.derive(len(self), np.zeros(0, np.int64), *lanes, *outputs)
+        return made
+
+    # ---- codes
+
+    def column_codes(self, column: Col) -> Codes:
+        codes = self._codes.get(column)
+        if codes is None:
+            dictionary = self.dictionaries.of_column(column)
+            codes = self._codes[column] = dictionary.encode(self.columns.column(column.name))
+        return codes
+
+    def key_codes(self, expr: Expr, rows: Codes) -> Codes:
+        """Codes of a group key, for `rows` at least."""
+        known = self._codes.get(expr)
+        if known is not None:
+            return known
+        if is_coded(expr.type):
+            return self._coded_key(expr)
+        values, masks = self.number(expr, rows)
+        words = canonical_floats(values) if expr.type is Type.FLOAT else as_words(values)
+        dictionary = self.dictionaries.of_key(expr)
+        assert isinstance(dictionary, NumberDictionary)
+        if 2 * len(rows) < len(self):  # most tuples are none of this query's
+            return spread(dictionary.encode_numbers(words[rows], masks[rows]), rows, len(self))
+        codes = self._codes[expr] = dictionary.encode_numbers(words, masks)
+        return codes
+
+    def _coded_key(self, expr: Expr) -> Codes:
+        if isinstance(expr, Col):
+            return self.column_codes(expr)
+        (name,) = columns_of(expr)
+        by_code = self.dictionaries.of_key(expr).encode(self.dictionaries_lookup(expr, name))
+        codes = self._codes[expr] = by_code[self.column_codes(coded_column(expr, name))]
+        return codes
+
+    # ---- what is evaluated for few tuples only
+
+    def passing(self, predicate: Expr, rows: Codes) -> NDArray[np.bool_]:
+        """Which of some tuples a predicate is TRUE for: evaluated for these only."""
+        wanted, function = vector(predicate)
+        lanes: list[Values] = []
+        for one in wanted:
+            if one.source is Source.BYTES:
+                lanes += self.payload_lane(one.expr, rows)
+            else:
+                lanes += [array[rows] for array in self.input(one)]
+        with np.errstate(all="ignore"):
+            value, valid, overflow = function(*lanes)
+        if np.any(overflow):
+            raise ValueMistake(f"integer overflow in {show_expr(predicate)}")
+        return np.broadcast_to(np.asarray(value & valid, np.bool_), len(rows))
+
+
+def spread(part: Values, rows: Codes, count: int) -> Values:
+    """Values of some tuples as a lane of all; of the others, anything."""
+    lane = np.zeros(count, part.dtype)
+    lane[rows] = part
+    return lane
+
+
+def as_words(values: Values) -> NDArray[np.int64]:
+    return values if values.dtype == np.int64 else values.astype(np.int64)
+
+
+def numbers(column: pa.Array, type: Type) -> Lane:
+    """A column of numbers as a lane; NULLs have the value 0."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    masks = all_valid(len(column))
+    if column.null_count:
+        masks = column.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+        column = column.fill_null(False if type is Type.BOOL else 0)
+    return column.to_numpy(zero_copy_only=False), masks

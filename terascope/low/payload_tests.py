@@ -1,0 +1,141 @@
+"""Tests of payload bytes: does it begin with, contain, have at an offset; how long is it.
+
+In: a BINARY column as Arrow holds it, and the tuples somebody asks for. Out: a lane. These are the
+expensive predicates: they are evaluated only for tuples that passed the cheap ones, straight on
+the bytes of the batch.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+from numpy.typing import NDArray
+
+from terascope.functions.values import as_bytes
+from terascope.plan.expr import Call, Col, Expr, Lit
+from terascope.types import Type
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+compiled = njit(cache=True, nogil=True)
+
+PAYLOAD_ARGUMENT: Final = {
+    "str_match_start": 0,
+    "str_exists_substr": 0,
+    "str_compare": 0,
+    "str_match_offset": 2,
+    "byte_match_offset": 2,
+    "str_length": 0,
+}
+"""Functions with a kernel here -> which argument is the payload."""
+
+
+def is_payload_test(expr: Expr) -> bool:
+    """Whether a kernel of this module computes the expression."""
+    if not isinstance(expr, Call) or expr.function.name not in PAYLOAD_ARGUMENT:
+        return False
+    place = PAYLOAD_ARGUMENT[expr.function.name]
+    payload = expr.args[place]
+    rest = expr.args[:place] + expr.args[place + 1 :]
+    return (
+        isinstance(payload, Col)
+        and payload.type is Type.BINARY
+        and all(isinstance(a, Lit) and a.value is not None for a in rest)
+    )
+
+
+def payload_column(expr: Expr) -> str:
+    assert isinstance(expr, Call)
+    column = expr.args[PAYLOAD_ARGUMENT[expr.function.name]]
+    assert isinstance(column, Col)
+    return column.name
+
+
+def payload_values(expr: Expr, column: pa.Array, rows: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The values of a test for some tuples of a batch; of NULLs, anything."""
+    assert isinstance(expr, Call)
+    place = PAYLOAD_ARGUMENT[expr.function.name]
+    given = [a.value for i, a in enumerate(expr.args) if i != place and isinstance(a, Lit)]
+    _, ends, content = column.buffers()
+    offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+    data = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
+    match expr.function.name:
+        case "str_match_start":
+            return matches_at(offsets, data, rows, 0, needle(given[0]))
+        case "str_exists_substr":
+            return contains(offsets, data, rows, needle(given[0]))
+        case "str_compare":
+            found: Ints = matches_at(offsets, data, rows, 0, needle(given[0]))
+            found[lengths(offsets, rows) != len(needle(given[0]))] = 0
+            return found
+        case "str_match_offset":
+            return matches_at(offsets, data, rows, given[0], needle(given[1]))
+        case "byte_match_offset":
+            wanted = np.array([given[1] & 0xFF], np.uint8)
+            return matches_at(offsets, data, rows, given[0], wanted)
+        case _:
+            return lengths(offsets, rows)
+
+
+def needle(text: str | bytes) -> Bytes:
+    return np.frombuffer(as_bytes(text), np.uint8)
+
+
+def lengths(offsets: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int64]:
+    return (offsets[rows + 1] - offsets[rows]).astype(np.int64)
+
+
+@compiled
+def matches_at(
+    offsets: NDArray[np.int32],
+    data: Bytes,
+    rows: NDArray[np.int32],
+    at: int,
+    wanted: Bytes,
+) -> NDArray[np.int64]:
+    out = np.zeros(len(rows), np.int64)
+    size = len(wanted)
+    for r in range(len(rows)):
+        begin = offsets[rows[r]] + at
+        if at < 0 or begin + size > offsets[rows[r] + 1]:
+            continue
+        same = True
+        for k in range(size):
+            if data[begin + k] != wanted[k]:
+                same = False
+                break
+        out[r] = same
+    return out
+
+
+@compiled
+def contains(
+    offsets: NDArray[np.int32], data: Bytes, rows: NDArray[np.int32], wanted: Bytes
+) -> NDArray[np.int64]:
+    """Horspool: a byte that does not occur lets the search skip the length of what is sought."""
+    out = np.zeros(len(rows), np.int64)
+    size = len(wanted)
+    if size == 0:
+        out[:] = 1
+        return out
+    skip = np.full(256, size, np.int64)
+    for k in range(size - 1):
+        skip[wanted[k]] = size - 1 - k
+    last = wanted[size - 1]
+    for r in range(len(rows)):
+        end = offsets[rows[r] + 1]
+        at = offsets[rows[r]] + size - 1
+        while at < end:
+            byte = data[at]
+            if byte == last:
+                k = 0
+                while k < size - 1 and data[at - size + 1 + k] == wanted[k]:
+                    k += 1
+                if k == size - 1:
+                    out[r] = 1
+                    break
+            at += skip[byte]
+    return out

@@ -1,0 +1,98 @@
+"""The low-level plan of one source: what all queries of a set do next to it, as pure data.
+
+In: made by terascope.physical. Out: what travels to the tasks that read the source. Expressions are
+over the columns of the connector. A query's tuples are those that have all bits of its `signature`
+in the prefilter's bit vector (dissertation 3.4.2) and pass its `rest`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from terascope.connectors.base import Column
+from terascope.low.slots import Shape, SlotKind
+from terascope.plan.expr import Expr
+from terascope.plan.rel import Field
+from terascope.types import Type
+
+TableKind: TypeAlias = Literal["open", "direct_mapped", "second_chance", "lru"]
+Flush: TypeAlias = Literal["eager", "lazy"]
+
+
+@dataclass(frozen=True)
+class TableChoice:
+    """How groups are kept: paper 1, section 6; paper 4, III-C."""
+
+    kind: TableKind = "open"
+    flush: Flush = "eager"
+    max_bytes: int = 64 << 20
+    """Of the memory budget of a task, this table's share."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a table keeps for one sub-aggregate."""
+
+    name: str
+    kind: SlotKind
+    argument: Expr | None
+    type: Type
+
+
+@dataclass(frozen=True)
+class LowSelect:
+    """A selection: some columns of the tuples that pass."""
+
+    name: str
+    signature: tuple[int, ...]
+    rest: tuple[Expr, ...]
+    items: tuple[tuple[str, Expr], ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(name, expr.type) for name, expr in self.items)
+
+
+@dataclass(frozen=True)
+class LowAggregate:
+    """A sub-aggregation: partial groups of the tuples that pass."""
+
+    name: str
+    signature: tuple[int, ...]
+    rest: tuple[Expr, ...]
+    keys: tuple[tuple[str, Expr], ...]
+    epoch: int | None
+    """Which key moves with time, if one does: groups of an epoch that is over are complete."""
+    slots: tuple[Slot, ...]
+    table: TableChoice = TableChoice()
+    epoch_in_key: bool = False
+    """Epochs are short: the tuples of a batch belong to many of them."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        keys = tuple(Field(name, expr.type) for name, expr in self.keys)
+        return keys + tuple(Field(slot.name, slot.type) for slot in self.slots)
+
+    @property
+    def plain_keys(self) -> tuple[Expr, ...]:
+        """The keys that are codes in the rows of a table: all but the epoch."""
+        return tuple(expr for i, (_, expr) in enumerate(self.keys) if i != self.epoch)
+
+    @property
+    def shape(self) -> Shape:
+        keys = len(self.plain_keys) + (self.epoch_in_key and self.epoch is not None)
+        return Shape(keys, tuple(slot.kind for slot in self.slots))
+
+
+LowQuery: TypeAlias = LowSelect | LowAggregate
+
+
+@dataclass(frozen=True)
+class LowPlan:
+    """All that is done next to one source."""
+
+    columns: tuple[Column, ...]
+    predicates: tuple[Expr, ...]
+    """The prefilter: predicate k is bit k of the vector, evaluated once for each tuple."""
+    queries: tuple[LowQuery, ...]
