@@ -1,0 +1,238 @@
+"""Who must leave a full table: three policies (paper 1 section 6, paper 4 section III-C).
+
+In: the name of a policy. Out: the parts of a table's kernel module that depend on it: how the group
+of a tuple is found, how a place is made for a new one, and which group is flushed next.
+
+`direct_mapped`: a group has one place; its owner leaves when another group comes. `second_chance`:
+it has two; when others own both, the one at the first leaves. `lru`: as many groups as there are
+buckets, chained; the one that was not used for the longest time leaves when there is no room left.
+
+All keep one promise: while old groups wait, a new one never leaves before them. In the chained
+table that holds by itself: an old group was always used before a new one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+Policy: TypeAlias = Literal["direct_mapped", "second_chance", "lru"]
+
+POLICIES: Final[tuple[Policy, ...]] = ("direct_mapped", "second_chance", "lru")
+
+STORAGE: Final[dict[Policy, str]] = {
+    "direct_mapped": "table, out",
+    "second_chance": "table, out",
+    "lru": "table, out, heads, links",
+}
+"""The arrays that every function of the module is given."""
+
+
+def finding(policy: Policy, is_here: str) -> list[str]:
+    """Statements that set `missed`, and `p` to the place of the tuple's group unless missed."""
+    match policy:
+        case "direct_mapped":
+            return [
+                "p = place(h, capacity) * STRIDE",
+                "q = p",
+                "bucket = 0",
+                f"missed = not ({is_here.replace('AT', 'p')})",
+            ]
+        case "second_chance":
+            return [
+                "p = place(h, capacity) * STRIDE",
+                "q = p",
+                "bucket = 0",
+                "missed = False",
+                f"if not ({is_here.replace('AT', 'p')}):",
+                "    q = place(h * SECOND_FACTOR, capacity) * STRIDE",
+                f"    if {is_here.replace('AT', 'q')}:",
+                "        p = q",
+                "    else:",
+                "        missed = True",
+            ]
+        case "lru":
+            return [
+                "bucket = place(h, capacity)",
+                "entry = np.int64(heads[bucket])",
+                "p = entry * STRIDE",
+                "q = p",
+                f"while entry != NONE and not ({is_here.replace('AT', 'p')}):",
+                "    entry = np.int64(links[4 * entry + CHAINED])",
+                "    p = entry * STRIDE",
+                "missed = entry == NONE",
+                "if not missed and epoch == state[CURRENT]:",
+                "    used(links, entry, np.int64(capacity))",
+            ]
+
+
+def makes_room(policy: Policy) -> str:
+    """The function `room_made`: a place for a new group of the current epoch, or -1."""
+    match policy:
+        case "direct_mapped":
+            return _ROOM_AT_ITS_PLACE.replace("# or at the second", "")
+        case "second_chance":
+            return _ROOM_AT_ITS_PLACE.replace("# or at the second", _OR_AT_THE_SECOND)
+        case "lru":
+            return _ROOM_IN_A_CHAIN
+
+
+_PLACE = '''
+@kernel
+def place(h, capacity):
+    """The upper half of the hash, scaled to the number of places."""
+    return np.int64(((h >> HALF) * capacity) >> HALF)
+'''
+
+_BY_PLACE = f"""
+{_PLACE}
+
+@kernel
+def flush_one(table, out, state):
+    \"\"\"The next old group leaves, or the next of all if there is none; there must be one.\"\"\"
+    cursor = state[CURSOR]
+    old = state[OLD] > 0
+    while table[cursor] == 0 or (old and table[cursor + 1] == state[CURRENT]):
+        cursor += STRIDE
+        if cursor == state[CAPACITY] * STRIDE:
+            cursor = 0
+    state[CURSOR] = cursor
+    leave(table, out, state, cursor)
+    table[cursor] = 0
+    state[OCCUPIED] -= 1
+    state[OLD] -= old
+    state[FLUSHED] += 1
+"""
+
+_ROOM_AT_ITS_PLACE = """
+@kernel
+def vacated(table, out, state, p):
+    \"\"\"Whether the place is free for a new group, as it is when an old one was there.\"\"\"
+    if table[p] == 0:
+        state[OCCUPIED] += 1
+        return True
+    if table[p + 1] == state[CURRENT]:
+        return False
+    leave(table, out, state, p)
+    state[OLD] -= 1
+    state[FLUSHED] += 1
+    state[PAID] = 1
+    return True
+
+
+@kernel
+def room_made(table, out, state, p, q, bucket):
+    if vacated(table, out, state, p):
+        return p
+    # or at the second
+    if not drained(table, out, state, False) or full(state):
+        return -1
+    leave(table, out, state, p)
+    state[EVICTIONS] += 1
+    return p
+"""
+
+_OR_AT_THE_SECOND = """if vacated(table, out, state, q):
+        return q"""
+
+_BY_CHAIN = f"""
+{_PLACE}
+
+NONE = 0xFFFFFFFF
+CHAINED, OLDER, NEWER, BUCKET = 0, 1, 2, 3
+
+
+@kernel
+def used(links, entry, ring):
+    \"\"\"The entry becomes the most recently used; `ring` joins the newest and the oldest.\"\"\"
+    newest = np.int64(links[4 * ring + OLDER])
+    if newest != entry:
+        unlinked(links, entry)
+        linked(links, entry, ring)
+
+
+@kernel
+def unlinked(links, entry):
+    older = np.int64(links[4 * entry + OLDER])
+    newer = np.int64(links[4 * entry + NEWER])
+    links[4 * newer + OLDER] = older
+    links[4 * older + NEWER] = newer
+
+
+@kernel
+def linked(links, entry, ring):
+    newest = np.int64(links[4 * ring + OLDER])
+    links[4 * entry + OLDER] = newest
+    links[4 * entry + NEWER] = ring
+    links[4 * newest + NEWER] = entry
+    links[4 * ring + OLDER] = entry
+
+
+@kernel
+def unchained(heads, links, entry):
+    bucket = np.int64(links[4 * entry + BUCKET])
+    following = links[4 * entry + CHAINED]
+    at = np.int64(heads[bucket])
+    if at == entry:
+        heads[bucket] = following
+        return
+    while np.int64(links[4 * at + CHAINED]) != entry:
+        at = np.int64(links[4 * at + CHAINED])
+    links[4 * at + CHAINED] = following
+
+
+@kernel
+def oldest_left(table, out, heads, links, state):
+    \"\"\"The least recently used group leaves; its entry is free.\"\"\"
+    entry = np.int64(links[4 * state[CAPACITY] + NEWER])
+    leave(table, out, state, entry * STRIDE)
+    table[entry * STRIDE] = 0
+    unlinked(links, entry)
+    unchained(heads, links, entry)
+    links[4 * entry + CHAINED] = state[FREE]
+    state[FREE] = entry
+    state[OCCUPIED] -= 1
+
+
+@kernel
+def flush_one(table, out, heads, links, state):
+    state[OLD] -= state[OLD] > 0
+    state[FLUSHED] += 1
+    oldest_left(table, out, heads, links, state)
+
+
+@kernel
+def chain_lengths(heads, links, lengths):
+    for bucket in range(heads.shape[0]):
+        entry = np.int64(heads[bucket])
+        while entry != NONE:
+            lengths[bucket] += 1
+            entry = np.int64(links[4 * entry + CHAINED])
+"""
+
+_ROOM_IN_A_CHAIN = """
+@kernel
+def room_made(table, out, heads, links, state, p, q, bucket):
+    if state[OCCUPIED] == state[CAPACITY]:
+        if state[OLD] > 0:
+            state[OLD] -= 1
+            state[FLUSHED] += 1
+            state[PAID] = 1
+        else:
+            state[EVICTIONS] += 1
+        oldest_left(table, out, heads, links, state)
+    entry = state[FREE]
+    state[FREE] = np.int64(links[4 * entry + CHAINED])
+    links[4 * entry + CHAINED] = heads[bucket]
+    links[4 * entry + BUCKET] = bucket
+    heads[bucket] = entry
+    linked(links, entry, state[CAPACITY])
+    state[OCCUPIED] += 1
+    return entry * STRIDE
+"""
+
+PLACES: Final[dict[Policy, str]] = {
+    "direct_mapped": _BY_PLACE,
+    "second_chance": _BY_PLACE,
+    "lru": _BY_CHAIN,
+}
+"""How a place follows from a hash, and which group is flushed next."""

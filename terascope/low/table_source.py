@@ -1,0 +1,347 @@
+"""The code of a bounded table, written for one shape of row and one policy (paper 1 section 6).
+
+In: a Shape whose rows carry their epoch, and a policy. Out: the source of a kernel module with
+
+- `add`: takes tuples into the table until the input or the output buffer ends;
+- `drained`: lets old groups, or all of them, leave; FALSE when the output buffer is full;
+- `places`: where groups stand, for measurements and tests.
+
+What the policies share is here: how keys are packed and hashed, how a row is started, updated and
+copied out, and what happens when the epoch changes. How a place is found and who must leave for a
+new group is in terascope.low.table_policies.
+
+Places are offsets into the table, which is one run of 64-bit words. Behind the last place stands a
+spare one: a late tuple becomes a group of its own there and leaves at once.
+"""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+from terascope.low.slots import Shape, SlotKind, is_float, overflows, start, take, takes_argument
+from terascope.low.table_policies import PLACES, STORAGE, Policy, finding, makes_room
+
+STATE_WORDS = (
+    "CAPACITY",  # places of the table
+    "ROOM",  # rows of the output buffer
+    "EAGER",  # whether all groups leave at the end of their epoch at once
+    "STARTED",  # whether there was a tuple yet, so that there is a current epoch
+    "CURRENT",  # the epoch whose groups are new; all others in the table are old
+    "OCCUPIED",  # groups in the table
+    "OLD",  # old groups among them
+    "OUT",  # rows in the output buffer
+    "CURSOR",  # the place from which groups are looked for that shall leave
+    "FREE",  # the first free entry (chained table)
+    "PAID",  # whether the present tuple has sent an old group off already
+    "LATE_RUN",  # late tuples one right after the other
+    "LATE_AT",  # the position of the last of them in its batch
+    "PROBES",
+    "MISSES",
+    "EVICTIONS",
+    "FLUSHED",
+    "LATE",
+    "BACKLOG",  # the most groups that ever became old at once
+)
+"""What a table remembers beside its rows: one 64-bit word each."""
+
+LATE_LIMIT = 64
+"""So many late tuples in a row mean that the clock was set back, and not that tuples overtook each
+other: their epoch becomes the current one."""
+
+
+def source(shape: Shape, policy: Policy) -> str:
+    """The kernel module of a table."""
+    storage = STORAGE[policy]
+    parts = [
+        f"{', '.join(STATE_WORDS)} = range({len(STATE_WORDS)})",
+        f"STRIDE = {shape.stride}",
+        f"LATE_LIMIT = {LATE_LIMIT}",
+        _CONSTANTS,
+        _leave(shape),
+        PLACES[policy],
+        _SHARED.replace("STORAGE", storage),
+        makes_room(policy),
+        _add(shape, policy),
+        _places(shape),
+    ]
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def columns(shape: Shape) -> list[str]:
+    """The names of the column arguments of `add`: codes, then values, then masks."""
+    return [*_codes(shape), *_values(shape), *_masks(shape)]
+
+
+def has_value(kind: SlotKind) -> bool:
+    """Whether the kernel reads the values of a slot's argument; counting needs the mask alone."""
+    return takes_argument(kind) and kind != "count_of"
+
+
+def _codes(shape: Shape) -> list[str]:
+    return [f"code{k}" for k in range(shape.keys)]
+
+
+def _values(shape: Shape) -> list[str]:
+    return [f"value{j}" for j, kind in enumerate(shape.slots) if has_value(kind)]
+
+
+def _masks(shape: Shape) -> list[str]:
+    return [f"mask{j}" for j, kind in enumerate(shape.slots) if takes_argument(kind)]
+
+
+_CONSTANTS = """
+inlined = njit(forceinline=True, nogil=True, error_model="numpy")
+HALF = np.uint64(32)
+SHIFT = np.uint64(29)
+FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+LAST_FACTOR = np.uint64(0xD6E8FEB86659FD93)
+SECOND_FACTOR = np.uint64(0xA0761D6478BD642F)
+"""
+
+_SHARED = '''
+@kernel
+def full(state):
+    """Whether the output buffer may not hold all that one tuple can send off: two rows."""
+    return state[OUT] + 2 > state[ROOM]
+
+
+@kernel
+def drained(STORAGE, state, everything):
+    while state[OLD] > 0:
+        if full(state):
+            return False
+        flush_one(STORAGE, state)
+    if everything:
+        while state[OCCUPIED] > 0:
+            if full(state):
+                return False
+            flush_one(STORAGE, state)
+    return True
+
+
+@kernel
+def set_back(state, i):
+    """Whether so many tuples in a row were late that the clock must have been set back."""
+    if state[LATE_AT] != i:  # else the tuple comes again because the output buffer was full
+        state[LATE_RUN] = state[LATE_RUN] + 1 if state[LATE_AT] == i - 1 else 1
+        state[LATE_AT] = i
+    return state[LATE_RUN] > LATE_LIMIT
+
+
+@inlined
+def claimed(STORAGE, state, epoch, p, q, bucket, i):
+    """A place for a new group, its former owner sent off; -1 when the output buffer is full."""
+    state[PAID] = 0
+    if full(state):
+        return -1
+    if epoch != state[CURRENT] or state[STARTED] == 0:
+        late = state[STARTED] != 0 and epoch < state[CURRENT]
+        if late and not set_back(state, i):
+            state[LATE] += 1
+            return state[CAPACITY] * STRIDE
+        if not drained(STORAGE, state, late or state[EAGER] != 0) or full(state):
+            return -1
+        state[STARTED] = 1
+        state[CURRENT] = epoch
+        state[OLD] = state[OCCUPIED]
+        state[BACKLOG] = max(state[BACKLOG], state[OLD])
+        state[LATE_RUN] = 0
+    return room_made(STORAGE, state, p, q, bucket)
+
+
+@kernel
+def after(STORAGE, state, p):
+    """A late tuple's own group leaves; otherwise an arriving tuple sends one old group off."""
+    if p == state[CAPACITY] * STRIDE:
+        leave(table, out, state, p)
+        table[p] = 0
+    if state[OLD] > 0 and state[PAID] == 0:
+        flush_one(STORAGE, state)
+    state[PAID] = 0
+    return full(state)
+'''
+
+
+def _leave(shape: Shape) -> str:
+    copies = "\n".join(f"    out[to + {w}] = table[p + {w}]" for w in range(shape.stride))
+    return f"""
+@kernel
+def leave(table, out, state, p):
+    to = np.int64(np.uint32(state[OUT])) * STRIDE
+{copies}
+    state[OUT] += 1
+"""
+
+
+def _add(shape: Shape, policy: Policy) -> str:
+    storage = STORAGE[policy]
+    body = [
+        "r = np.int64(np.uint32(rows[i]))",
+        "epoch = epochs[r]",
+        *_packed(shape),
+        *_hashed(shape),
+        *finding(policy, _is_here(shape)),
+        "if missed:",
+        *_indented(
+            f"p = claimed({storage}, state, epoch, p, q, bucket, i)",
+            "if p < 0:",
+            "    stop = i",
+            "    break",
+            "state[MISSES] += 1",
+            *_begun(shape),
+        ),
+        *_arguments(shape),
+        *_overflow(shape, storage),
+        *_taken(shape),
+        "if state[OLD] > 0 or p == spare:",
+        *_indented(f"if after({storage}, state, p):", "    stop = i + 1", "    break"),
+    ]
+    arguments = ", ".join([storage, "floats, state, epochs, rows, first", *columns(shape)])
+    return f'''
+@kernel
+def add({arguments}):
+    """The position up to which tuples were taken: their number, unless the output is full."""
+    capacity = np.uint64(np.uint32(state[CAPACITY]))
+    spare = state[CAPACITY] * STRIDE
+    stop = np.int64(rows.shape[0])
+    for i in range(first, rows.shape[0]):
+{indent(chr(10).join(body), " " * 8)}
+    state[PROBES] += stop - first
+    if stop == rows.shape[0]:
+        state[LATE_AT] -= stop
+    return stop
+'''
+
+
+def _places(shape: Shape) -> str:
+    """The first and the second place of groups, as numbers from 0."""
+    arguments = ", ".join(["state", "first", "second", *_codes(shape)])
+    body = "\n".join(
+        [*_packed(shape), *_hashed(shape), "first[r] = place(h, capacity)",
+         "second[r] = place(h * SECOND_FACTOR, capacity)"]
+    )  # fmt: skip
+    return f"""
+@kernel
+def places({arguments}):
+    capacity = np.uint64(np.uint32(state[CAPACITY]))
+    for r in range(first.shape[0]):
+{indent(body, " " * 8)}
+"""
+
+
+def _packed(shape: Shape) -> list[str]:
+    """Key k stands in word k // 2: in its upper half when k is even, else in its lower."""
+    lines = []
+    for word in range(shape.words):
+        line = f"w{word} = np.int64(code{2 * word}[r]) << 32"
+        if 2 * word + 1 < shape.keys:
+            line += f" | np.int64(np.uint32(code{2 * word + 1}[r]))"
+        lines.append(line)
+    return lines
+
+
+def _hashed(shape: Shape) -> list[str]:
+    """The upper half of `h` says the place."""
+    if shape.words == 0:
+        return ["h = np.uint64(0)"]
+    words = [f"np.uint64(w{word})" for word in range(shape.words)]
+    if shape.keys % 2:  # an empty lower half would leave half of the product empty
+        words[-1] = f"({words[-1]} >> HALF)"
+    lines = [f"h = {words[0]} * FIRST_FACTOR"]
+    lines += [f"h = ((h ^ (h >> SHIFT)) + {word}) * FIRST_FACTOR" for word in words[1:]]
+    lines.append("h = (h ^ (h >> HALF)) * LAST_FACTOR")
+    return lines
+
+
+def _is_here(shape: Shape) -> str:
+    """The condition that a tuple's group stands at place `AT`. The epoch belongs to the group, so
+    that a late tuple finds the old group it belongs to, and a new one does not.
+    """
+    words = [f"table[AT + {shape.first_word + w}] == w{w}" for w in range(shape.words)]
+    return " and ".join([*words, "table[AT + 1] == epoch", "table[AT] != 0"])
+
+
+def _fresh_state(shape: Shape) -> int:
+    """A group is there; a count is never NULL."""
+    return 1 | sum(1 << (1 + j) for j, kind in enumerate(shape.slots) if kind == "count")
+
+
+def _cell(shape: Shape, slot: int) -> str:
+    array = "floats" if is_float(shape.slots[slot]) else "table"
+    return f"{array}[p + {shape.slot(slot)}]"
+
+
+def _begun(shape: Shape) -> list[str]:
+    words = [f"table[p + {shape.first_word + w}] = w{w}" for w in range(shape.words)]
+    return ["table[p + 1] = epoch", *words, *_restarted(shape)]
+
+
+def _restarted(shape: Shape) -> list[str]:
+    starts = [start(kind, _cell(shape, j)) for j, kind in enumerate(shape.slots)]
+    return [f"table[p] = {_fresh_state(shape)}", *starts]
+
+
+def _arguments(shape: Shape) -> list[str]:
+    """`m` is 1 where the argument of a slot has a value and 0 where it is NULL."""
+    lines = []
+    for j, kind in enumerate(shape.slots):
+        if takes_argument(kind):
+            lines.append(f"m{j} = np.int64(mask{j}[r] != 0)")
+        if has_value(kind):
+            hidden = f" & -m{j}" if kind == "sum_int" else ""
+            lines.append(f"v{j} = value{j}[r]{hidden}")
+    return lines
+
+
+def _overflow(shape: Shape, storage: str) -> list[str]:
+    """A group whose sum would overflow leaves, and starts again with the tuple."""
+    sums = [j for j, kind in enumerate(shape.slots) if kind == "sum_int"]
+    if not sums:
+        return []
+    conditions, totals = [], []
+    for j in sums:
+        total, condition = overflows(_cell(shape, j), f"v{j}", f"t{j}")
+        totals.append(total)
+        conditions.append(condition)
+    return [
+        *totals,
+        f"if {' or '.join(conditions)}:",
+        *_indented(
+            "if table[p + 1] == state[CURRENT]:  # older epochs leave first",
+            f"    if not drained({storage}, state, False):",
+            "        stop = i",
+            "        break",
+            "if full(state):",
+            "    stop = i",
+            "    break",
+            "leave(table, out, state, p)",
+            "state[EVICTIONS] += 1",
+            *_restarted(shape),
+            *(f"t{j} = v{j}" for j in sums),
+        ),
+    ]
+
+
+def _taken(shape: Shape) -> list[str]:
+    lines, seen = ["s = table[p]"], []
+    for j, kind in enumerate(shape.slots):
+        cell, bit = _cell(shape, j), 1 + j
+        match kind:
+            case "count":
+                lines.append(f"{cell} += 1")
+            case "count_of":
+                lines.append(f"{cell} += m{j}")
+            case "sum_int":
+                lines.append(f"{cell} = t{j}")
+            case _:
+                lines.append(f"if m{j} != 0:")
+                lines += _indented(*take(kind, cell, f"v{j}", f"(s >> {bit}) & 1"))
+        if takes_argument(kind):
+            seen.append(f"(m{j} << {bit})")
+    if seen:
+        lines.append(f"table[p] = {' | '.join(['s', *seen])}")
+    return lines
+
+
+def _indented(*lines: str) -> list[str]:
+    return [f"    {line}" for line in lines]

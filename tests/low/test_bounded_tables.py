@@ -1,0 +1,283 @@
+"""Bounded tables lose nothing, keep order, and evict exactly whom their policy names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from terascope.low.bounded_tables import OUTPUT_ROWS, BoundedTable, Flush, Words, capacity_for
+from terascope.low.slots import Shape, is_float, takes_argument
+from terascope.low.table_policies import POLICIES, Policy
+from terascope.low.table_source import LATE_LIMIT
+from tests.low.table_models import (
+    Name,
+    Number,
+    Tuple,
+    collector,
+    fed,
+    merged,
+    model_of,
+    read_row,
+    same,
+    slots_of,
+)
+
+SMALL = Shape(1, ("count", "sum_int"), with_epoch=True)
+LARGE = Shape(
+    3,
+    (
+        "count",
+        "count_of",
+        "sum_int",
+        "sum_float",
+        "min_int",
+        "max_int",
+        "min_float",
+        "max_float",
+        "or_int",
+        "and_int",
+        "xor_int",
+    ),
+    with_epoch=True,
+)
+KEYLESS = Shape(0, ("count", "max_int"), with_epoch=True)
+SHAPES = (SMALL, LARGE, KEYLESS)
+FLUSHES: tuple[Flush, ...] = ("eager", "lazy")
+
+CODES = st.one_of(st.integers(0, 12), st.sampled_from([-1, 2**31 - 1, 70_000]))
+INTEGERS = st.sampled_from([None, 0, 1, 7, -5, 2**62, -(2**62), 2**63 - 1, -(2**63)])
+FLOATS = st.sampled_from([None, 0.0, 1.5, -2.25, 1024.0, float("nan")])
+
+
+@st.composite
+def tuples(draw: st.DrawFn, shape: Shape, in_order: bool) -> list[Tuple]:
+    arguments = [
+        FLOATS if is_float(kind) else INTEGERS for kind in shape.slots if takes_argument(kind)
+    ]
+    keys = draw(st.lists(st.tuples(*[CODES] * shape.keys), min_size=1, max_size=14))
+    epochs = st.integers(-3, 3)
+    rows = draw(
+        st.lists(
+            st.tuples(epochs, st.sampled_from(keys), st.tuples(*arguments)), min_size=1, max_size=90
+        )
+    )
+    if in_order:
+        rows.sort(key=lambda row: row[0])
+    return [Tuple(*row) for row in rows]
+
+
+def parted(draw: st.DrawFn, rows: list[Tuple]) -> list[list[Tuple]]:
+    cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=3)))
+    return [rows[a:b] for a, b in pairwise([0, *cuts, len(rows)])]
+
+
+@st.composite
+def streams(draw: st.DrawFn, in_order: bool = False) -> tuple[Shape, list[list[Tuple]]]:
+    shape = draw(st.sampled_from(SHAPES))
+    return shape, parted(draw, draw(tuples(shape, in_order)))
+
+
+POLICY = st.sampled_from(POLICIES)
+FLUSH = st.sampled_from(FLUSHES)
+CAPACITY = st.sampled_from([1, 2, 3, 7, 64])
+OUTPUT = st.sampled_from([3, 4, 50])
+
+
+def opened(
+    shape: Shape, policy: Policy, capacity: int, flush: Flush, output_rows: int = OUTPUT_ROWS
+) -> tuple[BoundedTable, list[Words]]:
+    rows, take = collector()
+    return BoundedTable(shape, policy, capacity, flush, take, output_rows), rows
+
+
+@given(streams(), POLICY, CAPACITY, FLUSH, OUTPUT)
+@settings(max_examples=150, deadline=None)
+def test_partials_combined_are_the_groups(
+    stream: tuple[Shape, list[list[Tuple]]],
+    policy: Policy,
+    capacity: int,
+    flush: Flush,
+    output: int,
+) -> None:
+    shape, batches = stream
+    table, rows = opened(shape, policy, capacity, flush, output)
+    for batch in batches:
+        fed(table, batch)
+        assert table.occupied <= capacity
+    table.flush()
+    assert table.occupied == table.waiting == 0
+
+    partials: dict[Name, list[tuple[Number, ...]]] = defaultdict(list)
+    for row in rows:
+        name, slots = read_row(shape, row)
+        partials[name].append(slots)
+    groups: dict[Name, list[Tuple]] = defaultdict(list)
+    for tuple_ in (t for batch in batches for t in batch):
+        groups[tuple_.name].append(tuple_)
+    assert partials.keys() == groups.keys()
+    for name, members in groups.items():
+        assert same(merged(shape, partials[name]), slots_of(shape, members))
+
+
+@given(streams(in_order=True), POLICY, CAPACITY, FLUSH, OUTPUT)
+@settings(max_examples=100, deadline=None)
+def test_epochs_leave_in_order(
+    stream: tuple[Shape, list[list[Tuple]]],
+    policy: Policy,
+    capacity: int,
+    flush: Flush,
+    output: int,
+) -> None:
+    shape, batches = stream
+    table, rows = opened(shape, policy, capacity, flush, output)
+    for batch in batches:
+        fed(table, batch)
+    table.flush()
+    epochs = [int(row[1]) for row in rows]
+    assert epochs == sorted(epochs)
+    assert table.counters.late == 0
+
+
+@given(streams(), POLICY, CAPACITY, FLUSH, OUTPUT)
+@settings(max_examples=300, deadline=None)
+def test_rows_leave_as_from_the_model(
+    stream: tuple[Shape, list[list[Tuple]]],
+    policy: Policy,
+    capacity: int,
+    flush: Flush,
+    output: int,
+) -> None:
+    """Which groups leave, in which order, with which tuples in them, late ones included."""
+    shape, batches = stream
+    table, rows = opened(shape, policy, capacity, flush, output)
+    model = model_of(table, policy, flush)
+    for batch in batches:
+        fed(table, batch)
+        for tuple_ in batch:
+            model.add(tuple_)
+        assert table.occupied == len(model.groups())
+        assert table.waiting == len(model.old())
+    table.flush()
+    model.drain(everything=True)
+
+    got = [read_row(shape, row) for row in rows]
+    assert [name for name, _ in got] == [group.name for group in model.out]
+    for (_, slots), group in zip(got, model.out, strict=True):
+        assert same(slots, slots_of(shape, group.tuples))
+    counters = table.counters
+    assert len(rows) == counters.evictions + counters.flushed + counters.late
+    assert counters.probes == sum(len(batch) for batch in batches)
+
+
+@given(tuples(SMALL, in_order=True), POLICY, st.sampled_from([2, 7, 64]))
+@settings(max_examples=100, deadline=None)
+def test_a_tuple_sends_one_old_group_off(rows: list[Tuple], policy: Policy, capacity: int) -> None:
+    """More than one only when the epoch changes again or a new group must leave."""
+    table, out = opened(SMALL, policy, capacity, "lazy")
+    epoch = None
+    for tuple_ in rows:
+        changes, before, waiting = tuple_.epoch != epoch, table.counters, table.waiting
+        out.clear()
+        fed(table, [tuple_])
+        after = table.counters
+        flushed = after.flushed - before.flushed
+        if changes:
+            assert flushed in (waiting, waiting + 1)
+        elif after.evictions > before.evictions:
+            assert flushed == waiting
+        else:
+            assert flushed == min(waiting, 1)
+        assert len(out) == flushed + after.evictions - before.evictions
+        epoch = tuple_.epoch
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_eager_flush_empties_the_table_at_once(policy: Policy) -> None:
+    table, out = opened(SMALL, policy, 500, "eager", output_rows=8)
+    fed(table, [Tuple(1, (code,), (code,)) for code in range(100)])
+    present = table.occupied
+    out.clear()
+    fed(table, [Tuple(2, (0,), (0,))])
+    assert (len(out), table.occupied, table.waiting) == (present, 1, 0)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_lazy_flush_spreads_the_groups_over_the_tuples(policy: Policy) -> None:
+    table, out = opened(SMALL, policy, 500, "lazy", output_rows=8)
+    fed(table, [Tuple(1, (code,), (code,)) for code in range(100)])
+    present = table.occupied
+    out.clear()
+    for arrived in range(1, 11):
+        fed(table, [Tuple(2, (1000,), (0,))])
+        assert (len(out), table.waiting) == (arrived, present - arrived)
+    assert table.counters.backlog == present
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_clock_that_was_set_back_does_not_disable_the_table(policy: Policy) -> None:
+    table, out = opened(SMALL, policy, 8, "lazy", output_rows=8)
+    fed(table, [Tuple(10**6, (1,), (1,))])
+    for _ in range(10):
+        fed(table, [Tuple(5, (2,), (1,))] * 30)
+    counters = table.counters
+    assert counters.late == LATE_LIMIT
+    assert counters.hits == 300 - LATE_LIMIT - 1
+    table.flush()
+    assert sum(int(row[SMALL.slot(0)]) for row in out) == 301
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_sum_that_would_overflow_starts_again(policy: Policy) -> None:
+    table, out = opened(SMALL, policy, 8, "lazy")
+    fed(table, [Tuple(1, (3,), (2**63 - 1,)), Tuple(1, (3,), (1,)), Tuple(1, (3,), (2,))])
+    table.flush()
+    sums = [(int(row[SMALL.slot(0)]), int(row[SMALL.slot(1)])) for row in out]
+    assert sums == [(1, 2**63 - 1), (2, 3)]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("budget", [0, 50_000, 100_000, 1_000_000])
+def test_a_table_keeps_within_its_memory(policy: Policy, budget: int) -> None:
+    capacity = capacity_for(SMALL, budget, policy)
+    assert capacity >= 1
+    table, _ = opened(SMALL, policy, capacity, "lazy")
+    larger, _ = opened(SMALL, policy, capacity + 1, "lazy")
+    assert table.memory_bytes <= budget or capacity == 1
+    assert larger.memory_bytes > budget
+
+
+def test_chains_hold_every_group_once() -> None:
+    table, _ = opened(SMALL, "lru", 1000, "lazy")
+    fed(table, [Tuple(1, (code,), (code,)) for code in range(700)])
+    lengths = table.chain_lengths()
+    buckets, _ = table.places([np.arange(700, dtype=np.int32)])
+    assert (lengths == np.bincount(buckets, minlength=1000)).all()
+    with pytest.raises(ValueError, match="no chains"):
+        opened(SMALL, "direct_mapped", 10, "lazy")[0].chain_lengths()
+
+
+@pytest.mark.parametrize("shape", [SMALL, LARGE], ids=["one key", "three keys"])
+def test_hashes_of_dense_codes_look_random(shape: Shape) -> None:
+    """Codes are 0, 1, 2, ...: groups must fill places as if they were thrown."""
+    table, _ = opened(shape, "second_chance", 10_000, "lazy")
+    codes = np.arange(10_000, dtype=np.int32)
+    columns = [codes] if shape.keys == 1 else [codes % 100, codes // 100, np.zeros_like(codes)]
+    first, second = table.places(columns)
+    for places in (first, second):
+        filled = len(np.unique(places))
+        assert abs(filled - 10_000 * (1 - np.exp(-1))) < 200  # four standard deviations
+    assert np.count_nonzero(first == second) < 12
+    together = len(np.unique(first * 10_000 + second))
+    assert together > 9_990
+
+
+def test_no_table_without_an_epoch() -> None:
+    with pytest.raises(ValueError, match="epoch"):
+        BoundedTable(Shape(1, ("count",)), "lru", 8, "lazy", lambda rows: None)
+    with pytest.raises(ValueError, match="no table of 0 groups"):
+        BoundedTable(SMALL, "lru", 0, "lazy", lambda rows: None)
