@@ -17,13 +17,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
+from terascope.low.kernels import INTEGER, column, compiled, output
 from terascope.types import Type
 
 Codes: TypeAlias = NDArray[np.int32]
 Ints: TypeAlias = NDArray[np.int64]
 Hashes: TypeAlias = NDArray[np.uint64]
 Masks: TypeAlias = NDArray[np.uint8]
-compiled = njit(cache=True, nogil=True)
+inlined = njit(cache=True, nogil=True)
 
 NULL_CODE = 0
 FIRST_ROOM = 1 << 10
@@ -48,7 +49,7 @@ class Dictionary(Protocol):
         """Hashes of values: the same in every process."""
         ...
 
-    def encode(self, column: pa.Array) -> Codes:
+    def encode(self, values: pa.Array) -> Codes:
         """The codes of a column of values."""
         ...
 
@@ -78,8 +79,8 @@ class NumberDictionary:
     def __len__(self) -> int:
         return self._count
 
-    def encode(self, column: pa.Array) -> Codes:
-        return self.encode_numbers(*number_arrays(column, self.type))
+    def encode(self, values: pa.Array) -> Codes:
+        return self.encode_numbers(*number_arrays(values, self.type))
 
     def encode_numbers(self, values: Ints, masks: Masks | None) -> Codes:
         """Codes of values given as 64-bit words; where the mask is 0 the value is NULL."""
@@ -121,13 +122,13 @@ class NumberDictionary:
         return self._values.nbytes + self._table.nbytes + self._small.nbytes
 
 
-def number_arrays(column: pa.Array, type: Type) -> tuple[Ints, Masks | None]:
+def number_arrays(given: pa.Array, type: Type) -> tuple[Ints, Masks | None]:
     """The 64-bit words of a column of numbers, and its validity."""
     masks = None
-    if column.null_count:
-        masks = column.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
-        column = column.fill_null(False if type is Type.BOOL else 0)
-    values = column.to_numpy(zero_copy_only=False)
+    if given.null_count:
+        masks = given.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+        given = given.fill_null(False if type is Type.BOOL else 0)
+    values = given.to_numpy(zero_copy_only=False)
     if type is Type.FLOAT:
         return canonical_floats(values), masks
     return values.astype(np.int64, copy=False), masks
@@ -148,11 +149,10 @@ def all_valid(count: int) -> Masks:
     known = _ONES.get(0)
     if known is None or len(known) < count:
         known = _ONES[0] = np.ones(max(count, 1 << 16), np.uint8)
-        known.setflags(write=False)
     return known[:count]
 
 
-@compiled
+@inlined
 def mix(word: np.int64) -> np.uint64:
     """Spread the bits of a word (the finaliser of splitmix64)."""
     x = np.uint64(word)
@@ -161,7 +161,10 @@ def mix(word: np.int64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-@compiled
+@compiled(
+    column(np.int64), column(np.uint8), INTEGER, output(np.int32),
+    output(np.int32), output(np.int64, 2), output(np.int64), INTEGER,
+)  # fmt: skip
 def encode_integers(
     values: Ints,
     masks: Masks,
@@ -212,7 +215,7 @@ def encode_integers(
     return len(values), count
 
 
-@compiled
+@compiled(column(np.int64), INTEGER, output(np.int64, 2))
 def refill(known: Ints, count: int, table: Ints) -> None:
     top = np.int64(len(table) - 1)
     for code in range(1, count):
@@ -226,7 +229,7 @@ def refill(known: Ints, count: int, table: Ints) -> None:
         table[at, 1] = code
 
 
-@compiled
+@compiled(column(np.int64), column(np.int32))
 def hash_numbers(values: Ints, codes: Codes) -> Hashes:
     out = np.empty(len(values), np.uint64)
     for i in range(len(values)):
@@ -254,21 +257,21 @@ class BytesDictionary:
     def __len__(self) -> int:
         return self._count
 
-    def encode(self, column: pa.Array) -> Codes:
-        if pa.types.is_dictionary(column.type):
-            distinct = self.encode(column.dictionary)
-            places = column.indices
+    def encode(self, values: pa.Array) -> Codes:
+        if pa.types.is_dictionary(values.type):
+            distinct = self.encode(values.dictionary)
+            places = values.indices
             codes: Codes = distinct[places.fill_null(0).to_numpy(zero_copy_only=False)]
             if places.null_count:
                 codes[places.is_null().to_numpy(zero_copy_only=False)] = NULL_CODE
             return codes
-        _, ends, content = column.buffers()
-        count = len(column)
-        offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + count + 1]
+        _, ends, content = values.buffers()
+        count = len(values)
+        offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + count + 1]
         data = np.frombuffer(content, np.uint8) if content else np.zeros(1, np.uint8)
         masks = all_valid(count)
-        if column.null_count:
-            masks = column.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+        if values.null_count:
+            masks = values.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
         codes = np.empty(count, np.int32)
         at = 0
         while True:
@@ -296,17 +299,14 @@ class BytesDictionary:
 
     def values(self, codes: Codes | None = None) -> pa.Array:
         large = pa.large_string() if self.type in (Type.STRING, Type.NULL) else pa.large_binary()
-        valid = np.ones(self._count, np.bool_)
-        valid[NULL_CODE] = False
+        valid = np.full(self._count // 8 + 1, 0xFF, np.uint8)
+        valid[0] = 0xFE  # NULL is code 0
         ends = self._ends[: self._count + 1]
+        content = self._content[: int(ends[-1])]
+        if codes is None:  # given away while they may still grow
+            ends, content = ends.copy(), content.copy()
         everything = pa.Array.from_buffers(
-            large,
-            self._count,
-            [
-                pa.py_buffer(np.packbits(valid, bitorder="little")),
-                pa.py_buffer(ends.copy()),
-                pa.py_buffer(self._content[: int(ends[-1])].copy()),
-            ],
+            large, self._count, [pa.py_buffer(valid), pa.py_buffer(ends), pa.py_buffer(content)]
         )
         taken = everything if codes is None else everything.take(pa.array(codes))
         return taken.cast(arrow_type(self.type))
@@ -320,7 +320,7 @@ class BytesDictionary:
         return sum(part.nbytes for part in parts)
 
 
-@compiled
+@inlined
 def word_of(data: NDArray[np.uint8], begin: int, end: int) -> np.int64:
     """A word for a run of bytes: exact below eight of them, else negative, and a mere hash.
 
@@ -352,7 +352,10 @@ def word_of(data: NDArray[np.uint8], begin: int, end: int) -> np.int64:
     return np.int64(state | np.uint64(1 << 63))
 
 
-@compiled
+@compiled(
+    column(np.int32), column(np.uint8), column(np.uint8), INTEGER, output(np.int32),
+    output(np.int64, 2), output(np.int64), output(np.uint8), output(np.int64), INTEGER,
+)  # fmt: skip
 def encode_bytes(
     offsets: Codes,
     data: NDArray[np.uint8],
@@ -396,7 +399,7 @@ def encode_bytes(
     return len(codes), count
 
 
-@compiled
+@inlined
 def same(
     content: NDArray[np.uint8],
     ends: Ints,
@@ -414,7 +417,7 @@ def same(
     return k == end - begin
 
 
-@compiled
+@compiled(column(np.int64), INTEGER, output(np.int64, 2))
 def refill_bytes(words: Ints, count: int, table: Ints) -> None:
     top = np.int64(len(table) - 1)
     for code in range(1, count):

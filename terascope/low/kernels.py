@@ -13,11 +13,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from types import ModuleType
+from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+from numba import types
 
 HEADER = """\"\"\"Generated. Delete it whenever you like.\"\"\"
 import math
@@ -29,7 +32,54 @@ kernel = njit(cache={cached}, nogil=True, error_model="numpy")
 """
 FOLDER_VARIABLE = "TERASCOPE_KERNELS"
 
-Told = Callable[[str, int, int], None]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+# ---- signatures ----------------------------------------------------------------------------------
+
+
+def column(dtype: Any) -> Any:
+    """An array a kernel only reads. Columns of Arrow are read-only, which numba takes for a type of
+    its own: a kernel compiled for these takes the others, too.
+    """
+    return types.Array(numba.from_dtype(np.dtype(dtype)), 1, "C", readonly=True)
+
+
+def output(dtype: Any, dimensions: int = 1) -> Any:
+    """An array a kernel writes."""
+    return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
+
+
+INTEGER = types.int64
+
+
+def compile_for(function: Any, *signature: Any) -> Any:
+    """Compile a generated kernel for one signature, or load what an earlier process compiled."""
+    if not function.signatures:
+        function.compile(signature)
+        function.disable_compile()
+    return function
+
+
+def compiled(*signature: Any) -> Callable[[Function], Function]:
+    """A kernel that is compiled, for this signature only, when it is first called."""
+
+    def decorate(function: Function) -> Function:
+        try:
+            dispatcher = numba.njit(cache=True, nogil=True)(function)
+        except RuntimeError:  # no folder to keep machine code in
+            dispatcher = numba.njit(nogil=True)(function)
+
+        @wraps(function)
+        def call(*args: Any) -> Any:
+            return compile_for(dispatcher, *signature)(*args)
+
+        return cast(Function, call)
+
+    return decorate
+
+
+# ---- generated modules ---------------------------------------------------------------------------
 
 
 def cache_folder() -> Path | None:

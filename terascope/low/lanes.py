@@ -106,6 +106,8 @@ class Batch:
     derive: Callable[..., Any]
     _lanes: dict[Input, Lane] = field(default_factory=dict)
     _codes: dict[Expr, Codes] = field(default_factory=dict)
+    _parts: dict[tuple[Expr, int], Codes] = field(default_factory=dict)
+    """Codes of some tuples only; selections live as long as the batch does."""
     _derived: dict[Expr, tuple[Values, Masks, Masks | None]] | None = None
 
     def __len__(self) -> int:
@@ -204,7 +206,11 @@ class Batch:
         dictionary = self.dictionaries.of_key(expr)
         assert isinstance(dictionary, NumberDictionary)
         if 2 * len(rows) < len(self):  # most tuples are none of this query's
-            return spread(dictionary.encode_numbers(words[rows], masks[rows]), rows, len(self))
+            part = self._parts.get((expr, id(rows)))
+            if part is None:
+                part = spread(dictionary.encode_numbers(words[rows], masks[rows]), rows, len(self))
+                self._parts[expr, id(rows)] = part
+            return part
         codes = self._codes[expr] = dictionary.encode_numbers(words, masks)
         return codes
 

@@ -10,13 +10,14 @@ the figures that led here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from terascope.low.dictionary import Codes, Ints, Masks
-from terascope.low.kernels import load_module
+from terascope.low.kernels import INTEGER, column, compile_for, load_module, output
 from terascope.low.slots import Shape, combine, is_float, overflows, take, takes_argument
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -34,7 +35,7 @@ class OpenTable:
 
     def __init__(self, shape: Shape, max_bytes: int) -> None:
         self.shape = shape
-        self._module = load_module(table_source(shape))
+        self._update_open, self._update_dense, self._insert_groups = table_kernels(shape)
         self._most_places = max(FIRST_PLACES, power_below(max_bytes // shape.row_bytes))
         self.emptied = 0
         """How often it was emptied for want of room."""
@@ -65,11 +66,11 @@ class OpenTable:
         if widths is not None and (self._widths is not None or self.count == 0):
             if widths != self._widths:
                 self._become_dense(widths, emit)
-            self._add(self._module.update_dense, widths, rows, codes, values, masks, emit)
+            self._add(self._update_dense, widths, rows, codes, values, masks, emit)
             return
         if self._widths is not None:
             self._become_open(emit)
-        self._add(self._module.update_open, (), rows, codes, values, masks, emit)
+        self._add(self._update_open, (), rows, codes, values, masks, emit)
 
     def _add(
         self,
@@ -102,7 +103,7 @@ class OpenTable:
         self._insert(groups)
 
     def _insert(self, groups: Rows) -> None:
-        self.count = self._module.insert(
+        self.count = self._insert_groups(
             self._entries, self._floats, self._places, self.count, groups.ravel(),
             groups.ravel().view(np.float64), len(groups),
         )  # fmt: skip
@@ -162,6 +163,27 @@ def dense_widths(sizes: Sequence[int]) -> tuple[int, ...] | None:
 
 def power_below(number: int) -> int:
     return 1 << max(0, number.bit_length() - 1)
+
+
+@cache
+def table_kernels(shape: Shape) -> tuple[Any, Any, Any]:
+    """(update_open, update_dense, insert) of a shape, compiled."""
+    module = load_module(table_source(shape))
+    ints, floats = output(np.int64), output(np.float64)
+    head = (ints, floats, INTEGER, INTEGER, INTEGER, column(np.int32), INTEGER)
+    arguments = [kind for kind in shape.slots if takes_argument(kind)]
+    columns = (
+        *(column(np.int32) for _ in range(shape.keys)),
+        *(column(np.float64 if is_float(kind) else np.int64) for kind in arguments),
+        *(column(np.uint8) for _ in arguments),
+    )
+    widths = (INTEGER,) * shape.keys
+    groups = (column(np.int64), column(np.float64), INTEGER)
+    return (
+        compile_for(module.update_open, *head, *columns),
+        compile_for(module.update_dense, *head, *widths, *columns),
+        compile_for(module.insert, ints, floats, INTEGER, INTEGER, *groups),
+    )
 
 
 # ---- machine code --------------------------------------------------------------------------------

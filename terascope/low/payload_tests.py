@@ -11,16 +11,15 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
 from terascope.functions.values import as_bytes
+from terascope.low.kernels import INTEGER, column, compiled
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.types import Type
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
-compiled = njit(cache=True, nogil=True)
 
 PAYLOAD_ARGUMENT: Final = {
     "str_match_start": 0,
@@ -49,18 +48,18 @@ def is_payload_test(expr: Expr) -> bool:
 
 def payload_column(expr: Expr) -> str:
     assert isinstance(expr, Call)
-    column = expr.args[PAYLOAD_ARGUMENT[expr.function.name]]
-    assert isinstance(column, Col)
-    return column.name
+    payload = expr.args[PAYLOAD_ARGUMENT[expr.function.name]]
+    assert isinstance(payload, Col)
+    return payload.name
 
 
-def payload_values(expr: Expr, column: pa.Array, rows: NDArray[np.int32]) -> NDArray[np.int64]:
+def payload_values(expr: Expr, payloads: pa.Array, rows: NDArray[np.int32]) -> NDArray[np.int64]:
     """The values of a test for some tuples of a batch; of NULLs, anything."""
     assert isinstance(expr, Call)
     place = PAYLOAD_ARGUMENT[expr.function.name]
     given = [a.value for i, a in enumerate(expr.args) if i != place and isinstance(a, Lit)]
-    _, ends, content = column.buffers()
-    offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+    _, ends, content = payloads.buffers()
+    offsets = np.frombuffer(ends, np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
     data = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
     match expr.function.name:
         case "str_match_start":
@@ -88,7 +87,7 @@ def lengths(offsets: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.i
     return (offsets[rows + 1] - offsets[rows]).astype(np.int64)
 
 
-@compiled
+@compiled(column(np.int32), column(np.uint8), column(np.int32), INTEGER, column(np.uint8))
 def matches_at(
     offsets: NDArray[np.int32],
     data: Bytes,
@@ -111,7 +110,7 @@ def matches_at(
     return out
 
 
-@compiled
+@compiled(column(np.int32), column(np.uint8), column(np.int32), column(np.uint8))
 def contains(
     offsets: NDArray[np.int32], data: Bytes, rows: NDArray[np.int32], wanted: Bytes
 ) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from terascope.low.expressions import Input, Writer, can_overflow, is_number, is_true
-from terascope.low.kernels import load_module
+from terascope.low.kernels import INTEGER, column, compile_for, load_module, output
 from terascope.low.payload_tests import is_payload_test
 from terascope.low.plan import LowAggregate, LowPlan
 from terascope.plan.expr import Col, Expr
@@ -145,8 +145,31 @@ def plain_module(source: Program) -> ModuleType:
 
 def functions(source: Program, compiled: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """(prefilter, derive), ready to be called."""
-    module = load_module(source.source()) if compiled else plain_module(source)
-    return module.prefilter, module.derive
+    if not compiled:
+        module = plain_module(source)
+        return module.prefilter, module.derive
+    module = load_module(source.source())
+    bits = [output(np.uint64)] * source.words
+    derived: list[Any] = []
+    for expr in source.derived:
+        derived += [output(np.float64 if expr.type is Type.FLOAT else np.int64), output(np.uint8)]
+        derived += [output(np.uint8)] if can_overflow(expr) else []
+    return (
+        compile_for(module.prefilter, *signature(source.prefilter), *bits),
+        compile_for(module.derive, *signature(source.derive), *derived),
+    )
+
+
+def signature(function: Function) -> list[Any]:
+    """Types of the arguments up to the outputs."""
+    lanes = [a for one in function.inputs for a in (column(lane_type(one.expr)), column(np.uint8))]
+    return [INTEGER, output(np.int64), *lanes]
+
+
+def lane_type(expr: Expr) -> Any:
+    if expr.type is Type.BOOL:
+        return np.bool_
+    return np.float64 if expr.type is Type.FLOAT else np.int64
 
 
 def vector(expr: Expr) -> tuple[tuple[Input, ...], Callable[..., tuple[Any, Any, Any]]]:
