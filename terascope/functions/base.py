@@ -13,9 +13,12 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from terascope.types import Type
+
+if TYPE_CHECKING:
+    from terascope.functions.decomposition import Decomposition
 
 Value: TypeAlias = Any
 """A value in held form (terascope.types), None for NULL."""
@@ -93,7 +96,10 @@ class Scalar:
     """NULL in, NULL out, without calling `evaluate`."""
     slope: Callable[[Sequence[Slope]], Slope] = field(default=unordered, compare=False, repr=False)
     cost_ns: int = field(default=5, compare=False)
-    """Rough cost of a call; the low level calibrates it later."""
+    """Rough cost of a call; `terascope calibrate` measures it."""
+    payload_ns: int | None = field(default=None, compare=False)
+    """The same where an argument is a packet's payload. None: all of it is gone through, or it is
+    no function of text."""
     partial: bool = field(default=False, compare=False)
     """May fail: the tuple is then discarded (GS-Lite's PARTIAL). `evaluate` returns None to say so.
     """
@@ -152,6 +158,11 @@ class Aggregate(ABC):
     sampling: ClassVar[Sampling] = "none"
     cheap: ClassVar[bool] = True
     """May run in the low level."""
+    of_set: ClassVar[bool] = False
+    """The value depends on nothing but the set of different values, as it does for every aggregate
+    under DISTINCT."""
+    keeps_one: ClassVar[bool] = False
+    """Of one value it gives just that value, as SUM and MIN do."""
     user_defined: ClassVar[bool] = False
     example_parameters: ClassVar[tuple[Value, ...]] = ()
     """Constants a call may be given, as many as it takes: for the reference and the law tests."""
@@ -177,6 +188,12 @@ class Aggregate(ABC):
 
     @abstractmethod
     def finish(self, state: State, *parameters: Value) -> Value: ...
+
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        """How a call with such arguments splits into sub- and super-aggregates; None when it does
+        not. `finer`: several low groups make up one of the groups asked for.
+        """
+        return None
 
     def next_epoch(self, state: State) -> State:
         """What a running aggregate carries over an epoch's end."""

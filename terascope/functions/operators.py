@@ -106,7 +106,8 @@ def _comparison(name: str, test: Callable[[int], bool]) -> Scalar:
     def evaluate(left: Value, right: Value) -> bool:
         return test(compare(left, right))
 
-    return Scalar(name, _comparable, evaluate, slope=slopes.folding(evaluate), cost_ns=2)
+    slope = slopes.folding(evaluate)
+    return Scalar(name, _comparable, evaluate, slope=slope, cost_ns=2, payload_ns=10)
 
 
 @lru_cache(maxsize=1024)
@@ -264,7 +265,7 @@ _ALL: Final = (
     _operator(">>", _shift_type(">>"), _shift_right, slopes.shifted_right),
     _operator("mask", _mask_type, _mask, cost_ns=5, doc="masks an IPv4 address; IPv6 is NULL"),
     _operator("||", signature("||", TEXT, TEXT, returns=Type.STRING), _concatenate, cost_ns=40),
-    Scalar("in", _members, _in, strict=False, cost_ns=10, unified_from=0),
+    Scalar("in", _members, _in, strict=False, cost_ns=10, payload_ns=20, unified_from=0),
     _operator("like", signature("LIKE", TEXT, TEXT, returns=Type.BOOL), _like, cost_ns=300),
     Scalar(
         "is_null",
@@ -272,6 +273,7 @@ _ALL: Final = (
         lambda a: a is None,
         strict=False,
         cost_ns=1,
+        payload_ns=1,
     ),
     Scalar(
         "coalesce",

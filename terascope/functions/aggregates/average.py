@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from terascope.functions.aggregates.counting import Count
+from terascope.functions.aggregates.total import Sum, carried, half_sums, is_wide
 from terascope.functions.base import Aggregate, Value
+from terascope.functions.decomposition import FIRST, Apply, Constant, Decomposition, Part, Place
+from terascope.functions.operators import operators
 from terascope.functions.signatures import NUMBER, expect
 from terascope.types import Type
 
@@ -36,6 +40,19 @@ class Average(Aggregate):
         total, count = state
         return float(total / count) if count else None
 
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        """SUM and COUNT; the sum of 64-bit values, such as nanosecond clocks, in two halves."""
+        (type_,) = args
+        count = Part(Count(), (FIRST,), Sum())
+        if not is_wide(type_):
+            mean = Apply(operators["/"], (FIRST, Place(1)))
+            return Decomposition((Part(Sum(), (FIRST,), Sum()), count), mean)
+        upper, lower = carried(type_)
+        scaled = Apply(operators["*"], (upper, Constant(2.0**32, Type.FLOAT)))
+        total = Apply(operators["+"], (scaled, lower))
+        mean = Apply(operators["/"], (total, Place(2)))
+        return Decomposition((*half_sums(type_), count), mean)
+
 
 class AverageOfPositives(Average):
     name = "posavg"
@@ -43,6 +60,9 @@ class AverageOfPositives(Average):
 
     def reduce(self, state: State, *args: Value) -> State:
         return super().reduce(state, *args) if args[0] >= 0 else state
+
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        return None
 
 
 AGGREGATES: Final = (Average(), AverageOfPositives())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from terascope.functions.base import Aggregate, Value
+from terascope.functions.decomposition import FIRST, Decomposition, Part
 from terascope.functions.signatures import CONDITION, expect, known
 from terascope.types import Type
 
@@ -14,6 +15,7 @@ Bits = int
 
 class OrAggregate(Aggregate):
     name = "or_aggr"
+    keeps_one = True
     doc = "the bits set in any value; for BOOL, whether any is TRUE"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
@@ -37,6 +39,9 @@ class OrAggregate(Aggregate):
 
     def finish(self, state: Bits | None, *parameters: Value) -> Bits | None:
         return state
+
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        return Decomposition((Part(self, (FIRST,), self),))
 
 
 class AndAggregate(OrAggregate):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from terascope.functions.aggregates.total import Sum
 from terascope.functions.base import Aggregate, Value
+from terascope.functions.decomposition import Decomposition, Part, Place
 from terascope.functions.signatures import ANYTHING, expect
 from terascope.types import Type
 
@@ -31,6 +33,10 @@ class Count(Aggregate):
 
     def finish(self, state: int, *parameters: Value) -> int:
         return state
+
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        over = tuple(Place(i) for i in range(len(args)))
+        return Decomposition((Part(Count(), over, Sum()),), of_nothing=0)
 
 
 class RunningCount(Count):

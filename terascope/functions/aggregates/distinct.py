@@ -18,6 +18,7 @@ from terascope.types import Type
 class CountDistinct(Aggregate):
     name = "count_distinct"
     kind = "holistic"
+    of_set = True
     cheap = False
     doc = "the number of different values, as COUNT(DISTINCT x)"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from terascope.functions.base import Aggregate, Value
+from terascope.functions.decomposition import FIRST, Decomposition, Part
 from terascope.functions.signatures import ANYTHING, expect
 from terascope.functions.values import larger, smaller
 from terascope.types import Type
@@ -12,6 +13,7 @@ from terascope.types import Type
 
 class Minimum(Aggregate):
     name = "min"
+    keeps_one = True
     doc = "the smallest value"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
@@ -34,6 +36,9 @@ class Minimum(Aggregate):
 
     def finish(self, state: Value, *parameters: Value) -> Value:
         return state
+
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        return Decomposition((Part(self, (FIRST,), self),))
 
 
 class Maximum(Minimum):

@@ -5,6 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from terascope.functions.base import Aggregate, Value
+from terascope.functions.decomposition import (
+    FIRST,
+    Apply,
+    Constant,
+    Decomposition,
+    Part,
+    Place,
+    Term,
+)
+from terascope.functions.operators import operators
 from terascope.functions.signatures import NUMBER, expect
 from terascope.functions.values import whole
 from terascope.types import Type
@@ -24,9 +34,34 @@ def checked_sum(total: Number, name: str) -> Number:
     return whole(total, name) if isinstance(total, int) else total
 
 
+# ---- sums that are wider than 64 bits ------------------------------------------------------------
+
+LOW_HALF: Final = 0xFFFFFFFF
+
+
+def is_wide(type_: Type) -> bool:
+    """Whether a sum of a few such values may need more than 64 bits."""
+    return type_ is Type.LLONG or type_ is Type.ULLONG
+
+
+def half_sums(type_: Type) -> tuple[Part, Part]:
+    """The sums of the upper and of the lower 32 bits of the argument: neither can overflow."""
+    upper = Apply(operators[">>"], (FIRST, Constant(32, Type.INT)))
+    lower = Apply(operators["&"], (FIRST, Constant(LOW_HALF, type_)))
+    return Part(Sum(), (upper,), Sum()), Part(Sum(), (lower,), Sum())
+
+
+def carried(type_: Type) -> tuple[Term, Term]:
+    """The two half sums, at the first two places, as upper * 2^32 + lower with lower < 2^32."""
+    carry = Apply(operators[">>"], (Place(1), Constant(32, Type.INT)))
+    upper = Apply(operators["+"], (FIRST, carry))
+    return upper, Apply(operators["&"], (Place(1), Constant(LOW_HALF, type_)))
+
+
 class Sum(Aggregate):
     name = "sum"
     sampling = "rescale"
+    keeps_one = True
     doc = "the sum; NULL when there is no value"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
@@ -47,6 +82,16 @@ class Sum(Aggregate):
 
     def finish(self, state: Number | None, *parameters: Value) -> Number | None:
         return None if state is None else checked_sum(state, self.name)
+
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        (type_,) = args
+        if not finer or not is_wide(type_):
+            return Decomposition((Part(Sum(), (FIRST,), Sum()),))
+        # The sum of a finer group may overflow though the whole does not; the shift tells when the
+        # whole does.
+        upper, lower = carried(type_)
+        shifted = Apply(operators["<<"], (upper, Constant(32, Type.INT)))
+        return Decomposition(half_sums(type_), Apply(operators["|"], (shifted, lower)))
 
 
 AGGREGATES: Final = (Sum(),)

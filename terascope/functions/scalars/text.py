@@ -89,6 +89,7 @@ SCALARS: Final = (
         signature("str_match_start", TEXT, TEXT, returns=Type.BOOL),
         _starts,
         cost_ns=20,
+        payload_ns=20,
         doc="whether the text begins with another",
     ),
     Scalar(
@@ -96,6 +97,7 @@ SCALARS: Final = (
         signature("str_exists_substr", TEXT, TEXT, returns=Type.BOOL),
         _contains,
         cost_ns=100,
+        payload_ns=150,
         doc="whether the text contains another",
     ),
     Scalar(
@@ -103,6 +105,7 @@ SCALARS: Final = (
         signature("str_compare", TEXT, TEXT, returns=Type.BOOL),
         _equal,
         cost_ns=20,
+        payload_ns=20,
         doc="whether two texts are the same",
     ),
     Scalar(
@@ -110,6 +113,7 @@ SCALARS: Final = (
         signature("str_match_offset", INTEGER, TEXT, TEXT, returns=Type.BOOL),
         _matches_at,
         cost_ns=20,
+        payload_ns=20,
         doc="str_match_offset(offset, part, text): whether part stands there, counted from 0",
     ),
     Scalar(
@@ -117,6 +121,7 @@ SCALARS: Final = (
         signature("byte_match_offset", INTEGER, INTEGER, TEXT, returns=Type.BOOL),
         _byte_matches_at,
         cost_ns=10,
+        payload_ns=10,
         doc="byte_match_offset(offset, byte, text): whether that byte stands there, from 0",
     ),
     Scalar(
@@ -138,6 +143,7 @@ SCALARS: Final = (
         signature("str_length", TEXT, returns=Type.UINT),
         len,
         cost_ns=10,
+        payload_ns=10,
         doc="the number of characters, of bytes for BINARY",
     ),
     Scalar(

@@ -1,0 +1,180 @@
+"""Low-level streams while they are being put together, so that queries can share them.
+
+In: what each query wants next to a source. Out: one stream for all selections with the same scan
+and predicate, carrying the union of their columns; one for all aggregations that have the same keys
+too, carrying the union of their sub-aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from terascope.plan.build import conjunction
+from terascope.plan.expr import AggCall, Col, Expr, columns_of, transform
+from terascope.plan.rel import Aggregate, Filter, Project, Read, Rel, Scan, SourceField
+
+LowKind: TypeAlias = Literal["selection", "aggregation"]
+
+
+@dataclass
+class Names:
+    """Names that are given once each."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def take(self, wanted: str) -> str:
+        name, number = wanted, 1
+        while name in self.taken:
+            number += 1
+            name = f"{wanted}{number}"
+        self.taken.add(name)
+        return name
+
+
+@dataclass
+class Draft:
+    """A low-level stream in the making: conditions on the tuples of one scan."""
+
+    name: str
+    scan: Scan
+    conditions: tuple[Expr, ...]
+    names: Names = field(default_factory=Names)
+    sources: dict[str, SourceField] = field(default_factory=dict)
+
+    def join(self, scan: Scan) -> bool:
+        """Read the columns of another scan as well; False when it means others by their names."""
+        columns = {c.name: c for c in scan.columns}
+        if any(self.sources.get(name, column) != column for name, column in columns.items()):
+            return False
+        self.sources |= columns
+        return True
+
+    @property
+    def source(self) -> Rel:
+        """The scan with its columns so far, and the filter on it."""
+        scan = replace(self.scan, columns=tuple(self.sources.values()))
+        return Filter(scan, conjunction(self.conditions)) if self.conditions else scan
+
+    @property
+    def rel(self) -> Rel:
+        return self.source
+
+    @property
+    def read(self) -> Read:
+        """How a query reads it, with its columns so far."""
+        return Read(self.name, self.rel.fields)
+
+
+@dataclass
+class SelectionDraft(Draft):
+    columns: dict[Expr, str] = field(default_factory=dict)
+
+    @property
+    def rel(self) -> Project:
+        return Project(self.source, tuple((name, expr) for expr, name in self.columns.items()))
+
+    def column(self, expr: Expr, wanted: str) -> Col:
+        """The column that delivers an expression over the scan."""
+        if expr not in self.columns:
+            # A column of the source keeps its name, hidden ones above all.
+            name = expr.name if isinstance(expr, Col) else plain_name(wanted)
+            self.columns[expr] = self.names.take(name)
+        return Col(self.columns[expr], expr.type)
+
+    def carried(self, expr: Expr) -> Expr:
+        """The expression over carried columns of the source."""
+        return transform(expr, lambda e: self.column(e, e.name) if isinstance(e, Col) else e)
+
+
+@dataclass
+class AggregationDraft(Draft):
+    keys: dict[Expr, str] = field(default_factory=dict)
+    aggs: dict[AggCall, str] = field(default_factory=dict)
+
+    @property
+    def rel(self) -> Aggregate:
+        keys = tuple((name, expr) for expr, name in self.keys.items())
+        return Aggregate(self.source, keys, tuple((n, call) for call, n in self.aggs.items()))
+
+    def key(self, expr: Expr, wanted: str) -> Col:
+        if expr not in self.keys:
+            name = expr.name if isinstance(expr, Col) else plain_name(wanted)
+            self.keys[expr] = self.names.take(name)
+        return Col(self.keys[expr], expr.type)
+
+    def sub_aggregate(self, call: AggCall) -> Col:
+        if call not in self.aggs:
+            self.aggs[call] = self.names.take(sub_aggregate_name(call))
+        return Col(self.aggs[call], call.type)
+
+
+def plain_name(wanted: str) -> str:
+    """A name without the alias of a join's input; what is called by its expression is a value."""
+    name = wanted.rpartition(".")[2]
+    return name if name.isidentifier() else "value"
+
+
+def sub_aggregate_name(call: AggCall) -> str:
+    """`cnt`, `sum_len`, `max_value`: what a person would call it."""
+    if not call.args:
+        return "cnt"
+    names = sorted(columns_of(call.args[0]))
+    plain = names[0].lstrip("#") if len(names) == 1 else "value"
+    return f"{call.function.name}_{plain}"
+
+
+ScanKey: TypeAlias = tuple[tuple[str, ...], str, int | None, tuple[SourceField, ...]]
+
+
+def scan_key(scan: Scan) -> ScanKey:
+    """What makes two scans the same but for the columns they read."""
+    return scan.interfaces, scan.protocol, scan.layer, scan.checked
+
+
+@dataclass
+class Drafts:
+    """All low-level streams of a query set."""
+
+    names: Names
+    made: list[SelectionDraft | AggregationDraft] = field(default_factory=list)
+
+    def selection(self, query: str, scan: Scan, conditions: Iterable[Expr]) -> SelectionDraft:
+        """The stream with these tuples, made when there is none yet."""
+        wanted = tuple(dict.fromkeys(conditions))
+        for draft in self.made:
+            if not isinstance(draft, SelectionDraft):
+                continue
+            if same_tuples(draft, scan, wanted) and draft.join(scan):
+                return draft
+        made = SelectionDraft(self.names.take(f"{query}_low"), scan, wanted)
+        made.join(scan)
+        self.made.append(made)
+        return made
+
+    def aggregation(
+        self,
+        query: str,
+        scan: Scan,
+        conditions: Iterable[Expr],
+        keys: Iterable[Expr],
+        calls: Iterable[AggCall],
+        most_slots: int,
+    ) -> AggregationDraft:
+        """The stream with these groups that still has room for the sub-aggregates."""
+        wanted, grouped, needed = tuple(dict.fromkeys(conditions)), set(keys), set(calls)
+        for draft in self.made:
+            if not isinstance(draft, AggregationDraft) or draft.keys.keys() != grouped:
+                continue
+            room = len(draft.aggs.keys() | needed) <= most_slots
+            if room and same_tuples(draft, scan, wanted) and draft.join(scan):
+                return draft
+        made = AggregationDraft(self.names.take(f"{query}_low"), scan, wanted)
+        made.join(scan)
+        self.made.append(made)
+        return made
+
+
+def same_tuples(draft: Draft, scan: Scan, conditions: tuple[Expr, ...]) -> bool:
+    return scan_key(draft.scan) == scan_key(scan) and set(draft.conditions) == set(conditions)

@@ -1,0 +1,207 @@
+"""Splitting queries: a low half next to the source, a high half above it (dissertation 3.4.1).
+
+In: an optimised Plan, the capability profile of the sources' host, and the costs of functions. Out:
+`Halves`: an equivalent Plan in which every scan stands in a low-level stream `NAME_low` of one of
+two forms, Project or Aggregate over Scan or Filter(Scan), and the queries read those streams.
+
+Safe conditions go low, the others stay above. An aggregation becomes sub- and super-aggregates when
+its keys, its arguments and all its conditions are safe and every aggregate splits; else only its
+selection goes low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from terascope.analysis.costs import Costs
+from terascope.optimize.driver import apply_below
+from terascope.optimize.rules.drop_identities import drop_identities
+from terascope.optimize.rules.merge_projects import merge_projects
+from terascope.optimize.rules.prune_columns import prune_columns
+from terascope.physical.drafts import Drafts, LowKind, Names
+from terascope.physical.host import COMPILED_HOST, Host
+from terascope.physical.selection import Selection, selection
+from terascope.physical.split_aggregation import Judge, NotSplit, split_aggregation
+from terascope.plan.build import conjunction
+from terascope.plan.expr import Col, Expr, is_constant
+from terascope.plan.plan import Plan, Stream, reads
+from terascope.plan.rel import (
+    Aggregate,
+    Filter,
+    Named,
+    Project,
+    Rel,
+    Scan,
+    inputs,
+    refreshed,
+    require,
+    with_inputs,
+)
+from terascope.plan.show import show_expr
+
+
+@dataclass(frozen=True)
+class Stayed:
+    """A part of a query that stayed above its source."""
+
+    stream: str
+    """The query."""
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class LowStream:
+    """A low-level stream of the plan."""
+
+    name: str
+    kind: LowKind
+    readers: tuple[str, ...]
+    stayed: tuple[Stayed, ...] = ()
+    """What its readers could not ship to the source."""
+
+
+@dataclass(frozen=True)
+class Halves:
+    plan: Plan
+    """Low-level streams first."""
+    low: tuple[LowStream, ...]
+    stayed: tuple[Stayed, ...]
+    host: Host
+    costs: Costs
+
+    @property
+    def low_keys(self) -> dict[str, tuple[str, ...]]:
+        """The key columns of every low-level aggregation."""
+        rels = {low.name: self.plan[low.name].rel for low in self.low}
+        return {
+            name: tuple(n for n, _ in rel.keys)
+            for name, rel in rels.items()
+            if isinstance(rel, Aggregate)
+        }
+
+
+def split_plan(plan: Plan, host: Host = COMPILED_HOST, costs: Costs | None = None) -> Halves:
+    """The plan with every query split into what runs next to its source and the rest."""
+    judge = Judge(host, costs or Costs())
+    splitter = Splitter(judge, Drafts(Names({s.name for s in plan})))
+    high = [replace(s, rel=splitter.stream(s)) for s in plan]
+    low = [Stream(draft.name, draft.rel, visible=False) for draft in splitter.drafts.made]
+    fields = {stream.name: stream.rel.fields for stream in low}
+    above = [replace(s, rel=refreshed(s.rel, fields)) for s in high]
+    kept = still_read(plan, (*low, *above))
+    pruned = prune_columns(replace(plan, streams=kept))
+    names = {stream.name for stream in low}
+    tidy = tuple(s if s.name in names else tidied(s) for s in pruned)
+    made = replace(plan, streams=tidy)
+    found = tuple(low_streams(made, names, splitter.stayed))
+    return Halves(made, found, tuple(splitter.stayed), host, judge.costs)
+
+
+@dataclass
+class Splitter:
+    """Takes the queries of a plan apart, one after another."""
+
+    judge: Judge
+    drafts: Drafts
+    stayed: list[Stayed] = field(default_factory=list)
+    views: dict[str, Rel] = field(default_factory=dict)
+    """Streams that are selections of a scan."""
+    transparent: dict[str, Rel] = field(default_factory=dict)
+    """Those of them that nobody sees and that run next to the source as a whole."""
+
+    def stream(self, stream: Stream) -> Rel:
+        chosen = selection(stream.rel, self.views)
+        if chosen is not None:
+            self.views[stream.name] = stream.rel
+            if not stream.visible and self.judge.is_safe(chosen):
+                self.transparent[stream.name] = stream.rel
+        made = self.rel(stream.name, stream.rel)
+        require(made.fields == stream.rel.fields, f"splitting changed the columns of {stream.name}")
+        return made
+
+    def rel(self, query: str, rel: Rel) -> Rel:
+        """The high half of a relation; its low halves become drafts."""
+        if isinstance(rel, Aggregate):
+            chosen = selection(rel.source, self.views)
+            if chosen is not None:
+                made = split_aggregation(query, rel, chosen, self.judge, self.drafts)
+                if not isinstance(made, NotSplit):
+                    return made
+                self.stay(query, made.reasons)
+        chosen = selection(rel, self.transparent)
+        if chosen is not None:
+            return self.selection(query, chosen)
+        parts = inputs(rel)
+        return with_inputs(rel, tuple(self.rel(query, p) for p in parts)) if parts else rel
+
+    def selection(self, query: str, chosen: Selection) -> Rel:
+        low: list[Expr] = []
+        high: list[Expr] = []
+        for condition in chosen.conditions:
+            reason = self.judge.condition(condition)
+            (low if reason is None else high).append(condition)
+            if reason is not None:
+                self.stay(query, [(show_expr(condition), reason)])
+        draft = self.drafts.selection(query, chosen.scan, low)
+        items: list[Named] = []
+        for name, expr in chosen.items:
+            if isinstance(expr, Col) or is_constant(expr):
+                items.append((name, draft.carried(expr)))
+                continue
+            reason = self.judge.column(expr)
+            if reason is not None:
+                self.stay(query, [(show_expr(expr), reason)])
+            # What a condition above may guard against is computed behind it.
+            above = reason is not None or bool(high)
+            items.append((name, draft.carried(expr) if above else draft.column(expr, name)))
+        kept = [draft.carried(condition) for condition in high]
+        source: Rel = Filter(draft.read, conjunction(kept)) if kept else draft.read
+        return Project(source, tuple(items))
+
+    def stay(self, query: str, parts: Iterable[tuple[str, str]]) -> None:
+        for text, reason in parts:
+            entry = Stayed(query, text, reason)
+            if entry not in self.stayed:
+                self.stayed.append(entry)
+
+
+def still_read(before: Plan, streams: tuple[Stream, ...]) -> tuple[Stream, ...]:
+    """Without the streams that were read before and that nobody reads any more."""
+    read_before = {read.stream for stream in before for read in reads(stream.rel)}
+    wanted = {s.name for s in before if s.visible or s.name not in read_before}
+    kept: list[Stream] = []
+    for stream in reversed(streams):
+        if stream.name in wanted:
+            kept.append(stream)
+            wanted |= {read.stream for read in reads(stream.rel)}
+    return tuple(reversed(kept))
+
+
+def tidied(stream: Stream) -> Stream:
+    """The high half without the projections that splitting left lying on each other."""
+    merged = apply_below(stream.rel, merge_projects)
+    return replace(stream, rel=apply_below(merged, drop_identities))
+
+
+def low_streams(plan: Plan, names: set[str], stayed: list[Stayed]) -> Iterator[LowStream]:
+    readers: Mapping[str, list[str]] = {s.name: [] for s in plan}
+    for stream in plan:
+        for name in dict.fromkeys(read.stream for read in reads(stream.rel)):
+            readers[name].append(stream.name)
+    for stream in plan:
+        if stream.name in names:
+            check_form(stream)
+            kind: LowKind = "aggregation" if isinstance(stream.rel, Aggregate) else "selection"
+            by = tuple(readers[stream.name])
+            yield LowStream(stream.name, kind, by, tuple(s for s in stayed if s.stream in by))
+
+
+def check_form(stream: Stream) -> None:
+    """Project or Aggregate over Scan or Filter(Scan): what the low level runs."""
+    rel = stream.rel
+    below: Rel | None = rel.source if isinstance(rel, Project | Aggregate) else None
+    if isinstance(below, Filter):
+        below = below.source
+    require(isinstance(below, Scan), f"{stream.name} is no low-level stream")

@@ -1,0 +1,128 @@
+"""What the host of a source is able to do: its capability profile (dissertation 3.4.1).
+
+In: nothing. Out: `Host`s, declared as data: a plain decoder that only delivers columns, the
+compiled host that runs the kernels, a capture filter that compares header fields with constants.
+Splitting asks the profile, never a function's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from terascope.analysis.low_safe import Refusal
+from terascope.low.slots import MOST_SLOTS
+from terascope.plan.expr import Call, Case, Cast, Col, Expr, children, is_constant
+from terascope.types import INTEGERS, Type
+
+EVERYTHING: Final = frozenset(Type)
+NUMBERS: Final = INTEGERS | {Type.FLOAT}
+
+
+def understands_all(expr: Expr) -> str | None:
+    """The refusal of a host that has no evaluator of its own to ask."""
+    return None
+
+
+@dataclass(frozen=True)
+class Host:
+    """What can be shipped to a source. The defaults are those of a host without limits."""
+
+    name: str
+    filters: bool = True
+    """Evaluates predicates."""
+    computes: bool = True
+    """Delivers computed columns, not only those of the source."""
+    aggregates: bool = True
+    scalars: frozenset[str] | None = None
+    """Functions and operators it knows; None: all that `refusal` does not refuse."""
+    column_types: frozenset[Type] = EVERYTHING
+    """Types of the columns its expressions may look at."""
+    one_column: bool = False
+    """A comparison looks at one column only: all other operands are constants."""
+    key_types: frozenset[Type] = EVERYTHING
+    """Types of grouping keys."""
+    value_types: frozenset[Type] = EVERYTHING
+    """Types of values that a sub-aggregate may hold."""
+    most_slots: int = MOST_SLOTS
+    """Sub-aggregates of one low-level aggregation."""
+    refusal: Refusal = field(default=understands_all, compare=False, repr=False)
+    """Why its own evaluator cannot run an expression."""
+
+    def refuses(self, expr: Expr) -> str | None:
+        """Why the host cannot evaluate an expression; None when it can."""
+        return self.refuses_node(expr) or self.refusal(expr)
+
+    def refuses_node(self, expr: Expr) -> str | None:
+        reason = self.own_refusal(expr)
+        if reason is not None:
+            return f"host {self.name} {reason}"
+        return next((r for e in children(expr) if (r := self.refuses_node(e)) is not None), None)
+
+    def own_refusal(self, expr: Expr) -> str | None:
+        match expr:
+            case Col(name, kind) if kind not in self.column_types:
+                return f"does not look into {name}, which is {kind.value}"
+            case Call(function) if self.scalars is not None and function.name not in self.scalars:
+                return f"does not know {function.name}"
+            case Case() | Cast() if self.scalars is not None:
+                return f"does not know {type(expr).__name__.upper()}"
+            case Call(args=args) if self.one_column and compares_columns(args):
+                return "compares a column with constants only"
+            case _:
+                return None
+
+    def refuses_predicate(self, expr: Expr) -> str | None:
+        if not self.filters:
+            return f"host {self.name} evaluates no predicates"
+        return self.refuses(expr)
+
+    def refuses_column(self, expr: Expr) -> str | None:
+        if not self.computes:
+            return f"host {self.name} computes no columns"
+        return self.refuses(expr)
+
+
+def compares_columns(args: tuple[Expr, ...]) -> bool:
+    """Whether several operands vary; those that are conditions themselves are judged by their own
+    operands.
+    """
+    varying = [a for a in args if not is_constant(a) and a.type is not Type.BOOL]
+    return len(varying) > 1
+
+
+PLAIN_DECODER: Final = Host("plain_decoder", filters=False, computes=False, aggregates=False)
+"""Delivers the columns that are asked for, and does nothing else."""
+
+COMPILED_HOST: Final = Host(
+    "compiled_host",
+    key_types=INTEGERS | {Type.BOOL, Type.STRING, Type.IP, Type.IPV6},
+    value_types=NUMBERS,
+)
+"""Runs compiled kernels: groups hold numbers, keys are numbers or dictionary codes."""
+
+CAPTURE_FILTER: Final = Host(
+    "capture_filter",
+    computes=False,
+    aggregates=False,
+    scalars=frozenset({"and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "&", "mask"}),
+    column_types=INTEGERS | {Type.BOOL, Type.IP, Type.IPV6},
+    one_column=True,
+)
+"""A packet filter in the kernel or on the card: header fields against constants."""
+
+HOSTS: Final[Mapping[str, Host]] = {
+    host.name: host for host in (PLAIN_DECODER, COMPILED_HOST, CAPTURE_FILTER)
+}
+
+
+def host_named(name: str) -> Host:
+    """The profile of that name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name not in HOSTS:
+        raise ValueError(f"no host '{name}'; hosts are {', '.join(HOSTS)}")
+    return HOSTS[name]

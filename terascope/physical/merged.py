@@ -1,0 +1,50 @@
+"""The high half over partial groups that were merged already.
+
+In: a high half, and the low-level aggregations of which each group is now one row. Out: the same
+without the super-aggregation that has nothing left to do: a projection of what stands in the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from terascope.plan.expr import AggCall, Cast, Col, Expr, is_constant
+from terascope.plan.rel import Aggregate, Project, Read, Rel, inputs, with_inputs
+
+
+def assume_merged(rel: Rel, low_keys: Mapping[str, tuple[str, ...]]) -> Rel:
+    """Before: Aggregate by a, b: sum(cnt) (Read low)      After: Project a, b, cnt (Read low).
+
+    `low_keys`: the key columns of each merged low-level aggregation. An aggregation by fewer keys,
+    with grouping sets or with rows for empty epochs stays.
+    """
+    if isinstance(rel, Aggregate) and (made := without_merging(rel, low_keys)) is not None:
+        return made
+    parts = inputs(rel)
+    changed = tuple(assume_merged(p, low_keys) for p in parts)
+    return rel if changed == parts else with_inputs(rel, changed)
+
+
+def without_merging(rel: Aggregate, low_keys: Mapping[str, tuple[str, ...]]) -> Project | None:
+    source = rel.source
+    if not isinstance(source, Read) or source.stream not in low_keys:
+        return None
+    if rel.sets is not None or rel.emit_empty is not None:
+        return None
+    keys = [expr for _, expr in rel.keys if not is_constant(expr)]
+    names = {expr.name for expr in keys if isinstance(expr, Col)}
+    if names != set(low_keys[source.stream]) or not all(isinstance(e, Col) for e in keys):
+        return None
+    values = [(name, value_of_one(call)) for name, call in rel.aggs]
+    kept = tuple((name, value) for name, value in values if value is not None)
+    if len(kept) < len(values):
+        return None
+    return Project(source, (*rel.keys, *kept), span=rel.span)
+
+
+def value_of_one(call: AggCall) -> Expr | None:
+    """What an aggregate makes of a group of one row, where that is the row's own value."""
+    if not call.function.keeps_one or len(call.args) != 1:
+        return None
+    (value,) = call.args
+    return value if value.type is call.type else Cast(value, call.type)

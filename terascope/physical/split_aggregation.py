@@ -1,0 +1,163 @@
+"""An aggregation as sub-aggregates next to the source and super-aggregates above.
+
+In: an aggregation over a selection of one scan. Out: its high half, the low half being a draft; or
+`NotSplit` with all that speaks against it. These are the data cube's sub- and superaggregates, as
+dissertation 3.4.1 uses them: the low level gives partial groups, as many of one group as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from terascope.analysis.costs import Costs
+from terascope.analysis.low_safe import why_unsafe
+from terascope.functions.decomposition import FIRST
+from terascope.physical.drafts import AggregationDraft, Drafts, Names
+from terascope.physical.host import Host
+from terascope.physical.selection import Selection
+from terascope.physical.sub_aggregates import SplitCall, depends_on_set, merged_again, split_call
+from terascope.plan.expr import AggCall, Col, Expr, is_constant
+from terascope.plan.rel import Aggregate, Named, NamedAgg, Project, Rel
+from terascope.plan.show import show_agg, show_expr, show_named
+
+Reason = tuple[str, str]
+"""The text of a part of the query, and why it stays above."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Says what may go low. All answers are reasons against it; None is none."""
+
+    host: Host
+    costs: Costs
+
+    def condition(self, expr: Expr) -> str | None:
+        return why_unsafe(expr, self.costs, self.host.refuses_predicate)
+
+    def column(self, expr: Expr) -> str | None:
+        return why_unsafe(expr, self.costs, self.host.refuses_column)
+
+    def key(self, expr: Expr) -> str | None:
+        if expr.type not in self.host.key_types:
+            return f"host {self.host.name} does not group by {expr.type.value}"
+        return why_unsafe(expr, self.costs, self.host.refuses)
+
+    def sub_aggregate(self, call: AggCall) -> str | None:
+        if not call.function.cheap:
+            return f"aggregate {call.function.name} is not for the low level"
+        if call.type not in self.host.value_types:
+            return f"host {self.host.name} holds no {call.type.value} in a group"
+        reasons = (why_unsafe(a, self.costs, self.host.refuses) for a in call.args)
+        return next((r for r in reasons if r is not None), None)
+
+    def is_safe(self, chosen: Selection) -> bool:
+        """Whether a selection runs next to the source as a whole."""
+        computed = [e for _, e in chosen.items if not isinstance(e, Col) and not is_constant(e)]
+        return all(self.condition(c) is None for c in chosen.conditions) and all(
+            self.column(e) is None for e in computed
+        )
+
+
+@dataclass(frozen=True)
+class NotSplit:
+    reasons: tuple[Reason, ...]
+
+
+def split_aggregation(
+    query: str, rel: Aggregate, chosen: Selection, judge: Judge, drafts: Drafts
+) -> Rel | NotSplit:
+    """The high half of an aggregation whose sub-aggregates go low, or why they do not."""
+    if not judge.host.aggregates:
+        text = f"GROUP BY {show_named(rel.keys)}"
+        return NotSplit(((text, f"host {judge.host.name} does not aggregate"),))
+    keys = tuple((name, chosen.over_scan(expr)) for name, expr in rel.keys)
+    calls = [over_scan(call, chosen) for _, call in rel.aggs]
+    added = distinct_arguments(calls, keys)
+    finer = rel.sets is not None or bool(added)
+    splits = [split_call(call, finer) for call in calls]
+    reasons = tuple(dict.fromkeys(against(chosen, keys, added, calls, splits, judge)))
+    if reasons:
+        return NotSplit(reasons)
+    made = [split for split in splits if isinstance(split, SplitCall)]
+    groups = [e for e in (*(e for _, e in keys), *added) if not is_constant(e)]
+    subs = [sub.call for split in made for sub in split.subs]
+    draft = drafts.aggregation(
+        query, chosen.scan, chosen.conditions, groups, subs, judge.host.most_slots
+    )
+    return high_half(rel, keys, made, draft)
+
+
+def over_scan(call: AggCall, chosen: Selection) -> AggCall:
+    return replace(call, args=tuple(chosen.over_scan(a) for a in call.args))
+
+
+def distinct_arguments(calls: list[AggCall], keys: tuple[Named, ...]) -> list[Expr]:
+    """What DISTINCT adds to the keys of the low-level groups."""
+    known = {expr for _, expr in keys}
+    found = dict.fromkeys(a for call in calls if depends_on_set(call) for a in call.args)
+    return [a for a in found if a not in known and not is_constant(a)]
+
+
+def against(
+    chosen: Selection,
+    keys: tuple[Named, ...],
+    added: list[Expr],
+    calls: list[AggCall],
+    splits: list[SplitCall | str],
+    judge: Judge,
+) -> Iterator[Reason]:
+    """All that speaks against sub-aggregates."""
+    for condition in chosen.conditions:
+        if (reason := judge.condition(condition)) is not None:
+            yield show_expr(condition), reason
+    for expr in (*(e for _, e in keys), *added):
+        if not is_constant(expr) and (reason := judge.key(expr)) is not None:
+            yield show_expr(expr), reason
+    lists = {call.args for call in calls if depends_on_set(call)} if len(added) > 1 else ()
+    for call, split in zip(calls, splits, strict=True):
+        if isinstance(split, str):
+            yield show_agg(call), split
+            continue
+        if call.args in lists and len(lists) > 1:
+            yield show_agg(call), "another aggregate looks at different values of something else"
+        for sub in split.subs:
+            if (reason := judge.sub_aggregate(sub.call)) is not None:
+                yield show_agg(call), reason
+
+
+def high_half(
+    rel: Aggregate, keys: tuple[Named, ...], splits: list[SplitCall], draft: AggregationDraft
+) -> Rel:
+    """Super-aggregates over the low-level stream, and the values made of them."""
+    high_keys = tuple(
+        (name, expr if is_constant(expr) else draft.key(expr, name)) for name, expr in keys
+    )
+    empty = rel.emit_empty is not None
+    names = Names(set(rel.names))
+    supers: dict[AggCall, str] = {}
+    values: list[Named] = []
+    for (name, _), split in zip(rel.aggs, splits, strict=True):
+        calls = merged_again(split, low_columns(split, draft))
+        plain = split.finish == FIRST and not (empty and split.of_nothing is not None)
+        if plain and calls[0] not in supers:
+            supers[calls[0]] = name
+        columns = [Col(supers.get(c) or named(c, names, supers), c.type) for c in calls]
+        values.append((name, split.value(columns, empty)))
+    aggs: tuple[NamedAgg, ...] = tuple((name, call) for call, name in supers.items())
+    made = replace(rel, source=draft.read, keys=high_keys, aggs=aggs)
+    kept = tuple((name, Col(name, expr.type)) for name, expr in high_keys)
+    return Project(made, (*kept, *values))
+
+
+def low_columns(split: SplitCall, draft: AggregationDraft) -> list[Expr]:
+    if split.subs:
+        return [draft.sub_aggregate(sub.call) for sub in split.subs]
+    return [a if is_constant(a) else draft.key(a, "value") for a in split.keyed]
+
+
+def named(call: AggCall, names: Names, supers: dict[AggCall, str]) -> str:
+    """A name of its own for a super-aggregate that is only a part of a value."""
+    (column,) = call.args
+    supers[call] = names.take(column.name if isinstance(column, Col) else "value")
+    return supers[call]
