@@ -26,9 +26,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
 
-from terascope.low.kernels import load_module
+from terascope.low.kernels import column, compile_for, load_module, output
 from terascope.low.slots import Shape, is_float, takes_argument
 from terascope.low.table_policies import Policy
 from terascope.low.table_source import STATE_WORDS, has_value, source
@@ -122,16 +121,16 @@ class BoundedTable:
         arguments = [kind for kind in self.shape.slots if takes_argument(kind)]
         read = [value for kind, value in zip(arguments, values, strict=True) if has_value(kind)]
         columns = (*codes, *read, *masks)
-        done, count = 0, len(rows)
-        while done < count:
-            done = self._module.add(
-                *self._storage, self._floats, self._state, epochs, rows, done, *columns
+        while len(rows):
+            taken = self._module.add(
+                *self._storage, self._floats, self._state, epochs, rows, *columns
             )
+            rows = rows[taken:]
             self._hand_over()
 
     def flush(self) -> None:
         """All groups leave, old ones first. The table is then as new."""
-        while not self._module.drained(*self._storage, self._state, True):
+        while not self._module.flush(*self._storage, self._state):
             self._hand_over()
         self._hand_over()
         self._state[STATE_WORDS.index("STARTED")] = 0
@@ -198,31 +197,18 @@ def capacity_for(shape: Shape, memory_bytes: int, policy: Policy) -> int:
 
 @cache
 def compiled(shape: Shape, policy: Policy) -> ModuleType:
-    """The kernel module of a table, `add` compiled for columns that may be read-only."""
+    """The kernel module of a table."""
     module = load_module(source(shape, policy))
-    module.add.compile(_signature(shape, policy))
-    module.add.disable_compile()
+    words, links = output(np.int64), output(np.uint32)
+    storage = (words, words, links, links) if policy == "lru" else (words, words)
+    arguments = [kind for kind in shape.slots if takes_argument(kind)]
+    codes = [column(np.int32)] * shape.keys
+    values = [column(np.float64 if is_float(k) else np.int64) for k in arguments if has_value(k)]
+    masks = [column(np.uint8)] * len(arguments)
+    columns = (column(np.int64), column(np.int32), *codes, *values, *masks)
+    compile_for(module.add, *storage, output(np.float64), words, *columns)
+    compile_for(module.flush, *storage, words)
     return module
-
-
-def _signature(shape: Shape, policy: Policy) -> tuple[Any, ...]:
-    def column(dtype: Any) -> Any:
-        return types.Array(dtype, 1, "C", readonly=True)
-
-    own = [types.int64[::1], types.int64[::1]]
-    if policy == "lru":
-        own += [types.uint32[::1], types.uint32[::1]]
-    own += [types.float64[::1], types.int64[::1]]
-    values = [
-        column(types.float64 if is_float(kind) else types.int64)
-        for kind in shape.slots
-        if has_value(kind)
-    ]
-    masks = [column(types.uint8) for kind in shape.slots if takes_argument(kind)]
-    codes = [column(types.int32)] * shape.keys
-    return (
-        *own, column(types.int64), column(types.int32), types.int64, *codes, *values, *masks
-    )  # fmt: skip
 
 
 def _chains(policy: Policy, capacity: int) -> tuple[npt.NDArray[np.uint32], ...]:

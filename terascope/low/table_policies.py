@@ -77,7 +77,7 @@ def makes_room(policy: Policy) -> str:
 
 
 _PLACE = '''
-@kernel
+@inner
 def place(h, capacity):
     """The upper half of the hash, scaled to the number of places."""
     return np.int64(((h >> HALF) * capacity) >> HALF)
@@ -86,7 +86,7 @@ def place(h, capacity):
 _BY_PLACE = f"""
 {_PLACE}
 
-@kernel
+@inner
 def flush_one(table, out, state):
     \"\"\"The next old group leaves, or the next of all if there is none; there must be one.\"\"\"
     cursor = state[CURSOR]
@@ -104,7 +104,7 @@ def flush_one(table, out, state):
 """
 
 _ROOM_AT_ITS_PLACE = """
-@kernel
+@inner
 def vacated(table, out, state, p):
     \"\"\"Whether the place is free for a new group, as it is when an old one was there.\"\"\"
     if table[p] == 0:
@@ -119,7 +119,7 @@ def vacated(table, out, state, p):
     return True
 
 
-@kernel
+@inner
 def room_made(table, out, state, p, q, bucket):
     if vacated(table, out, state, p):
         return p
@@ -141,7 +141,7 @@ NONE = 0xFFFFFFFF
 CHAINED, OLDER, NEWER, BUCKET = 0, 1, 2, 3
 
 
-@kernel
+@inner
 def used(links, entry, ring):
     \"\"\"The entry becomes the most recently used; `ring` joins the newest and the oldest.\"\"\"
     newest = np.int64(links[4 * ring + OLDER])
@@ -150,7 +150,7 @@ def used(links, entry, ring):
         linked(links, entry, ring)
 
 
-@kernel
+@inner
 def unlinked(links, entry):
     older = np.int64(links[4 * entry + OLDER])
     newer = np.int64(links[4 * entry + NEWER])
@@ -158,7 +158,7 @@ def unlinked(links, entry):
     links[4 * older + NEWER] = newer
 
 
-@kernel
+@inner
 def linked(links, entry, ring):
     newest = np.int64(links[4 * ring + OLDER])
     links[4 * entry + OLDER] = newest
@@ -167,7 +167,7 @@ def linked(links, entry, ring):
     links[4 * ring + OLDER] = entry
 
 
-@kernel
+@inner
 def unchained(heads, links, entry):
     bucket = np.int64(links[4 * entry + BUCKET])
     following = links[4 * entry + CHAINED]
@@ -180,7 +180,7 @@ def unchained(heads, links, entry):
     links[4 * at + CHAINED] = following
 
 
-@kernel
+@inner
 def oldest_left(table, out, heads, links, state):
     \"\"\"The least recently used group leaves; its entry is free.\"\"\"
     entry = np.int64(links[4 * state[CAPACITY] + NEWER])
@@ -193,7 +193,7 @@ def oldest_left(table, out, heads, links, state):
     state[OCCUPIED] -= 1
 
 
-@kernel
+@inner
 def flush_one(table, out, heads, links, state):
     state[OLD] -= state[OLD] > 0
     state[FLUSHED] += 1
@@ -210,7 +210,7 @@ def chain_lengths(heads, links, lengths):
 """
 
 _ROOM_IN_A_CHAIN = """
-@kernel
+@inner
 def room_made(table, out, heads, links, state, p, q, bucket):
     if state[OCCUPIED] == state[CAPACITY]:
         if state[OLD] > 0:

@@ -3,7 +3,7 @@
 In: a Shape whose rows carry their epoch, and a policy. Out: the source of a kernel module with
 
 - `add`: takes tuples into the table until the input or the output buffer ends;
-- `drained`: lets old groups, or all of them, leave; FALSE when the output buffer is full;
+- `flush`: lets all groups leave, or as many as the output buffer takes;
 - `places`: where groups stand, for measurements and tests.
 
 What the policies share is here: how keys are packed and hashed, how a row is started, updated and
@@ -34,7 +34,7 @@ STATE_WORDS = (
     "FREE",  # the first free entry (chained table)
     "PAID",  # whether the present tuple has sent an old group off already
     "LATE_RUN",  # late tuples one right after the other
-    "LATE_AT",  # the position of the last of them in its batch
+    "LATE_AT",  # the position of the last of them, seen from the first tuple of the call
     "PROBES",
     "MISSES",
     "EVICTIONS",
@@ -90,7 +90,9 @@ def _masks(shape: Shape) -> list[str]:
 
 
 _CONSTANTS = """
-inlined = njit(forceinline=True, nogil=True, error_model="numpy")
+# Counting references to the arrays at every call would cost more than evicting a group.
+inner = njit(nogil=True, error_model="numpy", _nrt=False)
+inlined = njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)
 HALF = np.uint64(32)
 SHIFT = np.uint64(29)
 FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -99,13 +101,13 @@ SECOND_FACTOR = np.uint64(0xA0761D6478BD642F)
 """
 
 _SHARED = '''
-@kernel
+@inner
 def full(state):
     """Whether the output buffer may not hold all that one tuple can send off: two rows."""
     return state[OUT] + 2 > state[ROOM]
 
 
-@kernel
+@inner
 def drained(STORAGE, state, everything):
     while state[OLD] > 0:
         if full(state):
@@ -119,7 +121,7 @@ def drained(STORAGE, state, everything):
     return True
 
 
-@kernel
+@inner
 def set_back(state, i):
     """Whether so many tuples in a row were late that the clock must have been set back."""
     if state[LATE_AT] != i:  # else the tuple comes again because the output buffer was full
@@ -149,7 +151,7 @@ def claimed(STORAGE, state, epoch, p, q, bucket, i):
     return room_made(STORAGE, state, p, q, bucket)
 
 
-@kernel
+@inner
 def after(STORAGE, state, p):
     """A late tuple's own group leaves; otherwise an arriving tuple sends one old group off."""
     if p == state[CAPACITY] * STRIDE:
@@ -159,13 +161,19 @@ def after(STORAGE, state, p):
         flush_one(STORAGE, state)
     state[PAID] = 0
     return full(state)
+
+
+@kernel
+def flush(STORAGE, state):
+    """All groups leave; FALSE when the output buffer is full before that."""
+    return drained(STORAGE, state, True)
 '''
 
 
 def _leave(shape: Shape) -> str:
     copies = "\n".join(f"    out[to + {w}] = table[p + {w}]" for w in range(shape.stride))
     return f"""
-@kernel
+@inner
 def leave(table, out, state, p):
     to = np.int64(np.uint32(state[OUT])) * STRIDE
 {copies}
@@ -196,19 +204,18 @@ def _add(shape: Shape, policy: Policy) -> str:
         "if state[OLD] > 0 or p == spare:",
         *_indented(f"if after({storage}, state, p):", "    stop = i + 1", "    break"),
     ]
-    arguments = ", ".join([storage, "floats, state, epochs, rows, first", *columns(shape)])
+    arguments = ", ".join([storage, "floats, state, epochs, rows", *columns(shape)])
     return f'''
 @kernel
 def add({arguments}):
-    """The position up to which tuples were taken: their number, unless the output is full."""
+    """The number of tuples that were taken: all, unless the output is full."""
     capacity = np.uint64(np.uint32(state[CAPACITY]))
     spare = state[CAPACITY] * STRIDE
     stop = np.int64(rows.shape[0])
-    for i in range(first, rows.shape[0]):
+    for i in range(rows.shape[0]):
 {indent(chr(10).join(body), " " * 8)}
-    state[PROBES] += stop - first
-    if stop == rows.shape[0]:
-        state[LATE_AT] -= stop
+    state[PROBES] += stop
+    state[LATE_AT] -= stop
     return stop
 '''
 
@@ -261,11 +268,6 @@ def _is_here(shape: Shape) -> str:
     return " and ".join([*words, "table[AT + 1] == epoch", "table[AT] != 0"])
 
 
-def _fresh_state(shape: Shape) -> int:
-    """A group is there; a count is never NULL."""
-    return 1 | sum(1 << (1 + j) for j, kind in enumerate(shape.slots) if kind == "count")
-
-
 def _cell(shape: Shape, slot: int) -> str:
     array = "floats" if is_float(shape.slots[slot]) else "table"
     return f"{array}[p + {shape.slot(slot)}]"
@@ -278,7 +280,7 @@ def _begun(shape: Shape) -> list[str]:
 
 def _restarted(shape: Shape) -> list[str]:
     starts = [start(kind, _cell(shape, j)) for j, kind in enumerate(shape.slots)]
-    return [f"table[p] = {_fresh_state(shape)}", *starts]
+    return ["table[p] = 1", *starts]
 
 
 def _arguments(shape: Shape) -> list[str]:
