@@ -100,14 +100,18 @@ class AggregationDraft(Draft):
 
     def key(self, expr: Expr, wanted: str) -> Col:
         if expr not in self.keys:
-            name = expr.name if isinstance(expr, Col) else plain_name(wanted)
+            name = expr.name if isinstance(expr, Col) else self.own_name(plain_name(wanted))
             self.keys[expr] = self.names.take(name)
         return Col(self.keys[expr], expr.type)
 
     def sub_aggregate(self, call: AggCall) -> Col:
         if call not in self.aggs:
-            self.aggs[call] = self.names.take(sub_aggregate_name(call))
+            self.aggs[call] = self.names.take(self.own_name(sub_aggregate_name(call)))
         return Col(self.aggs[call], call.type)
+
+    def own_name(self, wanted: str) -> str:
+        """A name that no column of the source has: it would mean that column within the query."""
+        return f"{wanted}_" if wanted in self.sources else wanted
 
 
 def plain_name(wanted: str) -> str:

@@ -4,7 +4,8 @@ In: an optimised Plan, the capability profile of the sources' host, and the cost
 `Halves`: an equivalent Plan in which every scan stands in a low-level stream `NAME_low` of one of
 two forms, Project or Aggregate over Scan or Filter(Scan), and the queries read those streams.
 
-Safe conditions go low, the others stay above. An aggregation becomes sub- and super-aggregates when
+The low half is compiled with the values of parameters. Safe conditions go low, the others stay
+above. An aggregation becomes sub- and super-aggregates when
 its keys, its arguments and all its conditions are safe and every aggregate splits; else only its
 selection goes low.
 """
@@ -31,7 +32,9 @@ from terascope.plan.rel import (
     Filter,
     Named,
     Project,
+    Read,
     Rel,
+    Running,
     Scan,
     inputs,
     refreshed,
@@ -84,7 +87,7 @@ class Halves:
 
 def split_plan(plan: Plan, host: Host = COMPILED_HOST, costs: Costs | None = None) -> Halves:
     """The plan with every query split into what runs next to its source and the rest."""
-    judge = Judge(host, costs or Costs())
+    judge = Judge(host, costs or Costs(), plan.values)
     splitter = Splitter(judge, Drafts(Names({s.name for s in plan})))
     high = [replace(s, rel=splitter.stream(s)) for s in plan]
     low = [Stream(draft.name, draft.rel, visible=False) for draft in splitter.drafts.made]
@@ -112,7 +115,7 @@ class Splitter:
     """Those of them that nobody sees and that run next to the source as a whole."""
 
     def stream(self, stream: Stream) -> Rel:
-        chosen = selection(stream.rel, self.views)
+        chosen = self.chosen(stream.rel, self.views)
         if chosen is not None:
             self.views[stream.name] = stream.rel
             if not stream.visible and self.judge.is_safe(chosen):
@@ -124,17 +127,21 @@ class Splitter:
     def rel(self, query: str, rel: Rel) -> Rel:
         """The high half of a relation; its low halves become drafts."""
         if isinstance(rel, Aggregate):
-            chosen = selection(rel.source, self.views)
+            chosen = self.chosen(rel.source, self.views)
             if chosen is not None:
                 made = split_aggregation(query, rel, chosen, self.judge, self.drafts)
                 if not isinstance(made, NotSplit):
                     return made
                 self.stay(query, made.reasons)
-        chosen = selection(rel, self.transparent)
+        chosen = self.chosen(rel, self.transparent)
         if chosen is not None:
             return self.selection(query, chosen)
         parts = inputs(rel)
         return with_inputs(rel, tuple(self.rel(query, p) for p in parts)) if parts else rel
+
+    def chosen(self, rel: Rel, views: Mapping[str, Rel]) -> Selection | None:
+        found = selection(rel, views)
+        return None if found is None else self.judge.with_values(found)
 
     def selection(self, query: str, chosen: Selection) -> Rel:
         low: list[Expr] = []
@@ -182,7 +189,20 @@ def still_read(before: Plan, streams: tuple[Stream, ...]) -> tuple[Stream, ...]:
 def tidied(stream: Stream) -> Stream:
     """The high half without the projections that splitting left lying on each other."""
     merged = apply_below(stream.rel, merge_projects)
-    return replace(stream, rel=apply_below(merged, drop_identities))
+    return replace(stream, rel=apply_below(apply_below(merged, drop_identities), drop_narrowing))
+
+
+def drop_narrowing(rel: Rel) -> Rel | None:
+    """Before: Aggregate (Project a (Read with a, b))      After: Aggregate (Read with a, b)."""
+    match rel:
+        case (
+            Aggregate(source=Project(source=Read() as source, items=items))
+            | Running(source=Project(source=Read() as source, items=items))
+        ):
+            same = all(isinstance(e, Col) and e.name == n for n, e in items)
+            return replace(rel, source=source) if same else None
+        case _:
+            return None
 
 
 def low_streams(plan: Plan, names: set[str], stayed: list[Stayed]) -> Iterator[LowStream]:

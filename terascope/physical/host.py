@@ -20,9 +20,18 @@ EVERYTHING: Final = frozenset(Type)
 NUMBERS: Final = INTEGERS | {Type.FLOAT}
 
 
-def understands_all(expr: Expr) -> str | None:
-    """The refusal of a host that has no evaluator of its own to ask."""
+def knows_all(expr: Expr) -> str | None:
+    """For a host that has no evaluator of its own to ask."""
     return None
+
+
+def kernels_know(expr: Expr) -> str | None:
+    """What the compiled kernels have no form for."""
+    # Imported late: numba takes a moment, and not every host has kernels.
+    from terascope.low.expressions import unsupported
+
+    why = unsupported(expr)
+    return None if why is None else f"the kernels do not know {why}"
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class Host:
     """Delivers computed columns, not only those of the source."""
     aggregates: bool = True
     scalars: frozenset[str] | None = None
-    """Functions and operators it knows; None: all that `refusal` does not refuse."""
+    """Functions and operators it knows; None: all of them."""
     column_types: frozenset[Type] = EVERYTHING
     """Types of the columns its expressions may look at."""
     one_column: bool = False
@@ -45,20 +54,19 @@ class Host:
     """Types of grouping keys."""
     value_types: frozenset[Type] = EVERYTHING
     """Types of values that a sub-aggregate may hold."""
+    argument_types: frozenset[Type] = EVERYTHING
+    """Types of values that a sub-aggregate may look at."""
     most_slots: int = MOST_SLOTS
     """Sub-aggregates of one low-level aggregation."""
-    refusal: Refusal = field(default=understands_all, compare=False, repr=False)
-    """Why its own evaluator cannot run an expression."""
+    knows: Refusal = field(default=knows_all, compare=False, repr=False)
+    """What its evaluator has no form for, with the reason; None for all else."""
 
     def refuses(self, expr: Expr) -> str | None:
-        """Why the host cannot evaluate an expression; None when it can."""
-        return self.refuses_node(expr) or self.refusal(expr)
-
-    def refuses_node(self, expr: Expr) -> str | None:
+        """Why the profile rules an expression out; None when it does not."""
         reason = self.own_refusal(expr)
         if reason is not None:
             return f"host {self.name} {reason}"
-        return next((r for e in children(expr) if (r := self.refuses_node(e)) is not None), None)
+        return next((r for e in children(expr) if (r := self.refuses(e)) is not None), None)
 
     def own_refusal(self, expr: Expr) -> str | None:
         match expr:
@@ -97,8 +105,10 @@ PLAIN_DECODER: Final = Host("plain_decoder", filters=False, computes=False, aggr
 
 COMPILED_HOST: Final = Host(
     "compiled_host",
-    key_types=INTEGERS | {Type.BOOL, Type.STRING, Type.IP, Type.IPV6},
+    key_types=NUMBERS | {Type.BOOL, Type.STRING, Type.IP, Type.IPV6},
     value_types=NUMBERS,
+    argument_types=NUMBERS | {Type.BOOL},
+    knows=kernels_know,
 )
 """Runs compiled kernels: groups hold numbers, keys are numbers or dictionary codes."""
 

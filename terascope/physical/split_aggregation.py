@@ -7,17 +7,18 @@ dissertation 3.4.1 uses them: the low level gives partial groups, as many of one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from terascope.analysis.costs import Costs
-from terascope.analysis.low_safe import why_unsafe
+from terascope.analysis.low_safe import Refusal, why_unsafe
+from terascope.functions.base import Value
 from terascope.functions.decomposition import FIRST
 from terascope.physical.drafts import AggregationDraft, Drafts, Names
 from terascope.physical.host import Host
 from terascope.physical.selection import Selection
 from terascope.physical.sub_aggregates import SplitCall, depends_on_set, merged_again, split_call
-from terascope.plan.expr import AggCall, Col, Expr, is_constant
+from terascope.plan.expr import AggCall, Col, Expr, Lit, Param, is_constant, transform
 from terascope.plan.rel import Aggregate, Named, NamedAgg, Project, Rel
 from terascope.plan.show import show_agg, show_expr, show_named
 
@@ -31,25 +32,48 @@ class Judge:
 
     host: Host
     costs: Costs
+    values: Mapping[str, Value]
+    """Of parameters; one without value stays a parameter."""
+
+    def with_value(self, expr: Expr) -> Expr:
+        """The expression with constants for parameters."""
+
+        def bound(e: Expr) -> Expr:
+            value = self.values.get(e.name) if isinstance(e, Param) else None
+            return e if value is None else Lit(value, e.type)
+
+        return transform(expr, bound)
+
+    def with_values(self, chosen: Selection) -> Selection:
+        conditions = tuple(map(self.with_value, chosen.conditions))
+        items = tuple((name, self.with_value(expr)) for name, expr in chosen.items)
+        return replace(chosen, conditions=conditions, items=items)
+
+    def unsafe(self, expr: Expr, able: Refusal) -> str | None:
+        return why_unsafe(expr, self.costs, able, self.host.knows)
 
     def condition(self, expr: Expr) -> str | None:
-        return why_unsafe(expr, self.costs, self.host.refuses_predicate)
+        return self.unsafe(expr, self.host.refuses_predicate)
 
     def column(self, expr: Expr) -> str | None:
-        return why_unsafe(expr, self.costs, self.host.refuses_column)
+        return self.unsafe(expr, self.host.refuses_column)
 
     def key(self, expr: Expr) -> str | None:
         if expr.type not in self.host.key_types:
             return f"host {self.host.name} does not group by {expr.type.value}"
-        return why_unsafe(expr, self.costs, self.host.refuses)
+        return self.unsafe(expr, self.host.refuses)
 
     def sub_aggregate(self, call: AggCall) -> str | None:
         if not call.function.cheap:
             return f"aggregate {call.function.name} is not for the low level"
         if call.type not in self.host.value_types:
             return f"host {self.host.name} holds no {call.type.value} in a group"
-        reasons = (why_unsafe(a, self.costs, self.host.refuses) for a in call.args)
-        return next((r for r in reasons if r is not None), None)
+        for arg in call.args:
+            if arg.type not in self.host.argument_types:
+                return f"host {self.host.name} aggregates no {arg.type.value}"
+            if (reason := self.unsafe(arg, self.host.refuses)) is not None:
+                return reason
+        return None
 
     def is_safe(self, chosen: Selection) -> bool:
         """Whether a selection runs next to the source as a whole."""
@@ -71,8 +95,8 @@ def split_aggregation(
     if not judge.host.aggregates:
         text = f"GROUP BY {show_named(rel.keys)}"
         return NotSplit(((text, f"host {judge.host.name} does not aggregate"),))
-    keys = tuple((name, chosen.over_scan(expr)) for name, expr in rel.keys)
-    calls = [over_scan(call, chosen) for _, call in rel.aggs]
+    keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
+    calls = [over_scan(call, chosen, judge) for _, call in rel.aggs]
     added = distinct_arguments(calls, keys)
     finer = rel.sets is not None or bool(added)
     splits = [split_call(call, finer) for call in calls]
@@ -88,8 +112,8 @@ def split_aggregation(
     return high_half(rel, keys, made, draft)
 
 
-def over_scan(call: AggCall, chosen: Selection) -> AggCall:
-    return replace(call, args=tuple(chosen.over_scan(a) for a in call.args))
+def over_scan(call: AggCall, chosen: Selection, judge: Judge) -> AggCall:
+    return replace(call, args=tuple(judge.with_value(chosen.over_scan(a)) for a in call.args))
 
 
 def distinct_arguments(calls: list[AggCall], keys: tuple[Named, ...]) -> list[Expr]:

@@ -1,0 +1,288 @@
+"""Streams of a Plan as GSQL again.
+
+In: a relation. Out: a query of the Script whose text says the same, as far as a query can:
+SELECT .. FROM .. WHERE .. GROUP BY .. HAVING, windows, joins, merges. Hidden columns are not named,
+for a query carries them by itself; where an operator has no words (a semi-join), there is no text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from terascope.analysis.sequence import knows_place
+from terascope.explain.gsql_expressions import Scope, aggregate, all_of, written
+from terascope.plan.expr import Col, Expr, conjuncts
+from terascope.plan.rel import (
+    WEND,
+    WSTART,
+    Aggregate,
+    Filter,
+    Join,
+    JoinKind,
+    Lookup,
+    Merge,
+    Named,
+    Project,
+    Rank,
+    Read,
+    Rel,
+    Running,
+    Scan,
+    Sliding,
+    Window,
+)
+from terascope.syntax import ast
+from terascope.syntax.printer import print_statement
+
+JOINS: Final[Mapping[JoinKind, ast.JoinKind]] = {
+    "inner": "INNER",
+    "left": "LEFT",
+    "right": "RIGHT",
+    "full": "FULL",
+}
+EDGES: Final = (WSTART, WEND)
+
+
+class NoWords(Exception):
+    """The algebra has something that the language cannot say."""
+
+
+def gsql(name: str, rel: Rel, visible: bool = True) -> str:
+    """A stream as a statement of GSQL; empty when it cannot be said."""
+    define = () if visible else (ast.Property("visibility", "internal"),)
+    try:
+        return print_statement(ast.QueryStatement(query_of(rel), name, define))
+    except NoWords:
+        return ""
+
+
+def query_of(rel: Rel) -> ast.Query:
+    """The query that computes a relation.
+
+    Raises:
+        NoWords: there is none.
+    """
+    return merged(rel) if isinstance(rel, Merge) else Writer().select(rel)
+
+
+@dataclass(frozen=True)
+class Below:
+    """What stands in FROM, and how its columns are written."""
+
+    item: ast.FromItem
+    scope: Scope
+
+
+@dataclass
+class Writer:
+    """One SELECT. Inputs without a name are numbered."""
+
+    numbered: int = field(default=0)
+
+    def select(self, rel: Rel) -> ast.Select:
+        items, rel = projection(rel)
+        order, limit, rel = ranking(rel)
+        having, rel = conditions_over_groups(rel)
+        grouping = rel if isinstance(rel, Aggregate | Running) else None
+        where, window, source = under(rel if grouping is None else grouping.source)
+        below = self.below(source, window)
+        scope = below.scope
+        if grouping is not None:
+            scope = group_scope(grouping, below.scope)
+        written_items = tuple(item(name, expr, scope) for name, expr in items)
+        if not written_items:
+            raise NoWords("no visible column")
+        closing = None
+        if isinstance(grouping, Running):
+            closing = written(grouping.closing, scope)
+        return ast.Select(
+            written_items,
+            ast.From((below.item,)),
+            where=all_of(tuple(written(c, below.scope) for c in where)),
+            group_by=None if grouping is None else group_by(grouping, below.scope),
+            having=all_of(tuple(written(c, scope) for c in having)),
+            closing_when=closing,
+            order_by=tuple(ast.OrderItem(written(e, scope), d) for e, d in order),
+            limit=limit,
+        )
+
+    # ---- FROM
+
+    def below(self, rel: Rel, window: ast.Window | None) -> Below:
+        match rel:
+            case Scan() | Read() | Lookup():
+                names = {f.name: ast.Name(f.name) for f in rel.fields}
+                edges = {} if window is None else {n: ast.Name(n) for n in EDGES}
+                return Below(replace(stream(rel), window=window), {**names, **edges})
+            case Join() if window is None:
+                return self.join(rel)
+            case _:
+                return self.subquery(rel, None, window)
+
+    def side(self, rel: Rel) -> Below:
+        """An input of a join: its columns are called `alias.column`."""
+        if isinstance(rel, Join):
+            return self.join(rel)
+        alias = common_alias(rel)
+        if alias is None or not isinstance(rel, Project):
+            self.numbered += 1
+            return self.subquery(rel, f"input{self.numbered}", None)
+        scope = {n: ast.Name(unqualified(n), alias) for n, _ in rel.items}
+        plain = all(isinstance(e, Col) and e.name == unqualified(n) for n, e in rel.items)
+        if plain and isinstance(rel.source, Scan | Read | Lookup):
+            return Below(replace(stream(rel.source), alias=alias), scope)
+        inner = Project(rel.source, tuple((unqualified(n), e) for n, e in rel.items))
+        return Below(ast.SubqueryRef(query_of(inner), alias), scope)
+
+    def subquery(self, rel: Rel, alias: str | None, window: ast.Window | None) -> Below:
+        scope = {f.name: ast.Name(f.name, alias) for f in rel.fields}
+        if window is not None:
+            scope |= {n: ast.Name(n, alias) for n in EDGES}
+        return Below(ast.SubqueryRef(query_of(rel), alias, window), scope)
+
+    def join(self, rel: Join) -> Below:
+        if rel.kind not in JOINS:
+            raise NoWords(rel.kind)
+        left, right = self.side(rel.left), self.side(rel.right)
+        scope = {**left.scope, **right.scope}
+        pairs = [
+            ast.Binary("=", written(a, left.scope), written(b, right.scope))
+            for a, b in rel.equalities
+        ]
+        rest = conjuncts(rel.residual) if rel.residual is not None else ()
+        condition = all_of((*pairs, *(written(c, scope) for c in rest)))
+        return Below(ast.JoinRef(JOINS[rel.kind], left.item, right.item, condition), scope)
+
+
+# ---- taking a relation apart, from the top -------------------------------------------------------
+
+
+def projection(rel: Rel) -> tuple[list[Named], Rel]:
+    """The visible columns of a query, and what they are made of."""
+    if isinstance(rel, Project):
+        return [(n, e) for n, e in rel.items if not is_hidden(n)], rel.source
+    return [(f.name, Col(f.name, f.type)) for f in rel.fields if not is_hidden(f.name)], rel
+
+
+def ranking(rel: Rel) -> tuple[list[tuple[Expr, bool]], int | None, Rel]:
+    """ORDER BY without the columns that only break ties."""
+    if not isinstance(rel, Rank):
+        return [], None, rel
+    names = rel.source.names
+    if knows_place(rel.source):
+        names = tuple(n for n in names if is_hidden(n) or n in EDGES)
+    ties = {(Col(n, rel.source.type_of(n)), False) for n in names}
+    given = list(rel.order)
+    if set(given[len(given) - len(names) :]) == ties:
+        given = given[: len(given) - len(names)]
+    return given, rel.limit, rel.source
+
+
+def conditions_over_groups(rel: Rel) -> tuple[tuple[Expr, ...], Rel]:
+    if isinstance(rel, Filter) and isinstance(rel.source, Aggregate | Running):
+        return conjuncts(rel.predicate), rel.source
+    return (), rel
+
+
+def under(rel: Rel) -> tuple[tuple[Expr, ...], ast.Window | None, Rel]:
+    """WHERE and the window, in whatever order they stand."""
+    where: tuple[Expr, ...] = ()
+    window: ast.Window | None = None
+    while isinstance(rel, Filter) or (isinstance(rel, Window) and window is None):
+        if isinstance(rel, Filter):
+            where = (*conjuncts(rel.predicate), *where)
+        else:
+            window = window_of(rel)
+        rel = rel.source
+    return where, window, rel
+
+
+def window_of(rel: Window) -> ast.Window:
+    on = None if rel.elements else rel.on
+    if isinstance(rel.spec, Sliding):
+        return ast.RangeWindow(ast.Duration(rel.spec.range), ast.Duration(rel.spec.slide), on)
+    return ast.SliceWindow(tuple(map(ast.Duration, rel.spec.lengths)), on)
+
+
+# ---- groups --------------------------------------------------------------------------------------
+
+
+def group_scope(rel: Aggregate | Running, below: Scope) -> dict[str, ast.Expr]:
+    """How keys and aggregates are written in SELECT and HAVING."""
+    keys = {name: key_item(name, expr, below) for name, expr in rel.keys}
+    named = {n: i.expr if i.alias is None else ast.Name(i.alias) for n, i in keys.items()}
+    return {**named, **{name: aggregate(call, below) for name, call in rel.aggs}}
+
+
+def group_by(rel: Aggregate | Running, below: Scope) -> ast.GroupBy | None:
+    """The keys; the edges of a window are keys by themselves."""
+    items = {
+        name: key_item(name, expr, below)
+        for name, expr in rel.keys
+        if not (isinstance(expr, Col) and expr.name in EDGES)
+    }
+    sets = rel.sets if isinstance(rel, Aggregate) else None
+    if sets is None:
+        return ast.GroupBy(tuple(items.values())) if items else None
+    always = {n for n in items if all(n in s for s in sets)}
+    varying = tuple(tuple(items[n] for n in s if n in items and n not in always) for s in sets)
+    plain = tuple(i for n, i in items.items() if n in always)
+    return ast.GroupBy((*plain, ast.GroupingFunction("GROUPING_SETS", varying)))
+
+
+def key_item(name: str, expr: Expr, below: Scope) -> ast.Item:
+    """A key with its name; one that is called by its own text needs none."""
+    value = written(expr, below)
+    plain = not name.isidentifier() or (isinstance(value, ast.Name) and value.name == name)
+    return ast.Item(value, None if plain else name)
+
+
+def item(name: str, expr: Expr, scope: Scope) -> ast.Item:
+    value = written(expr, scope)
+    return ast.Item(value, None if value == ast.Name(name) else name)
+
+
+# ---- names ---------------------------------------------------------------------------------------
+
+
+def stream(rel: Scan | Read | Lookup) -> ast.StreamRef:
+    match rel:
+        case Scan(interfaces=(), protocol=protocol):
+            return ast.StreamRef(protocol)
+        case Scan(interfaces=interfaces, protocol=protocol):
+            several = len(interfaces) > 1
+            return ast.StreamRef(protocol, "+".join(interfaces), several)
+        case Read(stream=name) | Lookup(name=name):
+            return ast.StreamRef(name)
+
+
+def is_hidden(name: str) -> bool:
+    return name.startswith("#")
+
+
+def unqualified(name: str) -> str:
+    mark = "#" if is_hidden(name) else ""
+    return mark + name.lstrip("#").partition(".")[2]
+
+
+def common_alias(rel: Rel) -> str | None:
+    """The alias before the names of all columns."""
+    found = {n.lstrip("#").partition(".")[0] if "." in n else None for n in rel.names}
+    return found.pop() if len(found) == 1 else None
+
+
+def merged(rel: Merge) -> ast.Merge:
+    """MERGE takes its columns by position."""
+    place = rel.names.index(rel.on)
+    fields: list[ast.Name] = []
+    sources: list[ast.FromItem] = []
+    for number, source in enumerate(rel.sources, 1):
+        alias = f"input{number}"
+        fields.append(ast.Name(source.names[place], alias))
+        if isinstance(source, Scan | Read | Lookup):
+            sources.append(replace(stream(source), alias=alias))
+        else:
+            sources.append(ast.SubqueryRef(query_of(source), alias))
+    return ast.Merge(tuple(fields), tuple(sources), rel.slack or None)
