@@ -101,6 +101,10 @@ class NumberDictionary:
         self._table = np.zeros((4 * len(self._values), 2), np.int64)
         refill(self._values, self._count, self._table)
 
+    def numbers(self, codes: Codes) -> Ints:
+        """The 64-bit words of some codes."""
+        return self._values[codes]
+
     def values(self, codes: Codes | None = None) -> pa.Array:
         taken = self._values[: self._count] if codes is None else self._values[codes]
         missing = np.zeros(len(taken), np.bool_)

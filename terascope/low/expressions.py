@@ -138,6 +138,8 @@ class Writer:
             return None
         if isinstance(expr, Col) and expr.type is Type.BINARY:
             return None
+        if not is_number(expr.type):
+            raise Unsupported(f"{expr.type.value} values")
         return self.term(expr)
 
     def term(self, expr: Expr, guard: str | None = None) -> Term:

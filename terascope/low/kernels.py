@@ -51,6 +51,7 @@ def output(dtype: Any, dimensions: int = 1) -> Any:
 
 
 INTEGER = types.int64
+WORD = types.uint64
 
 
 def compile_for(function: Any, *signature: Any) -> Any:

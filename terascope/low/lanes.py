@@ -29,11 +29,11 @@ from terascope.low.dictionary import (
     canonical_floats,
     dictionary_for,
 )
-from terascope.low.expressions import Input, Source, can_overflow, is_coded
+from terascope.low.expressions import Input, Source, can_overflow, is_coded, is_number
 from terascope.low.payload_tests import payload_column, payload_values
 from terascope.low.program import Program, vector
 from terascope.plan.evaluate import compile_expr
-from terascope.plan.expr import Col, Expr, columns_of, walk
+from terascope.plan.expr import Col, Expr, Lit, columns_of, walk
 from terascope.plan.show import show_expr
 from terascope.types import Type
 
@@ -59,10 +59,16 @@ class Dictionaries:
 
     def of_key(self, expr: Expr) -> Dictionary:
         """The dictionary that the codes of a group key belong to."""
-        if isinstance(expr, Col) and is_coded(expr.type):
+        if isinstance(expr, Col) and not is_number(expr.type):
             return self.of_column(expr)
         known = self._by_name.get(expr)
         return known or self._by_name.setdefault(expr, dictionary_for(expr.type))
+
+    def of_epoch(self, expr: Expr) -> NumberDictionary:
+        """Epochs as codes, where a table holds many of them."""
+        known = self._by_name.setdefault(("epoch", expr), NumberDictionary(expr.type))
+        assert isinstance(known, NumberDictionary)
+        return known
 
     def lookup(self, expr: Expr) -> pa.Array:
         """An expression of one coded column, for every code of its dictionary."""
@@ -170,6 +176,18 @@ class Batch:
             raise ValueMistake(f"integer overflow in {show_expr(expr)}")
         return values, masks
 
+    def validity(self, expr: Expr, rows: Codes) -> Masks:
+        """Where a value of any type is not NULL."""
+        if isinstance(expr, Col) and not is_number(expr.type):
+            present = self.columns.column(expr.name)
+            if not present.null_count:
+                return all_valid(len(self))
+            valid: NDArray[np.bool_] = present.is_valid().to_numpy(zero_copy_only=False)
+            return valid.view(np.uint8)
+        if is_coded(expr.type):
+            return np.asarray(self.key_codes(expr, rows) != NULL_CODE).view(np.uint8)
+        return self.number(expr, rows)[1]
+
     def _derive(self) -> dict[Expr, tuple[Values, Masks, Masks | None]]:
         made: dict[Expr, tuple[Values, Masks, Masks | None]] = {}
         outputs: list[Values] = []
@@ -199,7 +217,7 @@ class Batch:
         known = self._codes.get(expr)
         if known is not None:
             return known
-        if is_coded(expr.type):
+        if is_coded(expr.type) or expr.type is Type.BINARY:
             return self._coded_key(expr)
         values, masks = self.number(expr, rows)
         words = canonical_floats(values) if expr.type is Type.FLOAT else as_words(values)
@@ -222,11 +240,38 @@ class Batch:
         codes = self._codes[expr] = by_code[self.column_codes(coded_column(expr, name))]
         return codes
 
+    # ---- values of some tuples
+
+    def column(self, expr: Expr, rows: Codes) -> pa.Array:
+        """Any expression as an Arrow column, for some tuples."""
+        if isinstance(expr, Col):
+            column = self.columns.column(expr.name)
+            return column if len(rows) == len(self) else column.take(pa.array(rows))
+        if isinstance(expr, Lit):
+            return pa.repeat(pa.scalar(expr.value, arrow_type(expr.type)), len(rows))
+        if is_coded(expr.type):
+            (name,) = columns_of(expr)
+            codes = self.column_codes(coded_column(expr, name))[rows]
+            return self.dictionaries_lookup(expr, name).take(pa.array(codes))
+        if expr in self.program.derived:
+            lane, mask = self.number(expr, rows)
+            values, valid = lane[rows], mask[rows] != 0
+        else:
+            values, valid = self.evaluate(expr, rows)
+        if expr.type is Type.BOOL:
+            values = values != 0
+        return pa.array(values, arrow_type(expr.type), mask=None if valid.all() else ~valid)
+
     # ---- what is evaluated for few tuples only
 
     def passing(self, predicate: Expr, rows: Codes) -> NDArray[np.bool_]:
         """Which of some tuples a predicate is TRUE for: evaluated for these only."""
-        wanted, function = vector(predicate)
+        values, valid = self.evaluate(predicate, rows)
+        return np.asarray((values != 0) & valid)
+
+    def evaluate(self, expr: Expr, rows: Codes) -> tuple[Values, NDArray[np.bool_]]:
+        """An expression by numpy, for some tuples: values, and where there are any."""
+        wanted, function = vector(expr)
         lanes: list[Values] = []
         for one in wanted:
             if one.source is Source.BYTES:
@@ -236,8 +281,11 @@ class Batch:
         with np.errstate(all="ignore"):
             value, valid, overflow = function(*lanes)
         if np.any(overflow):
-            raise ValueMistake(f"integer overflow in {show_expr(predicate)}")
-        return np.broadcast_to(np.asarray(value & valid, np.bool_), len(rows))
+            raise ValueMistake(f"integer overflow in {show_expr(expr)}")
+        return (
+            np.broadcast_to(np.asarray(value), len(rows)),
+            np.broadcast_to(np.asarray(valid, np.bool_), len(rows)),
+        )
 
 
 def spread(part: Values, rows: Codes, count: int) -> Values:

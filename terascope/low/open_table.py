@@ -97,16 +97,32 @@ class OpenTable:
                 self.emptied += 1
                 emit(self.take())
 
+    def shrink(self) -> None:
+        """As small as at the beginning; for a table that is empty."""
+        self._widths = None
+        self._reset(FIRST_PLACES)
+
     def _grow(self) -> None:
         groups = self.take()
         self._reset(4 * self._places if 4 * self._places <= self._most_places else 2 * self._places)
-        self._insert(groups)
+        self.insert(groups)
 
-    def _insert(self, groups: Rows) -> None:
-        self.count = self._insert_groups(
-            self._entries, self._floats, self._places, self.count, groups.ravel(),
-            groups.ravel().view(np.float64), len(groups),
+    def insert(self, groups: Rows) -> bool:
+        """Take other groups of the same shape in; FALSE when a sum overflows, half-way then."""
+        flat = groups.ravel()
+        count = self._insert_groups(
+            self._entries, self._floats, self._places, self.count,
+            flat, flat.view(np.float64), len(groups),
         )  # fmt: skip
+        self.count = max(0, count)
+        return bool(count >= 0)
+
+    @staticmethod
+    def for_groups(shape: Shape, number: int) -> OpenTable:
+        """A table with room for that many groups."""
+        table = OpenTable(shape, 0)
+        table._reset(max(FIRST_PLACES, 1 << (2 * number - 1).bit_length()))
+        return table
 
     def _become_dense(self, widths: tuple[int, ...], emit: Emit) -> None:
         if self.count:
@@ -124,7 +140,7 @@ class OpenTable:
         if len(groups) * 2 > places:
             emit(groups)
         else:
-            self._insert(groups)
+            self.insert(groups)
 
     def take(self) -> Rows:
         """All groups; the table is empty then."""
@@ -153,6 +169,14 @@ class OpenTable:
             upper = codes[2 * word] << 32
             lower = codes[2 * word + 1] if 2 * word + 1 < len(codes) else 0
             groups[:, self.shape.first_word + word] = upper | lower
+
+
+def merge_groups(shape: Shape, parts: Sequence[Rows]) -> Rows | None:
+    """The groups of several tables, each once; None when a 64-bit sum overflows."""
+    table = OpenTable.for_groups(shape, sum(len(rows) for rows in parts))
+    if all(table.insert(rows) for rows in parts):
+        return table.take()
+    return None
 
 
 def dense_widths(sizes: Sequence[int]) -> tuple[int, ...] | None:
@@ -351,6 +375,11 @@ def guarded(shape: Shape, j: int, lines: list[str]) -> list[str]:
 
 def combine_slots(shape: Shape) -> list[str]:
     lines = ["state, other = entries[base], groups[own]"]
+    for j, kind in enumerate(shape.slots):
+        if kind == "sum_int":
+            mine, theirs = target(shape, j), f"groups[own + {shape.slot(j)}]"
+            *compute, test = overflows(mine, theirs, f"s{j}")
+            lines += [*compute, f"if {test}:", "    return np.int64(-1)"]
     for j, kind in enumerate(shape.slots):
         value = f"{'fgroups' if is_float(kind) else 'groups'}[own + {shape.slot(j)}]"
         seen = f"(state >> {j + 1}) & 1 != 0"

@@ -45,6 +45,7 @@ class LowSelect:
     """A selection: some columns of the tuples that pass."""
 
     name: str
+    interfaces: tuple[str, ...]
     signature: tuple[int, ...]
     rest: tuple[Expr, ...]
     items: tuple[tuple[str, Expr], ...]
@@ -59,11 +60,13 @@ class LowAggregate:
     """A sub-aggregation: partial groups of the tuples that pass."""
 
     name: str
+    interfaces: tuple[str, ...]
     signature: tuple[int, ...]
     rest: tuple[Expr, ...]
     keys: tuple[tuple[str, Expr], ...]
     epoch: int | None
-    """Which key moves with time, if one does: groups of an epoch that is over are complete."""
+    """Which key moves with time, if one does: groups of an epoch that is over are complete. It
+    never decreases when the one column it is made of does not."""
     slots: tuple[Slot, ...]
     table: TableChoice = TableChoice()
     epoch_in_key: bool = False
@@ -96,3 +99,7 @@ class LowPlan:
     predicates: tuple[Expr, ...]
     """The prefilter: predicate k is bit k of the vector, evaluated once for each tuple."""
     queries: tuple[LowQuery, ...]
+    memory_bytes: int = 1 << 30
+    """What a task may use for tables, groups that wait, and dictionaries."""
+    compiled: bool = True
+    """FALSE: numpy instead of machine code; the answers are the same."""

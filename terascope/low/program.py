@@ -172,6 +172,7 @@ def lane_type(expr: Expr) -> Any:
     return np.float64 if expr.type is Type.FLOAT else np.int64
 
 
+@cache
 def vector(expr: Expr) -> tuple[tuple[Input, ...], Callable[..., tuple[Any, Any, Any]]]:
     """One expression as a numpy function of its lanes (a0, m0, a1, ...): value, valid, overflow."""
     w = Writer()

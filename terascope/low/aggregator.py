@@ -1,0 +1,206 @@
+"""One aggregation of the low level at work: batches in, groups of epochs that are over out.
+
+In: the tuples of a query, batch by batch. Out: blocks of groups, each of one epoch. A table fills
+while an epoch lasts; what leaves it waits until nothing more of its epoch can come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from terascope.low.bounded_tables import BoundedTable, capacity_for
+from terascope.low.dictionary import Codes, Dictionary, Masks
+from terascope.low.groups import GroupFields, Rows, key_codes
+from terascope.low.lanes import Batch, Dictionaries
+from terascope.low.numpy_table import NumpyTable
+from terascope.low.open_table import OpenTable, Values
+from terascope.low.plan import LowAggregate
+from terascope.low.slots import Shape, takes_argument
+from terascope.low.table_source import has_value
+from terascope.low.waiting import NO_EPOCH, Released, Waiting
+from terascope.plan.expr import Expr
+from terascope.plan.rel import Field
+
+Epochs: TypeAlias = NDArray[np.int64]
+
+
+def group_fields(query: LowAggregate) -> GroupFields:
+    """The groups of a query as those above see them."""
+    return GroupFields(
+        tuple(Field(name, expr.type) for name, expr in query.keys),
+        tuple(Field(slot.name, slot.type) for slot in query.slots),
+        Shape(len(query.plain_keys), query.shape.slots),
+        query.epoch,
+    )
+
+
+class Aggregator:
+    """The groups of one query."""
+
+    def __init__(self, query: LowAggregate, dictionaries: Dictionaries, compiled: bool) -> None:
+        self.query = query
+        self.shape = group_fields(query).shape
+        self.evicted = 0
+        """Groups that left the table before their epoch was over."""
+        self._dictionaries = dictionaries
+        self._waiting = Waiting(self.shape)
+        self._epoch = NO_EPOCH
+        """Of the groups in the table: their epoch, or the earliest of their epochs."""
+        self._table = self._make_table(compiled)
+
+    def _make_table(self, compiled: bool) -> OpenTable | NumpyTable | BoundedTable:
+        choice = self.query.table
+        if not compiled:
+            return NumpyTable(self.query.shape)
+        if choice.kind == "open":
+            return OpenTable(self.query.shape, choice.max_bytes)
+        shape = Shape(self.shape.keys, self.shape.slots, with_epoch=True)
+        capacity = capacity_for(shape, choice.max_bytes, choice.kind)
+        return BoundedTable(shape, choice.kind, capacity, choice.flush, self._bounded_groups)
+
+    @property
+    def key_dictionaries(self) -> list[Dictionary]:
+        """One for each key that is a code."""
+        return [self._dictionaries.of_key(expr) for expr in self.query.plain_keys]
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._table.memory_bytes + self._waiting.memory_bytes
+
+    # ---- tuples
+
+    def take(self, batch: Batch, rows: Codes) -> None:
+        """The tuples `rows` of a batch."""
+        if not len(rows):
+            return
+        codes = [batch.key_codes(expr, rows) for expr in self.query.plain_keys]
+        values: list[Values] = []
+        masks: list[Masks] = []
+        for slot in self.query.slots:
+            if slot.argument is not None and takes_argument(slot.kind):
+                lane, mask = argument(batch, slot.argument, rows, has_value(slot.kind))
+                values.append(lane)
+                masks.append(mask)
+        epochs = self._epochs(batch, rows)
+        if isinstance(self._table, BoundedTable):
+            if epochs is None:
+                epochs = np.full(len(batch), NO_EPOCH, np.int64)
+            self._note_oldest(epochs[rows])
+            self._table.add(epochs, rows, codes, values, masks)
+        elif epochs is None:
+            self._add(rows, codes, values, masks)
+        elif self.query.epoch_in_key:
+            self._note_oldest(epochs[rows])
+            first = np.zeros(len(batch), np.int32)
+            first[rows] = self._epoch_codes.encode_numbers(epochs[rows], None)
+            self._add(rows, [first, *codes], values, masks)
+        else:
+            for epoch, some in runs(epochs, rows):
+                if epoch != self._epoch:
+                    self._empty()
+                    self._epoch = epoch
+                self._add(some, codes, values, masks)
+
+    def _epochs(self, batch: Batch, rows: Codes) -> Epochs | None:
+        if self.query.epoch is None:
+            return None
+        values, masks = batch.number(self.query.keys[self.query.epoch][1], rows)
+        return values if masks.all() else np.where(masks != 0, values, NO_EPOCH)
+
+    @property
+    def _epoch_codes(self) -> Any:
+        assert self.query.epoch is not None
+        return self._dictionaries.of_epoch(self.query.keys[self.query.epoch][1])
+
+    def _note_oldest(self, epochs: Epochs) -> None:
+        oldest = int(epochs.min())
+        empty = (
+            self._table.occupied == 0
+            if isinstance(self._table, BoundedTable)
+            else (self._table.count == 0)
+        )
+        self._epoch = oldest if empty else min(oldest, self._epoch)
+
+    def _add(
+        self,
+        rows: Codes,
+        codes: Sequence[Codes],
+        values: Sequence[Values],
+        masks: Sequence[Masks],
+    ) -> None:
+        assert not isinstance(self._table, BoundedTable)
+        sizes = [len(d) for d in self.key_dictionaries]
+        if self.query.epoch_in_key:
+            sizes = [1 << 30, *sizes]  # epochs go on: no place can be computed from them
+        self._table.add(rows, codes, sizes, values, masks, self._evicted)
+
+    # ---- groups
+
+    def _evicted(self, groups: Rows) -> None:
+        self.evicted += len(groups)
+        self._wait(groups)
+
+    def _empty(self) -> None:
+        """All groups leave the table."""
+        if isinstance(self._table, BoundedTable):
+            self._table.flush()
+        else:
+            self._wait(self._table.take())
+
+    def _wait(self, groups: Rows) -> None:
+        if not self.query.epoch_in_key or self.query.epoch is None:
+            self._waiting.add(self._epoch, groups)
+        elif len(groups):
+            epochs = self._epoch_codes.numbers(key_codes(groups, self.query.shape, 0))
+            self._waiting.add_mixed(epochs, without_first_key(groups, self.query.shape))
+
+    def _bounded_groups(self, groups: Rows) -> None:
+        """Rows of a bounded table, which have their epoch in the second word."""
+        self._waiting.add_mixed(groups[:, 1], np.delete(groups, 1, axis=1))
+
+    def shrink(self) -> None:
+        """Give back the memory of a table that is empty."""
+        if isinstance(self._table, OpenTable):
+            self._table.shrink()
+
+    def release(self, before: int | None) -> Iterator[Released]:
+        """Groups of the epochs before one, or of all."""
+        if before is None or self._epoch < before:
+            self._empty()
+        yield from self._waiting.release(before)
+
+
+def argument(batch: Batch, expr: Expr, rows: Codes, valued: bool) -> tuple[Values, Masks]:
+    """The lane of an aggregate's argument. Of what is merely counted only the validity matters."""
+    if not valued:
+        return np.zeros(len(batch), np.int64), batch.validity(expr, rows)
+    values, masks = batch.number(expr, rows)
+    return (values.astype(np.int64) if values.dtype == np.bool_ else values), masks
+
+
+def runs(epochs: Epochs, rows: Codes) -> Iterator[tuple[int, Codes]]:
+    """The tuples of each epoch of a batch, in order of time."""
+    own = epochs[rows]
+    first, last = int(own.min()), int(own.max())
+    if first == last:
+        yield first, rows
+        return
+    for epoch in np.unique(own).tolist():
+        yield epoch, rows[own == epoch]
+
+
+def without_first_key(groups: Rows, shape: Shape) -> Rows:
+    """Rows of a shape with one key less."""
+    narrow = Shape(shape.keys - 1, shape.slots)
+    out = np.empty((len(groups), narrow.stride), np.int64)
+    out[:, 0] = groups[:, 0]
+    out[:, narrow.first_slot :] = groups[:, shape.first_slot :]
+    out[:, narrow.first_word : narrow.first_slot] = 0
+    for key in range(narrow.keys):
+        code = key_codes(groups, shape, key + 1).astype(np.int64)
+        out[:, narrow.first_word + key // 2] |= code << (32 if key % 2 == 0 else 0)
+    return out

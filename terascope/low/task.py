@@ -1,0 +1,237 @@
+"""A task of the low level: the queries of a whole set over some splits of a source.
+
+In: a LowPlan, the splits, and for each aggregation the epochs the task has alone. Out: groups and
+tuples of each query, as they become ready, and what reading saw. One pass: a batch is read, the
+prefilter gives every tuple its bit vector, and each query takes the tuples that have its signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from terascope.connectors.base import ReadReport, Split
+from terascope.connectors.registry import read_split
+from terascope.low.aggregator import Aggregator
+from terascope.low.dictionary import Codes, Dictionary, Hashes, Ints
+from terascope.low.groups import Block
+from terascope.low.kernels import WORD, column, compiled, output
+from terascope.low.lanes import Batch, Dictionaries
+from terascope.low.ownership import Epochs, over_before
+from terascope.low.plan import LowAggregate, LowPlan, LowQuery, LowSelect
+from terascope.low.program import functions, program
+
+TUPLE_BYTES = 8 << 20
+"""Selected tuples leave when they have about this size."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of one epoch. Complete: no other task has any of that epoch, and each stands once."""
+
+    query: int
+    block: Block
+    dictionaries: Sequence[Dictionary]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """Tuples that a selection lets pass."""
+
+    query: int
+    columns: pa.RecordBatch
+
+
+Ready: TypeAlias = Groups | Tuples
+Reports: TypeAlias = dict[str, ReadReport]
+
+
+@dataclass
+class Counters:
+    """What the low level did, for explain and for proofs."""
+
+    tuples: int = 0
+    evaluated: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Evaluations of each predicate of the prefilter."""
+    passed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Tuples that each query took."""
+    evicted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Groups of each query that left their table before their epoch was over."""
+
+
+class LowTask:
+    """The queries of a plan at work in one task."""
+
+    def __init__(self, plan: LowPlan, owned: Mapping[int, Epochs | None]) -> None:
+        """`owned`: by the place of an aggregation among the queries."""
+        self.plan = plan
+        self.reports: Reports = {}
+        queries = len(plan.queries)
+        self.counters = Counters(
+            0,
+            np.zeros(len(plan.predicates), np.int64),
+            np.zeros(queries, np.int64),
+            np.zeros(queries, np.int64),
+        )
+        self._owned = owned
+        self._program = program(plan)
+        self._prefilter, self._derive = functions(self._program, plan.compiled)
+        self._signatures = [signature_words(q, self._program.words) for q in plan.queries]
+        self._begin()
+
+    def _begin(self) -> None:
+        """Dictionaries and tables, all empty."""
+        self._dictionaries = Dictionaries()
+        self._aggregators = {
+            place: Aggregator(query, self._dictionaries, self.plan.compiled)
+            for place, query in enumerate(self.plan.queries)
+            if isinstance(query, LowAggregate)
+        }
+        self._surrendered: set[tuple[int, int | None]] = set()
+
+    def run(self, splits: Sequence[Split], clocks: Sequence[str] = ()) -> Iterator[Ready]:
+        for place, split in enumerate(splits):
+            report = ReadReport()
+            for columns in read_split(split, self.plan.columns, report):
+                note_clocks(columns, clocks, report)
+                if columns.num_rows:
+                    yield from self._take(columns)
+                    yield from self._make_room()
+            add_report(self.reports, split.interface, report)
+            yield from self._release(splits[place + 1 :])
+        yield from self._release(())
+
+    # ---- tuples
+
+    def _take(self, columns: pa.RecordBatch) -> Iterator[Ready]:
+        batch = Batch(columns, self._dictionaries, self._program, self._derive)
+        self.counters.tuples += len(batch)
+        bits = self._bits(batch)
+        chosen: dict[tuple[int, ...], Codes] = {}
+        for place, query in enumerate(self.plan.queries):
+            signature = self._signatures[place]
+            key = tuple(signature.tolist())
+            if key not in chosen:
+                chosen[key] = select(bits, signature, len(batch))
+            rows = chosen[key]
+            for predicate in query.rest:
+                rows = rows[batch.passing(predicate, rows)]
+            self.counters.passed[place] += len(rows)
+            if isinstance(query, LowAggregate):
+                self._aggregators[place].take(batch, rows)
+            elif len(rows):
+                yield Tuples(place, project(batch, query, rows))
+
+    def _bits(self, batch: Batch) -> list[Hashes]:
+        bits = [np.empty(len(batch), np.uint64) for _ in range(self._program.words)]
+        if bits:
+            lanes = batch.inputs(self._program.prefilter.inputs)
+            with np.errstate(all="ignore"):
+                self._prefilter(len(batch), self.counters.evaluated, *lanes, *bits)
+        return bits
+
+    # ---- groups
+
+    def _release(self, left: Sequence[Split]) -> Iterator[Ready]:
+        """Groups of epochs that are over, now that only `left` is still to be read."""
+        for place, aggregator in self._aggregators.items():
+            before = over_before(aggregator.query, left)
+            still = any(s.interface in aggregator.query.interfaces for s in left)
+            if before is not None or not still:
+                yield from self._groups(place, before)
+
+    def _groups(self, place: int, before: int | None, surrendered: bool = False) -> Iterator[Ready]:
+        aggregator = self._aggregators[place]
+        mine = self._owned.get(place)
+        for released in aggregator.release(before):
+            epoch = released.block.epoch
+            alone = mine is not None and (epoch is None or epoch in mine)
+            if epoch is None and mine is not None:
+                alone = mine.first is None and mine.last is None
+            if surrendered or not released.whole:
+                self._surrendered.add((place, epoch))
+            complete = alone and (place, epoch) not in self._surrendered
+            yield Groups(place, released.block, aggregator.key_dictionaries, complete)
+        self.counters.evicted[place] = aggregator.evicted
+
+    def _make_room(self) -> Iterator[Ready]:
+        """Beyond the memory budget all groups go up as partials, and dictionaries begin anew."""
+        used = sum(a.memory_bytes for a in self._aggregators.values())
+        if used + self._dictionaries.memory_bytes <= self.plan.memory_bytes:
+            return
+        for place in self._aggregators:
+            yield from self._groups(place, None, surrendered=True)
+            self._aggregators[place].shrink()
+        if 2 * self._dictionaries.memory_bytes > self.plan.memory_bytes:
+            self._forget()
+
+    def _forget(self) -> None:
+        surrendered = self._surrendered
+        self._begin()
+        self._surrendered = surrendered
+
+
+def project(batch: Batch, query: LowSelect, rows: Codes) -> pa.RecordBatch:
+    """The columns of a selection."""
+    columns = [batch.column(expr, rows) for _, expr in query.items]
+    return pa.RecordBatch.from_arrays(columns, [name for name, _ in query.items])
+
+
+def note_clocks(columns: pa.RecordBatch, clocks: Sequence[str], report: ReadReport) -> None:
+    """How far the clocks moved, before any tuple is dropped (4.4.2: the prefilter remembers the
+    temporal attributes of the tuples it drops).
+    """
+    for clock in clocks:
+        at = columns.schema.get_field_index(clock)
+        latest = pc.max(columns.column(at)).as_py() if at >= 0 else None
+        if latest is not None:
+            report.horizon[clock] = max(report.horizon.get(clock, latest), latest)
+
+
+def add_report(reports: Reports, interface: str, report: ReadReport) -> None:
+    total = reports.setdefault(interface, ReadReport())
+    total.bytes_read += report.bytes_read
+    total.tuples += report.tuples
+    total.malformed.update(report.malformed)
+    for clock, latest in report.horizon.items():
+        total.horizon[clock] = max(total.horizon.get(clock, latest), latest)
+
+
+# ---- the bit vector ------------------------------------------------------------------------------
+
+
+def signature_words(query: LowQuery, words: int) -> Hashes:
+    signature = np.zeros(words, np.uint64)
+    for bit in query.signature:
+        signature[bit // 64] |= np.uint64(1 << (bit % 64))
+    return signature
+
+
+def select(bits: Sequence[Hashes], signature: Hashes, count: int) -> Codes:
+    """The tuples that have all bits of a signature."""
+    rows: Codes | None = None
+    for vector, wanted in zip(bits, signature, strict=True):
+        if not wanted:
+            continue
+        if rows is None:
+            rows = np.empty(count, np.int32)
+            rows = rows[: matching(vector, wanted, rows)]
+        else:
+            rows = rows[(vector[rows] & wanted) == wanted]
+    return np.arange(count, dtype=np.int32) if rows is None else rows
+
+
+@compiled(column(np.uint64), WORD, output(np.int32))
+def matching(vector: Hashes, wanted: np.uint64, rows: Codes) -> np.int64:
+    """Without a branch: a tuple that does not match is overwritten by the next."""
+    count = np.int64(0)
+    for i in range(len(vector)):
+        rows[count] = i
+        count += np.int64((vector[i] & wanted) == wanted)
+    return count

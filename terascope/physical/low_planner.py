@@ -1,0 +1,222 @@
+"""Low-level streams -> LowPlan: the prefilter, the signatures, the tables of one source.
+
+In: the low half of a split plan and a read. Out: what every task of the read does. Cheap conditions
+of all queries become the predicates of the prefilter, each once however many queries have it
+(dissertation 3.4.2); what is expensive, or may overflow, is evaluated after the signature, for the
+tuples that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from terascope.analysis.costs import Costs
+from terascope.analysis.order import Ordered, expression_slope
+from terascope.connectors.base import INTERFACE, LAYERS, Column, Split
+from terascope.connectors.registry import Interface
+from terascope.functions.base import Slope, Trend
+from terascope.low.expressions import can_overflow
+from terascope.low.ownership import span
+from terascope.low.payload_tests import is_payload_test
+from terascope.low.plan import (
+    Flush,
+    LowAggregate,
+    LowPlan,
+    LowQuery,
+    LowSelect,
+    Slot,
+    TableChoice,
+    TableKind,
+)
+from terascope.low.slots import SlotKind
+from terascope.plan.build import TRUE, call
+from terascope.plan.expr import AggCall, Col, Expr, Lit, columns_of, conjuncts, substitute, walk
+from terascope.plan.plan import Stream
+from terascope.plan.rel import IFACE, Aggregate, Filter, PlanMistake, Project, Rel, Scan
+from terascope.types import Type
+
+EXPENSIVE_NS: Final = 50
+"""A condition that costs more is none of the prefilter's."""
+MANY_EPOCHS: Final = 16
+"""In one split: then tuples are not taken apart by epoch, the epoch becomes a key."""
+RISING: Final = Ordered(Slope(Trend.INCREASING))
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """How tables are kept, for all queries alike."""
+
+    kind: TableKind = "open"
+    flush: Flush = "eager"
+    memory_bytes: int = 1 << 30
+    """Of one task."""
+    compiled: bool = True
+
+
+@dataclass
+class Prefilter:
+    """Predicates, numbered as they come."""
+
+    costs: Costs
+    predicates: dict[Expr, int] = field(default_factory=dict)
+
+    def divide(self, conditions: Iterable[Expr]) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
+        """(signature, rest) of a query."""
+        signature: list[int] = []
+        rest: list[Expr] = []
+        for condition in conditions:
+            if self.takes(condition):
+                signature.append(self.predicates.setdefault(condition, len(self.predicates)))
+            else:
+                rest.append(condition)
+        return tuple(signature), tuple(sorted(rest, key=self.costs.of))
+
+    def takes(self, condition: Expr) -> bool:
+        payload = any(is_payload_test(part) for part in walk(condition))
+        cheap = self.costs.of(condition) <= EXPENSIVE_NS
+        return cheap and not payload and not can_overflow(condition)
+
+
+def low_plan(
+    streams: Sequence[Stream],
+    interfaces: Sequence[Interface],
+    columns: tuple[Column, ...],
+    splits: Sequence[Split],
+    costs: Costs,
+    tables: TableSettings,
+) -> LowPlan:
+    """The plan of one read. `streams`: the low-level streams that scan one of its interfaces."""
+    prefilter = Prefilter(costs)
+    names = [i.name for i in interfaces]
+    made = [low_query(stream, names, columns, prefilter) for stream in streams]
+    share = table_share(made, tables)
+    queries = tuple(with_table(query, splits, tables, share) for query in made)
+    return LowPlan(
+        columns, tuple(prefilter.predicates), queries, tables.memory_bytes, tables.compiled
+    )
+
+
+def table_share(queries: Sequence[LowQuery], tables: TableSettings) -> int:
+    """Open tables grow from one pool, each to a quarter at most; fixed ones share half of it."""
+    if tables.kind == "open":
+        return tables.memory_bytes // 4
+    number = sum(isinstance(query, LowAggregate) for query in queries)
+    return tables.memory_bytes // 2 // max(1, number)
+
+
+def with_table(
+    query: LowQuery, splits: Sequence[Split], tables: TableSettings, share: int
+) -> LowQuery:
+    if isinstance(query, LowSelect):
+        return query
+    choice = TableChoice(tables.kind, tables.flush, share)
+    many = tables.kind == "open" and query.epoch is not None and has_many_epochs(query, splits)
+    return replace(query, table=choice, epoch_in_key=many)
+
+
+def has_many_epochs(query: LowAggregate, splits: Sequence[Split]) -> bool:
+    """Whether the tuples of a split belong to many epochs, or may."""
+    relevant = [s for s in splits if s.interface in query.interfaces]
+    spans = [span(query, [split]) for split in relevant]
+    known = [last - first + 1 for first, last in filter(None, spans)]
+    if len(known) < len(relevant):
+        return True
+    return sum(known) > MANY_EPOCHS * len(known)
+
+
+# ---- queries -------------------------------------------------------------------------------------
+
+
+def low_query(
+    stream: Stream, names: Sequence[str], columns: tuple[Column, ...], prefilter: Prefilter
+) -> LowQuery:
+    rel = stream.rel
+    if not isinstance(rel, Project | Aggregate):
+        raise PlanMistake(f"{stream.name} is no low-level stream")
+    scan, predicate = source_of(rel.source)
+    below = connector_columns(scan, names, columns)
+    conditions = [*membership(scan, names)]
+    if predicate != TRUE:
+        conditions += [substitute(c, below) for c in conjuncts(predicate)]
+    signature, rest = prefilter.divide(conditions)
+    if isinstance(rel, Project):
+        items = tuple((name, substitute(expr, below)) for name, expr in rel.items)
+        return LowSelect(stream.name, scan.interfaces, signature, rest, items)
+    keys = tuple((name, substitute(expr, below)) for name, expr in rel.keys)
+    slots = tuple(slot(name, agg, below) for name, agg in rel.aggs)
+    epoch = epoch_key(scan, [expr for _, expr in rel.keys])
+    return LowAggregate(stream.name, scan.interfaces, signature, rest, keys, epoch, slots)
+
+
+def source_of(rel: Rel) -> tuple[Scan, Expr]:
+    match rel:
+        case Scan():
+            return rel, TRUE
+        case Filter(source=Scan() as scan, predicate=predicate):
+            return scan, predicate
+        case _:
+            raise PlanMistake("a low-level stream reads a source")
+
+
+def connector_columns(
+    scan: Scan, names: Sequence[str], columns: tuple[Column, ...]
+) -> dict[str, Expr]:
+    """What each column of a scan is, in columns of the connector."""
+    have = {c.name for c in columns}
+    below: dict[str, Expr] = {}
+    for f in scan.columns:
+        name = f.read_from if f.read_from in have or f.name != IFACE else INTERFACE
+        if name not in have and f.name == IFACE and len(names) == 1:
+            below[f.name] = Lit(names[0], Type.STRING)
+        else:
+            below[f.name] = Col(name, f.type)
+    return below
+
+
+def membership(scan: Scan, names: Sequence[str]) -> list[Expr]:
+    """What makes a tuple of the read one of the scan."""
+    conditions: list[Expr] = []
+    if scan.layer is not None:
+        bit = Lit(scan.layer, Type.LLONG)
+        conditions.append(call("!=", call("&", Col(LAYERS, Type.LLONG), bit), Lit(0, Type.LLONG)))
+    if set(names) - set(scan.interfaces):
+        wanted = [Lit(n, Type.STRING) for n in scan.interfaces if n in names]
+        conditions.append(call("in", Col(INTERFACE, Type.STRING), *wanted))
+    return conditions
+
+
+def epoch_key(scan: Scan, keys: Sequence[Expr]) -> int | None:
+    """The first key that moves with time and is made of one column, which it never falls behind."""
+    ordered = {c.name: Ordered(c.slope) for c in scan.columns if c.slope is not None}
+    for place, expr in enumerate(keys):
+        named = columns_of(expr)
+        if len(named) != 1 or not expr.type.is_integer or not named <= set(ordered):
+            continue
+        declared = expression_slope(expr, ordered)
+        on_rising = expression_slope(expr, dict.fromkeys(named, RISING))
+        if declared.trend is Trend.INCREASING and on_rising.trend is Trend.INCREASING:
+            return place
+    return None
+
+
+KINDS: Final[Mapping[str, tuple[SlotKind, SlotKind]]] = {
+    "sum": ("sum_int", "sum_float"),
+    "min": ("min_int", "min_float"),
+    "max": ("max_int", "max_float"),
+    "or_aggr": ("or_int", "or_int"),
+    "and_aggr": ("and_int", "and_int"),
+    "xor_aggr": ("xor_int", "xor_int"),
+}
+"""Sub-aggregate -> the slot it is kept in, for integers and for FLOATs."""
+
+
+def slot(name: str, agg: AggCall, below: Mapping[str, Expr]) -> Slot:
+    if agg.function.name == "count":
+        if not agg.args:
+            return Slot(name, "count", None, agg.type)
+        return Slot(name, "count_of", substitute(agg.args[0], below), agg.type)
+    argument = substitute(agg.args[0], below)
+    kinds = KINDS[agg.function.name]
+    return Slot(name, kinds[argument.type is Type.FLOAT], argument, agg.type)
