@@ -12,7 +12,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from terascope.connectors.base import (
     FILE_SHIFT,
@@ -23,27 +22,42 @@ from terascope.connectors.base import (
     Split,
     arrow_type,
 )
+from terascope.connectors.packets.addresses import AddressColumn
+from terascope.connectors.packets.bits import bitmap, validity_by_bit, validity_by_sign
 from terascope.connectors.packets.compiled import Bytes, Ints
-from terascope.connectors.packets.fields import FIELDS, TCP, TCP_FLAG_BITS, UDP, canonical
+from terascope.connectors.packets.extract import RECORD_FIELDS, extract
+from terascope.connectors.packets.fields import FIELDS, ICMP, IP, TCP, TCP_FLAG_BITS, UDP, canonical
 from terascope.connectors.packets.link import peel
-from terascope.connectors.packets.network import TABLE_FIELDS, parse
-from terascope.connectors.packets.payload import PayloadColumn, validity
+from terascope.connectors.packets.network import TABLE_FIELDS, open_odd
+from terascope.connectors.packets.payload import PayloadColumn
 from terascope.connectors.packets.reasons import FINE, UNSUPPORTED_LINK, wording
 from terascope.connectors.packets.records import Records, empty_records
+from terascope.connectors.packets.regular import classify
 from terascope.types import Type
 
 BATCH_PACKETS: Final = 1 << 16
 BATCH_PAYLOAD: Final = 1 << 25
 """Bytes of payload after which a batch ends early."""
 LINK_TABLE: Final = ("ethertype", "vlan", "srcMAC", "destMAC")
-SECOND: Final = 1_000_000_000
-ADDRESS_BYTES: Final = 17
+CODES: Final = {name: code for code, name in enumerate((*TABLE_FIELDS, *RECORD_FIELDS))}
+"""What `extract` calls the columns that it fills."""
 PAYLOADS: Final = {
     "data": ("#data", 0),
     "TCP_data": ("#segment", TCP),
     "UDP_data": ("#segment", UDP),
 }
 """Payload column -> which stretch of the packet, and the layer it needs."""
+ADDRESSES: Final = {"srcIP": (12, 8), "destIP": (16, 24)}
+"""Address column -> how far into the IPv4 and the IPv6 header it stands."""
+LAYER_OF: Final = {
+    **dict.fromkeys(("srcIP", "destIP"), IP),
+    **dict.fromkeys(("ipversion", "protocol", "len", "hdr_length", "tos", "ttl", "offset"), IP),
+    "more_fragments": IP,
+    **dict.fromkeys(("flags", "sequence_number", "ack_number", "window", *TCP_FLAG_BITS), TCP),
+    **dict.fromkeys(("icmp_type", "icmp_code"), ICMP),
+}
+"""Fields that just the packets of one layer have, all of them. Others are NULL where they are -1,
+but for those of the record, which are never NULL."""
 HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
@@ -69,23 +83,30 @@ def check_columns(columns: Sequence[Column]) -> None:
 
 
 def table_fields_needed(names: set[str]) -> list[str]:
-    """The table rows that the wanted columns are made of."""
-    needed = {name for name in names if name in TABLE_FIELDS or name in LINK_TABLE}
+    """The rows of the table that the wanted columns are made of; those of `extract` first."""
+    needed = {name for name in names if name in CODES}
     if names & TCP_FLAG_BITS.keys():
         needed.add("flags")
     for name in names & PAYLOADS.keys():
         needed |= {f"{PAYLOADS[name][0]}_at", f"{PAYLOADS[name][0]}_bytes"}
-    return sorted(needed)
+    return sorted(needed) + [name for name in LINK_TABLE if name in names]
 
 
 class Scratch:
-    """Arrays that every batch of a split fills anew; what Arrow is to keep of them is copied."""
+    """Arrays that every window's packets fill anew: where the parts of packets lie."""
 
     def __init__(self) -> None:
-        self.records: Records = empty_records(BATCH_PACKETS)
-        self.version: Bytes = np.empty(BATCH_PACKETS, np.uint8)
-        self.network: Ints = np.empty(BATCH_PACKETS, np.int64)
-        self.layers: Ints = np.empty(BATCH_PACKETS, np.int64)
+        self.records: Records = empty_records()
+        rows = self.records.capacity
+        self.version: Bytes = np.empty(rows, np.uint8)
+        self.network: Ints = np.empty(rows, np.int64)
+        self.kinds: Bytes = np.empty(rows, np.uint8)
+        self.transport: Ints = np.empty(rows, np.int64)
+        self.stops: Ints = np.empty(rows, np.int64)
+        self.odd: Ints = np.empty(rows, np.int64)
+        self.packets: Ints = np.empty((rows, len(TABLE_FIELDS)), np.int64)
+        self.layers: Bytes = np.empty(BATCH_PACKETS, np.uint8)
+        """Of a whole batch."""
 
 
 class Batch:
@@ -94,69 +115,80 @@ class Batch:
     def __init__(self, split: Split, columns: Sequence[Column], scratch: Scratch) -> None:
         self._split = split
         self._columns = columns
-        self._names = {canonical(column.name) for column in columns}
-        needed = table_fields_needed(self._names)
+        names = {canonical(column.name) for column in columns}
+        needed = table_fields_needed(names)
         self._rows = {name: row for row, name in enumerate(needed)}
+        self._link_rows = [self._rows.get(name, -1) for name in LINK_TABLE]
+        self._fields = np.array([CODES[name] for name in needed if name in CODES], np.int64)
         self._table: Ints = np.empty((len(needed), BATCH_PACKETS), np.int64)
-        self._payloads = {name: PayloadColumn() for name in self._names & PAYLOADS.keys()}
+        self._payloads = {name: PayloadColumn() for name in sorted(names & PAYLOADS.keys())}
         self._addresses = {
-            name: (
-                np.zeros(BATCH_PACKETS + 1, np.int32),
-                np.empty(BATCH_PACKETS * ADDRESS_BYTES if name in self._names else 0, np.uint8),
-            )
-            for name in ("srcIP", "destIP")
+            name: AddressColumn(*ADDRESSES[name], BATCH_PACKETS)
+            for name in sorted(names & ADDRESSES.keys())
         }
+        self._bytes: dict[str, Bytes] = {}
+        self._validities: dict[int, pa.Buffer | None] = {}
         self._scratch = scratch
-        self.records = scratch.records
         self.filled = 0
+        self.latest = 0
+        """The largest timestamp so far."""
 
     @property
-    def is_full(self) -> bool:
-        return (
-            self.filled == BATCH_PACKETS
-            or sum(column.bytes_held for column in self._payloads.values()) >= BATCH_PAYLOAD
-        )
+    def room(self) -> int:
+        """How many packets it takes at once; none when it is full."""
+        if sum(column.bytes_held for column in self._payloads.values()) >= BATCH_PAYLOAD:
+            return 0
+        return min(BATCH_PACKETS - self.filled, self._scratch.records.capacity)
 
-    def decode(self, window: Bytes, filled: int) -> None:
-        """Read the packets of rows `self.filled`..`filled`, which lie in `window`."""
-        r, scratch, first = self.records, self._scratch, self.filled
+    def decode(self, window: Bytes, count: int, malformed: Counter[str]) -> None:
+        """Add the first `count` packets of the scratch's records, which lie in `window`."""
+        s, first, last = self._scratch, self.filled, self.filled + count
+        r = s.records
         peel(
-            window, r.data, r.caplen, r.link, first, filled,
-            scratch.version, scratch.network, r.reason, self._table,
-            *(self._rows.get(name, -1) for name in LINK_TABLE),
+            window, r.data, r.caplen, r.link, count, s.version, s.network, r.reason,
+            first, self._table, *self._link_rows,
         )  # fmt: skip
-        rows = np.array([self._rows.get(name, -1) for name in TABLE_FIELDS], np.int64)
-        parse(
-            window, r.data, r.caplen, r.wirelen, first, filled,
-            scratch.version, scratch.network, scratch.layers, r.reason, rows, self._table,
-            *self._addresses["srcIP"], *self._addresses["destIP"],
+        odd = classify(
+            window, r.data, r.caplen, r.wirelen, s.version, s.network, count,
+            first, s.kinds, s.transport, s.stops, s.layers, s.odd,
         )  # fmt: skip
+        if odd:
+            open_odd(
+                window, r.data, r.caplen, r.wirelen, s.version, s.network,
+                first, s.odd, odd, s.packets, s.layers, r.reason,
+            )  # fmt: skip
+        extract(
+            window, r.offset, r.caplen, r.wirelen, r.timestamp, s.network, s.transport, s.stops,
+            s.kinds, s.layers, s.odd, odd, s.packets, self._split.ordinal << FILE_SHIFT,
+            self._fields, self._table, first, last,
+        )  # fmt: skip
+        for address in self._addresses.values():
+            address.add(window, s.network, s.layers, first, last)
         for name, payload in self._payloads.items():
             stretch, layer = PAYLOADS[name]
-            at = self._table[self._rows[f"{stretch}_at"], first:filled]
-            lengths = self._table[self._rows[f"{stretch}_bytes"], first:filled]
+            at = self._table[self._rows[f"{stretch}_at"], first:last]
+            lengths = self._table[self._rows[f"{stretch}_bytes"], first:last]
             if layer:
-                lengths = np.where(scratch.layers[first:filled] & layer, lengths, -1)
+                lengths = np.where(s.layers[first:last] & layer, lengths, -1)
             payload.add(window, at, lengths)
-        self.filled = filled
+        self._count_malformed(count, malformed)
+        self.latest = max(self.latest, int(r.timestamp[:count].max()))
+        self.filled = last
 
-    def count_malformed(self, malformed: Counter[str]) -> None:
-        """Add the packets' reasons to a report."""
-        reasons = self.records.reason[: self.filled]
+    def _count_malformed(self, count: int, malformed: Counter[str]) -> None:
+        reasons = self._scratch.records.reason[:count]
+        if not reasons.any():
+            return
         for code in np.flatnonzero(np.bincount(reasons)).tolist():
             if code == FINE:
                 continue
-            links = self.records.link[: self.filled][reasons == code]
+            links = self._scratch.records.link[:count][reasons == code]
             if code != UNSUPPORTED_LINK:
                 malformed[wording(code, 0)] += len(links)
                 continue
             kinds, counts = np.unique(links, return_counts=True)
-            for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
-                malformed[wording(code, kind)] += count
-
-    def latest(self) -> int:
-        """The largest timestamp of the batch, which is not empty."""
-        return int(self.records.timestamp[: self.filled].max())
+            for kind, number in zip(kinds.tolist(), counts.tolist(), strict=True):
+                malformed[wording(code, kind)] += number
 
     def finish(self) -> pa.RecordBatch:
         """The columns asked for, in their order."""
@@ -168,68 +200,40 @@ class Batch:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _array(self, name: str) -> pa.Array:
-        r, n = self.records, self.filled
+        n = self.filled
         match name:
-            case "timestamp":
-                return integers(r.timestamp[:n].copy())
-            case "time":
-                return integers(r.timestamp[:n] // SECOND)
-            case "caplen":
-                return integers(r.caplen[:n].copy())
-            case "wirelen":
-                return integers(r.wirelen[:n].copy())
-            case "#pos":
-                return integers(r.offset[:n] + (self._split.ordinal << FILE_SHIFT))
-            case "#layers":
-                return integers(self._scratch.layers[:n].copy())
             case "interface":
                 return pa.repeat(pa.scalar(self._split.interface, pa.string()), n)
             case "srcIP" | "destIP":
-                return addresses(*self._addresses[name], n)
+                return self._addresses[name].finish(n, self._validity(name))
             case "srcMAC" | "destMAC":
                 return mac_texts(self._table[self._rows[name], :n])
             case "more_fragments":
-                return booleans(self._table[self._rows[name], :n], 1)
+                return self._booleans(name, name, 1)
             case "data" | "TCP_data" | "UDP_data":
                 return self._payloads[name].finish()
             case _ if name in TCP_FLAG_BITS:
-                return booleans(self._table[self._rows["flags"], :n], TCP_FLAG_BITS[name])
+                return self._booleans(name, "flags", TCP_FLAG_BITS[name])
             case _:
-                return nullable(self._table[self._rows[name], :n])
+                values = pa.py_buffer(self._table[self._rows[name], :n])
+                return pa.Array.from_buffers(pa.int64(), n, [self._validity(name), values])
 
+    def _booleans(self, name: str, row: str, bit: int) -> pa.Array:
+        if row not in self._bytes:
+            self._bytes[row] = self._table[self._rows[row], : self.filled].astype(np.uint8)
+        bits = bitmap(self._bytes[row], bit)
+        return pa.Array.from_buffers(pa.bool_(), self.filled, [self._validity(name), bits])
 
-def integers(values: Ints) -> pa.Array:
-    """Integers that are never NULL."""
-    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
-
-
-def nullable(values: Ints) -> pa.Array:
-    """Integers of which -1 is NULL."""
-    return pa.Array.from_buffers(
-        pa.int64(), len(values), [validity(values >= 0), pa.py_buffer(values)]
-    )
-
-
-def booleans(values: Ints, bit: int) -> pa.Array:
-    """Whether a bit is set; NULL where the value is -1."""
-    bits = np.packbits((values & bit) != 0, bitorder="little")
-    return pa.Array.from_buffers(
-        pa.bool_(), len(values), [validity(values >= 0), pa.py_buffer(bits)]
-    )
-
-
-def addresses(ends: NDArray[np.int32], content: Bytes, count: int) -> pa.Array:
-    """Addresses laid one after the other; an empty one is NULL."""
-    ends = ends[: count + 1]
-    return pa.Array.from_buffers(
-        pa.binary(),
-        count,
-        [
-            validity(ends[1:] != ends[:-1]),
-            pa.py_buffer(ends),
-            pa.py_buffer(content[: int(ends[-1])]),
-        ],
-    )
+    def _validity(self, name: str) -> pa.Buffer | None:
+        if name in RECORD_FIELDS:
+            return None
+        layer = LAYER_OF.get(name)
+        if layer is None:
+            return validity_by_sign(self._table[self._rows[name], : self.filled])
+        if layer not in self._validities:
+            layers = self._scratch.layers[: self.filled]
+            self._validities[layer] = validity_by_bit(layers, layer)
+        return self._validities[layer]
 
 
 def mac_texts(values: Ints) -> pa.Array:
@@ -243,5 +247,5 @@ def mac_texts(values: Ints) -> pa.Array:
     return pa.Array.from_buffers(
         pa.string(),
         len(values),
-        [validity(values >= 0), pa.py_buffer(ends), pa.py_buffer(text)],
+        [validity_by_sign(values), pa.py_buffer(ends), pa.py_buffer(text)],
     )

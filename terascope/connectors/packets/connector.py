@@ -19,7 +19,8 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 
 from terascope.connectors.base import Column, Edge, ReadReport, Split
-from terascope.connectors.packets.columns import SECOND, Batch, Scratch, check_columns
+from terascope.connectors.packets.columns import Batch, Scratch, check_columns
+from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.fields import ALL_FIELDS
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, parse_header, starts_as_pcap
 from terascope.connectors.packets.reasons import (
@@ -128,19 +129,17 @@ def batches(
     scratch = Scratch()
     while not scan.done:
         batch = Batch(split, columns, scratch)
-        while not scan.done and not batch.is_full:
-            filled = scan.fill(batch.records, batch.filled)
-            if filled > batch.filled:
-                batch.decode(window.view, filled)
+        while not scan.done and batch.room:
+            found = scan.fill(scratch.records, batch.room)
+            if found:
+                batch.decode(window.view, found, report.malformed)
         consumed = packed.consumed if packed else scan.position - split.start
         report.bytes_read += consumed - counted
         counted = consumed
         if batch.filled == 0:
             continue
         report.tuples += batch.filled
-        batch.count_malformed(report.malformed)
-        latest = batch.latest()
-        report.horizon["timestamp"] = max(report.horizon.get("timestamp", 0), latest)
+        report.horizon["timestamp"] = max(report.horizon.get("timestamp", 0), batch.latest)
         report.horizon["time"] = report.horizon["timestamp"] // SECOND
         yield batch.finish()
 
@@ -157,7 +156,7 @@ def plan(
     scan = Scan(window, framing, at, step, Counter())
     while True:
         while not scan.done:
-            scan.fill(records, 0)
+            scan.fill(records, PLAN_RECORDS)
         if scan.position >= size:
             return
         carried: tuple[tuple[str, str], ...] = ()

@@ -138,21 +138,28 @@ def peel(
     data: Ints,
     caplen: Ints,
     link: Ints,
-    first: int,
-    last: int,
+    count: int,
     version: Bytes,
     network: Ints,
     reason: Bytes,
+    first: int,
     table: Ints,
     row_type: int,
     row_vlan: int,
     row_source: int,
     row_destination: int,
 ) -> None:
-    """Fill `version`, `network` and `reason` of frames first..last, and the rows of `table` that
-    are not -1.
+    """Fill `version`, `network` and `reason` of `count` frames, and from place `first` on the rows
+    of `table` that are not -1.
     """
-    for i in range(first, last):
+    plain = row_type < 0 and row_vlan < 0 and row_source < 0 and row_destination < 0
+    for i in range(count):
+        if plain and link[i] == ETHERNET and caplen[i] >= 14:  # nearly every frame
+            kind = load16(buffer, data[i] + 12)
+            if kind == IPV4_TYPE or kind == IPV6_TYPE:
+                version[i] = 4 if kind == IPV4_TYPE else 6
+                network[i] = data[i] + 14
+                continue
         end = data[i] + caplen[i]
         vlan = -1
         if link[i] < 0:  # the scan could not tell the link type and has its reason
@@ -236,10 +243,10 @@ def peel(
         if reason[i] == FINE:
             reason[i] = why
         if row_type >= 0:
-            table[row_type, i] = shown if shown >= FIRST_TYPE else -1
+            table[row_type, first + i] = shown if shown >= FIRST_TYPE else -1
         if row_vlan >= 0:
-            table[row_vlan, i] = vlan
+            table[row_vlan, first + i] = vlan
         if row_source >= 0:
-            table[row_source, i] = source
+            table[row_source, first + i] = source
         if row_destination >= 0:
-            table[row_destination, i] = destination
+            table[row_destination, first + i] = destination

@@ -1,19 +1,16 @@
-"""Reading IP and what it carries: the outermost IP header, and TCP, UDP or ICMP behind it.
+"""Reading any IP packet and what it carries: the outermost IP header, and TCP, UDP or ICMP behind
+it.
 
-In: the place of each packet's IP header. Out: its layers, a reason when it is malformed, the
-integer fields wanted as rows of a table (-1 is NULL), and the addresses as Arrow's variable-size
-binary.
+In: the places of the IP headers of packets that are not regular. Out: their layers, a reason when
+one is malformed, and all their fields (-1 is NULL).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from terascope.connectors.packets.compiled import Bytes, Ints, compiled, load8, load16, load32
-from terascope.connectors.packets.fields import ETH, ICMP, IP, IPV4, IPV6, PKT, TCP, UDP
+from terascope.connectors.packets.fields import ETH, ICMP, IP, TCP, UDP
 from terascope.connectors.packets.reasons import (
     BAD_IHL,
     BAD_TCP,
@@ -30,6 +27,7 @@ from terascope.connectors.packets.reasons import (
     LONG_IPV4,
     LONG_IPV6,
 )
+from terascope.connectors.packets.regular import IS_IPV4, IS_IPV6
 
 TABLE_FIELDS: Final = (
     "ipversion",
@@ -54,8 +52,8 @@ TABLE_FIELDS: Final = (
     "#segment_at",
     "#segment_bytes",
 )
-"""What `parse` can put into the table, in the order of its `rows`; the last four say where payloads
-lie in the window.
+"""The fields of a packet in the order of its line; the last four say where payloads lie in the
+window.
 """
 
 (
@@ -66,8 +64,6 @@ lie in the window.
 
 LARGEST_PADDING = 6
 """Bytes an Ethernet frame pads an IPv6 header without payload with."""
-IS_IPV4 = ETH | PKT | IP | IPV4
-IS_IPV6 = ETH | PKT | IP | IPV6
 
 
 @compiled
@@ -233,55 +229,26 @@ def open_transport(buffer: Bytes, at: int, end: int, cut: bool, packet: Ints) ->
 
 
 @compiled
-def put_address(
-    buffer: Bytes, at: int, version: int, i: int, ends: NDArray[np.int32], out: Bytes
-) -> None:
-    """Append an address as version byte and network order, or nothing, as element i."""
-    to = ends[i]
-    if version != 0:
-        out[to] = version
-        if version == 4:  # four plain stores beat a loop of unknown length
-            out[to + 1] = buffer[at]
-            out[to + 2] = buffer[at + 1]
-            out[to + 3] = buffer[at + 2]
-            out[to + 4] = buffer[at + 3]
-        else:
-            for k in range(16):
-                out[to + 1 + k] = buffer[at + k]
-        to += 5 if version == 4 else 17
-    ends[i + 1] = to
-
-
-@compiled
-def parse(
+def open_odd(
     buffer: Bytes,
     data: Ints,
     caplen: Ints,
     wirelen: Ints,
-    first: int,
-    last: int,
     version: Bytes,
     network: Ints,
-    layers: Ints,
+    first: int,
+    odd: Ints,
+    count: int,
+    packets: Ints,
+    layers: Bytes,
     reason: Bytes,
-    rows: Ints,
-    table: Ints,
-    source_ends: NDArray[np.int32],
-    sources: Bytes,
-    destination_ends: NDArray[np.int32],
-    destinations: Bytes,
 ) -> None:
-    """Read packets first..last. `rows` says for each table field its row, -1 to leave it; empty
-    buffers take no addresses.
+    """Read the packets that the first `count` entries of `odd` name: their fields into the lines of
+    `packets`, their layers from row `first` on, and their reasons.
     """
-    packet = np.empty(len(rows), np.int64)
-    wanted = np.empty(len(rows), np.int64)
-    count = 0
-    for field in range(len(rows)):
-        if rows[field] >= 0:
-            wanted[count] = field
-            count += 1
-    for i in range(first, last):
+    for k in range(count):
+        i = odd[k]
+        packet = packets[k]
         packet[:] = -1
         at = network[i]
         end = data[i] + caplen[i]
@@ -303,13 +270,6 @@ def parse(
             found |= layer
             if why == FINE:
                 why = failure
-        layers[i] = found
+        layers[first + i] = found
         if reason[i] == FINE:
             reason[i] = why
-        for k in range(count):
-            table[rows[wanted[k]], i] = packet[wanted[k]]
-        ip = 4 if found & IPV4 else (6 if found & IPV6 else 0)
-        if len(sources) > 0:
-            put_address(buffer, at + (12 if ip == 4 else 8), ip, i, source_ends, sources)
-        if len(destinations) > 0:
-            put_address(buffer, at + (16 if ip == 4 else 24), ip, i, destination_ends, destinations)

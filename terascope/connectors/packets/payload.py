@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from terascope.connectors.packets.bits import validity_by_sign
 from terascope.connectors.packets.compiled import Bytes, Ints, compiled
 
 
@@ -48,12 +49,5 @@ class PayloadColumn:
         return pa.Array.from_buffers(
             pa.binary(),
             len(lengths),
-            [validity(lengths >= 0), pa.py_buffer(ends), pa.py_buffer(content)],
+            [validity_by_sign(lengths), pa.py_buffer(ends), pa.py_buffer(content)],
         )
-
-
-def validity(valid: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> pa.Buffer | None:
-    """Arrow's bitmap of the values that are not NULL; None when all are there."""
-    if valid.all():
-        return None
-    return pa.py_buffer(np.packbits(valid, bitorder="little"))

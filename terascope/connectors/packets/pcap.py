@@ -236,27 +236,41 @@ def walk_pcap(
     timestamp: Ints,
     link: Ints,
     reason: Bytes,
-    filled: int,
+    most: int,
 ) -> tuple[int, int, int]:
-    """Add the records from `at` on; (why it stopped, where in the window, rows filled)."""
+    """Find up to `most` records from `at` on; (why it stopped, where in the window, how many)."""
     nanoseconds = 1_000_000_000 // parts
+    size = len(buffer)
+    filled = 0
     while True:
         if base + at >= stop:
             return STOPPED, at, filled
-        if filled == len(offset):
+        if filled == most:
             return FULL, at, filled
-        verdict = judge(buffer, at, final, big, header, parts, snap, longest)
-        if verdict != RECORD:
-            return verdict, at, filled
+        second = load32(buffer, at, big)
+        fraction = load32(buffer, at + 4, big)
         captured = load32(buffer, at + 8, big)
+        wire = load32(buffer, at + 12, big)
+        following = at + header + captured
+        # What `judge` says of nearly every record, from what is loaded anyway.
+        believed = (
+            (fraction < parts)
+            & (captured > 0)
+            & (captured <= snap)
+            & (captured <= wire)
+            & (wire <= LONGEST_WIRE)
+            & (following <= size)
+        )
+        if not believed:
+            verdict = judge(buffer, at, final, big, header, parts, snap, longest)
+            if verdict != RECORD:
+                return verdict, at, filled
         offset[filled] = base + at
         data[filled] = at + header
         caplen[filled] = captured
-        wirelen[filled] = load32(buffer, at + 12, big)
-        timestamp[filled] = (
-            load32(buffer, at, big) * 1_000_000_000 + load32(buffer, at + 4, big) * nanoseconds
-        )
+        wirelen[filled] = wire
+        timestamp[filled] = second * 1_000_000_000 + fraction * nanoseconds
         link[filled] = linktype
         reason[filled] = FINE
         filled += 1
-        at += header + captured
+        at = following

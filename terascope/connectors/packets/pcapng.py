@@ -185,15 +185,16 @@ def walk_pcapng(
     link: Ints,
     reason: Bytes,
     filled: int,
+    most: int,
 ) -> tuple[int, int, int, int, int]:
-    """Add the packets from `at` on; (why it stopped, where, rows filled, latest time, blocks that
-    lie about a packet).
+    """Add packets from `at` on until there are `most`; (why it stopped, where, rows filled, latest
+    time, blocks that lie about a packet).
     """
     lies = 0
     while True:
         if base + at >= stop:
             return STOPPED, at, filled, latest, lies
-        if filled == len(offset):
+        if filled == most:
             return FULL, at, filled, latest, lies
         verdict = judge_block(buffer, at, final, big, LONGEST_BLOCK)
         if verdict != BLOCK:

@@ -16,10 +16,14 @@ from terascope.connectors.packets.compiled import Bytes, Ints
 END: Final = 0  # the file ends on a record edge
 MORE: Final = 1  # cannot go on without bytes beyond the window
 STOPPED: Final = 2  # stands on the first record at or after the end of the split
-FULL: Final = 3  # no room in `Records`
+FULL: Final = 3  # as many rows as were asked for
 DAMAGED: Final = 4  # what stands here is no record header
 TRUNCATED: Final = 5  # the file ends inside of a record
 DESCRIBES: Final = 6  # a pcapng block that describes a section or an interface: for Python to read
+
+RECORD_ROWS: Final = 1 << 13
+"""Packets walked at once: as many as a window holds unless they are tiny, so that all arrays of the
+decoder stay in a core's own cache."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Records:
         return len(self.offset)
 
 
-def empty_records(capacity: int) -> Records:
+def empty_records(capacity: int = RECORD_ROWS) -> Records:
     """Room for `capacity` packets."""
     offset, data, caplen, wirelen, timestamp, link = (
         np.empty(capacity, np.int64) for _ in range(6)

@@ -38,9 +38,9 @@ class Framing(Protocol):
     """How records of one format follow one another."""
 
     def walk(
-        self, window: Window, at: int, stop: int, records: Records, filled: int
+        self, window: Window, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
-        """Add records from index `at` of the window: (verdict, index, rows filled)."""
+        """Up to `most` records from index `at` of the window: (verdict, index, how many)."""
         ...
 
     def find(self, window: Window, at: int) -> tuple[int, int]:
@@ -61,13 +61,13 @@ class PcapFraming:
         self._header = header
 
     def walk(
-        self, window: Window, at: int, stop: int, records: Records, filled: int
+        self, window: Window, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
         h, r = self._header, records
         return walk_pcap(
             window.view, at, window.base, window.final, stop,
             h.big, h.record_bytes, h.parts, h.snap, h.longest, h.link,
-            r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, filled,
+            r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, most,
         )  # fmt: skip
 
     def find(self, window: Window, at: int) -> tuple[int, int]:
@@ -96,15 +96,15 @@ class PcapngFraming:
         self._tables: list[Ints] = [np.ascontiguousarray(table[:, k]) for k in range(4)]
 
     def walk(
-        self, window: Window, at: int, stop: int, records: Records, filled: int
+        self, window: Window, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
-        r = records
+        r, filled = records, 0
         while True:
             links, snaps, resolutions, shifts = self._tables
             verdict, at, filled, latest, lies = walk_pcapng(
                 window.view, at, window.base, window.final, stop,
                 self.section.big, links, snaps, resolutions, shifts, self.section.latest,
-                r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, filled,
+                r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, filled, most,
             )  # fmt: skip
             self._lies += lies
             self.section = replace(self.section, latest=latest)
@@ -140,6 +140,7 @@ class Scan:
         self._stop = stop
         self._malformed = malformed
         self._damaged_from: int | None = None
+        self._hungry = False
         self.position = start
         self.done = False
 
@@ -148,25 +149,27 @@ class Scan:
         self._stop = stop
         self.done = False
 
-    def fill(self, records: Records, filled: int) -> int:
-        """Add the records at hand: until the rows are full, or the window must slide, or the scan
-        is done.
+    def fill(self, records: Records, most: int) -> int:
+        """The records at hand, up to `most`: until the window must slide, or the scan is done.
 
-        The rows added point into the window as it is until the next call.
+        They point into the window as it is until the next call.
         """
         window = self._window
+        if self._hungry:
+            window.slide(self.position)
+            self._hungry = False
         if self._damaged_from is not None:
             self._recover(self._damaged_from)
-            return filled
-        verdict, at, now = self._framing.walk(
-            window, self.position - window.base, self._stop, records, filled
+            return 0
+        verdict, at, found = self._framing.walk(
+            window, self.position - window.base, self._stop, records, most
         )
         self.position = window.base + at
         lies = self._framing.take_lies()
         if lies:
             self._malformed[BAD_PACKET_BLOCK] += lies
-        if verdict == MORE and now == filled:
-            window.slide(self.position)
+        if verdict == MORE:
+            self._hungry = True
         elif verdict in (STOPPED, END):
             self.done = True
         elif verdict == DAMAGED:
@@ -176,16 +179,16 @@ class Scan:
             self._malformed[CUT_RECORD] += 1
             self.position = window.base + len(window.view)
             self.done = True
-        elif verdict != MORE:
+        else:
             assert verdict == FULL, verdict
-        return now
+        return found
 
     def _recover(self, damaged_from: int) -> None:
         window = self._window
         verdict, found = self._framing.find(window, self.position - window.base)
         self.position = window.base + found
         if verdict == MORE:
-            window.slide(self.position)
+            self._hungry = True
             return
         if verdict == DAMAGED:
             self.position = window.base + len(window.view)

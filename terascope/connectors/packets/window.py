@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, Protocol
 import numpy as np
 
 from terascope.connectors.base import SourceError
-from terascope.connectors.packets.compiled import Bytes
+from terascope.connectors.packets.compiled import SLACK, Bytes
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 WINDOW_BYTES: Final = 1 << 21
@@ -134,7 +134,7 @@ class SlidingWindow:
     def __init__(self, stream: Stream, base: int, soft_end: int) -> None:
         self._stream = stream
         self._soft_end = soft_end
-        self._buffer: Bytes = np.empty(WINDOW_BYTES, np.uint8)
+        self._buffer: Bytes = np.empty(WINDOW_BYTES + SLACK, np.uint8)
         self._filled = 0
         self.base = base
         self.final = False
@@ -145,7 +145,7 @@ class SlidingWindow:
         to = min(to, self.base + self._filled)
         kept = self._buffer[to - self.base : self._filled]
         room = self._buffer
-        if 2 * len(kept) > len(room):
+        if 2 * len(kept) > len(room) - SLACK:
             room = np.empty(2 * len(room), np.uint8)
         room[: len(kept)] = kept
         self._buffer, self._filled, self.base = room, len(kept), to
@@ -155,7 +155,7 @@ class SlidingWindow:
     def _fill(self) -> None:
         end = self.base + self._filled
         wanted = self._soft_end - end if end < self._soft_end else LOOKAHEAD_BYTES
-        limit = min(len(self._buffer), self._filled + wanted)
+        limit = min(len(self._buffer) - SLACK, self._filled + wanted)
         raw = self._buffer.data
         while self._filled < limit and not self.final:
             got = self._stream.read_into(raw[self._filled : limit])
