@@ -124,10 +124,17 @@ def fingerprints(answers: tuple[Answer, ...], output: Path, cores: int = 2) -> F
     """Of all queries.
 
     Raises:
-        BenchError: a query has no result, or lacks a column.
+        BenchError: a query has no result, or one of another form.
     """
+    found: Fingerprints = {}
     with duckdb.connect(config={"threads": cores}) as session:
-        return {each.query: fingerprint(session, each, output) for each in answers}
+        for each in answers:
+            try:
+                found[each.query] = fingerprint(session, each, output)
+            except duckdb.Error as problem:
+                reason = str(problem).partition("\n")[0]
+                raise BenchError(f"cannot read the result of {each.query}: {reason}") from problem
+    return found
 
 
 def fingerprint(session: duckdb.DuckDBPyConnection, answer: Answer, output: Path) -> Fingerprint:
@@ -141,11 +148,10 @@ def fingerprint(session: duckdb.DuckDBPyConnection, answer: Answer, output: Path
         if column not in types:
             raise BenchError(f"the result of {answer.query} has no column {column}")
     cells = ", ".join(canonical(f'"{c}"', kind, types[c]) for c, kind in answer.columns.items())
-    row = session.execute(
+    (row,) = session.execute(
         f"SELECT count(*), coalesce(sum(h), 0)::VARCHAR, coalesce(bit_xor(h), 0)::VARCHAR"
         f" FROM (SELECT hash({cells}) AS h FROM answer)"
-    ).fetchone()
-    assert row is not None, "an aggregate without keys has one row"
+    ).fetchall()
     return Fingerprint(*row)
 
 

@@ -186,7 +186,7 @@ def read_once(files: Collection[Path]) -> None:
                 pass
 
 
-def made_once(path: Path, make: Callable[[Path], None]) -> Path:
+def made_once(path: Path, make: Callable[[Path], object]) -> Path:
     """A file or folder of data: made beside its place and moved there when it is complete."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

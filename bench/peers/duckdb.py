@@ -23,12 +23,12 @@ class DuckDb:
         session = duckdb.connect(config={"threads": cores, "preserve_insertion_order": False})
 
         def answer(workload: Workload, output: Path) -> Figures:
-            session.execute(
-                f"CREATE OR REPLACE VIEW {workload.table} AS FROM read_parquet('{workload.parquet}')"
-            )
+            scan = f"read_parquet('{workload.parquet}')"
+            session.execute(f"CREATE OR REPLACE VIEW {workload.table} AS FROM {scan}")
             for query, sql in workload.sql.items():
                 path = output / f"{query}.parquet"
-                session.execute(f"COPY ({translate(sql, 'duckdb')}) TO '{path}' (FORMAT parquet)")
+                copy = f"COPY ({translate(sql, 'duckdb')}) TO '{path}' (FORMAT parquet)"
+                session.execute(copy).fetchall()
             return {}
 
         return Queries(self.pair, answer, session.close)

@@ -24,7 +24,7 @@ class Terascope:
         def answer(workload: Workload, output: Path) -> Figures:
             with terascope.Session(spark) as session:
                 session.source(workload.source)
-                session.load(workload.gsql).write(output, format="parquet", parts=True)
+                session.load(workload.gsql).run().write(output, "parquet")
             return {}
 
         return Queries(self.pair, answer, spark.stop)

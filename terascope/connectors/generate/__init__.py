@@ -2,9 +2,12 @@
 
 In: a `Profile`. Out: pcap or Parquet files. Reading order: profile, population, flows and
 scenarios, conversations (flows become packets), stream (packets in order of time), frames (packets
-become bytes), writers, trace (the entry).
+become bytes), writers, trace (the entry). Flow records, as routers export them, have files of their
+own: flow_profile, flow_population, flow_records (the entry).
 """
 
+from terascope.connectors.generate.flow_profile import FlowProfile
+from terascope.connectors.generate.flow_records import FlowReport, generate_flows
 from terascope.connectors.generate.profile import SCENARIOS, Profile, ProfileError, Scenario
 from terascope.connectors.generate.trace import (
     GenerateReport,
@@ -15,11 +18,14 @@ from terascope.connectors.generate.trace import (
 
 __all__ = [
     "SCENARIOS",
+    "FlowProfile",
+    "FlowReport",
     "GenerateReport",
     "Profile",
     "ProfileError",
     "Scenario",
     "ScenarioReport",
     "generate",
+    "generate_flows",
     "link_files",
 ]

@@ -55,7 +55,7 @@ def populate(profile: Profile, flows: float) -> Population:
     pair_count = int(min(MAX_PAIRS, most, max(1.0, flows / FLOWS_PER_PAIR)))
     shares = zipf_shares(pair_count, profile.pair_exponent)
     host_share, server_share = _share_ranks(profile)
-    pair_host, pair_server = _deal_pairs(shares, host_share, server_share, profile.seed)
+    pair_host, pair_server = deal_pairs(shares, host_share, server_share, profile.seed)
     hosts = _host_addresses(random.permutation(profile.hosts))
     servers = _server_addresses(random.permutation(profile.servers))
     version_draw = hash_numbers(np.arange(pair_count), profile.seed ^ 0x76657273)
@@ -112,7 +112,7 @@ def _spread(count: int, total: int, bend: float) -> Array:
 
 
 @compiled_entry
-def _deal_pairs(shares: Array, host: Array, server: Array, seed: int) -> tuple[Array, Array]:
+def deal_pairs(shares: Array, host: Array, server: Array, seed: int) -> tuple[Array, Array]:
     """Give each pair, the largest first, a host and a server that still lack most of their share.
 
     Choosing by the square of what is lacking lets popular hosts have larger pairs, not only more of
