@@ -2,16 +2,10 @@
 
 In: pcap and pcapng files, plain or gzip, told by their first bytes. Out: `Split`s cut where records
 start, and Arrow batches of the columns asked for; what could not be read is counted in the report.
-
-Why splits are found by walking every record header: a reader that jumps into the middle of a file
-can only guess where a record starts, and a capture of a file transfer may carry another capture in
-its payloads, record after record, as long as one likes. The walk cannot be fooled, and costs a
-small part of what reading costs.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -23,19 +17,24 @@ from terascope.connectors.packets.columns import Batch, Scratch, check_columns
 from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.fields import ALL_FIELDS
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, parse_header, starts_as_pcap
+from terascope.connectors.packets.planning import Cutting, Part, cutting, plan
 from terascope.connectors.packets.reasons import (
     CUT_FILE_HEADER,
     DAMAGED_GZIP,
     EMPTY_FILE,
     NOT_A_CAPTURE,
 )
-from terascope.connectors.packets.records import empty_records
-from terascope.connectors.packets.scan import Framing, PcapFraming, PcapngFraming, Scan
+from terascope.connectors.packets.scan import (
+    SECTION_OPTION,
+    Framing,
+    PcapFraming,
+    PcapngFraming,
+    Scan,
+)
 from terascope.connectors.packets.section import Section, section_from_json
 from terascope.connectors.packets.window import (
     NO_END,
     GzipStream,
-    MappedWindow,
     PlainStream,
     SlidingWindow,
     Stream,
@@ -44,10 +43,7 @@ from terascope.connectors.packets.window import (
     opened,
 )
 
-SECTION_OPTION: Final = "pcapng-section"
-"""The split's option that holds the section a pcapng range starts in."""
 PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
-PLAN_RECORDS: Final = 1 << 14
 
 
 class PacketConnector:
@@ -67,29 +63,19 @@ class PacketConnector:
         target_bytes: int,
         edge: Edge | None = None,
     ) -> list[Split]:
-        """Plain files in ranges of about `target_bytes` that start and end on records; gzip files
-        whole.
+        """Plain files in ranges of about `target_bytes` that start and end on records, with the
+        bounds of their clocks; gzip files whole.
         """
-        kept = tuple(sorted(options.items()))
-        found = []
-        for ordinal, path in enumerate(files):
-            with opened(path) as file:
-                start = first_bytes(file)
-                size = file.seek(0, 2)
-                cuts = [(0, kept)]
-                whole = len(start) == FILE_HEADER_BYTES and starts_as_capture(start)
-                if size > target_bytes and whole and not is_gzip(file):
-                    framing, at = open_framing(start, Section())
-                    cuts += [
-                        (cut, kept + carried)
-                        for cut, carried in plan(MappedWindow(file), framing, at, target_bytes)
-                    ]
-            ends = [cut for cut, _ in cuts[1:]] + [size]
-            found += [
-                Split(self.kind, interface, str(path), ordinal, cut, end, carried)
-                for (cut, carried), end in zip(cuts, ends, strict=True)
-            ]
-        return found
+        given = tuple(sorted(options.items()))
+        cut = cutting(target_bytes, edge)
+        return [
+            Split(
+                self.kind, interface, str(path), ordinal,
+                part.start, part.end, given + part.options, part.bounds,
+            )
+            for ordinal, path in enumerate(files)
+            for part in parts(path, cut)
+        ]  # fmt: skip
 
     def read(
         self, split: Split, columns: Sequence[Column], report: ReadReport
@@ -144,26 +130,17 @@ def batches(
         yield batch.finish()
 
 
-def plan(
-    window: Window, framing: Framing, at: int, target_bytes: int
-) -> Iterator[tuple[int, tuple[tuple[str, str], ...]]]:
-    """The cuts of a file: offsets of records about `target_bytes` apart, with what a reader must
-    know there.
-    """
-    step = max(target_bytes, 1)
-    size = len(window.view)
-    records = empty_records(PLAN_RECORDS)
-    scan = Scan(window, framing, at, step, Counter())
-    while True:
-        while not scan.done:
-            scan.fill(records, PLAN_RECORDS)
-        if scan.position >= size:
-            return
-        carried: tuple[tuple[str, str], ...] = ()
-        if isinstance(framing, PcapngFraming):
-            carried = ((SECTION_OPTION, framing.section.to_json()),)
-        yield scan.position, carried
-        scan.resume(scan.position + step)
+def parts(path: Path, cut: Cutting) -> list[Part]:
+    """The ranges of one file."""
+    with opened(path) as file:
+        start = first_bytes(file)
+        size = file.seek(0, 2)
+        whole = len(start) == FILE_HEADER_BYTES and starts_as_capture(start)
+        if not whole or is_gzip(file):
+            return [Part(0, size, (), ())]
+        framing, at = open_framing(start, Section())
+        window = SlidingWindow(PlainStream(file, at), at, size)
+        return list(plan(window, framing, at, size, cut))
 
 
 def open_framing(start: bytes, section: Section) -> tuple[Framing, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from terascope.connectors.packets.records import (
 from terascope.connectors.packets.section import Section, describe
 from terascope.connectors.packets.window import Window
 
+SECTION_OPTION: Final = "pcapng-section"
+"""The split's option that holds the section a pcapng range starts in."""
+
 
 class Framing(Protocol):
     """How records of one format follow one another."""
@@ -51,6 +54,17 @@ class Framing(Protocol):
 
     def take_lies(self) -> int:
         """Blocks stepped over since the last call because they lie about their packet."""
+        ...
+
+    @property
+    def latest(self) -> int:
+        """The time of the last packet walked, where one without a time of its own takes it."""
+        ...
+
+    def carried(self, latest: int) -> tuple[tuple[str, str], ...]:
+        """Options of a split that starts on a record of the last walk, before which stands a packet
+        of time `latest`: what its reader must know.
+        """
         ...
 
 
@@ -81,6 +95,11 @@ class PcapFraming:
     def take_lies(self) -> int:
         return 0
 
+    latest = 0  # every record has its own time
+
+    def carried(self, latest: int) -> tuple[tuple[str, str], ...]:
+        return ()
+
 
 class PcapngFraming:
     """Blocks of a pcapng file; keeps the section the walk is in."""
@@ -110,6 +129,8 @@ class PcapngFraming:
             self.section = replace(self.section, latest=latest)
             if verdict != DESCRIBES:
                 return verdict, at, filled
+            if filled:  # so that the section is the same for all records of one walk
+                return FULL, at, filled
             at += self._describe(window, at)
 
     def _describe(self, window: Window, at: int) -> int:
@@ -128,6 +149,13 @@ class PcapngFraming:
         lies, self._lies = self._lies, 0
         return lies
 
+    @property
+    def latest(self) -> int:
+        return self.section.latest
+
+    def carried(self, latest: int) -> tuple[tuple[str, str], ...]:
+        return ((SECTION_OPTION, replace(self.section, latest=latest).to_json()),)
+
 
 class Scan:
     """One pass over records that start in [start, stop)."""
@@ -142,11 +170,6 @@ class Scan:
         self._damaged_from: int | None = None
         self._hungry = False
         self.position = start
-        self.done = False
-
-    def resume(self, stop: int) -> None:
-        """Go on to a later stop; only planning does."""
-        self._stop = stop
         self.done = False
 
     def fill(self, records: Records, most: int) -> int:

@@ -7,7 +7,6 @@ record.
 
 from __future__ import annotations
 
-import mmap
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -166,21 +165,6 @@ class SlidingWindow:
         view = self._buffer[: self._filled]
         view.flags.writeable = False
         return view
-
-
-class MappedWindow:
-    """A whole plain file at once: for planning, which touches the record headers only."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if hasattr(mmap, "MADV_SEQUENTIAL"):
-            mapped.madvise(mmap.MADV_SEQUENTIAL)
-        self.view: Bytes = np.frombuffer(mapped, np.uint8)
-        self.base = 0
-        self.final = True
-
-    def slide(self, to: int) -> None:
-        """Everything is there already."""
 
 
 @contextmanager
