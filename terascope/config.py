@@ -7,7 +7,7 @@ environment, which wins over the file. Out: a `Config`.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import (
@@ -34,6 +34,8 @@ class Config(BaseSettings):
         main = ["eth0", "eth1"]
         [params]
         threshold = "100"
+        [costs]
+        str_extract_regex = 150
     """
 
     model_config = SettingsConfigDict(env_prefix="TERASCOPE_", frozen=True, extra="forbid")
@@ -49,8 +51,24 @@ class Config(BaseSettings):
     params: dict[str, str] = {}
     functions: list[Path] = []
     """Python files with user-defined scalars and aggregates."""
+    host: Literal["compiled_host", "plain_decoder", "capture_filter"] = "compiled_host"
+    """What can be shipped to the sources: the capability profile of their host."""
+    costs: dict[str, float] = {}
+    """Function -> nanoseconds for a call; wins over what `terascope calibrate` measured."""
+    low_budget_ns: float = Field(default=800, ge=0)
+    """What a predicate, a key or a computed column may cost a tuple next to its source."""
     strict: bool = False
     """Malformed tuples are an error."""
+    low: Literal["native", "catalyst", "auto"] = "auto"
+    """Who runs the low level: compiled kernels where the source is read, or Spark's operators."""
+    memory_bytes: int | None = Field(default=None, ge=1 << 20)
+    """What a task may use for its tables; by default a share of the machine's memory."""
+    table: Literal["open", "direct_mapped", "second_chance", "lru"] = "open"
+    """How the low level keeps groups (paper 1, section 6; paper 4, III-C)."""
+    flush: Literal["eager", "lazy"] = "eager"
+    """How they leave a table of fixed size when an epoch ends."""
+    kernels: Literal["numba", "numpy"] = "numba"
+    """What runs the generated kernels."""
 
 
 def load_config(path: Path | None = None, **flags: Any) -> Config:

@@ -18,9 +18,9 @@ from terascope.functions.base import Scalar
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, children, is_constant
 from terascope.types import Type
 
-BUDGET_NS: Final = 200
+BUDGET_NS: Final = 800
 """What a predicate, a key or a computed column may cost per tuple to be worth doing next to the
-source: a few cache misses."""
+source: about as much as sending a tuple with its payload up instead."""
 THROUGH_PAYLOAD_NS: Final = 1000
 """A function that goes through all of a packet's payload, where it does not say what it costs."""
 NUMBER_CAST_NS: Final = 2

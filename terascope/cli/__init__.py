@@ -1,4 +1,4 @@
-"""The command line: `terascope check | fmt | explain | run | generate | demo | bench`.
+"""The command line: `terascope check | fmt | explain | run | generate | demo | bench | calibrate`.
 
 In: flags. Out: results on stdout; progress, warnings and mistakes on stderr; the exit codes 0
 (done), 1 (the query set or its input is wrong), 2 (usage), 130 (interrupted). Every command is a
@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from terascope.cli.bench import bench
+from terascope.cli.calibrate import calibrate
 from terascope.cli.check import check
 from terascope.cli.demo import demo
 from terascope.cli.explain import explain
@@ -31,7 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EXAMPLES["terascope"],
 )
-for command in (check, fmt, explain, run, generate, demo, bench):
+for command in (check, fmt, explain, run, generate, demo, bench, calibrate):
     name = command.__name__
     app.command(name, help=help_text(command), epilog=EXAMPLES[name])(told(command))
 

@@ -25,6 +25,7 @@ class Stage(StrEnum):
     AST = "ast"
     PLAN = "plan"
     OPTIMIZED = "optimized"
+    HALVES = "halves"
     JOB = "job"
 
 
@@ -40,7 +41,9 @@ def explain(
     stage: Annotated[
         Stage,
         typer.Option(
-            help="ast: as read; plan: as bound; optimized: after all rules; job: what will be done."
+            help="ast: as read; plan: as bound; optimized: after all rules; "
+            "halves: what runs next to the sources and what above, as GSQL; "
+            "job: what will be done."
         ),
     ] = Stage.OPTIMIZED,
     format: Annotated[Format, typer.Option("--format", "-f", help="How to show it.")] = Format.TEXT,

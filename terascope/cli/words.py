@@ -36,6 +36,7 @@ EXAMPLES: Mapping[str, str] = {
     ),
     "explain": examples(
         "terascope explain flows.gsql",
+        "terascope explain flows.gsql --stage halves",
         "terascope explain flows.gsql --stage job --source pcap:trace.pcap",
         "terascope explain flows.gsql --format dot | dot -Tsvg > flows.svg",
         "terascope explain flows.gsql --format html > flows.html",
@@ -52,6 +53,10 @@ EXAMPLES: Mapping[str, str] = {
         "terascope generate trace.parquet --packets 1M --seed 7",
         "terascope generate attack.pcap.gz --scenario syn_flood --victim 10.1.2.3 --start 40",
         "terascope generate day.pcap --scenario port_scan:start=10 --scenario flash_crowd:start=60",
+    ),
+    "calibrate": examples(
+        "terascope calibrate",
+        "terascope calibrate --output costs.json",
     ),
     "demo": examples(
         "terascope demo",

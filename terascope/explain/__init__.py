@@ -1,7 +1,7 @@
 """A query set at any stage, for people and programs.
 
 In: a compiled set. Out: text, JSON, Graphviz or HTML. Needs neither Spark nor, before the Job, any
-source. Reading order: model, from_script, from_plan, from_job, then the to_ modules.
+source. Reading order: model, from_script, from_plan, from_halves, from_job, then the to_ modules.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from terascope.analysis.costs import machine_costs
+from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.from_job import picture_of_job
 from terascope.explain.from_plan import picture_of_plan
 from terascope.explain.from_script import picture_of_script
@@ -21,11 +23,13 @@ from terascope.explain.to_html import as_html
 from terascope.explain.to_json import as_json
 from terascope.explain.to_svg import as_svg
 from terascope.explain.to_text import as_text
+from terascope.physical.halves import split_plan
+from terascope.physical.host import COMPILED_HOST
 from terascope.pipeline import Compiled
 
 __all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "explain", "picture"]
 
-Stage: TypeAlias = Literal["ast", "plan", "optimized", "job"]
+Stage: TypeAlias = Literal["ast", "plan", "optimized", "halves", "job"]
 Format: TypeAlias = Literal["text", "json", "dot", "html"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 FORMATS: Mapping[Format, Callable[[Picture], str]] = {
@@ -62,5 +66,8 @@ def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = Fals
         case "optimized":
             found = picture_of_plan(compiled.optimized, stage, title)
             return replace(found, rules=rule_steps(compiled.plan)) if verbose else found
+        case "halves":
+            halves = split_plan(compiled.optimized, COMPILED_HOST, machine_costs())
+            return picture_of_halves(halves, title)
         case "job":
             return picture_of_job(compiled, title)

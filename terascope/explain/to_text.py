@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from terascope.explain.model import Box, Node, Picture, RuleStep
+from terascope.explain.to_script import as_script
 
 INDENT = "  "
 
 
 def as_text(picture: Picture) -> str:
+    if picture.stage == "halves":
+        return as_script(picture)
     blocks = ["\n".join(box_lines(box, picture.stage)) for box in shown_boxes(picture)]
     if picture.parameters:
         told = [f"{INDENT}${n} {t} = {v}" for n, t, v in picture.parameters]

@@ -55,8 +55,11 @@ WORD = types.uint64
 
 
 def compile_for(function: Any, *signature: Any) -> Any:
-    """Compile a generated kernel for one signature, or load what an earlier process compiled."""
-    if not function.signatures:
+    """Compile a generated kernel for one signature, or load what an earlier process compiled. The
+    text of another query may be the same over columns of other types.
+    """
+    if signature not in function.signatures:
+        function.disable_compile(False)
         function.compile(signature)
         function.disable_compile()
     return function
@@ -73,7 +76,8 @@ def compiled(*signature: Any) -> Callable[[Function], Function]:
 
         @wraps(function)
         def call(*args: Any) -> Any:
-            return compile_for(dispatcher, *signature)(*args)
+            ready = dispatcher if dispatcher.signatures else compile_for(dispatcher, *signature)
+            return ready(*args)
 
         return cast(Function, call)
 

@@ -54,8 +54,6 @@ class Host:
     """Types of grouping keys."""
     value_types: frozenset[Type] = EVERYTHING
     """Types of values that a sub-aggregate may hold."""
-    argument_types: frozenset[Type] = EVERYTHING
-    """Types of values that a sub-aggregate may look at."""
     most_slots: int = MOST_SLOTS
     """Sub-aggregates of one low-level aggregation."""
     knows: Refusal = field(default=knows_all, compare=False, repr=False)
@@ -107,7 +105,6 @@ COMPILED_HOST: Final = Host(
     "compiled_host",
     key_types=NUMBERS | {Type.BOOL, Type.STRING, Type.IP, Type.IPV6},
     value_types=NUMBERS,
-    argument_types=NUMBERS | {Type.BOOL},
     knows=kernels_know,
 )
 """Runs compiled kernels: groups hold numbers, keys are numbers or dictionary codes."""

@@ -69,8 +69,6 @@ class Judge:
         if call.type not in self.host.value_types:
             return f"host {self.host.name} holds no {call.type.value} in a group"
         for arg in call.args:
-            if arg.type not in self.host.argument_types:
-                return f"host {self.host.name} aggregates no {arg.type.value}"
             if (reason := self.unsafe(arg, self.host.refuses)) is not None:
                 return reason
         return None

@@ -6,20 +6,9 @@ from typing import Final
 
 from terascope.functions.aggregates.total import Sum
 from terascope.functions.base import Aggregate, Value
-from terascope.functions.decomposition import FIRST, Apply, Decomposition, Part, Term
-from terascope.functions.scalars import addresses, text
+from terascope.functions.decomposition import FIRST, Decomposition, Part
 from terascope.functions.signatures import ANYTHING, expect
 from terascope.types import Type
-
-_LENGTH: Final = next(s for s in text.SCALARS if s.name == "str_length")
-_VERSION: Final = next(s for s in addresses.SCALARS if s.name == "ip_version")
-
-
-def _counted(type_: Type) -> Term:
-    """The argument, or a number that is NULL where it is: low-level groups hold numbers only."""
-    if type_.is_text:
-        return Apply(_LENGTH, (FIRST,))
-    return Apply(_VERSION, (FIRST,)) if type_.is_address else FIRST
 
 
 class Count(Aggregate):
@@ -46,7 +35,7 @@ class Count(Aggregate):
         return state
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
-        over = tuple(_counted(type_) for type_ in args)
+        over = (FIRST,) if args else ()
         return Decomposition((Part(Count(), over, Sum()),), of_nothing=0)
 
 

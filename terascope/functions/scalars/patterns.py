@@ -60,7 +60,7 @@ SCALARS: Final = (
         "str_partial_regex_match",
         signature("str_partial_regex_match", TEXT, TEXT, INTEGER, returns=Type.BOOL),
         _found_early,
-        cost_ns=600,
+        cost_ns=1000,
         check_constants=_check_pattern,
         doc="str_partial_regex_match(text, regex, n): the same, in the first n characters only",
     ),
