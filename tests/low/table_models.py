@@ -48,7 +48,7 @@ def fed(table: BoundedTable, tuples: Sequence[Tuple]) -> None:
 
     def spread(values: Sequence[Number], dtype: type) -> Any:
         column: Any = np.full(2 * count, 77).astype(dtype)
-        column[::2] = np.array([0 if v is None else v for v in values], dtype)
+        column[::2] = np.array([77 if v is None else v for v in values], dtype)
         column.flags.writeable = False
         return column
 
