@@ -63,8 +63,9 @@ class Split:
     """Half-open range, in the connector's own unit: bytes of the file, or row groups."""
     options: tuple[tuple[str, str], ...] = ()
     bounds: tuple[tuple[str, int, int], ...] = ()
-    """(column, smallest, largest) over all tuples of the split, of the integer columns for which
-    that is known exactly: in the units the reader delivers, and none of the values is NULL."""
+    """(column, smallest, largest) of the integer columns for which that is known: in the units the
+    reader delivers, no tuple has a value outside and none is NULL. The ends themselves occur,
+    unless the tuple was malformed or the split has a part of a row group."""
 
     def bound(self, column: str) -> tuple[int, int] | None:
         """The smallest and largest value of a column; None when they are not known."""

@@ -1,9 +1,10 @@
 """Parquet files as a source.
 
 In: Parquet files. Out: Arrow batches; only the chunks of the wanted columns are read. A split is a
-range of row groups; `#pos` counts the rows before a row in the file. Nested columns cannot be read
-and are left out of the source's own columns; temporal ones are LLONG nanoseconds. `arrow_columns`
-says how the others convert.
+range of row groups, or the rows of them in a range of one column (`parquet_plan` cuts); `#pos`
+counts the rows before a row in the file. Nested columns cannot be read and are left out of the
+source's own columns; temporal ones are LLONG nanoseconds. `arrow_columns` says how the others
+convert.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from terascope.connectors.tables.bytes_in import EMPTY_FILE, opened, size_of
 from terascope.connectors.tables.clocks import arrow_column
 from terascope.connectors.tables.convert import Converted
 from terascope.connectors.tables.options import check_names
+from terascope.connectors.tables.parquet_plan import cut_groups, read_groups
 from terascope.connectors.tables.records import BATCH_ROWS
+from terascope.connectors.tables.row_range import range_of
 from terascope.types import Type
 
 
@@ -51,10 +54,25 @@ class ParquetConnector:
     ) -> list[Split]:
         check_names(self.kind, options, ())
         return [
-            Split(self.kind, interface, str(path), ordinal, start, end)
+            split
             for ordinal, path in enumerate(files)
-            for start, end in _ranges(path, target_bytes)
+            for split in self._splits_of(interface, path, ordinal, target_bytes, edge)
         ]
+
+    def _splits_of(
+        self, interface: str, path: Path, ordinal: int, target_bytes: int, edge: Edge | None
+    ) -> Iterator[Split]:
+        if not size_of(path):
+            yield Split(self.kind, interface, str(path), ordinal, 0, 0)
+            return
+        with _parquet(path) as file:
+            groups = read_groups(file)
+        for part in cut_groups(groups, target_bytes, edge):
+            options = part.range.options() if part.range else ()
+            yield Split(
+                self.kind, interface, str(path), ordinal,
+                part.start, part.end, options, part.bounds(groups),
+            )  # fmt: skip
 
     def read(
         self, split: Split, columns: Sequence[Column], report: ReadReport
@@ -62,14 +80,19 @@ class ParquetConnector:
         if not size_of(split.path):
             report.malformed[EMPTY_FILE] += 1
             return
+        own = range_of(dict(split.options))
         with _parquet(split.path) as file:
             names = _wanted(split.path, file, columns)
-            groups = range(split.start, split.end)
-            report.bytes_read += sum(_chunk_bytes(file, group, names) for group in groups)
+            # A row group shared with the split before is in that one's bytes.
+            counted = range(split.start + (own is not None and own.starts_inside), split.end)
+            report.bytes_read += sum(_chunk_bytes(file, group, names) for group in counted)
             position = sum(file.metadata.row_group(g).num_rows for g in range(split.start))
-            for held in _batches(split, file, names):
+            needed = names if own is None or own.column in names else [*names, own.column]
+            for held in _batches(split, file, needed):
                 positions = np.arange(position, position + held.num_rows, dtype=np.int64)
                 position += held.num_rows
+                if own is not None:
+                    held, positions = own.select(held, positions)
                 batch = assemble(split, columns, positions, _converter(held), report)
                 if batch.num_rows:
                     yield batch
@@ -90,30 +113,11 @@ def _own_types(file: pq.ParquetFile) -> dict[str, Type]:
     return {name: type for name, type in found.items() if type is not None}
 
 
-def _ranges(path: Path, target_bytes: int) -> list[tuple[int, int]]:
-    """Runs of row groups of about `target_bytes`."""
-    if not size_of(path):
-        return [(0, 0)]
-    with _parquet(path) as file:
-        found: list[tuple[int, int]] = []
-        start = size = 0
-        for group in range(file.metadata.num_row_groups):
-            size += _chunk_bytes(file, group, None)
-            if size >= target_bytes:
-                found.append((start, group + 1))
-                start, size = group + 1, 0
-        if start < file.metadata.num_row_groups or not found:
-            found.append((start, file.metadata.num_row_groups))
-        return found
-
-
-def _chunk_bytes(file: pq.ParquetFile, group: int, names: Sequence[str] | None) -> int:
-    """Bytes in the file of one row group's column chunks: of the named columns, or of all."""
+def _chunk_bytes(file: pq.ParquetFile, group: int, names: Sequence[str]) -> int:
+    """Bytes in the file of one row group's chunks of the named columns."""
     row_group = file.metadata.row_group(group)
     chunks = map(row_group.column, range(row_group.num_columns))
-    return sum(
-        c.total_compressed_size for c in chunks if names is None or c.path_in_schema in names
-    )
+    return sum(c.total_compressed_size for c in chunks if c.path_in_schema in names)
 
 
 def _wanted(path: str, file: pq.ParquetFile, columns: Sequence[Column]) -> list[str]:

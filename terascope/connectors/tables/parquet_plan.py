@@ -1,0 +1,151 @@
+"""Cutting Parquet files: runs of row groups, their bounds, and edges inside of row groups.
+
+In: the footer of a file. Out: `Part`s. Bounds come from the statistics of integer columns, which
+are exact; a column with a NULL has none. Where the row groups of a file follow one another in the
+order of the column whose edge is asked for, a row group in which an epoch ends may be given to two
+parts, each with the range of the column whose rows are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from terascope.connectors.base import Edge
+from terascope.connectors.tables.row_range import RowRange
+from terascope.types import INT_MAX, INT_MIN
+
+Bounds = dict[str, tuple[int, int]]
+"""Column -> its smallest and largest value."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A row group: the bytes of its chunks, and the bounds of its integer columns."""
+
+    size: int
+    bounds: Bounds
+
+
+@dataclass(frozen=True)
+class Part:
+    """Row groups start..end of a file, or the rows of a range in them."""
+
+    start: int
+    end: int
+    range: RowRange | None = None
+
+    def bounds(self, groups: Sequence[Group]) -> tuple[tuple[str, int, int], ...]:
+        """Bounds of the columns that have them in all the groups."""
+        held = [group.bounds for group in groups[self.start : self.end]]
+        if not held:
+            return ()
+        known = [name for name in held[0] if all(name in one for one in held)]
+        found = []
+        for name in known:
+            low, high = min(b[name][0] for b in held), max(b[name][1] for b in held)
+            if self.range is not None and self.range.column == name:
+                low, high = max(low, self.range.first), min(high, self.range.last)
+            found.append((name, low, high))
+        return tuple(found)
+
+
+def read_groups(file: pq.ParquetFile) -> list[Group]:
+    """What the footer says of each row group."""
+    names = file.schema_arrow.names
+    integers = {
+        field.name
+        for field in file.schema_arrow
+        if pa.types.is_integer(field.type) and names.count(field.name) == 1
+    }
+    groups = []
+    for number in range(file.metadata.num_row_groups):
+        row_group = file.metadata.row_group(number)
+        size = 0
+        bounds: Bounds = {}
+        for chunk in map(row_group.column, range(row_group.num_columns)):
+            size += chunk.total_compressed_size
+            if chunk.path_in_schema in integers and (found := chunk_bounds(chunk)) is not None:
+                bounds[chunk.path_in_schema] = found
+        groups.append(Group(size, bounds))
+    return groups
+
+
+def chunk_bounds(chunk: pq.ColumnChunkMetaData) -> tuple[int, int] | None:
+    """The smallest and largest integer of a column chunk, when all are there and can be read."""
+    if not chunk.is_stats_set:
+        return None
+    told = chunk.statistics
+    if not (told.has_min_max and told.has_null_count) or told.null_count:
+        return None
+    low, high = int(told.min), int(told.max)
+    return (low, high) if INT_MIN <= low <= high <= INT_MAX else None
+
+
+def cut_groups(groups: Sequence[Group], target_bytes: int, edge: Edge | None) -> list[Part]:
+    """Runs of row groups of about `target_bytes`, by the edges where that can be."""
+    if edge is not None and edge.step > 0 and in_order(groups, edge.column):
+        return list(cut_at_edges(groups, target_bytes, edge))
+    found: list[Part] = []
+    start = size = 0
+    for number, group in enumerate(groups):
+        size += group.size
+        if size >= target_bytes:
+            found.append(Part(start, number + 1))
+            start, size = number + 1, 0
+    if start < len(groups) or not found:
+        found.append(Part(start, len(groups)))
+    return found
+
+
+def in_order(groups: Sequence[Group], column: str) -> bool:
+    """Whether no row group holds a smaller value of the column than one before it."""
+    if not groups or not all(column in group.bounds for group in groups):
+        return False
+    return all(one.bounds[column][1] <= other.bounds[column][0] for one, other in pairwise(groups))
+
+
+def cut_at_edges(groups: Sequence[Group], target_bytes: int, edge: Edge) -> Iterator[Part]:
+    """Parts that end with an epoch, from half the target on; without one at one and a half.
+
+    A row group is cut once at most: both parts read all of it.
+    """
+    least, most = target_bytes / 2, target_bytes * 1.5
+    current = Part(0, 0, RowRange(edge.column))
+    size = 0.0
+    before: int | None = None
+    for number, group in enumerate(groups):
+        low, high = group.bounds[edge.column]
+        changes = before is not None and before // edge.step < low // edge.step
+        if current.end > current.start and (size >= most or (changes and size >= least)):
+            yield ended(current)
+            current, size = Part(number, number, RowRange(edge.column)), 0.0
+        current = replace(current, end=number + 1)
+        cut = first_edge(low, high, edge.step, (least - size) / max(group.size, 1))
+        if cut is None:
+            size += group.size
+        else:
+            assert current.range is not None
+            yield ended(replace(current, range=replace(current.range, last=cut - 1)))
+            current = Part(number, number + 1, RowRange(edge.column, first=cut))
+            size = group.size * (high + 1 - cut) / (high + 1 - low)
+        before = high
+    yield ended(current)
+
+
+def first_edge(low: int, high: int, step: int, share: float) -> int | None:
+    """The first start of an epoch in low+1..high that has at least this share of the range before
+    it.
+    """
+    earliest = max(low + 1, low + int(share * (high + 1 - low)))
+    cut = -(-earliest // step) * step
+    return cut if cut <= high else None
+
+
+def ended(part: Part) -> Part:
+    """A part as it is carried: without a range that holds everything."""
+    return replace(part, range=None) if part.range is not None and part.range.is_all else part
