@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -102,13 +102,22 @@ def float_text(column: pa.Array) -> pa.Array:
 # ---- lines ---------------------------------------------------------------------------------------
 
 
+def cells_of(column: pa.Array, type: Type, cells: Callable[[pa.Array, Type], pa.Array]) -> pa.Array:
+    """The cells of a column; those of a dictionary column are written once for each value."""
+    if not pa.types.is_dictionary(column.type):
+        return cells(column, type)
+    return cells(column.dictionary, type).take(column.indices)
+
+
 def csv_lines(columns: Sequence[pa.Array], types: Sequence[Type]) -> bytes:
     """Rows as CSV: NULL is an empty cell, an empty text is quoted.
 
     A lone NULL is quoted too, for many readers pass over empty lines.
     """
     null = "" if len(columns) > 1 else '""'
-    cells = [pc.fill_null(csv_cells(c, t), null) for c, t in zip(columns, types, strict=True)]
+    cells = [
+        pc.fill_null(cells_of(c, t, csv_cells), null) for c, t in zip(columns, types, strict=True)
+    ]
     return joined(pc.binary_join_element_wise(*cells, ","), "\n")
 
 
@@ -131,7 +140,7 @@ def json_lines(names: Sequence[str], columns: Sequence[pa.Array], types: Sequenc
     parts: list[object] = []
     for place, (name, column, type) in enumerate(zip(names, columns, types, strict=True)):
         parts.append(("{" if place == 0 else ", ") + json.dumps(name, ensure_ascii=False) + ": ")
-        parts.append(pc.fill_null(json_cells(column, type), "null"))
+        parts.append(pc.fill_null(cells_of(column, type, json_cells), "null"))
     return joined(pc.binary_join_element_wise(*parts, "}", ""), "\n")
 
 

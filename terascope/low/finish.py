@@ -1,0 +1,141 @@
+"""Groups as columns of a result.
+
+In: blocks of groups and the dictionaries of their keys. Out: columns, for the writer of parts
+(terascope.low.parts) as they are, or as an Arrow batch: keys as dictionary columns, slots with NULL
+where no value was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from terascope.connectors.base import arrow_type
+from terascope.low.dictionary import Codes, Dictionary
+from terascope.low.groups import Block, GroupFields, Rows, key_codes
+from terascope.low.payload import compact
+from terascope.low.slots import SlotKind, is_float
+from terascope.types import Type
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same integer, or NULL, in every row."""
+
+    value: int | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Codes of a dictionary; 0 is NULL."""
+
+    dictionary: Dictionary
+    codes: Codes
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """int64 or float64, with a validity when some are NULL."""
+
+    values: NDArray[Any]
+    valid: NDArray[np.bool_] | None = None
+
+
+ResultColumn: TypeAlias = Constant | Coded | Numbers | pa.Array
+
+
+def result_columns(
+    blocks: Sequence[Block], fields: GroupFields, dictionaries: Sequence[Dictionary]
+) -> list[ResultColumn]:
+    """The columns of some blocks, one after the other."""
+    rows = blocks[0].rows if len(blocks) == 1 else np.concatenate([b.rows for b in blocks])
+    columns: list[ResultColumn] = [
+        Coded(dictionary, np.ascontiguousarray(key_codes(rows, fields.shape, k)))
+        for k, dictionary in enumerate(dictionaries)
+    ]
+    if fields.epoch is not None:
+        columns.insert(fields.epoch, epoch_column(blocks))
+    return columns + slot_columns(rows, fields)
+
+
+def epoch_column(blocks: Sequence[Block]) -> Constant | Numbers:
+    epochs = [block.epoch for block in blocks]
+    counts = [len(block.rows) for block in blocks]
+    if len(set(epochs)) == 1:
+        return Constant(epochs[0], sum(counts))
+    values = np.repeat(np.array([epoch or 0 for epoch in epochs], np.int64), counts)
+    if None not in epochs:
+        return Numbers(values)
+    return Numbers(values, np.repeat(np.array([epoch is not None for epoch in epochs]), counts))
+
+
+def slot_columns(rows: Rows, fields: GroupFields) -> list[ResultColumn]:
+    state = np.ascontiguousarray(rows[:, 0])
+    everywhere = int(np.bitwise_and.reduce(state)) if len(state) else -1
+    columns: list[ResultColumn] = []
+    for j, kind in enumerate(fields.shape.slots):
+        values = np.ascontiguousarray(rows[:, fields.shape.slot(j)])
+        valid = None
+        if not is_count(kind) and not everywhere >> (1 + j) & 1:
+            valid = (state >> (1 + j) & 1).astype(np.bool_)
+        columns.append(Numbers(values.view(np.float64) if is_float(kind) else values, valid))
+    return columns
+
+
+def is_count(kind: SlotKind) -> bool:
+    """Counts are never NULL."""
+    return kind in ("count", "count_of")
+
+
+# ---- as Arrow ------------------------------------------------------------------------------------
+
+
+def columns(
+    blocks: Sequence[Block],
+    fields: GroupFields,
+    dictionaries: Sequence[Dictionary],
+    plain: bool = False,
+) -> pa.RecordBatch:
+    """Blocks as a batch. Keys are dictionary columns, or with `plain` of just their own type."""
+    if not blocks:
+        empty = [pa.array([], arrow_type(f.type)) for f in fields.fields]
+        return pa.RecordBatch.from_arrays(empty, [f.name for f in fields.fields])
+    arrays = [
+        arrow_column(column, field.type, plain)
+        for column, field in zip(
+            result_columns(blocks, fields, dictionaries), fields.fields, strict=True
+        )
+    ]
+    return pa.RecordBatch.from_arrays(arrays, [f.name for f in fields.fields])
+
+
+def arrow_column(column: ResultColumn, type: Type, plain: bool) -> pa.Array:
+    match column:
+        case Constant(value, rows):
+            return pa.repeat(pa.scalar(value, arrow_type(type)), rows)
+        case Coded(dictionary, codes):
+            coded = without_null_value(compact(codes, dictionary))
+            return coded.dictionary_decode() if plain or type is Type.BOOL else coded
+        case Numbers(values, valid):
+            missing = None if valid is None else ~valid
+            array = pa.array(values != 0 if type is Type.BOOL else values, mask=missing)
+            return array.cast(arrow_type(type))
+        case _:
+            return column
+
+
+def without_null_value(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """NULL as a missing index instead of an index of a missing value: Parquet knows only that."""
+    if not column.dictionary.null_count:
+        return column
+    missing = column.dictionary.is_null().to_numpy(zero_copy_only=False)
+    indices = column.indices.to_numpy()
+    kept = np.cumsum(~missing) - 1
+    indices = pa.array(kept[indices].astype(np.int32), mask=missing[indices])
+    return pa.DictionaryArray.from_arrays(indices, column.dictionary.drop_null())

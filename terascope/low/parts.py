@@ -1,0 +1,250 @@
+"""Results as files written by the tasks that have them: the parts of a result.
+
+In: groups, or Arrow batches, as they are finished. Out: one file, complete when it is closed, and
+how many rows it has. Its name is its own in every attempt of a task; whoever reads parts follows
+the list of those that were told, not the folder.
+
+Parquet is encoded here rather than by pyarrow. On two million rows of an epoch, two keys, a count
+and a sum (docs/decisions.md has the table) pyarrow takes 60 to 150 ns a row whatever its options
+are, for it hashes keys that are codes already, and what is written here takes 9.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from terascope.connectors.base import arrow_type
+from terascope.diagnostic import OutputError
+from terascope.low.dictionary import NULL_CODE, Dictionary, dictionary_for
+from terascope.low.finish import (
+    Coded,
+    Constant,
+    Numbers,
+    ResultColumn,
+    arrow_column,
+    result_columns,
+)
+from terascope.low.groups import Block, GroupFields, Groups
+from terascope.low.parquet_chunk import ColumnPages
+from terascope.low.parquet_thrift import RowGroup, file_metadata
+from terascope.low.payload import portions
+from terascope.low.text import csv_header, csv_lines
+from terascope.plan.rel import Field
+
+PartFormat: TypeAlias = Literal["parquet", "held", "csv"]
+"""`held` is Parquet with values as engines hold them: parts that will be put together."""
+
+PAGE_ROWS: Final = 20_000
+"""Rows of a page: as many as stay in the cache while its columns are encoded one by one."""
+
+GROUP_BYTES: Final = 8 << 20
+"""Encoded bytes of a row group. They are held until it is complete; a task writes many parts."""
+
+MOST_CODES: Final = 1 << 20
+"""Values a dictionary of a part may know before it starts anew."""
+
+MAGIC: Final = b"PAR1"
+
+
+class PartWriter:
+    """A part of a result. Use it in a `with`: a part that fails leaves no file.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        format: PartFormat,
+        fields: Sequence[Field],
+        places: Sequence[int] | None = None,
+    ) -> None:
+        """`places`: of blocks, which columns are written, and in which order; all by default."""
+        self.fields = tuple(fields)
+        self._places = places
+        self.path = folder / f"part-{uuid.uuid4().hex}.{'csv' if format == 'csv' else 'parquet'}"
+        self.rows = 0
+        self._pending: list[Block] = []
+        self._pending_rows = 0
+        self._dictionaries: dict[int, Dictionary] = {}
+        self._source: tuple[GroupFields, Sequence[Dictionary]] | None = None
+        try:
+            file = self.path.open("xb")
+        except OSError as problem:
+            raise cannot_write(self.path, problem) from problem
+        self._sink: ParquetSink | CsvSink = (
+            CsvSink(file, self.fields)
+            if format == "csv"
+            else ParquetSink(file, self.fields, format == "held")
+        )
+
+    # ---- groups ----------------------------------------------------------------------------------
+
+    def write_groups(self, groups: Groups, fields: GroupFields) -> None:
+        """Groups just as they are: the columns are those of `fields`."""
+        for block in groups.blocks:
+            self.write_block(block, fields, groups.dictionaries)
+
+    def write_block(
+        self, block: Block, fields: GroupFields, dictionaries: Sequence[Dictionary]
+    ) -> None:
+        """Small blocks are kept until they make a page."""
+        if self._source is None or self._source[1] is not dictionaries:
+            self._write_pending()
+            self._source = fields, dictionaries
+        self._pending.append(block)
+        self._pending_rows += len(block.rows)
+        if self._pending_rows >= PAGE_ROWS:
+            self._write_pending()
+
+    def _write_pending(self) -> None:
+        if self._source is not None and self._pending_rows:
+            fields, dictionaries = self._source
+            for page in portions(self._pending, PAGE_ROWS):
+                made = result_columns(page, fields, dictionaries)
+                self._write(made if self._places is None else [made[i] for i in self._places])
+        self._pending, self._pending_rows = [], 0
+
+    # ---- batches ---------------------------------------------------------------------------------
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """A batch with the columns of the part; dictionary columns are written as they are."""
+        self._write_pending()
+        known = [self._known(i, column) for i, column in enumerate(batch.columns)]
+        for start in range(0, batch.num_rows, PAGE_ROWS):
+            self._write([sliced(column, start, PAGE_ROWS) for column in known])
+
+    def _known(self, place: int, column: pa.Array) -> Coded | pa.Array:
+        """Dictionary columns with the codes of a dictionary of the part: each batch has its own."""
+        type = self.fields[place].type
+        if not pa.types.is_dictionary(column.type):
+            return column
+        if place not in self._dictionaries or len(self._dictionaries[place]) > MOST_CODES:
+            self._dictionaries[place] = dictionary_for(type)
+        own = self._dictionaries[place]
+        codes = own.encode(column.dictionary.cast(arrow_type(type)))
+        indices = column.indices.fill_null(len(codes)) if column.null_count else column.indices
+        return Coded(own, np.append(codes, np.int32(NULL_CODE))[indices.to_numpy()])
+
+    def _write(self, given: Sequence[ResultColumn]) -> None:
+        try:
+            self.rows += self._sink.write(given)
+        except OSError as problem:
+            raise cannot_write(self.path, problem) from problem
+
+    # ---- the end ---------------------------------------------------------------------------------
+
+    def close(self) -> tuple[Path, int]:
+        """The file is complete: where it is, and how many rows it has."""
+        self._write_pending()
+        try:
+            self._sink.close()
+        except OSError as problem:
+            raise cannot_write(self.path, problem) from problem
+        return self.path, self.rows
+
+    def discard(self) -> None:
+        self._sink.file.close()
+        self.path.unlink(missing_ok=True)
+
+    def __enter__(self) -> PartWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.discard()
+        elif not self._sink.file.closed:
+            self.close()
+
+
+def sliced(column: Coded | pa.Array, start: int, rows: int) -> ResultColumn:
+    if isinstance(column, Coded):
+        return Coded(column.dictionary, column.codes[start : start + rows])
+    return column.slice(start, rows)
+
+
+def cannot_write(path: Path, problem: OSError) -> OutputError:
+    return OutputError(f"cannot write '{path}': {(problem.strerror or str(problem)).lower()}")
+
+
+# ---- formats -------------------------------------------------------------------------------------
+
+
+class ParquetSink:
+    """Pages are collected column by column until they make a row group."""
+
+    def __init__(self, file: BinaryIO, fields: Sequence[Field], held: bool) -> None:
+        self.file = file
+        self._pages = [ColumnPages(f.name, f.type, held) for f in fields]
+        self._groups: list[RowGroup] = []
+        self._rows = 0
+        self._offset = file.write(MAGIC)
+
+    def write(self, given: Sequence[ResultColumn]) -> int:
+        if not all(p.accepts(c) for p, c in zip(self._pages, given, strict=True)):
+            self._end_group()
+        for pages, column in zip(self._pages, given, strict=True):
+            pages.add(column)
+        rows = row_count(given[0])
+        self._rows += rows
+        if sum(pages.bytes for pages in self._pages) >= GROUP_BYTES:
+            self._end_group()
+        return rows
+
+    def _end_group(self) -> None:
+        if not self._rows:
+            return
+        chunks = []
+        for pages in self._pages:
+            chunk, content = pages.take(self._offset)
+            self.file.writelines(content)
+            self._offset += chunk.bytes
+            chunks.append(chunk)
+        self._groups.append(RowGroup(tuple(chunks), self._rows))
+        self._rows = 0
+
+    def close(self) -> None:
+        self._end_group()
+        columns = [(pages.name, pages.type, pages.is_text) for pages in self._pages]
+        footer = file_metadata(columns, self._groups)
+        self.file.write(footer + len(footer).to_bytes(4, "little") + MAGIC)
+        self.file.close()
+
+
+class CsvSink:
+    """Lines after a header."""
+
+    def __init__(self, file: BinaryIO, fields: Sequence[Field]) -> None:
+        self.file = file
+        self._types = [f.type for f in fields]
+        file.write(csv_header([f.name for f in fields]))
+
+    def write(self, given: Sequence[ResultColumn]) -> int:
+        arrays = [arrow_column(c, t, False) for c, t in zip(given, self._types, strict=True)]
+        self.file.write(csv_lines(arrays, self._types))
+        return len(arrays[0])
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def row_count(column: ResultColumn) -> int:
+    match column:
+        case Constant(_, rows):
+            return rows
+        case Coded(_, codes):
+            return len(codes)
+        case Numbers(values, _):
+            return len(values)
+        case _:
+            return len(column)
