@@ -16,7 +16,6 @@ DIALECTS: Mapping[str, Mapping[str, str]] = {
         "BITAND": "(({0}) & ({1}))",
         "BITOR": "bit_or({0})",
         "BIGINT": "CAST({0} AS BIGINT)",
-        "RATIO": "(({0}) / ({1}))",
         "STARTS": "starts_with({0}, {1})",
         "CONTAINS": "contains({0}, {1})",
         "MATCHES": "regexp_matches({0}, {1})",
@@ -27,7 +26,6 @@ DIALECTS: Mapping[str, Mapping[str, str]] = {
         "BITAND": "(({0}) & ({1}))",
         "BITOR": "bit_or({0})",
         "BIGINT": "CAST({0} AS BIGINT)",
-        "RATIO": "(({0}) / ({1}))",
         "STARTS": "startswith({0}, {1})",
         "CONTAINS": "contains({0}, {1})",
         "MATCHES": "({0} RLIKE {1})",
@@ -36,25 +34,26 @@ DIALECTS: Mapping[str, Mapping[str, str]] = {
     "polars": {
         "DIV": "(({0}) // ({1}))",
         "BITAND": "(({0}) & ({1}))",
+        # Its SQL has no such aggregate; this is one for the eight bits of the flags.
+        "BITOR": "(" + " + ".join(f"MAX({{0}} & {1 << bit})" for bit in range(8)) + ")",
         "BIGINT": "CAST({0} AS BIGINT)",
-        "RATIO": "(({0}) / ({1}))",
         "STARTS": "STARTS_WITH({0}, {1})",
         "CONTAINS": "(STRPOS({0}, {1}) > 0)",
         "MATCHES": "REGEXP_LIKE({0}, {1})",
+        "GROUP1": "REGEXP_REPLACE({0}, '(?s)^.*?{bare[1]}.*$', '$1')",
     },
     "clickhouse": {
         "DIV": "intDiv({0}, {1})",
         "BITAND": "bitAnd({0}, {1})",
         "BITOR": "groupBitOr({0})",
         "BIGINT": "toInt64({0})",
-        "RATIO": "(({0}) / ({1}))",
         "STARTS": "startsWith({0}, {1})",
         "CONTAINS": "(position({0}, {1}) > 0)",
         "MATCHES": "match({0}, {1})",
         "GROUP1": "extract({0}, {1})",
     },
 }
-WORD = re.compile(r"\b(DIV|BITAND|BITOR|BIGINT|RATIO|STARTS|CONTAINS|MATCHES|GROUP1)\(")
+WORD = re.compile(r"\b(DIV|BITAND|BITOR|BIGINT|STARTS|CONTAINS|MATCHES|GROUP1)\(")
 
 
 class NotInDialect(Exception):
@@ -76,7 +75,8 @@ def translate(sql: str, dialect: str) -> str:
     if name not in words:
         raise NotInDialect(f"{dialect} has no {name}")
     inside = [translate(argument, dialect) for argument in arguments]
-    return sql[: found.start()] + words[name].format(*inside) + translate(sql[end:], dialect)
+    called = words[name].format(*inside, bare=[text.strip("'") for text in inside])
+    return sql[: found.start()] + called + translate(sql[end:], dialect)
 
 
 def call_arguments(sql: str, start: int) -> tuple[list[str], int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from bench.experiment import Outcome
 from bench.harness import Report
@@ -17,9 +18,9 @@ OURS = "terascope"
 
 def show(report: Report, console: Console) -> None:
     """The header, the table, and what follows from it."""
-    console.print(f"{report.experiment}: {report.title}", style="bold")
+    console.print(Text(f"{report.experiment}: {report.title}", style="bold"))
     for line in (*report.header, *report.prepared.about):
-        console.print(line, style="dim")
+        console.print(Text(line, style="dim"))
     console.print(table(report))
     if report.prepared.conclude is not None:
         for part in report.prepared.conclude(report.outcomes):
@@ -49,10 +50,10 @@ def table(report: Report) -> Table:
             number(outcome.rows, "{:,}"),
             number(outcome.peak_mb, "{:,.0f}"),
             "yes" if outcome.checked else "NO",
-            outcome.remark,
+            Text(outcome.remark),
         )
     for name, why in report.absent.items():
-        shown.add_row(name, "0", *[""] * (7 + len(columns)), f"left out: {why}")
+        shown.add_row(name, "0", *[""] * (7 + len(columns)), Text(f"left out: {why}"))
     return shown
 
 

@@ -22,6 +22,7 @@ class ClickHouse:
         session = Session()
         session.query(f"SET max_threads = {cores}")
         session.query("SET engine_file_truncate_on_insert = 1")
+        session.query("SET join_use_nulls = 1")  # a missing side is NULL, as in SQL
 
         def answer(workload: Workload, output: Path) -> Figures:
             session.query(
