@@ -51,17 +51,25 @@ ResultColumn: TypeAlias = Constant | Coded | Numbers | pa.Array
 
 
 def result_columns(
-    blocks: Sequence[Block], fields: GroupFields, dictionaries: Sequence[Dictionary]
+    blocks: Sequence[Block],
+    fields: GroupFields,
+    dictionaries: Sequence[Dictionary],
+    places: Sequence[int] | None = None,
 ) -> list[ResultColumn]:
-    """The columns of some blocks, one after the other."""
+    """The columns of some blocks, one after the other: all of them, or those at some places."""
     rows = blocks[0].rows if len(blocks) == 1 else np.concatenate([b.rows for b in blocks])
-    columns: list[ResultColumn] = [
-        Coded(dictionary, np.ascontiguousarray(key_codes(rows, fields.shape, k)))
-        for k, dictionary in enumerate(dictionaries)
-    ]
-    if fields.epoch is not None:
-        columns.insert(fields.epoch, epoch_column(blocks))
-    return columns + slot_columns(rows, fields)
+    state = State(rows)
+    made: list[ResultColumn] = []
+    for place in range(len(fields.fields)) if places is None else places:
+        if place == fields.epoch:
+            made.append(epoch_column(blocks))
+        elif place < len(fields.keys):
+            key = place - (fields.epoch is not None and place > fields.epoch)
+            codes = np.ascontiguousarray(key_codes(rows, fields.shape, key))
+            made.append(Coded(dictionaries[key], codes))
+        else:
+            made.append(slot_column(rows, state, fields, place - len(fields.keys)))
+    return made
 
 
 def epoch_column(blocks: Sequence[Block]) -> Constant | Numbers:
@@ -75,17 +83,25 @@ def epoch_column(blocks: Sequence[Block]) -> Constant | Numbers:
     return Numbers(values, np.repeat(np.array([epoch is not None for epoch in epochs]), counts))
 
 
-def slot_columns(rows: Rows, fields: GroupFields) -> list[ResultColumn]:
-    state = np.ascontiguousarray(rows[:, 0])
-    everywhere = int(np.bitwise_and.reduce(state)) if len(state) else -1
-    columns: list[ResultColumn] = []
-    for j, kind in enumerate(fields.shape.slots):
-        values = np.ascontiguousarray(rows[:, fields.shape.slot(j)])
-        valid = None
-        if not is_count(kind) and not everywhere >> (1 + j) & 1:
-            valid = (state >> (1 + j) & 1).astype(np.bool_)
-        columns.append(Numbers(values.view(np.float64) if is_float(kind) else values, valid))
-    return columns
+class State:
+    """Which slots of some rows have seen a value."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._words = np.ascontiguousarray(rows[:, 0])
+        self._everywhere = int(np.bitwise_and.reduce(self._words)) if len(rows) else -1
+
+    def valid(self, slot: int) -> NDArray[np.bool_] | None:
+        """None: all have."""
+        if self._everywhere >> (1 + slot) & 1:
+            return None
+        return (self._words >> (1 + slot) & 1).astype(np.bool_)
+
+
+def slot_column(rows: Rows, state: State, fields: GroupFields, slot: int) -> Numbers:
+    kind = fields.shape.slots[slot]
+    values = np.ascontiguousarray(rows[:, fields.shape.slot(slot)])
+    valid = None if is_count(kind) else state.valid(slot)
+    return Numbers(values.view(np.float64) if is_float(kind) else values, valid)
 
 
 def is_count(kind: SlotKind) -> bool:

@@ -89,7 +89,7 @@ class PartWriter:
     # ---- groups ----------------------------------------------------------------------------------
 
     def write_groups(self, groups: Groups, fields: GroupFields) -> None:
-        """Groups just as they are: the columns are those of `fields`."""
+        """Groups as they are: the columns are those of `fields`, or some of them."""
         for block in groups.blocks:
             self.write_block(block, fields, groups.dictionaries)
 

@@ -2,18 +2,14 @@
 
 In: a DataFrame, the GSQL types of its columns, a path and a format. Out: the file, and how many
 rows it has. The tasks of Spark turn column batches into bytes; the driver takes them one partition
-after the other and appends, so that it never holds more than one. The file is written beside its
-place and renamed when it is whole.
+after the other and appends, so that it never holds more than one.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,24 +17,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from terascope.connectors.base import arrow_type
-from terascope.diagnostic import OutputError
-from terascope.low.text import (
-    csv_header,
-    csv_lines,
-    json_lines,
-    readable,
-    readable_fields,
-    readable_type,
+from terascope.low.result_files import (
+    PARQUET_COMPRESSION,
+    Chunk,
+    Encode,
+    Format,
+    atomic,
+    parquet_batch,
+    parquet_schema,
+    text_encoder,
+    write_chunks,
 )
+from terascope.low.text import readable, readable_fields
 from terascope.plan.rel import Field
 from terascope.spark.frame import place
 from terascope.spark.mistakes import telling, translating
-from terascope.types import Type
 
-Format: TypeAlias = Literal["csv", "json", "ndjson", "parquet"]
-Encode: TypeAlias = Callable[[pa.RecordBatch], bytes]
-Chunk: TypeAlias = tuple[bytes, int]
-"""Encoded rows, and how many they are."""
+__all__ = ["Format", "preview", "to_arrow_table", "write_output", "write_text"]
 
 CHUNK_SCHEMA = T.StructType(
     [T.StructField("chunk", T.BinaryType()), T.StructField("rows", T.LongType())]
@@ -56,31 +51,6 @@ def write_output(df: DataFrame, path: Path, format: Format, fields: Sequence[Fie
         if format == "parquet":
             return write_parquet(df, file, fields)
         return write_text(df, file, format, fields)
-
-
-@contextmanager
-def atomic(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its place only when everything was written."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as problem:
-        raise OutputError(f"cannot write '{path}': {problem.strerror}") from problem
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        Path(name).chmod(0o666 & ~current_umask())
-        Path(name).replace(path)
-    except OSError as problem:
-        raise OutputError(f"cannot write '{path}': {problem.strerror}") from problem
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def current_umask() -> int:
-    """The only way to ask for it is to set it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def chunks(df: DataFrame, encode: Encode) -> Iterator[Chunk]:
@@ -103,58 +73,27 @@ def chunks(df: DataFrame, encode: Encode) -> Iterator[Chunk]:
 
 
 def write_text(df: DataFrame, file: BinaryIO, format: Format, fields: Sequence[Field]) -> int:
-    names, types = [f.name for f in fields], [f.type for f in fields]
-    count = 0
-    if format == "csv":
-        file.write(csv_header(names))
-    elif format == "json":
-        file.write(b"[")
-    for chunk, rows in chunks(df, text_encoder(format, names, types)):
-        if rows and format == "json":
-            # Objects stand one a line, with a comma between them.
-            file.write((b",\n" if count else b"\n") + chunk[:-1].replace(b"}\n{", b"},\n{"))
-        else:
-            file.write(chunk)
-        count += rows
-    if format == "json":
-        file.write(b"\n]\n" if count else b"]\n")
-    return count
-
-
-def text_encoder(format: Format, names: Sequence[str], types: Sequence[Type]) -> Encode:
-    if format == "csv":
-        return lambda batch: csv_lines(batch.columns, types)
-    return lambda batch: json_lines(names, batch.columns, types)
+    return write_chunks(chunks(df, text_encoder(format, fields)), file, format, fields)
 
 
 def write_parquet(df: DataFrame, file: BinaryIO, fields: Sequence[Field]) -> int:
     """Addresses as text, raw bytes as they are."""
-    schema = pa.schema([(f.name, parquet_type(f.type)) for f in fields])
-    types = [f.type for f in fields]
+    schema = parquet_schema(fields)
 
     def encode(batch: pa.RecordBatch) -> bytes:
         sink = pa.BufferOutputStream()
-        columns = [parquet_column(c, t) for c, t in zip(batch.columns, types, strict=True)]
         with pa.ipc.new_stream(sink, schema) as stream:
-            stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+            stream.write_batch(parquet_batch(batch.columns, fields))
         return bytes(sink.getvalue())
 
     count = 0
-    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(file, schema, compression=PARQUET_COMPRESSION) as writer:
         for chunk, rows in chunks(df, encode):
             with pa.ipc.open_stream(chunk) as stream:
                 for batch in stream:
                     writer.write_batch(batch)
             count += rows
     return count
-
-
-def parquet_type(type: Type) -> pa.DataType:
-    return pa.binary() if type is Type.BINARY else readable_type(type)
-
-
-def parquet_column(column: pa.Array, type: Type) -> pa.Array:
-    return column if type is Type.BINARY else readable(column, type)
 
 
 # ---- for terminals and notebooks -----------------------------------------------------------------

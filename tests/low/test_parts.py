@@ -64,6 +64,24 @@ def test_groups_read_back(tmp_path: Path, case: Case) -> None:
         assert same(row, (*key, *slots))
 
 
+@ANY_FOLDER
+@given(cases(), st.data())
+def test_a_part_may_have_only_some_columns_of_groups(
+    tmp_path: Path, case: Case, data: st.DataObject
+) -> None:
+    fields = case.fields.fields
+    places = data.draw(st.permutations(range(len(fields))))[: data.draw(st.integers(1, 3))]
+    dictionaries = dictionaries_for(case.types)
+    with PartWriter(tmp_path, "held", [fields[p] for p in places], places) as some:
+        for block in blocks_of(case.workers[0], case.shape, dictionaries):
+            some.write_block(block, case.fields, dictionaries)
+    with PartWriter(tmp_path, "held", fields) as every:
+        for block in blocks_of(case.workers[0], case.shape, dictionaries):
+            every.write_block(block, case.fields, dictionaries)
+    whole = pq.read_table(every.path)
+    assert repr(pq.read_table(some.path).to_pydict()) == repr(whole.select(places).to_pydict())
+
+
 FIELDS = (
     Field("n", Type.LLONG),
     Field("a.b", Type.IP),
