@@ -10,6 +10,7 @@ from bench.experiment import BenchError, Experiment
 EXPERIMENTS: dict[str, str] = {
     "queries78": "bench.queries78",
     "set50": "bench.set50",
+    "cache": "bench.cache",
     # "decode": "bench.decode",
     # "onemore": "bench.onemore",
     # "scaling": "bench.scaling",

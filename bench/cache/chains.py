@@ -30,12 +30,12 @@ def chains(buckets: int, fillings: int, seed: int) -> Chains:
     chance = np.random.default_rng([seed, buckets])
     rows = np.arange(buckets, dtype=np.int32)
     epochs = np.zeros(buckets, np.int64)
-    longest, mean = 0.0, 0.0
+    longest, mean = [], []
     for _ in range(fillings):
         table = BoundedTable(SHAPE, "lru", buckets, "eager", lambda rows: None)
         some = chance.integers(0, 2**31, buckets, dtype=np.int32)
         table.add(epochs, rows, [some, rows], [], [])  # the second key makes them all different
         lengths = table.chain_lengths()
-        longest += lengths.max() / fillings
-        mean += lengths[lengths > 0].mean() / fillings
-    return Chains(longest, mean)
+        longest.append(lengths.max())
+        mean.append(lengths[lengths > 0].mean())
+    return Chains(float(np.mean(longest)), float(np.mean(mean)))

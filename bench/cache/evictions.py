@@ -1,17 +1,15 @@
 """Paper 4, section VI-A: evictions when groups are Zipf-like and the table holds a part of them.
 
 Perfect LFU keeps the groups that come most often, which it knows; every other tuple is evicted.
-Lemma 6.1 approximates its share by 1 - (b/g) ** (1 - exponent). The paper's claim is that LRU, which
-knows nothing, comes near to it.
+Lemma 6.1 approximates the share of those by 1 - (b/g) ** (1 - exponent). The paper says that LRU,
+which knows nothing, comes near to it.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
-from bench.cache.streams import Tuples, evicted_share, paper_table, zipf_tuples
+from bench.cache.streams import evicted_share, paper_table, zipf_shares, zipf_tuples
 from terascope.low.table_policies import Policy
 
 GROUPS: Final = 100_000
@@ -21,18 +19,18 @@ PARTS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75)
 """Places of the table, of the number of groups."""
 
 
-def zipf_evictions(policy: Policy, exponent: float, part: float, count: int, seed: int) -> float:
-    """Evicted partials per tuple."""
-    first = zipf_tuples(GROUPS, exponent, count, seed)
-    then = Tuples(first.groups[::-1].copy(), first.values)
-    return evicted_share(paper_table(policy, round(part * GROUPS)), first, then)
+def zipf_evictions(policy: Policy, exponent: float, count: int, seed: int) -> dict[float, float]:
+    """Evicted partials per tuple, for each size of the table."""
+    first, then = (zipf_tuples(GROUPS, exponent, count, seed + i) for i in (0, 1))
+    return {
+        part: evicted_share(paper_table(policy, round(part * GROUPS)), first, then)
+        for part in PARTS
+    }
 
 
-def perfect_lfu(exponent: float, part: float, count: int, seed: int) -> float:
-    """The share of tuples whose group is not among the most frequent of the stream."""
-    groups = zipf_tuples(GROUPS, exponent, count, seed).groups
-    most_first = np.sort(np.bincount(groups, minlength=GROUPS))[::-1]
-    return float(1 - most_first[: round(part * GROUPS)].sum() / count)
+def perfect_lfu(exponent: float, part: float) -> float:
+    """The share of the groups that do not fit when the most frequent ones are kept."""
+    return float(1 - zipf_shares(GROUPS, exponent)[round(part * GROUPS) - 1])
 
 
 def lemma(exponent: float, part: float) -> float:

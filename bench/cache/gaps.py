@@ -8,18 +8,20 @@ has its shortest time, so that what else the machine did does not count.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from bench.cache.streams import Tuples, feed, paper_table, uniform_tuples
-from terascope.low.bounded_tables import BoundedTable, Flush, Words
+from terascope.low.bounded_tables import BoundedTable, Codes, Flush, Mask, Words
 from terascope.low.table_policies import Policy
 
 PLACES_PER_GROUP: Final = 2
 TUPLES_PER_GROUP: Final = 5
+Batch: TypeAlias = tuple[Words, Codes, list[Codes], list[Words], list[Mask]]
 FLUSHES: Final[tuple[Flush, ...]] = ("eager", "lazy")
 
 
@@ -40,18 +42,26 @@ PAPER: Final = (
 )
 
 
-def longest_gap(
-    policy: Policy, flush: Flush, groups: int, queries: int, crossings: int, seed: int
-) -> float:
-    """In microseconds."""
+@dataclass(frozen=True)
+class Edge:
+    """What happened at the end of an epoch."""
+
+    longest_us: float
+    """The longest time between two tuples, in microseconds."""
+    most_at_once: int
+    """The most groups of a query that one tuple sent off."""
+
+
+def cross(policy: Policy, flush: Flush, case: Case, tuples: int, crossings: int, seed: int) -> Edge:
+    """So many tuples behind the end of an epoch, in full tables."""
     kept: list[Words] = []
-    places = PLACES_PER_GROUP * groups
+    places = PLACES_PER_GROUP * case.groups
     tables = [
         paper_table(policy, places, flush, lambda rows: kept.append(rows.copy()))
-        for _ in range(queries)
+        for _ in range(case.queries)
     ]
-    before = uniform_tuples(groups, TUPLES_PER_GROUP * groups, seed)
-    after = uniform_tuples(groups, groups, seed + 1)
+    before = uniform_tuples(case.groups, TUPLES_PER_GROUP * case.groups, seed)
+    after = uniform_tuples(case.groups, tuples, seed + 1)
     shortest = np.full(len(after), np.iinfo(np.int64).max)
     for crossing in range(crossings):
         for table in tables:
@@ -60,19 +70,34 @@ def longest_gap(
         kept.clear()
         for table in tables:
             table.flush()
-    return float(shortest.max()) / 1000
+    feed(tables[0], before, 2 * crossings)
+    return Edge(float(shortest.max()) / 1000, most_at_once(tables[0], after, 2 * crossings + 1))
 
 
 def gaps(tables: list[BoundedTable], tuples: Tuples, epoch: int) -> Words:
     """Nanoseconds from tuple to tuple, the first one being the first of its epoch."""
+    times = np.zeros(len(tuples) + 1, np.int64)
+    times[0] = perf_counter_ns()
+    for i, single in enumerate(singles(tuples, epoch), 1):
+        for table in tables:
+            table.add(*single)
+        times[i] = perf_counter_ns()
+    return np.diff(times)
+
+
+def most_at_once(table: BoundedTable, tuples: Tuples, epoch: int) -> int:
+    most, before = 0, table.counters.flushed
+    for single in singles(tuples, epoch):
+        table.add(*single)
+        flushed = table.counters.flushed
+        most, before = max(most, flushed - before), flushed
+    return most
+
+
+def singles(tuples: Tuples, epoch: int) -> Iterator[Batch]:
+    """Batches of one tuple."""
     epochs: Words = np.full(len(tuples), epoch, np.int64)
     mask = np.ones(len(tuples), np.uint8)
     rows = np.arange(len(tuples), dtype=np.int32)
-    columns = [tuples.groups], [tuples.values] * 2, [mask] * 2
-    times = np.zeros(len(tuples) + 1, np.int64)
-    times[0] = perf_counter_ns()
     for i in range(len(tuples)):
-        for table in tables:
-            table.add(epochs, rows[i : i + 1], *columns)
-        times[i + 1] = perf_counter_ns()
-    return np.diff(times)
+        yield epochs, rows[i : i + 1], [tuples.groups], [tuples.values] * 2, [mask] * 2

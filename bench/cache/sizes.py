@@ -12,7 +12,8 @@ from bench.cache.streams import evicted_share, paper_table, uniform_tuples
 from terascope.low.table_policies import Policy
 
 MOST_EVICTED: Final = 0.01
-TUPLES_PER_GROUP: Final = 20
+FILLING: Final = 8
+"""Tuples for each group before evictions are counted."""
 PAPER: Final[dict[int, dict[Policy, int]]] = {
     2_000: {"direct_mapped": 1_900, "second_chance": 1_300},
     5_000: {"direct_mapped": 4_300, "second_chance": 3_300},
@@ -23,10 +24,10 @@ PAPER: Final[dict[int, dict[Policy, int]]] = {
 """Active groups -> the smallest table before packets were lost."""
 
 
-def smallest_table(policy: Policy, groups: int, seed: int) -> int:
-    """To within one percent."""
-    first = uniform_tuples(groups, TUPLES_PER_GROUP * groups // 2, seed)
-    then = uniform_tuples(groups, TUPLES_PER_GROUP * groups, seed + 1)
+def smallest_table(policy: Policy, groups: int, per_group: int, seed: int) -> int:
+    """To within one percent, by so many tuples for each group after the table is filled."""
+    first = uniform_tuples(groups, FILLING * groups, seed)
+    then = uniform_tuples(groups, per_group * groups, seed + 1)
 
     def suffices(capacity: int) -> bool:
         return evicted_share(paper_table(policy, capacity), first, then) <= MOST_EVICTED

@@ -43,12 +43,21 @@ def uniform_tuples(groups: int, count: int, seed: int) -> Tuples:
 
 
 def zipf_tuples(groups: int, exponent: float, count: int, seed: int) -> Tuples:
-    """The k-th group has a share in proportion to k ** -exponent; codes are in random order."""
+    """The k-th group has a share in proportion to k ** -exponent. Codes are in an order of their
+    own, the same for every seed.
+    """
     chance = np.random.default_rng([seed, groups, round(1000 * exponent)])
-    shares = np.cumsum(np.arange(1, groups + 1, dtype=np.float64) ** -exponent)
-    ranks = np.searchsorted(shares, chance.random(count) * shares[-1])
-    codes = chance.permutation(groups).astype(np.int32)
+    shares = zipf_shares(groups, exponent)
+    ranks = np.searchsorted(shares, chance.random(count), side="right")
+    codes = np.random.default_rng(groups).permutation(groups).astype(np.int32)
     return Tuples(codes[np.minimum(ranks, groups - 1)], _values(chance, count))
+
+
+def zipf_shares(groups: int, exponent: float) -> npt.NDArray[np.float64]:
+    """Of the first, the first two, the first three groups, ..."""
+    sums = np.cumsum(np.arange(1.0, groups + 1) ** -exponent)
+    shares: npt.NDArray[np.float64] = sums / sums[-1]
+    return shares
 
 
 def _values(chance: np.random.Generator, count: int) -> Words:
