@@ -25,7 +25,7 @@ from terascope.physical.host import COMPILED_HOST, Host
 from terascope.physical.selection import Selection, selection
 from terascope.physical.split_aggregation import Judge, NotSplit, split_aggregation
 from terascope.plan.build import conjunction
-from terascope.plan.expr import Col, Expr, is_constant
+from terascope.plan.expr import Col, Expr, is_constant, substitute
 from terascope.plan.plan import Plan, Stream, reads
 from terascope.plan.rel import (
     Aggregate,
@@ -187,9 +187,20 @@ def still_read(before: Plan, streams: tuple[Stream, ...]) -> tuple[Stream, ...]:
 
 
 def tidied(stream: Stream) -> Stream:
-    """The high half without the projections that splitting left lying on each other."""
-    merged = apply_below(stream.rel, merge_projects)
-    return replace(stream, rel=apply_below(apply_below(merged, drop_identities), drop_narrowing))
+    """The high half without the projections that splitting left lying about."""
+    rel = stream.rel
+    for rule in (filter_below_values, merge_projects, drop_identities, drop_narrowing):
+        rel = apply_below(rel, rule)
+    return replace(stream, rel=rel)
+
+
+def filter_below_values(rel: Rel) -> Rel | None:
+    """Before: Filter p (Project (Aggregate))      After: Project (Filter p (Aggregate)): HAVING."""
+    match rel:
+        case Filter(source=Project(source=Aggregate() as groups, items=items), predicate=p):
+            return Project(Filter(groups, substitute(p, dict(items)), span=rel.span), items)
+        case _:
+            return None
 
 
 def drop_narrowing(rel: Rel) -> Rel | None:

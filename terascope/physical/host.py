@@ -72,6 +72,8 @@ class Host:
                 return f"does not look into {name}, which is {kind.value}"
             case Call(function) if self.scalars is not None and function.name not in self.scalars:
                 return f"does not know {function.name}"
+            case Cast(operand, kind) if operand.type.is_integer and kind.is_integer:
+                return None  # integers differ in name only
             case Case() | Cast() if self.scalars is not None:
                 return f"does not know {type(expr).__name__.upper()}"
             case Call(args=args) if self.one_column and compares_columns(args):
