@@ -35,7 +35,7 @@ from terascope.plan.expr import Call
 from terascope.version import VERSION
 
 RUNS: Final = 5
-PYTHON_ROWS: Final = 2000
+PYTHON_ROWS: Final = 500
 NEVER_LESS_NS: Final = 0.1
 
 Counted = Callable[[int, int], None]

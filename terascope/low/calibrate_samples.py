@@ -23,7 +23,7 @@ from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.types import Type, parse_ip
 
-ROWS: Final = 1 << 15
+ROWS: Final = 1 << 14
 REPEATS: Final = 16
 """How often a text or an address occurs: the low level computes with each different one once."""
 PAYLOAD_BYTES: Final = 400

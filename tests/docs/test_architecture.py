@@ -10,7 +10,7 @@ import pytest
 from terascope.connectors.generate import Profile, generate
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.explain import explain
+from terascope.explain import Stage, explain
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.sources import ConnectorSources
 from terascope.types import Type, format_ip
@@ -33,7 +33,8 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
 def blocks(compiled: Compiled) -> dict[str, str]:
     """What each block of the page should hold."""
     ast = explain(compiled, "ast", "text").split("\n\n")
-    shown = {stage: explain(compiled, stage, "text") for stage in ("plan", "optimized", "job")}
+    stages: tuple[Stage, ...] = ("plan", "optimized", "halves", "job")
+    shown: dict[str, str] = {stage: explain(compiled, stage, "text") for stage in stages}
     return {
         "tour": compiled.source.text,
         "ast": next(part for part in ast if part.startswith("busiest:")),
@@ -64,6 +65,6 @@ def test_the_page_shows_what_comes_out(compiled: Compiled, request: pytest.Fixtu
         )
         PAGE.write_text(page, encoding="utf-8")
     found = {m[1]: m[2] for m in BLOCK.finditer(page)}
-    assert list(found) == ["tour", "ast", "plan", "optimized", "job", "rows"]
+    assert list(found) == ["tour", "ast", "plan", "optimized", "halves", "job", "rows"]
     for name, text in found.items():
         assert text.rstrip() == expected[name].rstrip(), name
