@@ -19,6 +19,7 @@ from urllib.parse import quote
 from terascope.analysis.order import Orders, plan_orders
 from terascope.connectors.base import ReadReport
 from terascope.diagnostic import OutputError
+from terascope.low.delivery import SAFE
 from terascope.pipeline import Compiled
 from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import Scan, walk
@@ -30,9 +31,10 @@ FILE_FORMATS: tuple[FileFormat, ...] = ("csv", "json", "ndjson", "parquet")
 EARLIER = ".earlier"
 
 
-def file_name(query: str, suffix: str) -> str:
-    """A query's file; a character that no file name should have is written as %XX."""
-    return f"{quote(query, safe=' @+=,()[]{}')}.{suffix}"
+def file_name(query: str, suffix: str = "") -> str:
+    """A query's file, or its folder; a character that no name should have is written as %XX."""
+    name = quote(query, safe=SAFE)
+    return f"{name}.{suffix}" if suffix else name
 
 
 # ---- all or nothing ------------------------------------------------------------------------------
@@ -114,12 +116,13 @@ def write_manifest(
     folder: Path,
     compiled: Compiled,
     query: str,
+    file: str,
     format: FileFormat,
     rows: int,
     reports: Mapping[str, ReadReport],
 ) -> None:
     told = manifest(compiled, query, reports)
-    told |= {"file": file_name(query, format), "format": format, "rows": rows}
+    told |= {"file": file, "format": format, "rows": rows}
     path = folder / file_name(query, "manifest.json")
     text = json.dumps(told, indent=2, ensure_ascii=False) + "\n"
     try:

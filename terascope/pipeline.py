@@ -2,6 +2,8 @@
 
 text --parse--> Script --bind--> Plan --optimize--> Plan --plan_job--> Job --run--> rows
 
+plan_job first splits every query into a low half, which runs next to its source, and a high half.
+
 Everything up to the Job is pure data, needs no Spark, and takes milliseconds. terascope.spark runs
 a Job; terascope.reference gives the meaning of a Plan in plain Python.
 """
@@ -20,7 +22,7 @@ from terascope.diagnostic import Diagnostic, QueryError, Source
 from terascope.functions.registry import Functions
 from terascope.optimize.driver import optimize
 from terascope.physical.job import Job
-from terascope.physical.planner import SPLIT_BYTES, plan_job
+from terascope.physical.planner import SPLIT_BYTES, LowSettings, plan_job
 from terascope.plan.plan import Plan
 from terascope.syntax.ast import Script
 from terascope.syntax.parser import parse_recovering
@@ -35,6 +37,7 @@ class Bindings:
     parameters: Mapping[str, str] = field(default_factory=dict)
     functions: Functions = field(default_factory=Functions.builtin)
     split_bytes: int = SPLIT_BYTES
+    low: LowSettings = field(default_factory=LowSettings)
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ class Compiled:
             raise SourceError(
                 "no source is bound; give one with --source [INTERFACE=]KIND:LOCATION"
             )
-        return plan_job(self.optimized, self.bindings.interfaces, self.bindings.split_bytes)
+        bound = self.bindings
+        return plan_job(self.optimized, bound.interfaces, bound.split_bytes, bound.low)
 
 
 def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:

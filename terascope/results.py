@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -30,6 +30,7 @@ from terascope.plan.rel import Field
 if TYPE_CHECKING:
     import pandas as pd
 
+    from terascope.low.parts import PartFormat
     from terascope.spark.api import DataFrame
     from terascope.spark.run import JobResult
 
@@ -129,6 +130,8 @@ class Results(Mapping[str, Result]):
         self._results = {
             name: Result(name, job.fields[name], df, job) for name, df in job.dataframes.items()
         }
+        self.written: dict[str, int] = {}
+        """Rows of each query in the files that were written."""
 
     def __getitem__(self, query: str) -> Result:
         if query not in self._results:
@@ -181,22 +184,37 @@ class Results(Mapping[str, Result]):
         return [directory / file_name(query, format) for query in counts]
 
     def write_into(
-        self, folder: Path, format: FileFormat, progress: Told | None = None
+        self, folder: Path, format: FileFormat, progress: Told | None = None, parts: bool = False
     ) -> dict[str, int]:
-        """The files, and how many rows each of them has."""
+        """The files, and how many rows each of them has. With `parts` every query is a folder."""
+        from terascope.spark.parts import collected, keep_only, write_parts
         from terascope.spark.write import write_output
 
         if format not in FILE_FORMATS:
             raise ValueError(f"no format '{format}'; formats are {', '.join(FILE_FORMATS)}")
-        counts: dict[str, int] = {}
-        for done, result in enumerate(self.values()):
+        self.written = {}
+        for done, (name, fields) in enumerate(self._job.fields.items()):
             if progress is not None:
-                progress(f"writing {result.name}", done, len(self))
-            path = folder / file_name(result.name, format)
-            rows = write_output(result.held, path, format, result.fields)
-            write_manifest(folder, self.compiled, result.name, format, rows, self.reports)
-            counts[result.name] = rows
-        return counts
+                progress(f"writing {name}", done, len(self._job.fields))
+            have = self._job.parts.get(name)
+            path = folder / (file_name(name) if parts else file_name(name, format))
+            if parts and have is not None:
+                rows = sum(part.rows for part in have)
+                keep_only(path, [part.path for part in have])
+            elif parts:
+                form = cast("PartFormat", format)
+                rows = write_parts(self[name].held, path, form, fields)
+            elif have is not None:
+                job = self._job
+                rows = collected(
+                    job.spark, have, path, format, len(fields), job.part_fields[name],
+                    job.orders[name],
+                )  # fmt: skip
+            else:
+                rows = write_output(self[name].held, path, format, fields)
+            write_manifest(folder, self.compiled, name, path.name, format, rows, self.reports)
+            self.written[name] = rows
+        return self.written
 
     def close(self) -> None:
         """Give back what Spark kept."""

@@ -15,25 +15,36 @@ ValueMistake or OutputError, each with a message for the user.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, cast
 
+from terascope.analysis.costs import machine_costs
 from terascope.config import Config, load_config
 from terascope.connectors.base import SourceError
 from terascope.connectors.registry import Interface, parse_interface
-from terascope.diagnostic import Diagnostic, Source
+from terascope.diagnostic import Diagnostic, OutputError, Source
 from terascope.explain import Format, Stage, as_svg, explain, picture
 from terascope.functions.base import Aggregate, Scalar
 from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
+from terascope.low.delivery import Sink
+from terascope.output import FileFormat, staged
+from terascope.physical.host import HOSTS
+from terascope.physical.low_planner import TableSettings
+from terascope.physical.planner import LowSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Stream
 from terascope.results import Results
 
 if TYPE_CHECKING:
+    from terascope.low.parts import PartFormat
     from terascope.spark.api import SparkSession
+
+PARTS: Final = ".parts"
 
 Told = Callable[[str, int, int], None]
 """Progress: what is being done, how many of it are done, how many there are."""
@@ -57,7 +68,11 @@ class Session:
         self._given = spark
         self._spark: SparkSession | None = None
         self._results: list[Results] = []
-        self.bindings = Bindings(parameters=dict(config.params), split_bytes=config.split_bytes)
+        self.bindings = Bindings(
+            parameters=dict(config.params),
+            split_bytes=config.split_bytes,
+            low=low_settings(config),
+        )
         for name, text in config.sources.items():
             self.source(f"{name}={text}", **config.source_options.get(name, {}))
         for name, members in config.sets.items():
@@ -149,15 +164,19 @@ class Session:
         """Whether Spark is running for this session."""
         return self._spark is not None
 
-    def run(self, compiled: Compiled, progress: Told | None = None) -> Results:
-        """Run a compiled set; `QuerySet.run` is the usual way."""
+    def run(
+        self, compiled: Compiled, progress: Told | None = None, sink: Sink | None = None
+    ) -> Results:
+        """Run a compiled set; `QuerySet.run` is the usual way. With a sink, the tasks write what
+        they can finish themselves.
+        """
         job = compiled.job()
         if progress is not None and self._spark is None and self._given is None:
             progress("starting Spark", 0, 1)
         spark = self.spark
         from terascope.spark.run import run_job
 
-        results = Results(compiled, run_job(job, spark, progress))
+        results = Results(compiled, run_job(job, spark, progress, sink))
         self._results.append(results)
         return results
 
@@ -235,11 +254,72 @@ class QuerySet:
             results.check_strict()
         return results
 
+    def write(
+        self,
+        directory: str | Path,
+        format: FileFormat = "csv",
+        parts: bool = False,
+        progress: Told | None = None,
+    ) -> Results:
+        """Read the sources, compute all queries and write them; the rows of most queries go
+        straight from Spark's tasks to files.
+
+        Every query becomes DIR/NAME.<format>, its rows in order; with `parts` (csv and parquet) a
+        folder DIR/NAME of several files, in which the rows stand in no particular order. All of
+        them or none.
+
+        Raises:
+            SourceError: a source is missing, or is malformed and the run is strict.
+            OutputError: the directory cannot be written.
+            ValueMistake: a value no answer exists for, such as an integer overflow.
+        """
+        with staged(Path(directory)) as folder:
+            return self.write_into(folder, format, parts, progress)
+
+    def write_into(
+        self, folder: Path, format: FileFormat, parts: bool, progress: Told | None = None
+    ) -> Results:
+        """The same, into a folder that is there."""
+        if parts and format not in ("csv", "parquet"):
+            raise OutputError(f"parts are csv or parquet, not {format}")
+        tasks_folder = folder if parts else folder / PARTS
+        # Without parts the files are put together afterwards, from values as engines hold them.
+        form = cast("PartFormat", format if parts else "held")
+        sink = Sink(str(tasks_folder.absolute()), form)
+        results = self._session.run(self.compiled, progress, sink)
+        if self._session.config.strict:
+            results.check_strict()
+        results.write_into(folder, format, progress, parts)
+        if not parts:
+            shutil.rmtree(tasks_folder, ignore_errors=True)
+        return results
+
     def _repr_html_(self) -> str:
         return f'<div style="overflow:auto">{as_svg(picture(self.compiled))}</div>'
 
     def __repr__(self) -> str:
         return f"<query set {self.source.name}: {', '.join(s.name for s in self.queries)}>"
+
+
+def low_settings(config: Config) -> LowSettings:
+    """Who runs the low level, as the configuration has it."""
+    tables = TableSettings(
+        config.table,
+        config.flush,
+        config.memory_bytes or task_memory(),
+        config.kernels == "numba",
+    )
+    costs = machine_costs(config.costs, config.low_budget_ns)
+    return LowSettings(config.low, HOSTS[config.host], costs, tables)
+
+
+def task_memory() -> int:
+    """A third of the machine, shared by its cores: the JVM and the page cache need the rest."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        total = 8 << 30
+    return max(256 << 20, min(4 << 30, total // 3 // (os.cpu_count() or 1)))
 
 
 def read_source(path: Path) -> Source:

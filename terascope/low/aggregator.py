@@ -7,13 +7,13 @@ while an epoch lasts; what leaves it waits until nothing more of its epoch can c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from terascope.low.bounded_tables import BoundedTable, capacity_for
-from terascope.low.dictionary import Codes, Dictionary, Masks
+from terascope.low.dictionary import Codes, Masks, NumberDictionary
 from terascope.low.groups import GroupFields, Rows, key_codes
 from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.numpy_table import NumpyTable
@@ -47,6 +47,8 @@ class Aggregator:
         self.evicted = 0
         """Groups that left the table before their epoch was over."""
         self._dictionaries = dictionaries
+        self.key_dictionaries = [dictionaries.of_key(expr) for expr in query.plain_keys]
+        """One for each key that is a code."""
         self._waiting = Waiting(self.shape)
         self._epoch = NO_EPOCH
         """Of the groups in the table: their epoch, or the earliest of their epochs."""
@@ -61,11 +63,6 @@ class Aggregator:
         shape = Shape(self.shape.keys, self.shape.slots, with_epoch=True)
         capacity = capacity_for(shape, choice.max_bytes, choice.kind)
         return BoundedTable(shape, choice.kind, capacity, choice.flush, self._bounded_groups)
-
-    @property
-    def key_dictionaries(self) -> list[Dictionary]:
-        """One for each key that is a code."""
-        return [self._dictionaries.of_key(expr) for expr in self.query.plain_keys]
 
     @property
     def memory_bytes(self) -> int:
@@ -99,7 +96,7 @@ class Aggregator:
             first[rows] = self._epoch_codes.encode_numbers(epochs[rows], None)
             self._add(rows, [first, *codes], values, masks)
         else:
-            for epoch, some in runs(epochs, rows):
+            for epoch, some in batch.once(("runs", self._epoch_key, id(rows)), runs, epochs, rows):
                 if epoch != self._epoch:
                     self._empty()
                     self._epoch = epoch
@@ -108,13 +105,19 @@ class Aggregator:
     def _epochs(self, batch: Batch, rows: Codes) -> Epochs | None:
         if self.query.epoch is None:
             return None
-        values, masks = batch.number(self.query.keys[self.query.epoch][1], rows)
-        return values if masks.all() else np.where(masks != 0, values, NO_EPOCH)
+        values, masks = batch.number(self._epoch_key, rows)
+        if batch.once(("valid", self._epoch_key), masks.all):
+            return values
+        return np.where(masks != 0, values, NO_EPOCH)
 
     @property
-    def _epoch_codes(self) -> Any:
+    def _epoch_key(self) -> Expr:
         assert self.query.epoch is not None
-        return self._dictionaries.of_epoch(self.query.keys[self.query.epoch][1])
+        return self.query.keys[self.query.epoch][1]
+
+    @property
+    def _epoch_codes(self) -> NumberDictionary:
+        return self._dictionaries.of_epoch(self._epoch_key)
 
     def _note_oldest(self, epochs: Epochs) -> None:
         oldest = int(epochs.min())
@@ -182,15 +185,13 @@ def argument(batch: Batch, expr: Expr, rows: Codes, valued: bool) -> tuple[Value
     return (values.astype(np.int64) if values.dtype == np.bool_ else values), masks
 
 
-def runs(epochs: Epochs, rows: Codes) -> Iterator[tuple[int, Codes]]:
+def runs(epochs: Epochs, rows: Codes) -> list[tuple[int, Codes]]:
     """The tuples of each epoch of a batch, in order of time."""
     own = epochs[rows]
     first, last = int(own.min()), int(own.max())
     if first == last:
-        yield first, rows
-        return
-    for epoch in np.unique(own).tolist():
-        yield epoch, rows[own == epoch]
+        return [(first, rows)]
+    return [(epoch, rows[own == epoch]) for epoch in np.unique(own).tolist()]
 
 
 def without_first_key(groups: Rows, shape: Shape) -> Rows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,8 @@ from terascope.types import Type
 Values: TypeAlias = NDArray[Any]
 Lane: TypeAlias = tuple[Values, Masks]
 """Values and validity."""
+
+Fact = TypeVar("Fact")
 
 ADDRESSES = "addresses"
 
@@ -115,6 +117,14 @@ class Batch:
     _parts: dict[tuple[Expr, int], Codes] = field(default_factory=dict)
     """Codes of some tuples only; selections live as long as the batch does."""
     _derived: dict[Expr, tuple[Values, Masks, Masks | None]] | None = None
+    _facts: dict[object, Any] = field(default_factory=dict)
+
+    def once(self, name: object, compute: Callable[..., Fact], *args: Any) -> Fact:
+        """Something of the batch that several queries ask for, computed for the first of them."""
+        if name not in self._facts:
+            self._facts[name] = compute(*args)
+        fact: Fact = self._facts[name]
+        return fact
 
     def __len__(self) -> int:
         return int(self.columns.num_rows)

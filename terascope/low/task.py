@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from terascope.connectors.base import ReadReport, Split
 from terascope.connectors.registry import read_split
@@ -25,6 +24,7 @@ from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.ownership import Epochs, over_before
 from terascope.low.plan import LowAggregate, LowPlan, LowQuery, LowSelect
 from terascope.low.program import functions, program
+from terascope.low.reports import Reports, add_report, note_clocks
 
 TUPLE_BYTES = 8 << 20
 """Selected tuples leave when they have about this size."""
@@ -49,7 +49,6 @@ class Tuples:
 
 
 Ready: TypeAlias = Groups | Tuples
-Reports: TypeAlias = dict[str, ReadReport]
 
 
 @dataclass
@@ -63,6 +62,18 @@ class Counters:
     """Tuples that each query took."""
     evicted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """Groups of each query that left their table before their epoch was over."""
+    partials: int = 0
+    """Groups that went up to be merged."""
+
+    def summary(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {
+            "tuples": self.tuples,
+            "evaluated": self.evaluated.tolist(),
+            "passed": self.passed.tolist(),
+            "evicted": self.evicted.tolist(),
+            "partials": self.partials,
+        }
 
 
 class LowTask:
@@ -157,6 +168,8 @@ class LowTask:
             if surrendered or not released.whole:
                 self._surrendered.add((place, epoch))
             complete = alone and (place, epoch) not in self._surrendered
+            if not complete:
+                self.counters.partials += len(released.block.rows)
             yield Groups(place, released.block, aggregator.key_dictionaries, complete)
         self.counters.evicted[place] = aggregator.evicted
 
@@ -181,26 +194,6 @@ def project(batch: Batch, query: LowSelect, rows: Codes) -> pa.RecordBatch:
     """The columns of a selection."""
     columns = [batch.column(expr, rows) for _, expr in query.items]
     return pa.RecordBatch.from_arrays(columns, [name for name, _ in query.items])
-
-
-def note_clocks(columns: pa.RecordBatch, clocks: Sequence[str], report: ReadReport) -> None:
-    """How far the clocks moved, before any tuple is dropped (4.4.2: the prefilter remembers the
-    temporal attributes of the tuples it drops).
-    """
-    for clock in clocks:
-        at = columns.schema.get_field_index(clock)
-        latest = pc.max(columns.column(at)).as_py() if at >= 0 else None
-        if latest is not None:
-            report.horizon[clock] = max(report.horizon.get(clock, latest), latest)
-
-
-def add_report(reports: Reports, interface: str, report: ReadReport) -> None:
-    total = reports.setdefault(interface, ReadReport())
-    total.bytes_read += report.bytes_read
-    total.tuples += report.tuples
-    total.malformed.update(report.malformed)
-    for clock, latest in report.horizon.items():
-        total.horizon[clock] = max(total.horizon.get(clock, latest), latest)
 
 
 # ---- the bit vector ------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 In: an optimised Plan and the interfaces it reads. Out: one `SourceRead` per physical source,
 however many queries look at it; the streams in the order they are computed, each marked kept when
-it is used more than once; and the outputs. `explain --stage job` prints it; terascope.spark runs
-it.
+it is used more than once; and the outputs. With a native low level a read also carries what its
+tasks do to the tuples, and the streams begin above it. `explain --stage job` prints it;
+terascope.spark runs it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from terascope.connectors.base import Column, Split
+from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
+from terascope.low.groups import GroupFields
+from terascope.low.plan import LowPlan
 from terascope.plan.expr import Expr
-from terascope.plan.rel import Rel
+from terascope.plan.rel import Field, Rel
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,20 @@ class SourceRead:
     """Columns whose largest value over all tuples is reported: how far time has moved."""
     notes: tuple[str, ...] = ()
     """What a person should know, such as a .gz file that cannot be split."""
+    low: LowPlan | None = None
+    """What the tasks that read it do to the tuples. None: the tuples themselves go up."""
+    edge: Edge | None = None
+    """Where tasks like to end, so that each has whole epochs."""
+
+
+@dataclass(frozen=True)
+class LowOutput:
+    """A low-level stream as those above see it: tuples, or groups that are merged on their way."""
+
+    name: str
+    fields: tuple[Field, ...]
+    groups: GroupFields | None
+    """None for a selection."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,10 @@ class Job:
     streams: tuple[StreamStage, ...]
     outputs: tuple[Output, ...]
     parameters: Mapping[str, Value] = field(default_factory=dict)
+    low: tuple[LowOutput, ...] = ()
+    """The streams that the low level delivers, when it is native."""
+    trees: Mapping[str, Rel] = field(default_factory=dict)
+    """Every stream of the plan as it is meant, low-level ones included: what time is told by."""
 
     def read_of(self, interface: str) -> SourceRead:
         return next(r for r in self.reads if any(i.name == interface for i in r.interfaces))

@@ -8,16 +8,18 @@ tuples that are left.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from terascope.analysis.costs import Costs
 from terascope.analysis.order import Ordered, expression_slope
-from terascope.connectors.base import INTERFACE, LAYERS, Column, Split
+from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Slope, Trend
 from terascope.low.expressions import can_overflow
+from terascope.low.groups import GroupFields
 from terascope.low.ownership import span
 from terascope.low.payload_tests import is_payload_test
 from terascope.low.plan import (
@@ -30,11 +32,21 @@ from terascope.low.plan import (
     TableChoice,
     TableKind,
 )
-from terascope.low.slots import SlotKind
+from terascope.low.slots import Shape, SlotKind
 from terascope.plan.build import TRUE, call
-from terascope.plan.expr import AggCall, Col, Expr, Lit, columns_of, conjuncts, substitute, walk
+from terascope.plan.expr import (
+    AggCall,
+    Call,
+    Col,
+    Expr,
+    Lit,
+    columns_of,
+    conjuncts,
+    substitute,
+    walk,
+)
 from terascope.plan.plan import Stream
-from terascope.plan.rel import IFACE, Aggregate, Filter, PlanMistake, Project, Rel, Scan
+from terascope.plan.rel import IFACE, Aggregate, Field, Filter, PlanMistake, Project, Rel, Scan
 from terascope.types import Type
 
 EXPENSIVE_NS: Final = 50
@@ -124,6 +136,60 @@ def has_many_epochs(query: LowAggregate, splits: Sequence[Split]) -> bool:
     if len(known) < len(relevant):
         return True
     return sum(known) > MANY_EPOCHS * len(known)
+
+
+def low_groups(rel: Aggregate) -> GroupFields:
+    """The groups of a low-level aggregation as those above see them."""
+    scan, _ = source_of(rel.source)
+    slots = [slot(name, agg, {}) for name, agg in rel.aggs]
+    epoch = epoch_key(scan, [expr for _, expr in rel.keys])
+    return GroupFields(
+        tuple(Field(name, expr.type) for name, expr in rel.keys),
+        tuple(Field(s.name, s.type) for s in slots),
+        Shape(len(rel.keys) - (epoch is not None), tuple(s.kind for s in slots)),
+        epoch,
+    )
+
+
+def scanned(rel: Rel) -> Scan:
+    """The scan of a low-level stream."""
+    if isinstance(rel, Project | Aggregate):
+        return source_of(rel.source)[0]
+    raise PlanMistake("a low-level stream is a projection or an aggregation")
+
+
+MOST_LENGTHS: Final = 12
+"""A common multiple of epochs is worth cutting at when it is at most so many of the longest."""
+
+
+def common_edge(streams: Sequence[Rel]) -> Edge | None:
+    """Where whole epochs of all aggregations end: on the clock that most of them are cut by."""
+    steps: dict[str, list[int]] = {}
+    for rel in streams:
+        if isinstance(rel, Aggregate):
+            scan, _ = source_of(rel.source)
+            place = epoch_key(scan, [expr for _, expr in rel.keys])
+            found = None if place is None else divided(rel.keys[place][1], scan)
+            if found is not None:
+                steps.setdefault(found[0], []).append(found[1])
+    if not steps:
+        return None
+    column, lengths = max(steps.items(), key=lambda item: len(item[1]))
+    common = math.lcm(*lengths)
+    return Edge(column, common if common <= MOST_LENGTHS * max(lengths) else max(lengths))
+
+
+def divided(expr: Expr, scan: Scan) -> tuple[str, int] | None:
+    """(column of the connector, n) of column div n."""
+    match expr:
+        case Col(name):
+            step = 1
+        case Call(function, (Col(name), Lit(value=int(step)))) if function.name == "div":
+            if step < 1:
+                return None
+        case _:
+            return None
+    return next(f.read_from for f in scan.columns if f.name == name), step
 
 
 # ---- queries -------------------------------------------------------------------------------------

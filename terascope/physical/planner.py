@@ -7,18 +7,31 @@ of what all scans of its interfaces use; its predicate is what every one of them
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from terascope.analysis.at_source import can_evaluate
+from terascope.analysis.costs import Costs
 from terascope.analysis.order import Orders, plan_orders
 from terascope.analysis.sequence import sequence
-from terascope.connectors.base import INTERFACE, LAYERS, Column, SourceError
+from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError
 from terascope.connectors.registry import Interface
-from terascope.physical.job import Job, Output, SourceRead, StreamStage
+from terascope.physical.halves import split_plan
+from terascope.physical.host import COMPILED_HOST, Host
+from terascope.physical.job import Job, LowOutput, Output, SourceRead, StreamStage
+from terascope.physical.low_planner import (
+    TableSettings,
+    common_edge,
+    low_groups,
+    low_plan,
+    scanned,
+)
+from terascope.physical.merged import assume_merged
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
 from terascope.plan.plan import Plan, Stream, reads
-from terascope.plan.rel import Filter, Project, Rank, Rel, Scan, inputs
+from terascope.plan.rel import Aggregate, Filter, Project, Rank, Rel, Scan, inputs
 from terascope.types import Type
 
 PACKETS = "packets"
@@ -27,27 +40,80 @@ SPLIT_BYTES = 4 << 20
 MOST_TERMS = 12
 """A source predicate of more alternatives costs more than it saves."""
 
+Backend = Literal["native", "catalyst", "auto"]
+
+
+@dataclass(frozen=True)
+class LowSettings:
+    """Who runs the low level, and how.
+
+    `native`: compiled kernels in the tasks that read; `catalyst`: DataFrame operations over the
+    tuples; `auto`: native wherever the source can host it, which today all of them can.
+    """
+
+    backend: Backend = "auto"
+    host: Host = COMPILED_HOST
+    costs: Costs = field(default_factory=Costs)
+    tables: TableSettings = field(default_factory=TableSettings)
+
+
 ScanUse = tuple[Scan, Expr]
 """A scan and the predicate that stands on it."""
 
 
 def plan_job(
-    plan: Plan, interfaces: Mapping[str, Interface], split_bytes: int = SPLIT_BYTES
+    plan: Plan,
+    interfaces: Mapping[str, Interface],
+    split_bytes: int = SPLIT_BYTES,
+    low: LowSettings | None = None,
 ) -> Job:
     """The job that computes every visible stream of a plan."""
-    uses = [use for stream in plan for use in scan_uses(stream.rel)]
+    settings = low or LowSettings()
+    halves = split_plan(plan, settings.host, settings.costs)
+    whole = halves.plan
+    uses = [use for stream in whole for use in scan_uses(stream.rel)]
     names = sorted({n for scan, _ in uses for n in scan.interfaces})
     packets = [interfaces[n] for n in names if interfaces[n].is_packets]
     groups = [(PACKETS, packets)] if packets else []
     groups += [(n, [interfaces[n]]) for n in names if not interfaces[n].is_packets]
-    counted = Counter(read.stream for stream in plan for read in reads(stream.rel))
-    counted.update(stream.name for stream in plan.visible)
+    lowest = {stream.name for stream in halves.low}
+    edge = common_edge([s.rel for s in whole if s.name in lowest])
+    reads_ = tuple(source_read(name, members, uses, split_bytes, edge) for name, members in groups)
+    trees = {s.name: s.rel for s in whole}
+    if settings.backend == "catalyst":
+        stages = stream_stages(whole, {s.name: s.rel for s in whole})
+        return Job(reads_, stages, outputs(whole), dict(plan.values), trees=trees)
+    streams = [s for s in whole if s.name in lowest]
+    above = {s.name: assume_merged(s.rel, halves.low_keys) for s in whole if s.name not in lowest}
     return Job(
-        tuple(source_read(name, members, uses, split_bytes) for name, members in groups),
-        tuple(StreamStage(s.name, s.rel, counted[s.name] > 1) for s in plan),
-        outputs(plan),
+        tuple(native_read(read, streams, settings) for read in reads_),
+        stream_stages(whole, above),
+        outputs(whole),
         dict(plan.values),
+        tuple(low_output(stream) for stream in streams),
+        trees,
     )
+
+
+def stream_stages(plan: Plan, trees: Mapping[str, Rel]) -> tuple[StreamStage, ...]:
+    counted = Counter(read.stream for rel in trees.values() for read in reads(rel))
+    counted.update(stream.name for stream in plan.visible)
+    return tuple(StreamStage(name, rel, counted[name] > 1) for name, rel in trees.items())
+
+
+def native_read(read: SourceRead, streams: Sequence[Stream], settings: LowSettings) -> SourceRead:
+    """A read whose tasks run the low-level streams themselves."""
+    names = {i.name for i in read.interfaces}
+    ours = [s for s in streams if names & set(scanned(s.rel).interfaces)]
+    plan = low_plan(
+        ours, read.interfaces, read.columns, read.splits, settings.costs, settings.tables
+    )
+    return replace(read, low=plan, predicate=None)
+
+
+def low_output(stream: Stream) -> LowOutput:
+    groups = low_groups(stream.rel) if isinstance(stream.rel, Aggregate) else None
+    return LowOutput(stream.name, stream.rel.fields, groups)
 
 
 # ---- sources -------------------------------------------------------------------------------------
@@ -66,20 +132,24 @@ def scan_uses(rel: Rel, predicate: Expr = TRUE) -> Iterator[ScanUse]:
 
 
 def source_read(
-    name: str, members: list[Interface], uses: list[ScanUse], split_bytes: int
+    name: str,
+    members: list[Interface],
+    uses: list[ScanUse],
+    split_bytes: int,
+    edge: Edge | None,
 ) -> SourceRead:
     ours = {m.name for m in members}
     relevant = [(scan, p) for scan, p in uses if ours & set(scan.interfaces)]
     columns: dict[str, Column] = {}
     for scan, _ in relevant:
-        for field in (*scan.columns, *scan.checked):
-            add_column(columns, Column(field.read_from, field.type, field.clock), name)
+        for one in (*scan.columns, *scan.checked):
+            add_column(columns, Column(one.read_from, one.type, one.clock), name)
         if scan.layer is not None:
             add_column(columns, Column(LAYERS, Type.LLONG), name)
         if ours - set(scan.interfaces):
             add_column(columns, Column(INTERFACE, Type.STRING), name)
     clocks = {f.read_from for scan, _ in relevant for f in scan.columns if f.slope is not None}
-    splits = [split for member in members for split in member.splits(split_bytes)]
+    splits = [split for member in members for split in member.splits(split_bytes, edge)]
     return SourceRead(
         name,
         tuple(members),
@@ -88,6 +158,7 @@ def source_read(
         tuple(splits),
         tuple(sorted(clocks)),
         tuple(notes(members)),
+        edge=edge,
     )
 
 

@@ -10,20 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import ReadReport
+from terascope.low.delivery import Sink
+from terascope.low.prepare import prepare
+from terascope.low.reports import Reports, add_report, reports_from_json
 from terascope.physical.job import Job, Output, SourceRead
 from terascope.plan.horizon import Horizons
-from terascope.plan.rel import Field, Rel, Scan
+from terascope.plan.rel import Field, Scan
 from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
+from terascope.spark.native import Part, native_streams, needed
 from terascope.spark.relations import Context, frame_of, sort_column
-from terascope.spark.source import META, Reports, add_report, reports_from_json, source_frame
+from terascope.spark.source import META, source_frame
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """What is being done, how many of it are, how many there are."""
@@ -37,6 +41,7 @@ class JobResult:
     gives back what was kept for that.
     """
 
+    spark: SparkSession
     dataframes: dict[str, DataFrame] = field(default_factory=dict)
     fields: dict[str, tuple[Field, ...]] = field(default_factory=dict)
     """The columns of each output, with their GSQL types."""
@@ -45,6 +50,13 @@ class JobResult:
     interfaces: Reports = field(default_factory=dict)
     """The same by interface."""
     kept: list[DataFrame] = field(default_factory=list)
+    parts: dict[str, list[Part]] = field(default_factory=dict)
+    """The outputs that the tasks wrote themselves: they have no DataFrame."""
+    part_fields: dict[str, tuple[Field, ...]] = field(default_factory=dict)
+    """Their columns: those delivered, and then those that put their rows in order."""
+    orders: dict[str, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    counters: list[dict[str, Any]] = field(default_factory=list)
+    """What the low level did in each task: tuples, evaluations, evictions."""
 
     def keep(self, df: DataFrame) -> DataFrame:
         self.kept.append(df.persist(KEPT))
@@ -61,8 +73,12 @@ class JobResult:
         self.close()
 
 
-def run_job(job: Job, spark: SparkSession, progress: Progress | None = None) -> JobResult:
+def run_job(
+    job: Job, spark: SparkSession, progress: Progress | None = None, sink: Sink | None = None
+) -> JobResult:
     """Read the sources and set up every stream.
+
+    With a sink the tasks of a native low level write there what they can finish themselves.
 
     Raises:
         SourceError: a source cannot be read.
@@ -70,15 +86,46 @@ def run_job(job: Job, spark: SparkSession, progress: Progress | None = None) -> 
             `terascope.spark.mistakes.translating`, when rows are asked for later.
     """
     tell = progress or (lambda phase, done, total: None)
-    result = JobResult()
+    result = JobResult(spark)
     try:
         with translating():
-            sources = read_sources(job, spark, result, tell)
-            compute_streams(job, spark, sources, result, tell)
+            if any(read.low is not None for read in job.reads):
+                run_low_level(job, spark, result, tell, sink)
+            else:
+                sources = read_sources(job, spark, result, tell)
+                compute_streams(job, spark, sources, {}, result, tell)
     except BaseException:
         result.close()
         raise
     return result
+
+
+def run_low_level(
+    job: Job, spark: SparkSession, result: JobResult, tell: Progress, sink: Sink | None
+) -> None:
+    """The low level where the sources are read, and the high level above it."""
+    prepare_kernels(job, tell)
+    tell("reading", 0, 1)
+    low = native_streams(job, spark, sink)
+    result.kept += low.kept
+    result.counters = low.counters
+    for name, reports in low.reports.items():
+        result.reports[name] = summed(reports.values())
+        for interface, report in reports.items():
+            add_report(result.interfaces, interface, report)
+    for query, fields in low.direct.items():
+        result.parts[query] = [part for part in low.parts if part.query == query]
+        result.part_fields[query] = fields
+    tell("reading", 1, 1)
+    compute_streams(job, spark, {}, low.frames, result, tell)
+
+
+def prepare_kernels(job: Job, tell: Progress) -> None:
+    """Compile the generated kernels before the tasks ask for them, once for all of them."""
+    plans = [read.low for read in job.reads if read.low is not None]
+    for done, plan in enumerate(plans):
+        prepare(plan, lambda made, total: tell("compiling kernels", made, total))
+        tell("compiling kernels", done + 1, len(plans))
 
 
 def read_sources(
@@ -113,21 +160,30 @@ def compute_streams(
     job: Job,
     spark: SparkSession,
     sources: Mapping[str, tuple[SourceRead, DataFrame]],
+    low: Mapping[str, Frame],
     result: JobResult,
     tell: Progress,
 ) -> None:
-    trees: dict[str, Rel] = {}
-    streams: dict[str, Frame] = {}
-    horizons = Horizons(lambda scan: scan_horizon(scan, result.interfaces), trees, job.parameters)
+    streams: dict[str, Frame] = dict(low)
+    horizons = Horizons(
+        lambda scan: scan_horizon(scan, result.interfaces), job.trees, job.parameters
+    )
     context = Context(spark, sources, streams, job.parameters, horizons)
-    for done, stage in enumerate(job.streams):
-        tell("planning", done, len(job.streams))
+    wanted = needed(job, result.parts)
+    stages = [stage for stage in job.streams if stage.name in wanted]
+    for done, stage in enumerate(stages):
+        tell("planning", done, len(stages))
         frame = frame_of(stage.rel, context)
         if stage.keep:
             result.keep(frame.df)
-        streams[stage.name], trees[stage.name] = frame, stage.rel
-    tell("planning", len(job.streams), len(job.streams))
+        streams[stage.name] = frame
+    tell("planning", len(stages), len(stages))
     for output in job.outputs:
+        if output.stream in result.parts:
+            shown = result.part_fields[output.stream][: len(output.columns)]
+            result.fields[output.stream] = shown
+            result.orders[output.stream] = output.order
+            continue
         frame = streams[output.stream]
         result.dataframes[output.stream] = delivered(output, frame)
         types = {f.name: f for f in frame.fields}

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from terascope.connectors.base import Column, SourceError, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import ValueMistake
+from terascope.physical.bundles import bundles
 from terascope.physical.job import Job, Output, SourceRead, StreamStage
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate, Filter, Project, Scan
 from terascope.spark.mistakes import translating
 from terascope.spark.run import run_job
-from terascope.spark.source import bundles
 from terascope.types import INT_MAX, Type
 from tests.oracle.build import agg, aggs, call, col, columns, ints, named, plan
 from tests.spark.spark_rows import Tables, columns_of, job_of, run_in_spark, write_tables

@@ -1,0 +1,139 @@
+"""What becomes of finished rows in a task: written as parts of a result, or handed to Spark.
+
+In: batches of columns of low-level streams, groups merged. Out: `Outgoing`s, the rows that the task
+gives to Spark: packed tuples for the high level, and for each part written where it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from terascope.low.dictionary import Dictionary
+from terascope.low.finish import columns as finished_columns
+from terascope.low.groups import Block, GroupFields
+from terascope.low.parts import PartFormat, PartWriter
+from terascope.low.payload import pack_tuples
+from terascope.low.rows import RowProgram
+from terascope.plan.rel import Field
+
+Kind: TypeAlias = Literal["groups", "rows", "part", "report", "counters"]
+"""Partial groups to be merged; tuples for Spark; a part that was written; what reading saw, and
+what the low level did."""
+
+PAYLOAD_BYTES: Final = 8 << 20
+SAFE: Final = " @+=,()[]{}"
+"""Characters of a query's name that its folder has, too; others are written as %XX."""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where parts go: a folder that all tasks can write to."""
+
+    folder: str
+    format: PartFormat
+
+
+@dataclass(frozen=True)
+class Direct:
+    """A query whose rows the tasks write themselves."""
+
+    query: str
+    program: RowProgram
+    fields: tuple[Field, ...]
+    places: tuple[int, ...] | None = None
+    """When it merely picks columns of the stream: which."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A low-level stream, and who takes its rows."""
+
+    name: str
+    fields: tuple[Field, ...]
+    groups: GroupFields | None
+    """None for a selection."""
+    high: bool
+    """Spark's high level reads it."""
+    direct: tuple[Direct, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A row of a task's output."""
+
+    stream: int
+    destination: int
+    kind: Kind
+    payload: bytes | None = None
+    told: str | None = None
+
+
+class Delivery:
+    """The finished rows of one task, on their way."""
+
+    def __init__(self, targets: Mapping[int, Target], sink: Sink | None, destination: int) -> None:
+        self._targets = targets
+        self._sink = sink
+        self._destination = destination
+        self._waiting: dict[int, list[pa.RecordBatch]] = {}
+        self._writers: dict[tuple[int, str], PartWriter] = {}
+
+    def take(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
+        target = self._targets[stream]
+        if target.high:
+            yield from self._wait(stream, columns)
+        for direct in target.direct:
+            self._writer(stream, direct).write(direct.program(columns))
+
+    def take_groups(
+        self, stream: int, block: Block, dictionaries: Sequence[Dictionary]
+    ) -> Iterator[Outgoing]:
+        """Finished groups. A query that only picks columns needs none of them to be made first."""
+        target = self._targets[stream]
+        fields = target.groups
+        assert fields is not None
+        picking = [d for d in target.direct if d.places is not None]
+        for direct in picking:
+            self._writer(stream, direct).write_block(block, fields, dictionaries)
+        if target.high or len(picking) < len(target.direct):
+            columns = finished_columns([block], fields, dictionaries)
+            if target.high:
+                yield from self._wait(stream, columns)
+            for direct in target.direct:
+                if direct.places is None:
+                    self._writer(stream, direct).write(direct.program(columns))
+
+    def _wait(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
+        waiting = self._waiting.setdefault(stream, [])
+        waiting.append(columns)
+        if sum(batch.nbytes for batch in waiting) >= PAYLOAD_BYTES:
+            yield from self._hand_up(stream)
+
+    def _hand_up(self, stream: int) -> Iterator[Outgoing]:
+        for batch in self._waiting.pop(stream, ()):
+            yield Outgoing(stream, self._destination, "rows", pack_tuples(batch))
+
+    def _writer(self, stream: int, direct: Direct) -> PartWriter:
+        key = (stream, direct.query)
+        if key not in self._writers:
+            assert self._sink is not None
+            folder = Path(self._sink.folder) / quote(direct.query, safe=SAFE)
+            folder.mkdir(parents=True, exist_ok=True)
+            self._writers[key] = PartWriter(folder, self._sink.format, direct.fields, direct.places)
+        return self._writers[key]
+
+    def close(self) -> Iterator[Outgoing]:
+        """What is left; all files are complete then."""
+        for stream in list(self._waiting):
+            yield from self._hand_up(stream)
+        for (stream, query), writer in self._writers.items():
+            path, rows = writer.close()
+            told = json.dumps({"query": query, "path": str(path), "rows": rows})
+            yield Outgoing(stream, self._destination, "part", None, told)

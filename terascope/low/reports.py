@@ -1,0 +1,65 @@
+"""What reading saw, put together over splits and tasks.
+
+In: reports of single splits. Out: one report by interface, and its JSON form, in which it travels
+from the tasks to the driver.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from terascope.connectors.base import ReadReport
+
+Reports: TypeAlias = dict[str, ReadReport]
+"""What reading saw, by interface."""
+
+
+def note_clocks(columns: pa.RecordBatch, clocks: Iterable[str], report: ReadReport) -> None:
+    """How far the clocks moved, before any tuple is dropped: the prefilter remembers the temporal
+    attributes of the tuples it drops (dissertation 4.4.2).
+    """
+    for clock in clocks:
+        at = columns.schema.get_field_index(clock)
+        latest = pc.max(columns.column(at)).as_py() if at >= 0 else None
+        if latest is not None:
+            report.horizon[clock] = max(report.horizon.get(clock, latest), latest)
+
+
+def add_report(reports: Reports, interface: str, report: ReadReport) -> None:
+    total = reports.setdefault(interface, ReadReport())
+    total.bytes_read += report.bytes_read
+    total.tuples += report.tuples
+    total.malformed.update(report.malformed)
+    for clock, latest in report.horizon.items():
+        total.horizon[clock] = max(total.horizon.get(clock, latest), latest)
+
+
+def reports_to_json(reports: Reports) -> str:
+    return json.dumps(
+        {
+            interface: {
+                "bytes_read": r.bytes_read,
+                "tuples": r.tuples,
+                "malformed": dict(r.malformed),
+                "horizon": r.horizon,
+            }
+            for interface, r in reports.items()
+        }
+    )
+
+
+def reports_from_json(texts: Iterable[str]) -> Reports:
+    """What all partitions saw, put together."""
+    reports: Reports = {}
+    for text in texts:
+        for interface, told in json.loads(text).items():
+            seen = ReadReport(told["bytes_read"], told["tuples"], Counter(told["malformed"]))
+            seen.horizon = told["horizon"]
+            add_report(reports, interface, seen)
+    return reports

@@ -1,0 +1,160 @@
+"""The low level in a task of Spark: splits in, rows of `OUTGOING` out.
+
+In: a read with its low-level plan, the targets of its streams, and the splits of one task. Out: a
+few large rows: packed partials for the exchange, packed tuples for the high level, one line of JSON
+for each part that was written, and one for what reading saw.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.datasource import InputPartition
+
+from terascope.connectors.base import Split
+from terascope.low.delivery import Delivery, Outgoing, Sink, Target
+from terascope.low.groups import Block
+from terascope.low.ownership import Epochs, owned
+from terascope.low.payload import pack
+from terascope.low.plan import LowAggregate
+from terascope.low.reports import reports_to_json
+from terascope.low.task import Groups, LowTask, Ready
+from terascope.physical.bundles import bundles
+from terascope.physical.job import SourceRead
+
+OUTGOING = T.StructType(
+    [
+        T.StructField("stream", T.IntegerType()),
+        T.StructField("destination", T.IntegerType()),
+        T.StructField("kind", T.StringType()),
+        T.StructField("payload", T.BinaryType()),
+        T.StructField("told", T.StringType()),
+    ]
+)
+OUTGOING_ARROW = pa.schema(
+    [
+        ("stream", pa.int32()),
+        ("destination", pa.int32()),
+        ("kind", pa.string()),
+        ("payload", pa.binary()),
+        ("told", pa.string()),
+    ]
+)
+PARTIAL_ROWS = 1 << 17
+"""Partials of a stream wait until they are so many."""
+
+
+@dataclass(frozen=True)
+class NativeRead:
+    """A read whose low level is native, and what becomes of its streams."""
+
+    read: SourceRead
+    streams: tuple[int, ...]
+    """For each query of the low-level plan, the number of its stream."""
+    targets: Mapping[int, Target]
+    sink: Sink | None
+    destinations: int
+
+
+@dataclass
+class Bundle(InputPartition):
+    """The splits one task reads, one after the other."""
+
+    splits: tuple[Split, ...]
+    owned: Mapping[int, Epochs | None] | None = None
+    """By query: the epochs of which no other task has tuples."""
+    number: int = 0
+
+
+def native_bundles(reading: NativeRead, tasks: int) -> list[InputPartition]:
+    """Tasks, and the epochs each of them has alone."""
+    read = reading.read
+    assert read.low is not None
+    total = float("inf")
+    parts = bundles(read.splits, tasks, read.edge, total)
+    names = {i.name for i in read.interfaces}
+    mine: list[dict[int, Epochs | None]] = [{} for _ in parts]
+    for place, query in enumerate(read.low.queries):
+        if isinstance(query, LowAggregate) and set(query.interfaces) <= names:
+            for task, epochs in enumerate(owned(query, parts)):
+                mine[task][place] = epochs
+    return [Bundle(splits, mine[i], i) for i, splits in enumerate(parts)]
+
+
+def run_low_task(reading: NativeRead, bundle: Bundle) -> Iterator[pa.RecordBatch]:
+    for outgoing in low_rows(reading, bundle):
+        yield to_arrow(outgoing)
+
+
+def to_arrow(row: Outgoing) -> pa.RecordBatch:
+    values = (row.stream, row.destination, row.kind, row.payload, row.told)
+    arrays = [pa.array([v], f.type) for v, f in zip(values, OUTGOING_ARROW, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=OUTGOING_ARROW)
+
+
+def low_rows(reading: NativeRead, bundle: Bundle) -> Iterator[Outgoing]:
+    read = reading.read
+    assert read.low is not None
+    task = LowTask(read.low, bundle.owned or {})
+    home = bundle.number % reading.destinations
+    delivery = Delivery(reading.targets, reading.sink, home)
+    partials = Partials(reading)
+    for ready in task.run(bundle.splits, read.clocks):
+        yield from taken(ready, reading, delivery, partials)
+    yield from partials.close()
+    yield from delivery.close()
+    yield Outgoing(-1, home, "report", None, reports_to_json(task.reports))
+    yield Outgoing(-1, home, "counters", None, json.dumps(task.counters.summary()))
+
+
+def taken(
+    ready: Ready, reading: NativeRead, delivery: Delivery, partials: Partials
+) -> Iterator[Outgoing]:
+    stream = reading.streams[ready.query]
+    if not isinstance(ready, Groups):
+        yield from delivery.take(stream, ready.columns)
+    elif not ready.complete:
+        yield from partials.take(stream, ready)
+    else:
+        yield from delivery.take_groups(stream, ready.block, ready.dictionaries)
+
+
+class Partials:
+    """Groups on their way to the exchange."""
+
+    def __init__(self, reading: NativeRead) -> None:
+        self._reading = reading
+        self._waiting: dict[int, list[Groups]] = {}
+
+    def take(self, stream: int, groups: Groups) -> Iterator[Outgoing]:
+        waiting = self._waiting.setdefault(stream, [])
+        if waiting and not same_dictionaries(waiting[0], groups):
+            yield from self._send(stream)
+            waiting = self._waiting.setdefault(stream, [])
+        waiting.append(groups)
+        if sum(len(g.block.rows) for g in waiting) >= PARTIAL_ROWS * self._reading.destinations:
+            yield from self._send(stream)
+
+    def _send(self, stream: int) -> Iterator[Outgoing]:
+        waiting = self._waiting.pop(stream)
+        fields = self._reading.targets[stream].groups
+        assert fields is not None
+        blocks: list[Block] = [g.block for g in waiting]
+        packed = pack(blocks, waiting[0].dictionaries, fields.shape, self._reading.destinations)
+        for destination, payload in packed:
+            yield Outgoing(stream, destination, "groups", payload)
+
+    def close(self) -> Iterator[Outgoing]:
+        for stream in list(self._waiting):
+            yield from self._send(stream)
+
+
+def same_dictionaries(left: Groups, right: Groups) -> bool:
+    pairs: Sequence[tuple[object, object]] = list(
+        zip(left.dictionaries, right.dictionaries, strict=True)
+    )
+    return all(a is b for a, b in pairs)

@@ -1,0 +1,96 @@
+"""Results in parts: written by tasks, or put together from what tasks have written.
+
+In: rows of a query, as a DataFrame or as parts. Out: a folder of parts, or one file with all rows
+in their order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from terascope.low.assemble import assemble
+from terascope.low.parts import PartFormat, PartWriter
+from terascope.plan.rel import Field
+from terascope.spark.frame import place
+from terascope.spark.mistakes import telling, translating
+from terascope.spark.native import Part
+from terascope.spark.relations import sort_column
+from terascope.spark.write import Format, write_output
+
+IN_MEMORY: Final = 2_000_000
+"""Rows that the driver may sort by itself."""
+
+TOLD = T.StructType([T.StructField("told", T.StringType())])
+
+
+def write_parts(df: DataFrame, folder: Path, format: PartFormat, fields: Sequence[Field]) -> int:
+    """The rows of a DataFrame as a folder of parts, each written by a task."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with translating():
+        plain = df.toDF(*(place(i) for i in range(len(df.columns))))
+        written = plain.mapInArrow(Writing(str(folder.absolute()), format, tuple(fields)), TOLD)
+        told = [json.loads(row[0]) for row in written.collect()]
+    keep_only(folder, [Path(part["path"]) for part in told])
+    return sum(part["rows"] for part in told)
+
+
+def keep_only(folder: Path, parts: Sequence[Path]) -> None:
+    """Without the files of attempts that failed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = {path.name for path in parts}
+    for path in folder.iterdir():
+        if path.name not in kept:
+            path.unlink()
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Writes the rows of a task to one part."""
+
+    folder: str
+    format: PartFormat
+    fields: tuple[Field, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with telling(), PartWriter(Path(self.folder), self.format, self.fields) as part:
+            for batch in batches:
+                if batch.num_rows:
+                    part.write(batch)
+            path, rows = part.close()
+        told = json.dumps({"path": str(path), "rows": rows})
+        yield pa.RecordBatch.from_arrays([pa.array([told])], ["told"])
+
+
+def collected(
+    spark: SparkSession,
+    parts: Sequence[Part],
+    path: Path,
+    format: Format,
+    columns: int,
+    fields: Sequence[Field],
+    order: Sequence[tuple[str, bool]],
+) -> int:
+    """Parts as one file, rows in order. The first `columns` of `fields` are delivered, the others
+    are there to sort by.
+    """
+    rows = sum(part.rows for part in parts)
+    files = [part.path for part in parts if part.rows]
+    if rows <= IN_MEMORY or not files:
+        assemble(files, path, format, fields[:columns], order)
+        return rows
+    with translating():
+        df = spark.read.parquet(*(str(file) for file in files))
+        df = df.toDF(*(place(i) for i in range(len(fields))))
+        places = {f.name: F.col(place(i)) for i, f in enumerate(fields)}
+        df = df.orderBy(*(sort_column(places[name], down) for name, down in order))
+        df = df.select(*(F.col(place(i)) for i in range(columns)))
+    return write_output(df, path, format, fields[:columns])
