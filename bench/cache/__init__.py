@@ -1,7 +1,7 @@
 """`cache`: the fixed-size tables of the low level, and what papers 1 and 4 say about them.
 
 Contenders are the three policies. What is timed is one stream of Zipf-like groups, in ten epochs,
-through a table of 256 KiB. Before that, while they warm up, each of them answers the papers'
+through a table of 1 MiB. Before that, while they warm up, each of them answers the papers'
 questions (sizes.py, gaps.py, chains.py, evictions.py); report.py sets their figures beside ours.
 Partials of the timed stream are checked to add up to the same groups for every policy.
 """
@@ -26,7 +26,7 @@ from terascope.low.table_policies import POLICIES, Policy
 SHAPE = Shape(1, ("count", "sum_int"), with_epoch=True)
 TUPLES = 10_000_000
 GROUPS, EXPONENT, EPOCHS = 100_000, 0.85, 10
-TABLE_BYTES = 256 << 10
+TABLE_BYTES = 1 << 20
 ANSWER = "sums.json"
 
 

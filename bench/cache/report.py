@@ -148,7 +148,7 @@ def chains_table(outcome: Outcome) -> Table:
 
 def draw(figure: Figure, outcomes: list[Outcome]) -> None:
     figure.set_size_inches(10, 8)
-    figure.subplots_adjust(left=0.08, right=0.97, top=0.92, bottom=0.12, hspace=0.35, wspace=0.25)
+    figure.subplots_adjust(left=0.08, right=0.97, top=0.92, bottom=0.12, hspace=0.35, wspace=0.38)
     measured = [o for o in outcomes if o.seconds]
     panels = figure.subplots(2, 2)
     draw_sizes(panels[0, 0], measured)
@@ -169,6 +169,8 @@ def draw_sizes(axes: Axes, outcomes: list[Outcome]) -> None:
         if paper:
             axes.plot(*zip(*paper, strict=True), "x:", color=colour, label="as paper 1 has it")
     axes.set(xscale="log", yscale="log", xlabel="active groups", ylabel="smallest table, places")
+    axes.set_xticks(groups, [f"{g:,}" for g in groups])
+    axes.set_xticks([], minor=True)
     axes.legend(fontsize=6)
 
 
