@@ -21,7 +21,7 @@ from terascope.reference.sources import MemorySources
 from tests.agreement import assert_same_answers, delivered
 from tests.properties.engines import make_case
 
-SEEDS = range(200, 200 + int(os.environ.get("TERASCOPE_SEEDS", "30")))
+SEEDS = range(200, 200 + int(os.environ.get("TERASCOPE_SEEDS", "16")))
 WAYS: tuple[tuple[Host, Costs], ...] = (
     (COMPILED_HOST, Costs()),
     (COMPILED_HOST, Costs(budget_ns=6)),

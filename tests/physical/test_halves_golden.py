@@ -1,0 +1,40 @@
+"""Every golden set: its halves give its rows, and their text parses to what it was printed from."""
+
+from __future__ import annotations
+
+import pytest
+
+from terascope.analysis.costs import Costs
+from terascope.diagnostic import Source
+from terascope.explain.gsql import NoWords, query_of
+from terascope.physical.halves import split_plan
+from terascope.physical.host import COMPILED_HOST, PLAIN_DECODER, Host
+from terascope.reference.interpreter import evaluate
+from terascope.reference.sources import ConnectorSources
+from terascope.syntax.ast import QueryStatement, Script
+from terascope.syntax.parser import parse
+from terascope.syntax.printer import print_script
+from tests.agreement import assert_same_answers, delivered
+from tests.golden.cases import Case, all_cases
+
+CASES = [case for case in all_cases() if case.has("rows") and case.bindings.interfaces]
+HOSTS = (
+    (COMPILED_HOST, Costs()),
+    (PLAIN_DECODER, Costs()),
+    (Host("everything"), Costs(budget_ns=1e9)),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_halves_give_the_rows_and_can_be_read(case: Case) -> None:
+    plan, sources = case.compiled.optimized, ConnectorSources(case.bindings.interfaces)
+    expected = delivered(plan, evaluate(plan, sources))
+    for host, costs in HOSTS:
+        halves = split_plan(plan, host, costs).plan
+        assert_same_answers(expected, delivered(halves, evaluate(halves, sources)))
+    for stream in split_plan(plan).plan:
+        try:
+            statement = QueryStatement(query_of(stream.rel), stream.name)
+        except NoWords:
+            continue
+        assert parse(Source(print_script(Script((statement,))))) == Script((statement,))
