@@ -41,12 +41,8 @@ BATCH_PAYLOAD: Final = 1 << 25
 LINK_TABLE: Final = ("ethertype", "vlan", "srcMAC", "destMAC")
 CODES: Final = {name: code for code, name in enumerate((*TABLE_FIELDS, *RECORD_FIELDS))}
 """What `extract` calls the columns that it fills."""
-PAYLOADS: Final = {
-    "data": ("#data", 0),
-    "TCP_data": ("#segment", TCP),
-    "UDP_data": ("#segment", UDP),
-}
-"""Payload column -> which stretch of the packet, and the layer it needs."""
+PAYLOADS: Final = {"data": "#data", "TCP_data": "#segment", "UDP_data": "#segment"}
+"""Payload column -> which stretch of the packet it is."""
 ADDRESSES: Final = {"srcIP": (12, 8), "destIP": (16, 24)}
 """Address column -> how far into the IPv4 and the IPv6 header it stands."""
 LAYER_OF: Final = {
@@ -55,6 +51,9 @@ LAYER_OF: Final = {
     "more_fragments": IP,
     **dict.fromkeys(("flags", "sequence_number", "ack_number", "window", *TCP_FLAG_BITS), TCP),
     **dict.fromkeys(("icmp_type", "icmp_code"), ICMP),
+    "data": IP,
+    "TCP_data": TCP,
+    "UDP_data": UDP,
 }
 """Fields that just the packets of one layer have, all of them. Others are NULL where they are -1,
 but for those of the record, which are never NULL."""
@@ -88,7 +87,7 @@ def table_fields_needed(names: set[str]) -> list[str]:
     if names & TCP_FLAG_BITS.keys():
         needed.add("flags")
     for name in names & PAYLOADS.keys():
-        needed |= {f"{PAYLOADS[name][0]}_at", f"{PAYLOADS[name][0]}_bytes"}
+        needed |= {f"{PAYLOADS[name]}_at", f"{PAYLOADS[name]}_bytes"}
     return sorted(needed) + [name for name in LINK_TABLE if name in names]
 
 
@@ -121,7 +120,10 @@ class Batch:
         self._link_rows = [self._rows.get(name, -1) for name in LINK_TABLE]
         self._fields = np.array([CODES[name] for name in needed if name in CODES], np.int64)
         self._table: Ints = np.empty((len(needed), BATCH_PACKETS), np.int64)
-        self._payloads = {name: PayloadColumn() for name in sorted(names & PAYLOADS.keys())}
+        self._payloads = {
+            name: PayloadColumn(LAYER_OF[name], BATCH_PACKETS)
+            for name in sorted(names & PAYLOADS.keys())
+        }
         self._addresses = {
             name: AddressColumn(*ADDRESSES[name], BATCH_PACKETS)
             for name in sorted(names & ADDRESSES.keys())
@@ -165,12 +167,9 @@ class Batch:
         for address in self._addresses.values():
             address.add(window, s.network, s.layers, first, last)
         for name, payload in self._payloads.items():
-            stretch, layer = PAYLOADS[name]
-            at = self._table[self._rows[f"{stretch}_at"], first:last]
-            lengths = self._table[self._rows[f"{stretch}_bytes"], first:last]
-            if layer:
-                lengths = np.where(s.layers[first:last] & layer, lengths, -1)
-            payload.add(window, at, lengths)
+            at = self._table[self._rows[f"{PAYLOADS[name]}_at"]]
+            lengths = self._table[self._rows[f"{PAYLOADS[name]}_bytes"]]
+            payload.add(window, at, lengths, s.layers, first, last)
         self._count_malformed(count, malformed)
         self.latest = max(self.latest, int(r.timestamp[:count].max()))
         self.filled = last
@@ -211,7 +210,7 @@ class Batch:
             case "more_fragments":
                 return self._booleans(name, name, 1)
             case "data" | "TCP_data" | "UDP_data":
-                return self._payloads[name].finish()
+                return self._payloads[name].finish(n, self._validity(name))
             case _ if name in TCP_FLAG_BITS:
                 return self._booleans(name, "flags", TCP_FLAG_BITS[name])
             case _:

@@ -249,7 +249,8 @@ def open_odd(
     for k in range(count):
         i = odd[k]
         packet = packets[k]
-        packet[:] = -1
+        for field in range(len(packet)):
+            packet[field] = -1
         at = network[i]
         end = data[i] + caplen[i]
         wire_end = data[i] + max(wirelen[i], caplen[i])

@@ -1,53 +1,90 @@
 """Payload columns: bytes of packets copied out of the window before it slides.
 
-In: where payloads lie in the window, -1 where a packet has none. Out: an Arrow binary array.
+In: where the payloads of packets lie in the window. Out: Arrow's variable-size binary; a packet of
+another layer has none, which is NULL.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from terascope.connectors.packets.bits import validity_by_sign
-from terascope.connectors.packets.compiled import Bytes, Ints, compiled
+from terascope.connectors.packets.compiled import SLACK, Bytes, Ints, compiled, load64, store64
+
+FIRST_BYTES: Final = 1 << 20
 
 
 @compiled
-def gather(buffer: Bytes, at: Ints, lengths: Ints, out: Bytes) -> None:
-    """Lay the stretches of `buffer` one after the other into `out`; a length of 0 or less is
-    nothing.
+def payload_bytes(lengths: Ints, layers: Bytes, layer: int, first: int, last: int) -> int:
+    """How long all payloads of rows first..last are together."""
+    total = 0
+    for i in range(first, last):
+        total += lengths[i] if layers[i] & layer else 0
+    return total
+
+
+@compiled
+def append_payloads(
+    buffer: Bytes,
+    at: Ints,
+    lengths: Ints,
+    layers: Bytes,
+    layer: int,
+    first: int,
+    last: int,
+    ends: NDArray[np.int32],
+    content: Bytes,
+) -> None:
+    """Lay the payloads of rows first..last one behind the other.
+
+    Copied by whole words: what is too much is overwritten by the next payload.
     """
-    to = 0
-    for i in range(len(at)):
-        if lengths[i] > 0:
-            out[to : to + lengths[i]] = buffer[at[i] : at[i] + lengths[i]]
+    to = int(ends[first])
+    for i in range(first, last):
+        if layers[i] & layer:
+            start = at[i]
+            for k in range(0, lengths[i], 32):
+                one = load64(buffer, start + k)
+                two = load64(buffer, start + k + 8)
+                three = load64(buffer, start + k + 16)
+                four = load64(buffer, start + k + 24)
+                store64(content, to + k, one)
+                store64(content, to + k + 8, two)
+                store64(content, to + k + 16, three)
+                store64(content, to + k + 24, four)
             to += lengths[i]
+        ends[i + 1] = to
 
 
 class PayloadColumn:
-    """One payload column of a batch that several windows contribute to."""
+    """One payload column of a batch of packets: of those that have `layer`."""
 
-    def __init__(self) -> None:
-        self._lengths: list[Ints] = []
-        self._pieces: list[Bytes] = []
+    def __init__(self, layer: int, rows: int) -> None:
+        self.layer = layer
         self.bytes_held = 0
+        self._ends: NDArray[np.int32] = np.zeros(rows + 1, np.int32)
+        self._content: Bytes = np.empty(FIRST_BYTES, np.uint8)
 
-    def add(self, window: Bytes, at: Ints, lengths: Ints) -> None:
-        """Copy the payloads of some packets; length -1 is NULL."""
-        piece = np.empty(int(np.maximum(lengths, 0).sum()), np.uint8)
-        gather(window, at, lengths, piece)
-        self._lengths.append(lengths.copy())
-        self._pieces.append(piece)
-        self.bytes_held += len(piece)
+    def add(
+        self, window: Bytes, at: Ints, lengths: Ints, layers: Bytes, first: int, last: int
+    ) -> None:
+        """Copy the payloads of rows first..last."""
+        held = self.bytes_held
+        self.bytes_held += payload_bytes(lengths, layers, self.layer, first, last)
+        if self.bytes_held + SLACK > len(self._content):
+            grown: Bytes = np.empty(2 * self.bytes_held + SLACK, np.uint8)
+            grown[:held] = self._content[:held]
+            self._content = grown
+        append_payloads(
+            window, at, lengths, layers, self.layer, first, last, self._ends, self._content
+        )
 
-    def finish(self) -> pa.Array:
-        """All of it as a binary array."""
-        lengths = np.concatenate(self._lengths)
-        ends = np.zeros(len(lengths) + 1, np.int32)
-        np.cumsum(np.maximum(lengths, 0), out=ends[1:])
-        content = np.concatenate(self._pieces)
+    def finish(self, count: int, valid: pa.Buffer | None) -> pa.Array:
+        """The first `count` of them."""
+        ends, content = self._ends[: count + 1], self._content[: self.bytes_held]
         return pa.Array.from_buffers(
-            pa.binary(),
-            len(lengths),
-            [validity_by_sign(lengths), pa.py_buffer(ends), pa.py_buffer(content)],
+            pa.binary(), count, [valid, pa.py_buffer(ends), pa.py_buffer(content)]
         )

@@ -20,9 +20,10 @@ from terascope.connectors.packets.compiled import SLACK, Bytes
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 WINDOW_BYTES: Final = 1 << 21
-"""Two megabytes: about what a core's cache holds, so the decoder finds the bytes where reading left
-them.
-"""
+"""What is decoded at once: enough packets for the calls into compiled code not to matter."""
+STEP_BYTES: Final = 1 << 18
+"""What is read at once. The walk from record to record waits for every header it loads; it finds
+them in the core's own cache when it follows the reading closely."""
 LOOKAHEAD_BYTES: Final = 1 << 18
 NO_END: Final = 1 << 62
 UNPACKED_GZIP: Final = 31
@@ -122,6 +123,12 @@ class Window(Protocol):
     base: int
     final: bool
 
+    def grow(self) -> bool:
+        """Read on behind the view, all of which stays where it is; False when there is no room, or
+        nothing more.
+        """
+        ...
+
     def slide(self, to: int) -> None:
         """Forget what stands before offset `to` and read on."""
         ...
@@ -140,26 +147,36 @@ class SlidingWindow:
         self.view = self._frozen()
         self.slide(base)
 
+    @property
+    def _room(self) -> int:
+        return len(self._buffer) - SLACK
+
+    def grow(self) -> bool:
+        if self.final or self._filled == self._room:
+            return False
+        self._read()
+        return True
+
     def slide(self, to: int) -> None:
         to = min(to, self.base + self._filled)
         kept = self._buffer[to - self.base : self._filled]
-        room = self._buffer
-        if 2 * len(kept) > len(room) - SLACK:
-            room = np.empty(2 * len(room), np.uint8)
-        room[: len(kept)] = kept
-        self._buffer, self._filled, self.base = room, len(kept), to
-        self._fill()
-        self.view = self._frozen()
+        buffer = self._buffer
+        if 2 * len(kept) > self._room:
+            buffer = np.empty(2 * self._room + SLACK, np.uint8)
+        buffer[: len(kept)] = kept
+        self._buffer, self._filled, self.base = buffer, len(kept), to
+        self._read()
 
-    def _fill(self) -> None:
+    def _read(self) -> None:
         end = self.base + self._filled
-        wanted = self._soft_end - end if end < self._soft_end else LOOKAHEAD_BYTES
-        limit = min(len(self._buffer) - SLACK, self._filled + wanted)
+        wanted = min(STEP_BYTES, self._soft_end - end) if end < self._soft_end else LOOKAHEAD_BYTES
+        limit = min(self._room, self._filled + wanted)
         raw = self._buffer.data
         while self._filled < limit and not self.final:
             got = self._stream.read_into(raw[self._filled : limit])
             self._filled += got
             self.final = got == 0
+        self.view = self._frozen()
 
     def _frozen(self) -> Bytes:
         view = self._buffer[: self._filled]
