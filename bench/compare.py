@@ -64,6 +64,8 @@ class SameRows:
         outcome.rows = sum(each.rows for each in found.values())
 
     def judge(self, outcomes: list[Outcome]) -> None:
+        if not self.seen:
+            return
         expected = self.expected()
         confirmed = False
         for outcome in outcomes:
@@ -100,6 +102,21 @@ class SameRows:
         finally:
             worker.close()
         return self.expected()
+
+
+@dataclass
+class EachItsOwn:
+    """Contenders answer different sets: each is compared over its own."""
+
+    checks: Mapping[str, SameRows]
+    """By contender; those who answer the same set have the same object."""
+
+    def look(self, outcome: Outcome, output: Path) -> None:
+        self.checks[outcome.contender].look(outcome, output)
+
+    def judge(self, outcomes: list[Outcome]) -> None:
+        for check in {id(each): each for each in self.checks.values()}.values():
+            check.judge([o for o in outcomes if self.checks[o.contender] is check])
 
 
 def reference_key(*texts: str) -> str:

@@ -38,9 +38,9 @@ DIALECTS: Mapping[str, Mapping[str, str]] = {
         "BITOR": "(" + " + ".join(f"MAX({{0}} & {1 << bit})" for bit in range(8)) + ")",
         "BIGINT": "CAST({0} AS BIGINT)",
         "STARTS": "STARTS_WITH({0}, {1})",
-        "CONTAINS": "(STRPOS({0}, {1}) > 0)",
+        "CONTAINS": "({0} LIKE '%{bare[1]}%')",
         "MATCHES": "REGEXP_LIKE({0}, {1})",
-        "GROUP1": "REGEXP_REPLACE({0}, '(?s)^.*?{bare[1]}.*$', '$1')",
+        "GROUP1": "REGEXP_REPLACE({0}, '(?s)^.*?{bare[1]}.*$', '\\1')",
     },
     "clickhouse": {
         "DIV": "intDiv({0}, {1})",

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from bench.compare import SameRows
 from bench.experiment import Contender, Prepared, Settings, Tell
 from bench.harness import made_once
 from bench.peers.clickhouse import ClickHouse
@@ -20,7 +19,7 @@ from bench.peers.polars import Polars
 from bench.peers.spark_grouping_sets import SparkGroupingSets
 from bench.peers.spark_sql import SparkSql
 from bench.peers.terascope import Terascope
-from bench.workload import Pair, Workload, answers
+from bench.workload import Pair, Workload, same_rows
 from terascope.connectors.generate import FlowProfile, generate_flows
 from terascope.connectors.generate.flow_records import ATTRIBUTES
 
@@ -64,10 +63,16 @@ def flow_file(folder: Path, records: int, seed: int) -> Path:
     )
 
 
-def flow_workload(settings: Settings, records: int, text: str, queries: dict[str, str]) -> Workload:
+def flow_workload(
+    settings: Settings,
+    records: int,
+    text: str,
+    queries: dict[str, str],
+    script_name: str | None = None,
+) -> Workload:
     """Queries over that many records; the text goes to a file beside them."""
     parquet = flow_file(settings.data, records, settings.seed)
-    script = settings.data / f"flows-{len(queries)}-queries.gsql"
+    script = settings.data / (script_name or f"flows-{len(queries)}-queries.gsql")
     script.write_text(text, encoding="utf-8")
     return Workload(f"flows=parquet:{parquet}", script, "flows", parquet, queries)
 
@@ -91,13 +96,7 @@ class Queries78:
             Polars(pair),
             ClickHouse(pair),
         )
-        check = SameRows(
-            answers(full),
-            DuckDb(pair),
-            settings.data / f"expected-{full.key}.json",
-            settings.data / "work" / "reference",
-            settings.cores,
-        )
+        check = same_rows(settings, DuckDb(pair), full)
         size = full.parquet.stat().st_size / 2**20
         about = (f"{records:,} flow records of one hour, {size:,.0f} MB of Parquet, 78 queries",)
         return Prepared(contenders, check, about, inputs=(full.parquet,))

@@ -11,9 +11,9 @@ EXPERIMENTS: dict[str, str] = {
     "queries78": "bench.queries78",
     "set50": "bench.set50",
     "cache": "bench.cache",
-    # "decode": "bench.decode",
-    # "onemore": "bench.onemore",
-    # "scaling": "bench.scaling",
+    "decode": "bench.decode",
+    "onemore": "bench.onemore",
+    "scaling": "bench.scaling",
 }
 """Name -> the module that holds it as EXPERIMENT."""
 

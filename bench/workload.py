@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.compare import Answer, Kind, reference_key
-from bench.experiment import Figures
+from bench.compare import Answer, Kind, SameRows, reference_key
+from bench.experiment import Contender, Figures, Settings
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.session import Session
@@ -93,4 +93,15 @@ def answers(workload: Workload) -> tuple[Answer, ...]:
     return tuple(
         Answer(stream.name, {f.name: KINDS[f.type] for f in stream.rel.visible})
         for stream in plan.visible
+    )
+
+
+def same_rows(settings: Settings, reference: Contender, workload: Workload) -> SameRows:
+    """The check of contenders that answer a workload."""
+    return SameRows(
+        answers(workload),
+        reference,
+        settings.data / f"expected-{workload.key}.json",
+        settings.data / "work" / "reference",
+        settings.cores,
     )

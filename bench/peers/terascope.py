@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.experiment import Figures
 from bench.workload import Pair, Queries, Workload
+
+if TYPE_CHECKING:
+    from terascope.spark.api import SparkSession
 
 
 @dataclass(frozen=True)
@@ -16,10 +21,14 @@ class Terascope:
     needs: tuple[str, ...] = ()
 
     def start(self, cores: int) -> Queries:
-        import terascope
         from terascope.spark.session import open_session
 
         spark = open_session(f"local[{cores}]")
+        return self.on(spark, spark.stop)
+
+    def on(self, spark: SparkSession, close: Callable[[], object] = lambda: None) -> Queries:
+        """In a Spark that is open already."""
+        import terascope
 
         def answer(workload: Workload, output: Path) -> Figures:
             with terascope.Session(spark) as session:
@@ -27,4 +36,4 @@ class Terascope:
                 session.load(workload.gsql).run().write(output, "parquet")
             return {}
 
-        return Queries(self.pair, answer, spark.stop)
+        return Queries(self.pair, answer, close)

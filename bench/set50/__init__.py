@@ -12,7 +12,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.compare import SameRows
 from bench.experiment import Contender, Prepared, Settings, Tell
 from bench.harness import made_once
 from bench.packets import packets_to_parquet
@@ -21,7 +20,7 @@ from bench.peers.duckdb import DuckDb
 from bench.peers.polars import Polars
 from bench.peers.spark_sql import SparkSql
 from bench.peers.terascope import Terascope
-from bench.workload import Pair, Workload, answers
+from bench.workload import Pair, Workload, same_rows
 from terascope.connectors.generate import Profile, generate
 
 PACKETS = 10_000_000
@@ -84,13 +83,7 @@ class Set50:
             Polars(pair),
             ClickHouse(pair),
         )
-        check = SameRows(
-            answers(full),
-            DuckDb(pair),
-            settings.data / f"expected-{full.key}.json",
-            settings.data / "work" / "reference",
-            settings.cores,
-        )
+        check = same_rows(settings, DuckDb(pair), full)
         capture = full.parquet.with_suffix(".pcap")
         sizes = [path.stat().st_size / 2**20 for path in (capture, full.parquet)]
         about = (
