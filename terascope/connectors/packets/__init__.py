@@ -3,7 +3,8 @@
 In: capture files. Out: splits, and batches of the packet fields in `fields`.
 
 Read `connector` first; then, in data order, `window` (bytes), `scan` with `pcap` and `pcapng`
-(records), `link` and `network` (headers), `columns` and `payload` (Arrow).
+(records), `planning` (splits), `link` (where IP starts), `regular` and `network` (what kind of
+packet it is), `columns` with `extract`, `addresses`, `payload` and `bits` (Arrow).
 """
 
 from __future__ import annotations
