@@ -8,7 +8,7 @@ of its values are known.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,7 @@ from terascope.low.parquet_thrift import (
 from terascope.low.text import readable
 from terascope.types import Type
 
+Kind: TypeAlias = Literal["constants", "codes", "values"]
 NO_INDICES: Final = b"\x01"
 """Of a page where all is NULL: readers look for the width of its indices all the same."""
 
@@ -57,19 +58,27 @@ class ColumnPages:
         self._encodings: set[int] = set()
         self._codes = CodesInUse()
         self._constants: list[int] = []
+        self._kind: Kind | None = None
         self._varies = False
-        """Whether a page was not constant: then no page is written as if it were, for the pages of
-        a chunk should be of one kind."""
+        """Whether a page was not constant: then no other is written as if it were."""
 
     def accepts(self, column: ResultColumn) -> bool:
-        """Whether a page of this column can stand in the same chunk as those before."""
+        """Whether a page of this column can stand in the same chunk as those before.
+
+        The pages of a chunk are of one kind: DuckDB 2.0 now and then read a wrong value
+        where some of them are of dictionary indices and others are not.
+        """
+        known = not isinstance(column, Coded) or self._codes.accepts(column.dictionary)
+        return known and self._kind in (None, self._kind_of(column))
+
+    def _kind_of(self, column: ResultColumn) -> Kind:
         match column:
-            case Coded(dictionary, _):
-                return not self._constants and self._codes.accepts(dictionary)
-            case Constant():
-                return self._varies or not self._codes.count
+            case Constant() if not self._varies:
+                return "constants"
+            case Coded() if self.type is not Type.BOOL:
+                return "codes"
             case _:
-                return not self._constants
+                return "values"
 
     @property
     def is_text(self) -> bool:
@@ -79,6 +88,7 @@ class ColumnPages:
     # ---- pages -----------------------------------------------------------------------------------
 
     def add(self, column: ResultColumn) -> None:
+        self._kind = self._kind_of(column)
         match column:
             case Constant(value, rows) if self._varies:
                 valid = None if value is not None else np.zeros(rows, np.bool_)
@@ -185,7 +195,7 @@ class ColumnPages:
         pages = first + self._pages
         self._pages, self.bytes, self._rows, self._encodings = [], 0, 0, set()
         self._codes.forget()
-        self._constants = []
+        self._constants, self._kind = [], None
         return chunk, pages
 
     def _dictionary_values(self) -> pa.Array | None:

@@ -148,7 +148,8 @@ def test_batches_read_back_by_others(tmp_path: Path, given_batches: list[pa.Reco
         "DOUBLE",
         "BOOLEAN",
     ]
-    assert [list(c) for c in zip(*duck.fetchall(), strict=True)] == [c for c in wanted if c]
+    found = [list(c) for c in zip(*duck.fetchall(), strict=True)]
+    assert found == [c for c in wanted if c]
 
 
 def test_integers_of_every_width_read_back(tmp_path: Path) -> None:
