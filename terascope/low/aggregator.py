@@ -20,7 +20,7 @@ from terascope.low.numpy_table import NumpyTable
 from terascope.low.open_table import OpenTable, Values
 from terascope.low.plan import LowAggregate
 from terascope.low.slots import Shape, takes_argument
-from terascope.low.table_source import has_value
+from terascope.low.table_rows import has_value
 from terascope.low.waiting import NO_EPOCH, Released, Waiting
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field

@@ -30,7 +30,8 @@ import numpy.typing as npt
 from terascope.low.kernels import column, compile_for, load_module, output
 from terascope.low.slots import Shape, is_float, takes_argument
 from terascope.low.table_policies import Policy
-from terascope.low.table_source import STATE_WORDS, has_value, source
+from terascope.low.table_rows import has_value
+from terascope.low.table_source import STATE_WORDS, source
 
 Flush: TypeAlias = Literal["eager", "lazy"]
 Words: TypeAlias = npt.NDArray[np.int64]

@@ -6,9 +6,9 @@ In: a Shape whose rows carry their epoch, and a policy. Out: the source of a ker
 - `flush`: lets all groups leave, or as many as the output buffer takes;
 - `places`: where groups stand, for measurements and tests.
 
-What the policies share is here: how keys are packed and hashed, how a row is started, updated and
-copied out, and what happens when the epoch changes. How a place is found and who must leave for a
-new group is in terascope.low.table_policies.
+What the policies share is here: how rows leave, and what happens when the epoch changes. How keys
+are packed and hashed and a row is started and updated is in terascope.low.table_rows; how a place
+is found and who must leave for a new group in terascope.low.table_policies.
 
 Places are offsets into the table, which is one run of 64-bit words. Behind the last place stands a
 spare one: a late tuple becomes a group of its own there and leaves at once.
@@ -18,8 +18,20 @@ from __future__ import annotations
 
 from textwrap import indent
 
-from terascope.low.slots import Shape, SlotKind, is_float, overflows, start, take, takes_argument
+from terascope.low.slots import Shape, overflows, takes_argument
 from terascope.low.table_policies import PLACES, STORAGE, Policy, finding, makes_room
+from terascope.low.table_rows import (
+    arguments,
+    begun,
+    cell,
+    has_value,
+    hashed,
+    indented,
+    is_here,
+    packed,
+    restarted,
+    taken,
+)
 
 STATE_WORDS = (
     "CAPACITY",  # places of the table
@@ -70,11 +82,6 @@ def source(shape: Shape, policy: Policy) -> str:
 def columns(shape: Shape) -> list[str]:
     """The names of the column arguments of `add`: codes, then values, then masks."""
     return [*_codes(shape), *_values(shape), *_masks(shape)]
-
-
-def has_value(kind: SlotKind) -> bool:
-    """Whether the kernel reads the values of a slot's argument; counting needs the mask alone."""
-    return takes_argument(kind) and kind != "count_of"
 
 
 def _codes(shape: Shape) -> list[str]:
@@ -186,28 +193,28 @@ def _add(shape: Shape, policy: Policy) -> str:
     body = [
         "r = np.int64(np.uint32(rows[i]))",
         "epoch = epochs[r]",
-        *_packed(shape),
-        *_hashed(shape),
-        *finding(policy, _is_here(shape)),
+        *packed(shape),
+        *hashed(shape),
+        *finding(policy, is_here(shape)),
         "if missed:",
-        *_indented(
+        *indented(
             f"p = claimed({storage}, state, epoch, p, q, bucket, i)",
             "if p < 0:",
             "    stop = i",
             "    break",
             "state[MISSES] += 1",
-            *_begun(shape),
+            *begun(shape),
         ),
-        *_arguments(shape),
+        *arguments(shape),
         *_overflow(shape, storage),
-        *_taken(shape),
+        *taken(shape),
         "if state[OLD] > 0 or p == spare:",
-        *_indented(f"if after({storage}, state, p):", "    stop = i + 1", "    break"),
+        *indented(f"if after({storage}, state, p):", "    stop = i + 1", "    break"),
     ]
-    arguments = ", ".join([storage, "floats, state, epochs, rows", *columns(shape)])
+    parameters = ", ".join([storage, "floats, state, epochs, rows", *columns(shape)])
     return f'''
 @kernel
-def add({arguments}):
+def add({parameters}):
     """The number of tuples that were taken: all, unless the output is full."""
     capacity = np.uint64(np.uint32(state[CAPACITY]))
     spare = state[CAPACITY] * STRIDE
@@ -222,77 +229,18 @@ def add({arguments}):
 
 def _places(shape: Shape) -> str:
     """The first and the second place of groups, as numbers from 0."""
-    arguments = ", ".join(["state", "first", "second", *_codes(shape)])
+    parameters = ", ".join(["state", "first", "second", *_codes(shape)])
     body = "\n".join(
-        [*_packed(shape), *_hashed(shape), "first[r] = place(h, capacity)",
+        [*packed(shape), *hashed(shape), "first[r] = place(h, capacity)",
          "second[r] = place(h * SECOND_FACTOR, capacity)"]
     )  # fmt: skip
     return f"""
 @kernel
-def places({arguments}):
+def places({parameters}):
     capacity = np.uint64(np.uint32(state[CAPACITY]))
     for r in range(first.shape[0]):
 {indent(body, " " * 8)}
 """
-
-
-def _packed(shape: Shape) -> list[str]:
-    """Key k stands in word k // 2: in its upper half when k is even, else in its lower."""
-    lines = []
-    for word in range(shape.words):
-        line = f"w{word} = np.int64(code{2 * word}[r]) << 32"
-        if 2 * word + 1 < shape.keys:
-            line += f" | np.int64(np.uint32(code{2 * word + 1}[r]))"
-        lines.append(line)
-    return lines
-
-
-def _hashed(shape: Shape) -> list[str]:
-    """The upper half of `h` says the place."""
-    if shape.words == 0:
-        return ["h = np.uint64(0)"]
-    words = [f"np.uint64(w{word})" for word in range(shape.words)]
-    if shape.keys % 2:  # an empty lower half would leave half of the product empty
-        words[-1] = f"({words[-1]} >> HALF)"
-    lines = [f"h = {words[0]} * FIRST_FACTOR"]
-    lines += [f"h = ((h ^ (h >> SHIFT)) + {word}) * FIRST_FACTOR" for word in words[1:]]
-    lines.append("h = (h ^ (h >> HALF)) * LAST_FACTOR")
-    return lines
-
-
-def _is_here(shape: Shape) -> str:
-    """The condition that a tuple's group stands at place `AT`. The epoch belongs to the group, so
-    that a late tuple finds the old group it belongs to, and a new one does not.
-    """
-    words = [f"table[AT + {shape.first_word + w}] == w{w}" for w in range(shape.words)]
-    return " and ".join([*words, "table[AT + 1] == epoch", "table[AT] != 0"])
-
-
-def _cell(shape: Shape, slot: int) -> str:
-    array = "floats" if is_float(shape.slots[slot]) else "table"
-    return f"{array}[p + {shape.slot(slot)}]"
-
-
-def _begun(shape: Shape) -> list[str]:
-    words = [f"table[p + {shape.first_word + w}] = w{w}" for w in range(shape.words)]
-    return ["table[p + 1] = epoch", *words, *_restarted(shape)]
-
-
-def _restarted(shape: Shape) -> list[str]:
-    starts = [start(kind, _cell(shape, j)) for j, kind in enumerate(shape.slots)]
-    return ["table[p] = 1", *starts]
-
-
-def _arguments(shape: Shape) -> list[str]:
-    """`m` is 1 where the argument of a slot has a value and 0 where it is NULL."""
-    lines = []
-    for j, kind in enumerate(shape.slots):
-        if takes_argument(kind):
-            lines.append(f"m{j} = np.int64(mask{j}[r] != 0)")
-        if has_value(kind):
-            hidden = f" & -m{j}" if kind == "sum_int" else ""
-            lines.append(f"v{j} = value{j}[r]{hidden}")
-    return lines
 
 
 def _overflow(shape: Shape, storage: str) -> list[str]:
@@ -302,13 +250,13 @@ def _overflow(shape: Shape, storage: str) -> list[str]:
         return []
     conditions, totals = [], []
     for j in sums:
-        total, condition = overflows(_cell(shape, j), f"v{j}", f"t{j}")
+        total, condition = overflows(cell(shape, j), f"v{j}", f"t{j}")
         totals.append(total)
         conditions.append(condition)
     return [
         *totals,
         f"if {' or '.join(conditions)}:",
-        *_indented(
+        *indented(
             "if table[p + 1] == state[CURRENT]:  # older epochs leave first",
             f"    if not drained({storage}, state, False):",
             "        stop = i",
@@ -318,32 +266,7 @@ def _overflow(shape: Shape, storage: str) -> list[str]:
             "    break",
             "leave(table, out, state, p)",
             "state[EVICTIONS] += 1",
-            *_restarted(shape),
+            *restarted(shape),
             *(f"t{j} = v{j}" for j in sums),
         ),
     ]
-
-
-def _taken(shape: Shape) -> list[str]:
-    lines, seen = ["s = table[p]"], []
-    for j, kind in enumerate(shape.slots):
-        cell, bit = _cell(shape, j), 1 + j
-        match kind:
-            case "count":
-                lines.append(f"{cell} += 1")
-            case "count_of":
-                lines.append(f"{cell} += m{j}")
-            case "sum_int":
-                lines.append(f"{cell} = t{j}")
-            case _:
-                lines.append(f"if m{j} != 0:")
-                lines += _indented(*take(kind, cell, f"v{j}", f"(s >> {bit}) & 1"))
-        if takes_argument(kind):
-            seen.append(f"(m{j} << {bit})")
-    if seen:
-        lines.append(f"table[p] = {' | '.join(['s', *seen])}")
-    return lines
-
-
-def _indented(*lines: str) -> list[str]:
-    return [f"    {line}" for line in lines]
