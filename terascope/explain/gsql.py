@@ -101,7 +101,7 @@ class Writer:
             written_items,
             ast.From((below.item,)),
             where=all_of(tuple(written(c, below.scope) for c in where)),
-            group_by=None if grouping is None else group_by(grouping, below.scope),
+            group_by=group_by(grouping, below.scope, window is not None),
             having=all_of(tuple(written(c, scope) for c in having)),
             closing_when=closing,
             order_by=tuple(ast.OrderItem(written(e, scope), d) for e, d in order),
@@ -216,12 +216,14 @@ def group_scope(rel: Aggregate | Running, below: Scope) -> dict[str, ast.Expr]:
     return {**named, **{name: aggregate(call, below) for name, call in rel.aggs}}
 
 
-def group_by(rel: Aggregate | Running, below: Scope) -> ast.GroupBy | None:
+def group_by(rel: Aggregate | Running | None, below: Scope, windowed: bool) -> ast.GroupBy | None:
     """The keys; the edges of a window are keys by themselves."""
+    if rel is None:
+        return None
     items = {
         name: key_item(name, expr, below)
         for name, expr in rel.keys
-        if not (isinstance(expr, Col) and expr.name in EDGES)
+        if not (windowed and isinstance(expr, Col) and expr.name in EDGES)
     }
     sets = rel.sets if isinstance(rel, Aggregate) else None
     if sets is None:

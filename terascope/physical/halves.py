@@ -39,6 +39,7 @@ from terascope.plan.rel import (
     inputs,
     refreshed,
     require,
+    walk,
     with_inputs,
 )
 from terascope.plan.show import show_expr
@@ -88,7 +89,9 @@ class Halves:
 def split_plan(plan: Plan, host: Host = COMPILED_HOST, costs: Costs | None = None) -> Halves:
     """The plan with every query split into what runs next to its source and the rest."""
     judge = Judge(host, costs or Costs(), plan.values)
-    splitter = Splitter(judge, Drafts(Names({s.name for s in plan})))
+    # A key has a horizon, the edge of a window has none: running groups would live longer.
+    windows = not any(lives_on_streams(stream.rel) for stream in plan)
+    splitter = Splitter(judge, Drafts(Names({s.name for s in plan})), windows)
     high = [replace(s, rel=splitter.stream(s)) for s in plan]
     low = [Stream(draft.name, draft.rel, visible=False) for draft in splitter.drafts.made]
     fields = {stream.name: stream.rel.fields for stream in low}
@@ -108,6 +111,8 @@ class Splitter:
 
     judge: Judge
     drafts: Drafts
+    windows: bool
+    """Whether windows that do not overlap may become keys of low-level groups."""
     stayed: list[Stayed] = field(default_factory=list)
     views: dict[str, Rel] = field(default_factory=dict)
     """Streams that are selections of a scan."""
@@ -127,7 +132,8 @@ class Splitter:
     def rel(self, query: str, rel: Rel) -> Rel:
         """The high half of a relation; its low halves become drafts."""
         if isinstance(rel, Aggregate):
-            chosen = self.chosen(rel.source, self.views)
+            windows = self.windows and rel.emit_empty is None
+            chosen = self.chosen(rel.source, self.views, windows)
             if chosen is not None:
                 made = split_aggregation(query, rel, chosen, self.judge, self.drafts)
                 if not isinstance(made, NotSplit):
@@ -139,8 +145,8 @@ class Splitter:
         parts = inputs(rel)
         return with_inputs(rel, tuple(self.rel(query, p) for p in parts)) if parts else rel
 
-    def chosen(self, rel: Rel, views: Mapping[str, Rel]) -> Selection | None:
-        found = selection(rel, views)
+    def chosen(self, rel: Rel, views: Mapping[str, Rel], windows: bool = False) -> Selection | None:
+        found = selection(rel, views, windows)
         return None if found is None else self.judge.with_values(found)
 
     def selection(self, query: str, chosen: Selection) -> Rel:
@@ -172,6 +178,11 @@ class Splitter:
             entry = Stayed(query, text, reason)
             if entry not in self.stayed:
                 self.stayed.append(entry)
+
+
+def lives_on_streams(rel: Rel) -> bool:
+    """Whether running groups are made of another stream."""
+    return any(isinstance(r, Running) and any(reads(r)) for r in walk(rel))
 
 
 def still_read(before: Plan, streams: tuple[Stream, ...]) -> tuple[Stream, ...]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from terascope.plan.expr import AggCall, Cast, Col, Expr, is_constant
+from terascope.physical.low_keys import unscaled
+from terascope.plan.expr import AggCall, Cast, Col, Expr, columns_of
 from terascope.plan.rel import Aggregate, Project, Read, Rel, inputs, with_inputs
 
 
@@ -31,9 +32,10 @@ def without_merging(rel: Aggregate, low_keys: Mapping[str, tuple[str, ...]]) -> 
         return None
     if rel.sets is not None or rel.emit_empty is not None:
         return None
-    keys = [expr for _, expr in rel.keys if not is_constant(expr)]
-    names = {expr.name for expr in keys if isinstance(expr, Col)}
-    if names != set(low_keys[source.stream]) or not all(isinstance(e, Col) for e in keys):
+    # Every low key must be told by a key; further keys may only follow from low keys.
+    known = set(low_keys[source.stream])
+    told = {base.name for _, e in rel.keys if isinstance(base := unscaled(e), Col)}
+    if not known <= told or any(not columns_of(e) <= known for _, e in rel.keys):
         return None
     values = [(name, value_of_one(call)) for name, call in rel.aggs]
     kept = tuple((name, value) for name, value in values if value is not None)

@@ -2,7 +2,7 @@
 
 In: a relation. Out: a `Selection` when it is nothing but selections and projections over one scan:
 all its conditions and columns, written over the columns of the scan. Named streams of that kind are
-looked through like views.
+looked through like views; for an aggregation, windows that do not overlap are columns, too.
 """
 
 from __future__ import annotations
@@ -10,9 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from terascope.plan.build import TRUE
-from terascope.plan.expr import Col, Expr, conjuncts, substitute
-from terascope.plan.rel import Filter, Named, Project, Read, Rel, Scan
+from terascope.plan.build import TRUE, call
+from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
+from terascope.plan.rel import (
+    WEND,
+    WSTART,
+    Filter,
+    Named,
+    Project,
+    Read,
+    Rel,
+    Scan,
+    Sliding,
+    Window,
+)
 
 
 @dataclass(frozen=True)
@@ -28,24 +39,45 @@ class Selection:
         return substitute(expr, dict(self.items))
 
 
-def selection(rel: Rel, views: Mapping[str, Rel]) -> Selection | None:
-    """The relation as a selection, or None; `views` are the streams that may be looked through."""
+def selection(rel: Rel, views: Mapping[str, Rel], windows: bool = False) -> Selection | None:
+    """The relation as a selection, or None; `views` are the streams that may be looked through,
+    `windows` says whether a tumbling window may stand on it.
+    """
     match rel:
+        case Window() if windows:
+            return tumbling(rel, selection(rel.source, views))
         case Scan():
             return Selection(rel, (), tuple((f.name, Col(f.name, f.type)) for f in rel.fields))
         case Read(stream=stream) if stream in views:
             return selection(views[stream], views)
         case Filter(source=source, predicate=predicate):
-            below = selection(source, views)
+            below = selection(source, views, windows)
             if below is None:
                 return None
             added = (c for c in conjuncts(below.over_scan(predicate)) if c != TRUE)
             conditions = tuple(dict.fromkeys((*below.conditions, *added)))
             return replace(below, conditions=conditions)
         case Project(source=source, items=items):
-            below = selection(source, views)
+            below = selection(source, views, windows)
             if below is None:
                 return None
             return replace(below, items=tuple((n, below.over_scan(e)) for n, e in items))
         case _:
             return None
+
+
+def tumbling(window: Window, below: Selection | None) -> Selection | None:
+    """A window in which every tuple with a time is once: its edges follow from the time."""
+    spec = window.spec
+    if below is None or window.elements or not isinstance(spec, Sliding):
+        return None
+    if spec.range != spec.slide:
+        return None
+    time = dict(below.items)[window.on]
+    length = Lit(spec.slide, time.type)
+    start = call("*", call("div", time, length), length)
+    edges: tuple[Named, ...] = ((WSTART, start), (WEND, call("+", start, length)))
+    kept = tuple((n, e) for n, e in below.items if n not in (WSTART, WEND))
+    has_time = call("not", call("is_null", time))
+    conditions = tuple(dict.fromkeys((*below.conditions, has_time)))
+    return replace(below, conditions=conditions, items=(*kept, *edges))

@@ -16,6 +16,7 @@ from terascope.functions.base import Value
 from terascope.functions.decomposition import FIRST
 from terascope.physical.drafts import AggregationDraft, Drafts, Names
 from terascope.physical.host import Host
+from terascope.physical.low_keys import fewest, follows, unscaled
 from terascope.physical.selection import Selection
 from terascope.physical.sub_aggregates import SplitCall, depends_on_set, merged_again, split_call
 from terascope.plan.expr import AggCall, Col, Expr, Lit, Param, is_constant, transform
@@ -95,36 +96,37 @@ def split_aggregation(
         return NotSplit(((text, f"host {judge.host.name} does not aggregate"),))
     keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
     calls = [over_scan(call, chosen, judge) for _, call in rel.aggs]
-    added = distinct_arguments(calls, keys)
-    finer = rel.sets is not None or bool(added)
+    own = fewest(expr for _, expr in keys)
+    groups = fewest((*own, *(a for call in calls if depends_on_set(call) for a in call.args)))
+    finer = rel.sets is not None or set(groups) != set(own)
     splits = [split_call(call, finer) for call in calls]
-    reasons = tuple(dict.fromkeys(against(chosen, keys, added, calls, splits, judge)))
+    reasons = tuple(dict.fromkeys(against(chosen, own, groups, calls, splits, judge)))
     if reasons:
         return NotSplit(reasons)
     made = [split for split in splits if isinstance(split, SplitCall)]
-    groups = [e for e in (*(e for _, e in keys), *added) if not is_constant(e)]
     subs = [sub.call for split in made for sub in split.subs]
     draft = drafts.aggregation(
         query, chosen.scan, chosen.conditions, groups, subs, judge.host.most_slots
     )
-    return high_half(rel, keys, made, draft)
+    columns = {expr: draft.key(expr, key_name(expr, keys)) for expr in groups}
+    return high_half(rel, keys, made, draft, columns)
+
+
+def key_name(expr: Expr, keys: tuple[Named, ...]) -> str:
+    """What a low-level key is called: as the key it is, or after one that follows from it."""
+    whole = [name for name, key in keys if key == expr]
+    scaled = [f"{name}_key" for name, key in keys if unscaled(key) == expr]
+    return next(iter((*whole, *scaled)), "value")
 
 
 def over_scan(call: AggCall, chosen: Selection, judge: Judge) -> AggCall:
     return replace(call, args=tuple(judge.with_value(chosen.over_scan(a)) for a in call.args))
 
 
-def distinct_arguments(calls: list[AggCall], keys: tuple[Named, ...]) -> list[Expr]:
-    """What DISTINCT adds to the keys of the low-level groups."""
-    known = {expr for _, expr in keys}
-    found = dict.fromkeys(a for call in calls if depends_on_set(call) for a in call.args)
-    return [a for a in found if a not in known and not is_constant(a)]
-
-
 def against(
     chosen: Selection,
-    keys: tuple[Named, ...],
-    added: list[Expr],
+    own: list[Expr],
+    groups: list[Expr],
     calls: list[AggCall],
     splits: list[SplitCall | str],
     judge: Judge,
@@ -133,15 +135,17 @@ def against(
     for condition in chosen.conditions:
         if (reason := judge.condition(condition)) is not None:
             yield show_expr(condition), reason
-    for expr in (*(e for _, e in keys), *added):
-        if not is_constant(expr) and (reason := judge.key(expr)) is not None:
+    for expr in groups:
+        if (reason := judge.key(expr)) is not None:
             yield show_expr(expr), reason
-    lists = {call.args for call in calls if depends_on_set(call)} if len(added) > 1 else ()
-    for call, split in zip(calls, splits, strict=True):
+    added = frozenset(groups) - frozenset(own)
+    adding = [frozenset(fewest(c.args)) & added if depends_on_set(c) else None for c in calls]
+    apart = len({a for a in adding if a}) > 1
+    for call, split, adds in zip(calls, splits, adding, strict=True):
         if isinstance(split, str):
             yield show_agg(call), split
             continue
-        if call.args in lists and len(lists) > 1:
+        if apart and adds:
             yield show_agg(call), "another aggregate looks at different values of something else"
         for sub in split.subs:
             if (reason := judge.sub_aggregate(sub.call)) is not None:
@@ -149,18 +153,22 @@ def against(
 
 
 def high_half(
-    rel: Aggregate, keys: tuple[Named, ...], splits: list[SplitCall], draft: AggregationDraft
+    rel: Aggregate,
+    keys: tuple[Named, ...],
+    splits: list[SplitCall],
+    draft: AggregationDraft,
+    groups: Mapping[Expr, Expr],
 ) -> Rel:
-    """Super-aggregates over the low-level stream, and the values made of them."""
-    high_keys = tuple(
-        (name, expr if is_constant(expr) else draft.key(expr, name)) for name, expr in keys
-    )
+    """Super-aggregates over the low-level stream, and the values made of them. `groups`: the
+    columns of the low-level keys.
+    """
+    high_keys = tuple((name, follows(expr, groups) or expr) for name, expr in keys)
     empty = rel.emit_empty is not None
     names = Names(set(rel.names))
     supers: dict[AggCall, str] = {}
     values: list[Named] = []
     for (name, _), split in zip(rel.aggs, splits, strict=True):
-        calls = merged_again(split, low_columns(split, draft))
+        calls = merged_again(split, low_columns(split, draft, groups))
         plain = split.finish == FIRST and not (empty and split.of_nothing is not None)
         if plain and calls[0] not in supers:
             supers[calls[0]] = name
@@ -172,10 +180,12 @@ def high_half(
     return Project(made, (*kept, *values))
 
 
-def low_columns(split: SplitCall, draft: AggregationDraft) -> list[Expr]:
+def low_columns(
+    split: SplitCall, draft: AggregationDraft, groups: Mapping[Expr, Expr]
+) -> list[Expr]:
     if split.subs:
         return [draft.sub_aggregate(sub.call) for sub in split.subs]
-    return [a if is_constant(a) else draft.key(a, "value") for a in split.keyed]
+    return [follows(arg, groups) or arg for arg in split.keyed]
 
 
 def named(call: AggCall, names: Names, supers: dict[AggCall, str]) -> str:

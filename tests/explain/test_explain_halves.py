@@ -15,8 +15,8 @@ from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.gsql import gsql, query_of
 from terascope.explain.to_text import as_text
 from terascope.physical.halves import split_plan
-from terascope.physical.host import CAPTURE_FILTER, COMPILED_HOST
-from terascope.pipeline import Compiled, compile_set
+from terascope.physical.host import CAPTURE_FILTER, COMPILED_HOST, Host
+from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Join
 from terascope.reference.interpreter import evaluate
@@ -130,8 +130,11 @@ def test_the_text_of_any_plan_means_the_plan(seed: int, tmp_path: Path) -> None:
     case = make_case(seed, tmp_path, queries=12, rows=40)
     whole, sources = case.compiled.optimized, MemorySources(case.tables)
     host = COMPILED_HOST if seed % 2 else CAPTURE_FILTER
+    check_text(whole, case.compiled.bindings, sources, host)
+
+
+def check_text(whole: Plan, given: Bindings, sources: MemorySources, host: Host) -> None:
     texts = [gsql(s.name, s.rel, s.visible) for s in split_plan(whole, host, Costs()).plan]
-    given = case.compiled.bindings
     both = replace(given, sets={**given.sets, "left+right": ("left", "right")})
     again = compile_set(Source("\n\n".join([PROTOCOL, *texts]), "halves.gsql"), both)
     expected, found = evaluate(whole, sources), evaluate(again.optimized, sources)
@@ -140,6 +143,16 @@ def test_the_text_of_any_plan_means_the_plan(seed: int, tmp_path: Path) -> None:
         assert rows.fields == others.fields
         assert_same_rows(rows.tuples, others.tuples, rows.fields)
         assert parsed_back(whole, stream.name)
+
+
+def test_the_text_of_windows_means_them(tmp_path: Path) -> None:
+    case = make_case(1, tmp_path, queries=1, rows=60)
+    text = f"""{PROTOCOL}
+    QUERY every: SELECT a, count(*) AS n, max(b) AS m FROM S GROUP BY a EVERY 10 sec;
+    QUERY top: SELECT s, count(*) AS n FROM left.S [RANGE 7 SLIDE 7] GROUP BY s
+        ORDER BY n DESC LIMIT 2;"""
+    whole = compile_set(Source(text, "windows.gsql"), case.compiled.bindings).optimized
+    check_text(whole, case.compiled.bindings, MemorySources(case.tables), COMPILED_HOST)
 
 
 def parsed_back(whole: Plan, name: str) -> bool:

@@ -12,6 +12,7 @@ from terascope.functions.registry import Functions
 from terascope.functions.user import aggregate, scalar
 from terascope.physical.halves import Halves, split_plan
 from terascope.physical.host import CAPTURE_FILTER, COMPILED_HOST, PLAIN_DECODER, Host
+from terascope.physical.merged import assume_merged
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.show import show_rel
 
@@ -362,6 +363,49 @@ def test_two_things_cannot_be_counted_apart_in_one_low_stream() -> None:
     )
     assert halves.low[0].kind == "selection"
     assert len(stayed(halves)) == 2
+
+
+def test_keys_that_follow_from_others_are_computed_above() -> None:
+    halves = flows(
+        "QUERY a: SELECT t, net, ip, count(*) AS n FROM F "
+        "GROUP BY time/60*60 AS t, prefix(ip, 24) AS net, ip;"
+        "QUERY b: SELECT tb, ip, odd, sum(len) AS l FROM F "
+        "GROUP BY time/60 AS tb, ip, str_regex_match(CAST(ip AS STRING), '7$') AS odd;"
+    )
+    assert names(halves) == ["a_low"]
+    assert shown(halves, "a_low")[0] == (
+        "Aggregate by time DIV 60 AS t_key, ip: count(*) AS cnt, sum(len) AS sum_len"
+    )
+    assert shown(halves, "a")[1] == (
+        "Aggregate by t_key * 60 AS t, prefix(ip, 24) AS net, ip: sum(cnt) AS count(*)"
+    )
+    assert stayed(halves) == []
+
+
+def test_windows_that_do_not_overlap_are_keys() -> None:
+    halves = flows(
+        "QUERY a: SELECT ip, count(*) AS n FROM F GROUP BY ip EVERY 1 minute;"
+        "QUERY b: SELECT tb, ip, sum(len) AS l FROM F WHERE NOT time IS NULL "
+        "GROUP BY time/60 AS tb, ip;"
+    )
+    assert [low.kind for low in halves.low] == ["aggregation"]
+    assert shown(halves, "a_low")[0] == (
+        "Aggregate by ip, time DIV 60 AS wstart_key: count(*) AS cnt, sum(len) AS sum_len"
+    )
+    assert shown(halves, "a")[1] == (
+        "Aggregate by ip, wstart_key * 60 AS wstart, wstart_key * 60 + 60 AS wend: "
+        "sum(cnt) AS count(*)"
+    )
+    assert "Aggregate" not in show_rel(assume_merged(halves.plan["a"].rel, halves.low_keys))
+
+
+def test_windows_stay_above_where_running_groups_ask_how_far_time_is() -> None:
+    windowed = "QUERY a: SELECT ip, count(*) AS n FROM F GROUP BY ip EVERY 1 minute;"
+    running = (
+        "QUERY b: SELECT tb, sum(n) AS n FROM a GROUP BY wend/300 AS tb CLOSING_WHEN count(*) = 0;"
+    )
+    assert flows(windowed).low[0].kind == "aggregation"
+    assert flows(windowed + running).low[0].kind == "selection"
 
 
 @pytest.mark.parametrize(

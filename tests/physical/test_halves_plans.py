@@ -18,13 +18,24 @@ from terascope.physical.host import COMPILED_HOST, Host
 from terascope.physical.merged import assume_merged
 from terascope.plan.expr import AggCall
 from terascope.plan.plan import Plan
-from terascope.plan.rel import Aggregate, Filter, NamedAgg, Project, Read, Rel, Running, walk
+from terascope.plan.rel import (
+    Aggregate,
+    Filter,
+    NamedAgg,
+    Project,
+    Read,
+    Rel,
+    Running,
+    Sliding,
+    Window,
+    walk,
+)
 from terascope.reference.context import Context
 from terascope.reference.interpreter import evaluate, tuples_of
 from terascope.reference.rows import Rows
 from terascope.reference.sources import MemorySources
 from terascope.types import Type
-from tests.oracle.build import agg, aggs, call, case, col, named, plan, read, scan
+from tests.oracle.build import agg, aggs, call, case, col, columns, named, plan, read, scan
 from tests.oracle.compare import assert_same_rows
 
 QUICK = settings(
@@ -204,6 +215,46 @@ def test_keys_of_every_kind(table: Table, cuts: list[int]) -> None:
     )
     rel = Aggregate(SOURCE, twice, aggs(n=agg("count"), one_more=agg("sum", call("+", K, 1))))
     assert kinds(check(plan(q=rel), table, cuts)) == ["aggregation"]
+
+
+@QUICK
+@given(
+    table=st.lists(st.fixed_dictionaries({"ts": st.none() | st.integers(-20, 20)}), max_size=12),
+    cuts=CUTS,
+    length=st.integers(1, 12),
+)
+def test_tumbling_windows(table: Table, cuts: list[int], length: int) -> None:
+    windowed = Window(Filter(SOURCE, call("is_null", K)), Sliding(length, length), "ts")
+    edges = columns(windowed, "wstart wend")
+    calls = aggs(n=agg("count"), low=agg("min", col("ts")))
+    rel = Aggregate(windowed, (*edges, *named(half=call("div", col("ts"), 2))), calls)
+    empty = Aggregate(windowed, edges, calls, emit_empty=windowed.spec)
+    halves = check(plan(q=rel, empty=empty), table, cuts)
+    assert kinds(halves) == ["aggregation", "selection"]
+
+
+@QUICK
+@given(table=TABLE, cuts=CUTS)
+def test_keys_that_follow_from_others(table: Table, cuts: list[int]) -> None:
+    keys = named(
+        t=call("+", call("*", EPOCH, 5), 3),
+        down=call("-", 7, EPOCH),
+        s=S,
+        again=call("upper", call("||", S, "x")),
+        size=call("str_length", S),
+    )
+    rel = Aggregate(SOURCE, keys, (*SPLITTING, ("kinds", agg("count", S, distinct=True))))
+    halves = check(plan(q=rel), table, cuts)
+    assert [f.name for f in halves.plan["q_low"].rel.fields][:2] == ["t_key", "s"]
+
+
+@QUICK
+@given(table=TABLE, cuts=CUTS)
+def test_keys_that_follow_from_what_is_counted(table: Table, cuts: list[int]) -> None:
+    keys = named(tb=EPOCH, net=call("prefix", IP, 31))
+    rel = Aggregate(SOURCE, keys, (*SPLITTING, *KINDS))
+    halves = check(plan(q=rel), table, cuts)
+    assert halves.low_keys == {"q_low": ("tb", "ip")}
 
 
 @QUICK
