@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from terascope.analysis.costs import machine_costs
 from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.from_job import picture_of_job
 from terascope.explain.from_plan import picture_of_plan
@@ -24,7 +23,6 @@ from terascope.explain.to_json import as_json
 from terascope.explain.to_svg import as_svg
 from terascope.explain.to_text import as_text
 from terascope.physical.halves import split_plan
-from terascope.physical.host import COMPILED_HOST
 from terascope.pipeline import Compiled
 
 __all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "explain", "picture"]
@@ -67,7 +65,7 @@ def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = Fals
             found = picture_of_plan(compiled.optimized, stage, title)
             return replace(found, rules=rule_steps(compiled.plan)) if verbose else found
         case "halves":
-            halves = split_plan(compiled.optimized, COMPILED_HOST, machine_costs())
-            return picture_of_halves(halves, title)
+            low = compiled.bindings.low
+            return picture_of_halves(split_plan(compiled.optimized, low.host, low.costs), title)
         case "job":
             return picture_of_job(compiled, title)
