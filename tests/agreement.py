@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from terascope.connectors.registry import Interface
 from terascope.optimize.driver import optimize
-from terascope.physical.planner import outputs, plan_job
+from terascope.physical.low_planner import TableSettings
+from terascope.physical.planner import LowSettings, outputs, plan_job
 from terascope.plan.plan import Parameter, Plan, Stream
 from terascope.plan.rel import Field, Read, Rel, inputs, with_inputs
 from terascope.reference.context import Sources
@@ -98,6 +99,11 @@ INTERPRETED = {
 """For many queries over few rows: compiling each takes longer than running it."""
 
 
+WITHOUT_COMPILING = LowSettings(tables=TableSettings(compiled=False))
+"""The native low level by numpy, for the same reason; tests/low holds that machine code gives the
+same."""
+
+
 def spark_answers(
     plan: Plan,
     interfaces: Mapping[str, Interface],
@@ -105,13 +111,14 @@ def spark_answers(
     partitions: int,
     split_bytes: int = 1 << 30,
     settings: Mapping[str, str] | None = None,
+    low: LowSettings = WITHOUT_COMPILING,
 ) -> Answers:
     """What Spark says to an (optimised) plan, with that many partitions after a shuffle."""
     from terascope.spark.mistakes import translating
     from terascope.spark.run import run_job
 
     wanted = {"spark.sql.shuffle.partitions": str(partitions), **(settings or {})}
-    job = plan_job(plan, interfaces, split_bytes)
+    job = plan_job(plan, interfaces, split_bytes, low)
     with configured(spark, wanted), translating(), run_job(job, spark) as result:
         with ThreadPoolExecutor(COLLECTORS) as pool:
             collected = list(pool.map(collect, result.dataframes.values()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,6 +99,24 @@ def pairs(flag: str, values: Iterable[str] | None, form: str) -> list[tuple[str,
     return found
 
 
+class LowLevel(StrEnum):
+    NATIVE = "native"
+    CATALYST = "catalyst"
+    AUTO = "auto"
+
+
+Low = Annotated[
+    LowLevel | None,
+    typer.Option(
+        "--low",
+        help="Who runs the low level: compiled kernels where the source is read (native), or"
+        " Spark's operators over its tuples (catalyst). auto, which is the default, takes native"
+        " wherever the source can host it.",
+        show_default=False,
+    ),
+]
+
+
 def bound_session(
     sources: list[str] | None,
     source_options: list[str] | None,
@@ -108,6 +127,7 @@ def bound_session(
     master: str | None = None,
     strict: bool | None = None,
     spark: SparkSession | None = None,
+    low: str | None = None,
 ) -> Session:
     """A session with everything the flags and the configuration say."""
     from terascope.config import load_config
@@ -115,7 +135,7 @@ def bound_session(
     from terascope.connectors.registry import parse_interface
     from terascope.session import Session
 
-    settings = load_config(config, master=master, strict=strict)
+    settings = load_config(config, master=master, strict=strict, low=low)
     try:
         named = [parse_interface(text) for text in sources or ()]
     except SourceError as mistake:

@@ -16,6 +16,7 @@ from terascope.cli.binding import (
     Debug,
     File,
     FunctionFiles,
+    Low,
     Params,
     Sets,
     SourceOptions,
@@ -69,6 +70,16 @@ def run(
             show_default=False,
         ),
     ] = None,
+    parts: Annotated[
+        bool,
+        typer.Option(
+            "--parts",
+            help="With --output, and csv or parquet: every query is a folder DIR/NAME of files,"
+            " written by Spark's tasks as they finish, rows in no particular order. The fastest way"
+            " to large results.",
+            rich_help_panel="Results",
+        ),
+    ] = False,
     rows: Annotated[
         int, typer.Option(help="Rows shown of each table.", min=0, rich_help_panel="Results")
     ] = 20,
@@ -88,6 +99,7 @@ def run(
             show_default=False,
         ),
     ] = None,
+    low: Low = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -104,11 +116,15 @@ def run(
         raise typer.BadParameter(
             "a table goes to the screen: leave out --output", param_hint="--format"
         )
+    if parts and (output is None or format not in (None, Format.CSV, Format.PARQUET)):
+        raise typer.BadParameter(
+            "parts are files: give --output DIR, and --format csv or parquet", param_hint="--parts"
+        )
     session = bound_session(
-        source, source_option, set_, param, functions, config, master=master, strict=strict
+        source, source_option, set_, param, functions, config, master=master, strict=strict, low=low
     )
     with session:
-        run_set(session, loaded(session, file), output, format, rows, quiet)
+        run_set(session, loaded(session, file), output, format, rows, quiet, parts)
 
 
 def run_set(
@@ -118,6 +134,7 @@ def run_set(
     format: Format | None = None,
     rows: int = 20,
     quiet: bool = False,
+    parts: bool = False,
 ) -> None:
     """The command without its flags: everything is checked before Spark starts."""
     from terascope.cli.mistakes import errors, tell_line
@@ -129,12 +146,13 @@ def run_set(
     with ExitStack() as stack:
         folder = None if output is None else stack.enter_context(staged(output))
         with phases(quiet, lambda: running_tasks(session)) as tell:
-            results = queries.run(progress=tell)
             if output is None or folder is None:
+                results = queries.run(progress=tell)
                 show = computed(results, format or Format.TABLE, rows, tell)
             else:
                 file_format = cast("FileFormat", (format or Format.CSV).value)
-                show = written(results, folder, output, file_format, tell, quiet)
+                results = queries.write_into(folder, file_format, parts, tell)
+                show = written(results, output, file_format, parts, quiet)
     show()
     malformed = results.total.malformed
     for why, count in malformed.most_common():
@@ -152,18 +170,14 @@ def computed(results: Results, format: Format, rows: int, tell: Told) -> Show:
     return computed_rows(results, cast("TextFormat", format.value), tell)
 
 
-def written(
-    results: Results, folder: Path, output: Path, format: FileFormat, tell: Told, quiet: bool
-) -> Show:
-    """Rows in files; what is returned says where they went."""
+def written(results: Results, output: Path, format: FileFormat, parts: bool, quiet: bool) -> Show:
+    """Rows are in files; what is returned says where they went."""
     from terascope.cli.mistakes import errors
     from terascope.output import file_name
 
-    counts = results.write_into(folder, format, tell)
-
     def show() -> None:
-        for name, count in counts.items():
-            path = output / file_name(name, format)
+        for name, count in results.written.items():
+            path = output / (file_name(name) if parts else file_name(name, format))
             if not quiet:
                 errors().print(f"{path}: {count:,} row{'' if count == 1 else 's'}")
 

@@ -19,8 +19,10 @@ from terascope.explain.from_plan import parameter_notes
 from terascope.explain.model import Box, Facts, Picture
 from terascope.explain.operators import PLACE, is_hidden, operator_node, source_id, stream_id
 from terascope.explain.remarks import column_notes
+from terascope.low.plan import LowAggregate, LowPlan, LowQuery
+from terascope.physical.halves import split_plan
 from terascope.physical.job import Job, Output, SourceRead
-from terascope.physical.planner import plan_job
+from terascope.physical.planner import LowSettings, plan_job
 from terascope.pipeline import Compiled
 from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
 from terascope.plan.plan import Plan, reads
@@ -57,12 +59,18 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
     if compiled.runnable:
         job = compiled.job()
     else:
-        plan, job = unbound_job(plan)
+        plan, job = unbound_job(plan, compiled.bindings.low)
         notes = (UNBOUND,)
+    low = compiled.bindings.low
+    whole = split_plan(plan, low.host, low.costs).plan
     return Picture(
         "job",
         title,
-        (*(read_box(read) for read in job.reads), *stream_boxes(job, plan)),
+        (
+            *(read_box(read) for read in job.reads),
+            *low_boxes(job, whole),
+            *stream_boxes(job, whole),
+        ),
         parameter_notes(plan.parameters),
         notes,
     )
@@ -85,7 +93,62 @@ def read_box(read: SourceRead) -> Box:
         facts.append(("keeps", show_expr(in_words(read.predicate))))
     if read.clocks:
         facts.append(("clocks", ", ".join(read.clocks)))
+    if read.low is not None:
+        facts += low_facts(read.low)
     return Box(source_id(read.name), read.name, "source", facts=tuple(facts), notes=read.notes)
+
+
+def low_facts(low: LowPlan) -> list[tuple[str, str]]:
+    """The prefilter, and what the tasks may use."""
+    facts = [
+        (f"bit {bit}", f"{show_expr(in_words(predicate))} ({counted(users, 'query', 'queries')})")
+        for bit, predicate in enumerate(low.predicates)
+        if (users := sum(bit in query.signature for query in low.queries))
+    ]
+    how = "machine code" if low.compiled else "numpy"
+    return [*facts, ("kernels", f"{how}, {readable_bytes(low.memory_bytes)} for a task's tables")]
+
+
+def low_boxes(job: Job, plan: Plan) -> list[Box]:
+    """The low-level streams: what runs in the tasks that read."""
+    known: dict[str, Orders] = plan_orders(plan)
+    queries = {q.name: q for read in job.reads if read.low is not None for q in read.low.queries}
+    boxes = []
+    for output in job.low:
+        rel = job.trees[output.name]
+        boxes.append(
+            Box(
+                stream_id(output.name),
+                output.name,
+                "stream",
+                ("low",),
+                column_notes(rel.visible, column_orders(rel, known)),
+                tuple(query_facts(queries[output.name])),
+                root=operator_node(rel, known, lambda scan: read_names(job, scan)),
+            )
+        )
+    return boxes
+
+
+def query_facts(query: LowQuery) -> list[tuple[str, str]]:
+    bits = ", ".join(map(str, query.signature)) or "none: all tuples"
+    facts = [("signature", f"bits {bits}" if query.signature else bits)]
+    if query.rest:
+        facts.append(("then", " AND ".join(show_expr(in_words(e)) for e in query.rest)))
+    if isinstance(query, LowAggregate):
+        table = query.table
+        facts.append(
+            (
+                "table",
+                f"{table.kind.replace('_', ' ')}, {table.flush} flush, at most"
+                f" {readable_bytes(table.max_bytes)}",
+            )
+        )
+        if query.epoch is not None:
+            name = query.keys[query.epoch][0]
+            many = ", a key of the table: epochs are short" if query.epoch_in_key else ""
+            facts.append(("epoch", name + many))
+    return facts
 
 
 def column_list(read: SourceRead) -> str:
@@ -120,8 +183,8 @@ def file_bytes(path: Path) -> int:
         return 0
 
 
-def counted(number: int, word: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else "s")
+def counted(number: int, word: str, plural: str = "") -> str:
+    return f"{number} {word if number == 1 else plural or word + 's'}"
 
 
 def readable_bytes(size: int) -> str:
@@ -187,7 +250,7 @@ def output_order(output: Output) -> str:
 # ---- without sources -----------------------------------------------------------------------------
 
 
-def unbound_job(plan: Plan) -> tuple[Plan, Job]:
+def unbound_job(plan: Plan, low: LowSettings) -> tuple[Plan, Job]:
     """The plan with every scan on an interface, and the job over interfaces without files."""
     streams = tuple(replace(stream, rel=on_some_interface(stream.rel)) for stream in plan)
     placed = replace(plan, streams=streams)
@@ -197,7 +260,7 @@ def unbound_job(plan: Plan) -> tuple[Plan, Job]:
             if isinstance(rel, Scan):
                 kind = "csv" if rel.layer is None else "pcap"
                 interfaces |= {name: NoFiles(name, kind, "") for name in rel.interfaces}
-    return placed, plan_job(placed, interfaces)
+    return placed, plan_job(placed, interfaces, low=low)
 
 
 def on_some_interface(rel: Rel) -> Rel:

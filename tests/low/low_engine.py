@@ -1,0 +1,107 @@
+"""The native low level without Spark: all tasks of a job one after another, and the merge.
+
+In: a Job. Out: the rows of every low-level stream, to be compared with what the reference
+interpreter says of the same streams.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from terascope.connectors.registry import Interface
+from terascope.low.finish import columns as finished_columns
+from terascope.low.merge import Merger
+from terascope.low.ownership import owned
+from terascope.low.payload import pack
+from terascope.low.plan import LowAggregate
+from terascope.low.task import Counters, Groups, LowTask
+from terascope.physical.bundles import bundles
+from terascope.physical.halves import split_plan
+from terascope.physical.job import Job
+from terascope.physical.planner import LowSettings, plan_job
+from terascope.plan.plan import Plan
+from terascope.plan.rel import Aggregate
+from terascope.reference.context import Sources
+from terascope.reference.interpreter import evaluate
+from terascope.reference.rows import Row
+from tests.oracle.compare import assert_same_rows
+
+DESTINATIONS = 3
+
+
+def low_rows(
+    job: Job, tasks: int, folder: Path, merge_bytes: int = 1 << 28
+) -> tuple[dict[str, list[Row]], list[Counters]]:
+    """The rows of all low-level streams, by name, and what each task counted."""
+    numbers = {output.name: output for output in job.low}
+    rows: dict[str, list[Row]] = {name: [] for name in numbers}
+    payloads: dict[tuple[str, int], list[bytes]] = {}
+    counters = []
+    for read in job.reads:
+        assert read.low is not None
+        parts = bundles(read.splits, tasks, read.edge)
+        names = {i.name for i in read.interfaces}
+        for number, splits in enumerate(parts):
+            mine = {
+                place: owned(query, parts)[number]
+                for place, query in enumerate(read.low.queries)
+                if isinstance(query, LowAggregate) and set(query.interfaces) <= names
+            }
+            task = LowTask(read.low, mine)
+            for ready in task.run(splits, read.clocks):
+                name = read.low.queries[ready.query].name
+                if not isinstance(ready, Groups):
+                    rows[name] += tuples(ready.columns)
+                    continue
+                fields = numbers[name].groups
+                assert fields is not None
+                if ready.complete:
+                    rows[name] += tuples(
+                        finished_columns([ready.block], fields, ready.dictionaries)
+                    )
+                    continue
+                packed = pack([ready.block], ready.dictionaries, fields.shape, DESTINATIONS)
+                for destination, payload in packed:
+                    payloads.setdefault((name, destination), []).append(payload)
+            counters.append(task.counters)
+    for (name, _), some in payloads.items():
+        fields = numbers[name].groups
+        assert fields is not None
+        merger = Merger(fields.shape, fields.key_types, merge_bytes, folder)
+        for payload in some:
+            merger.add(payload)
+        for groups in merger.results():
+            for block in groups.blocks:
+                rows[name] += tuples(finished_columns([block], fields, groups.dictionaries))
+    return rows, counters
+
+
+def tuples(columns: Any) -> list[Row]:
+    values = [column.to_pylist() for column in columns.columns]
+    return [tuple(row) for row in zip(*values, strict=True)]
+
+
+def assert_low_level_agrees(
+    plan: Plan,
+    interfaces: dict[str, Interface],
+    sources: Sources,
+    settings: LowSettings,
+    tasks: int,
+    split_bytes: int,
+    folder: Path,
+) -> Job:
+    """Every low-level stream has the rows that the reference gives it; every group stands once."""
+    job = plan_job(plan, interfaces, split_bytes, settings)
+    found, _ = low_rows(job, tasks, folder)
+    whole = split_plan(plan, settings.host, settings.costs).plan
+    wanted = Plan(tuple(s for s in whole if s.name in found), plan.parameters)
+    expected = evaluate(wanted, sources)
+    for name, rows in found.items():
+        rel = wanted[name].rel
+        if isinstance(rel, Aggregate):
+            keys = Counter(row[: len(rel.keys)] for row in rows)
+            assert not [key for key, count in keys.items() if count > 1], name
+        assert_same_rows(expected[name].tuples, rows, rel.fields)
+    return job

@@ -1,0 +1,52 @@
+"""The native low level gives the partials that its streams mean, whatever the tables, the tasks,
+the memory; as machine code and as numpy.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from terascope.low.plan import Flush, TableKind
+from terascope.physical.low_planner import TableSettings
+from terascope.physical.planner import LowSettings
+from terascope.reference.sources import ConnectorSources
+from tests.low.low_engine import assert_low_level_agrees
+from tests.properties.engines import make_case
+
+SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "40")))
+
+
+def check(seed: int, folder: Path, tables: TableSettings, tasks: int, queries: int = 10) -> None:
+    case = make_case(seed, folder, queries=queries, rows=60)
+    interfaces = dict(case.compiled.bindings.interfaces)
+    assert_low_level_agrees(
+        case.compiled.optimized,
+        interfaces,
+        ConnectorSources(interfaces),
+        LowSettings(tables=tables),
+        tasks,
+        1,
+        folder,
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
+def test_numpy_gives_the_partials_of_the_reference(seed: int, tmp_path: Path) -> None:
+    check(seed, tmp_path, TableSettings(compiled=False), tasks=1 + seed % 3)
+
+
+@pytest.mark.parametrize("kind", ["open", "direct_mapped", "second_chance", "lru"])
+@pytest.mark.parametrize("flush", ["eager", "lazy"])
+def test_machine_code_gives_the_same(kind: TableKind, flush: Flush, tmp_path: Path) -> None:
+    if kind == "open" and flush == "lazy":
+        pytest.skip("an open table is emptied at once")
+    for seed in (1, 9):
+        check(seed, tmp_path, TableSettings(kind, flush), tasks=2)
+
+
+def test_hardly_any_memory_gives_the_same(tmp_path: Path) -> None:
+    for seed in (1, 9):
+        check(seed, tmp_path, TableSettings(memory_bytes=1 << 16), tasks=2)
