@@ -243,7 +243,7 @@ def test_fmt_leaves_a_file_with_mistakes_alone(tmp_path: Path) -> None:
 # ---- explain -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stage", ["ast", "plan", "optimized", "job"])
+@pytest.mark.parametrize("stage", ["ast", "plan", "optimized", "halves", "job"])
 @pytest.mark.parametrize("format", ["text", "json", "dot", "html"])
 def test_explain_has_every_stage_in_every_format(stage: str, format: str, flows: Path) -> None:
     called = call("explain", flows, "-p", "threshold=3", "--stage", stage, "--format", format)
