@@ -184,6 +184,33 @@ def test_row_groups_make_splits_and_positions_are_row_numbers(tmp_path: Path, ta
     assert seen.horizon == {"n": 9999}
 
 
+TEXTS = ["10.0.0.1", None, "nowhere", "", "2001:db8::1", " 10.0.0.2 ", "10.0.0.1"]
+
+
+@pytest.mark.parametrize("type", [Type.IP, Type.STRING, Type.BINARY, Type.INT])
+@pytest.mark.parametrize("distinct", [7, 200_000])
+def test_texts_mean_the_same_with_and_without_a_dictionary(
+    tmp_path: Path, type: Type, distinct: int
+) -> None:
+    """Over several batches and row groups, whose dictionaries differ or grow too large."""
+    made = [TEXTS[k % 7] if k % distinct < 7 else f"10.{k >> 16}.{k >> 8 & 255}.{k & 255}"
+            for k in range(200_000)]  # fmt: skip
+    tables = {}
+    for encoded in (False, True):
+        path = tmp_path / f"{encoded}.parquet"
+        table = pa.table({"x": pa.array(made[::-1] if type is Type.INT else made)})
+        pq.write_table(table, path, row_group_size=90_000, use_dictionary=encoded)
+        batches: list[pa.RecordBatch] = []
+        report = ReadReport()
+        for split in PARQUET.splits("x", [path], {}, 1 << 30):
+            batches += PARQUET.read(split, (*columns(x=type), POSITION), report)
+        tables[encoded] = (pa.Table.from_batches(batches), report.malformed, report.tuples)
+    assert tables[True] == tables[False]
+    assert tables[True][0].num_rows == tables[True][2]
+    if type is Type.IP:
+        assert tables[True][1]["column 'x': not an IP address"] >= 1
+
+
 def test_only_the_wanted_columns_are_read(tmp_path: Path) -> None:
     path = stored(
         tmp_path / "t.parquet",

@@ -23,6 +23,7 @@ from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missin
 from terascope.connectors.tables.bytes_in import EMPTY_FILE, opened, size_of
 from terascope.connectors.tables.clocks import arrow_column
 from terascope.connectors.tables.convert import Converted
+from terascope.connectors.tables.dictionaries import Dictionaries
 from terascope.connectors.tables.options import check_names
 from terascope.connectors.tables.parquet_plan import cut_groups, read_groups
 from terascope.connectors.tables.records import BATCH_ROWS
@@ -88,12 +89,13 @@ class ParquetConnector:
             report.bytes_read += sum(_chunk_bytes(file, group, names) for group in counted)
             position = sum(file.metadata.row_group(g).num_rows for g in range(split.start))
             needed = names if own is None or own.column in names else [*names, own.column]
+            dictionaries = Dictionaries(arrow_column)
             for held in _batches(split, file, needed):
                 positions = np.arange(position, position + held.num_rows, dtype=np.int64)
                 position += held.num_rows
                 if own is not None:
                     held, positions = own.select(held, positions)
-                batch = assemble(split, columns, positions, _converter(held), report)
+                batch = assemble(split, columns, positions, _converter(held, dictionaries), report)
                 if batch.num_rows:
                     yield batch
 
@@ -130,26 +132,50 @@ def _wanted(path: str, file: pq.ParquetFile, columns: Sequence[Column]) -> list[
 
 
 def _batches(split: Split, file: pq.ParquetFile, names: list[str]) -> Iterator[pa.RecordBatch]:
-    batches = file.iter_batches(
-        batch_size=BATCH_ROWS,
-        row_groups=range(split.start, split.end),
-        columns=names,
-        use_threads=False,  # the caller runs one reader per core
-    )
-    while True:
-        try:
-            batch = next(batches, None)
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise SourceError(f"'{split.path}' is damaged: {reason}") from error
-        if batch is None:
-            return
-        yield batch
+    groups = range(split.start, split.end)
+    encoded = _held_as_dictionaries(file, groups, names)
+    # How columns are to be read is said when a file is opened.
+    with pq.ParquetFile(split.path, metadata=file.metadata, read_dictionary=encoded) as reader:
+        batches = reader.iter_batches(
+            batch_size=BATCH_ROWS,
+            row_groups=groups,
+            columns=names,
+            use_threads=False,  # the caller runs one reader per core
+        )
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowException, OSError) as error:
+                reason = str(error).splitlines()[0]
+                raise SourceError(f"'{split.path}' is damaged: {reason}") from error
+            if batch is None:
+                return
+            yield batch
 
 
-def _converter(held: pa.RecordBatch) -> Callable[[Column], Converted | None]:
+def _held_as_dictionaries(
+    file: pq.ParquetFile, groups: Sequence[int], names: Sequence[str]
+) -> list[str]:
+    """The text columns of which all the row groups have a dictionary."""
+    found = {f.name for f in file.schema_arrow if f.type in (pa.string(), pa.binary())} & {*names}
+    for group in groups:
+        row_group = file.metadata.row_group(group)
+        for chunk in map(row_group.column, range(row_group.num_columns)):
+            if not chunk.has_dictionary_page:
+                found.discard(chunk.path_in_schema)
+    return sorted(found)
+
+
+def _converter(
+    held: pa.RecordBatch, dictionaries: Dictionaries
+) -> Callable[[Column], Converted | None]:
     def convert(column: Column) -> Converted | None:
         index = held.schema.get_field_index(column.name)
-        return arrow_column(held.column(index), column) if index >= 0 else None
+        if index < 0:
+            return None
+        array = held.column(index)
+        if pa.types.is_dictionary(array.type):
+            return dictionaries.convert(array, column)
+        return arrow_column(array, column)
 
     return convert
