@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from terascope.low.dictionary import Codes, Ints
-from terascope.low.kernels import load_module
+from terascope.low.kernels import INTEGER, compile_for, load_module, output
 from terascope.low.slots import Shape, SlotKind, combine, is_added, view
 
 MULTIPLIER: Final = "0xFF51AFD7ED558CCD"
@@ -68,7 +68,10 @@ class WideShape:
 
 @cache
 def combine_kernel(shape: Shape) -> Combine:
-    return cast(Combine, load_module(combine_source(WideShape(shape))).combine)
+    module = load_module(combine_source(WideShape(shape)))
+    rows, floats = output(np.int64, 2), output(np.float64, 2)
+    kernel = compile_for(module.combine, rows, floats, INTEGER, INTEGER, output(np.int32))
+    return cast(Combine, kernel)
 
 
 def combine_source(wide: WideShape) -> str:

@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 
 from terascope.connectors.packets.compiled import store64
 from terascope.low.dictionary import Codes, Ints
+from terascope.low.kernels import INTEGER, column, compiled, output
 
 Bytes: TypeAlias = NDArray[np.uint8]
-compiled = njit(cache=True, nogil=True)
+inlined = njit(cache=True, nogil=True)
 
 SLACK: Final = 64
 BLOCK: Final = 128
 MINIBLOCK: Final = 32
 
 
-@compiled
+@inlined
 def put_varint(out: Bytes, at: int, value: np.uint64) -> int:
     """Seven bits a byte, the lowest first (ULEB128)."""
     while value >= np.uint64(128):
@@ -38,12 +39,12 @@ def put_varint(out: Bytes, at: int, value: np.uint64) -> int:
     return at + 1
 
 
-@compiled
+@inlined
 def put_zigzag(out: Bytes, at: int, value: int) -> int:
     return put_varint(out, at, np.uint64((value << 1) ^ (value >> 63)))
 
 
-@compiled
+@inlined
 def width_of(most: np.uint64) -> int:
     """Bits that hold every value up to `most`."""
     width = 0
@@ -53,7 +54,7 @@ def width_of(most: np.uint64) -> int:
     return width
 
 
-@compiled
+@compiled(column(np.int32), output(np.int32), output(np.int32), output(np.int32), INTEGER)
 def number_codes(codes: Codes, indices: Codes, numbers: Codes, used: Codes, count: int) -> int:
     """Codes as their numbers in the dictionary of a chunk; new ones get the next number.
 
@@ -71,7 +72,7 @@ def number_codes(codes: Codes, indices: Codes, numbers: Codes, used: Codes, coun
     return count
 
 
-@compiled
+@compiled(output(np.uint8), column(np.int32), INTEGER)
 def put_indices(out: Bytes, indices: Codes, width: int) -> int:
     """A page of dictionary indices: their width, then one bit-packed run, or one repeated value.
 
@@ -106,12 +107,28 @@ def put_indices(out: Bytes, indices: Codes, width: int) -> int:
     return at + groups * width
 
 
+@inlined
+def put_miniblock(out: Bytes, place: int, deltas: Ints, base: int, least: int, width: int) -> None:
+    word = np.uint64(0)
+    filled = 0
+    for k in range(base, base + MINIBLOCK):
+        value = np.uint64(deltas[k] - least)
+        word |= value << np.uint64(filled)
+        filled += width
+        if filled >= 64:
+            store64(out, place, int(word))
+            place += 8
+            filled -= 64
+            word = value >> np.uint64(width - filled) if filled > 0 else np.uint64(0)
+    store64(out, place, int(word))
+
+
 def deltas_room(count: int) -> int:
     """Bytes that `put_deltas` may need: a block has its least difference, widths, and the rest."""
     return (count // BLOCK + 1) * (8 * BLOCK + 16) + SLACK
 
 
-@compiled
+@compiled(output(np.uint8), column(np.int64))
 def put_deltas(out: Bytes, values: Ints) -> int:
     """Integers as DELTA_BINARY_PACKED. Differences wrap around, and so does adding them up."""
     at = put_varint(out, 0, np.uint64(BLOCK))
@@ -147,23 +164,7 @@ def put_deltas(out: Bytes, values: Ints) -> int:
     return at
 
 
-@compiled
-def put_miniblock(out: Bytes, place: int, deltas: Ints, base: int, least: int, width: int) -> None:
-    word = np.uint64(0)
-    filled = 0
-    for k in range(base, base + MINIBLOCK):
-        value = np.uint64(deltas[k] - least)
-        word |= value << np.uint64(filled)
-        filled += width
-        if filled >= 64:
-            store64(out, place, int(word))
-            place += 8
-            filled -= 64
-            word = value >> np.uint64(width - filled) if filled > 0 else np.uint64(0)
-    store64(out, place, int(word))
-
-
-@compiled
+@compiled(output(np.uint8), column(np.int32), column(np.uint8))
 def put_byte_arrays(out: Bytes, ends: Codes, content: Bytes) -> None:
     """Runs of bytes, each after its length."""
     at = 0

@@ -24,17 +24,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
 from terascope.low.dictionary import Codes, Dictionary, Hashes, Ints, mix
 from terascope.low.groups import Block, key_codes
+from terascope.low.kernels import INTEGER, column, compiled, output
 from terascope.low.slots import Shape, is_float
 
 PAYLOAD_ROWS = 1 << 17
 """About as many groups as one payload has."""
-
-compiled = njit(cache=True, nogil=True)
 
 
 def pack(
@@ -108,15 +106,15 @@ EPOCHS = pa.run_end_encoded(pa.int32(), pa.int64())
 
 def narrow(values: NDArray[Any]) -> pa.Array:
     """Integers as a column of the narrowest type that holds them."""
-    least, most = bounds(values)
+    least, most = bounds(values if values.dtype == np.int64 else values.astype(np.int64))
     for type in (np.int8, np.int16, np.int32):
         if np.iinfo(type).min <= least and most <= np.iinfo(type).max:
             return pa.array(values.astype(type))
     return pa.array(values)
 
 
-@compiled
-def bounds(values: NDArray[Any]) -> tuple[int, int]:
+@compiled(column(np.int64))
+def bounds(values: Ints) -> tuple[int, int]:
     least, most = values[0], values[0]
     for value in values:
         least = min(least, value)
@@ -206,20 +204,23 @@ def first_state(epoch: int | None, seed: int) -> int:
     return ((word * 0x9E3779B97F4A7C15) ^ (seed * 0xD1342543DE82EF95)) & (2**64 - 1)
 
 
-@compiled
+@compiled(output(np.uint64), column(np.uint64))
 def take_hashes(state: Hashes, hashes: Hashes) -> None:
     for i in range(len(state)):
-        state[i] = mix(state[i] ^ hashes[i])
+        state[i] = mix(np.int64(state[i] ^ hashes[i]))
 
 
-@compiled
+@compiled(column(np.uint64), INTEGER, output(np.int32))
 def choose(state: Hashes, destinations: int, places: Codes) -> None:
     for i in range(len(state)):
-        spread_out = np.uint64(mix(state[i])) >> np.uint64(32)
+        spread_out = mix(np.int64(state[i])) >> np.uint64(32)
         places[i] = np.int32((spread_out * np.uint64(destinations)) >> np.uint64(32))
 
 
-@compiled
+@compiled(
+    output(np.int64, 2), column(np.int32), output(np.int64), INTEGER, INTEGER,
+    output(np.int64), output(np.int32, 2), output(np.int64, 2),
+)  # fmt: skip
 def spread(
     rows: Ints,
     places: Codes,
@@ -254,7 +255,7 @@ def compact(codes: Codes, dictionary: Dictionary, numbers: Codes | None = None) 
     return pa.DictionaryArray.from_arrays(narrow(indices), dictionary.values(used))
 
 
-@compiled
+@compiled(column(np.int32), output(np.int32))
 def renumber(codes: Codes, numbers: Codes) -> tuple[Codes, Codes]:
     """Codes numbered anew in the order they occur, and the old code of each new one."""
     indices = np.empty(len(codes), np.int32)
