@@ -3,6 +3,7 @@
 
 PYTHON  ?= python3
 WORKERS ?= 2
+SCALE   ?= 0.01
 VENV    := .venv
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input
@@ -12,12 +13,13 @@ JAVA    := $(VENV)/terascope-java-home
 $(shell test ! -f $(JAVA) || test -x "`cat $(JAVA)`/bin/java" || rm -f $(JAVA))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak lint format lock clean
+.PHONY: help install demo test soak bench lint format lock clean
 
 help:
 	@echo "make demo     install, then find a SYN flood in two minutes of synthetic traffic"
 	@echo "make test     install, then check and test everything (WORKERS=$(WORKERS) processes)"
 	@echo "make soak     many more random query sets (about half an hour)"
+	@echo "make bench    Terascope beside other engines, on small data (SCALE=$(SCALE))"
 	@echo "make install  the environment .venv with the command .venv/bin/terascope, and Java"
 	@echo "make lint     ruff, mypy and the import contracts"
 	@echo "make format   rewrite the sources in the one format"
@@ -34,6 +36,9 @@ test: lint $(VENV)/.tshark
 
 soak: install
 	TERASCOPE_SEEDS=2000 TERASCOPE_SPARK_SEEDS=60 $(BIN)/pytest -n $(WORKERS) tests/properties
+
+bench: install
+	for name in queries78 set50 decode; do $(BIN)/terascope bench $$name --scale $(SCALE) || exit; done
 
 lint: install
 	$(BIN)/ruff check .

@@ -15,7 +15,7 @@ from terascope.cli.binding import Debug
 
 if TYPE_CHECKING:
     from terascope.cli.progress import Counted
-    from terascope.connectors.generate import GenerateReport, Profile, Scenario
+    from terascope.connectors.generate import FlowProfile, GenerateReport, Profile, Scenario
 
 EXTENT, SCENARIO, TRAFFIC, POPULARITY, RATE = "Extent", "Scenarios", "Traffic", "Popularity", "Rate"
 SUFFIXES = {"k": 10**3, "M": 10**6, "G": 10**9}
@@ -32,6 +32,15 @@ def generate(
         str | None,
         typer.Option(
             help="Exactly so many packets; 10k, 2.5M.", rich_help_panel=EXTENT, show_default=False
+        ),
+    ] = None,
+    flows: Annotated[
+        str | None,
+        typer.Option(
+            help="So many flow records, as routers export them, instead of packets; 20M. Into a"
+            " .parquet file, an hour of them unless --duration says otherwise.",
+            rich_help_panel=EXTENT,
+            show_default=False,
         ),
     ] = None,
     rate: Annotated[
@@ -163,10 +172,30 @@ def generate(
     Zipf popularity, TCP flows with handshakes and retransmissions, UDP and DNS, bursts;
     reproducible by seed. Give at most two of --packets, --rate and --duration.
     """
-    from terascope.connectors.generate import Profile, ProfileError
+    from terascope.connectors.generate import FlowProfile, Profile, ProfileError
     from terascope.connectors.generate import generate as write_trace
 
     del debug
+    if flows is not None:
+        if (packets, rate, scenario) != (None, None, None) or links != 1:
+            raise typer.BadParameter(
+                "flow records go without --packets, --rate, --scenario and --links",
+                param_hint="--flows",
+            )
+        try:
+            wanted = FlowProfile(
+                records=count_of(flows, "--flows"),
+                duration=3600 if duration is None else round(duration),
+                start_time=round(start_time),
+                seed=seed,
+                source_exponent=source_exponent,
+                pair_exponent=pair_exponent,
+                tuple_exponent=tuple_exponent,
+            )
+        except ProfileError as mistake:
+            raise typer.BadParameter(str(mistake)) from None
+        write_flows(wanted, output, quiet)
+        return
     try:
         profile = Profile(
             packets=None if packets is None else count_of(packets),
@@ -211,11 +240,13 @@ def generate(
 # ---- flags ---------------------------------------------------------------------------------------
 
 
-def count_of(text: str) -> int:
+def count_of(text: str, flag: str = "--packets") -> int:
     """10000, 10k, 2.5M."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMG]?)", text.strip().replace("_", ""))
     if match is None:
-        raise typer.BadParameter(f"'{text}' is not a number of packets", param_hint="--packets")
+        raise typer.BadParameter(
+            f"'{text}' is not a number of {flag.removeprefix('--')}", param_hint=flag
+        )
     return round(float(match.group(1)) * SUFFIXES.get(match.group(2), 1))
 
 
@@ -297,6 +328,27 @@ def with_progress(
     with counting("generating", profile.expected_packets, "packets", quiet) as tell:
         report = write(tell)
     return report, time.monotonic() - began
+
+
+def write_flows(profile: FlowProfile, output: Path, quiet: bool) -> None:
+    """Flow records, and a line about them."""
+    from terascope.cli.progress import counting
+    from terascope.connectors.generate import generate_flows
+    from terascope.explain.from_job import readable_bytes
+
+    if not output.name.endswith(".parquet"):
+        raise typer.BadParameter(
+            f"'{output}' does not end in .parquet, the form of flow records", param_hint="FILE"
+        )
+    check_writable(output)
+    began = time.monotonic()
+    with counting("generating", profile.records, "records", quiet) as tell:
+        report = generate_flows(profile, output, tell)
+    seconds = time.monotonic() - began
+    typer.echo(
+        f"{report.file}: {report.records:,} flow records, {readable_bytes(report.bytes)}"
+        f" in {seconds:.1f} s ({report.records / max(seconds, 1e-9):,.0f} records/s)"
+    )
 
 
 def report_lines(report: GenerateReport, seconds: float) -> list[str]:

@@ -53,6 +53,7 @@ EXAMPLES: Mapping[str, str] = {
         "terascope generate trace.parquet --packets 1M --seed 7",
         "terascope generate attack.pcap.gz --scenario syn_flood --victim 10.1.2.3 --start 40",
         "terascope generate day.pcap --scenario port_scan:start=10 --scenario flash_crowd:start=60",
+        "terascope generate flows.parquet --flows 20M",
     ),
     "calibrate": examples(
         "terascope calibrate",
