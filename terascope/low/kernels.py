@@ -30,7 +30,7 @@ from numba import njit
 
 kernel = njit(cache={cached}, nogil=True, error_model="numpy")
 """
-FOLDER_VARIABLE = "TERASCOPE_KERNELS"
+FOLDER_VARIABLE = "TERASCOPE_KERNEL_FOLDER"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

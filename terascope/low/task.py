@@ -62,8 +62,8 @@ class Counters:
     """Tuples that each query took."""
     evicted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """Groups of each query that left their table before their epoch was over."""
-    partials: int = 0
-    """Groups that went up to be merged."""
+    partials: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Groups of each query that went up to be merged."""
 
     def summary(self) -> dict[str, object]:
         """As JSON has it."""
@@ -72,7 +72,7 @@ class Counters:
             "evaluated": self.evaluated.tolist(),
             "passed": self.passed.tolist(),
             "evicted": self.evicted.tolist(),
-            "partials": self.partials,
+            "partials": self.partials.tolist(),
         }
 
 
@@ -87,6 +87,7 @@ class LowTask:
         self.counters = Counters(
             0,
             np.zeros(len(plan.predicates), np.int64),
+            np.zeros(queries, np.int64),
             np.zeros(queries, np.int64),
             np.zeros(queries, np.int64),
         )
@@ -169,7 +170,7 @@ class LowTask:
                 self._surrendered.add((place, epoch))
             complete = alone and (place, epoch) not in self._surrendered
             if not complete:
-                self.counters.partials += len(released.block.rows)
+                self.counters.partials[place] += len(released.block.rows)
             yield Groups(place, released.block, aggregator.key_dictionaries, complete)
         self.counters.evicted[place] = aggregator.evicted
 

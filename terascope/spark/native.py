@@ -68,51 +68,53 @@ def native_streams(job: Job, spark: SparkSession, sink: Sink | None) -> NativeSt
     result.direct = {name: made.fields for name, made in direct.items()}
     targets = stream_targets(job, direct)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
-    sources: list[DataFrame] = []
+    sources: dict[int, list[DataFrame]] = {}
+    partial: dict[int, list[DataFrame]] = {}
     for read in job.reads:
-        reading = NativeRead(
-            read, stream_numbers(job, read), targets, sink, max(1, partitions // 2)
-        )
+        numbers = stream_numbers(job, read)
+        reading = NativeRead(read, numbers, targets, sink, max(1, partitions // 2))
         df = source_frame(spark, reading, partitions).persist(KEPT)
         result.kept.append(df)
         told = df.filter(F.col("told").isNotNull()).select("kind", "told").collect()
         result.reports[read.name] = reports_from_json(t for kind, t in told if kind == "report")
-        result.counters += [json.loads(t) for kind, t in told if kind == "counters"]
         result.parts += [part_of(t) for kind, t in told if kind == "part"]
-        sources.append(df)
-    if sources:
-        everything = reduce(DataFrame.union, sources)
-        above(job, everything, targets, sink, result, max(1, partitions // 2))
-    return result
-
-
-def above(
-    job: Job,
-    df: DataFrame,
-    targets: Mapping[int, Target],
-    sink: Sink | None,
-    result: NativeStreams,
-    partitions: int,
-) -> None:
-    """Merge what must be merged, and make frames of what the high level reads."""
-    budget = max(read.low.memory_bytes for read in job.reads if read.low is not None)
-    partial = df.filter(F.col("kind") == "groups")
-    if any(count.get("partials") for count in result.counters):
-        merged = partial.repartitionById(partitions, F.col("destination")).mapInArrow(
-            Merging(targets, sink, budget), OUTGOING
-        )
-        merged = merged.persist(KEPT)
+        counted = [json.loads(t) for kind, t in told if kind == "counters"]
+        result.counters += counted
+        for query, number in enumerate(numbers):
+            sources.setdefault(number, []).append(df)
+            if any(task["partials"][query] for task in counted):
+                partial.setdefault(number, []).append(df)
+    if partial:
+        budget = max(read.low.memory_bytes for read in job.reads if read.low is not None)
+        merging = Merging(targets, sink, budget)
+        merged = merge(partial, merging, max(1, partitions // 2)).persist(KEPT)
         result.kept.append(merged)
         told = merged.filter(F.col("kind") == "part").select("told").collect()
         result.parts += [part_of(row[0]) for row in told]
-        df = df.union(merged)
+        for number in partial:
+            sources[number].append(merged)
     for number, target in targets.items():
         if target.high:
-            packed = df.filter((F.col("stream") == number) & (F.col("kind") == "rows"))
-            exploded = packed.select("payload").mapInArrow(
-                Exploding(target.fields), schema_of(target.fields)
-            )
-            result.frames[target.name] = Frame(exploded, target.fields)
+            df = reduce(DataFrame.union, sources[number])
+            result.frames[target.name] = exploded(df, number, target)
+    return result
+
+
+def merge(
+    partial: Mapping[int, Sequence[DataFrame]], merging: Merging, partitions: int
+) -> DataFrame:
+    """All partials, each group's at one place, merged there."""
+    frames = {id(df): df for some in partial.values() for df in some}
+    everything = reduce(DataFrame.union, frames.values()).filter(F.col("kind") == "groups")
+    exchanged = everything.repartitionById(partitions, F.col("destination"))
+    return exchanged.mapInArrow(merging, OUTGOING)
+
+
+def exploded(df: DataFrame, number: int, target: Target) -> Frame:
+    """The tuples of one stream as columns of Spark."""
+    packed = df.filter((F.col("stream") == number) & (F.col("kind") == "rows")).select("payload")
+    rows = packed.mapInArrow(Exploding(target.fields), schema_of(target.fields))
+    return Frame(rows, target.fields)
 
 
 def part_of(told: str) -> Part:
