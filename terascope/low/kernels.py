@@ -74,9 +74,13 @@ def compiled(*signature: Any) -> Callable[[Function], Function]:
         except RuntimeError:  # no folder to keep machine code in
             dispatcher = numba.njit(nogil=True)(function)
 
+        ready: Any = None
+
         @wraps(function)
         def call(*args: Any) -> Any:
-            ready = dispatcher if dispatcher.signatures else compile_for(dispatcher, *signature)
+            nonlocal ready
+            if ready is None:  # asking the dispatcher costs microseconds, every time
+                ready = compile_for(dispatcher, *signature)
             return ready(*args)
 
         return cast(Function, call)
