@@ -17,6 +17,8 @@ from terascope.analysis.order import Orders, plan_orders
 from terascope.analysis.sequence import sequence
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError
 from terascope.connectors.registry import Interface
+from terascope.optimize.rules.drop_identities import drop_identities
+from terascope.optimize.rules.merge_projects import merge_projects
 from terascope.physical.halves import split_plan
 from terascope.physical.host import COMPILED_HOST, Host
 from terascope.physical.job import Job, LowOutput, Output, SourceRead, StreamStage
@@ -84,7 +86,11 @@ def plan_job(
         stages = stream_stages(whole, {s.name: s.rel for s in whole})
         return Job(reads_, stages, outputs(whole), dict(plan.values), trees=trees)
     streams = [s for s in whole if s.name in lowest]
-    above = {s.name: assume_merged(s.rel, halves.low_keys) for s in whole if s.name not in lowest}
+    above = {
+        s.name: apply_below(assume_merged(s.rel, halves.low_keys), tidy)
+        for s in whole
+        if s.name not in lowest
+    }
     return Job(
         tuple(native_read(read, streams, settings) for read in reads_),
         stream_stages(whole, above),
@@ -93,6 +99,10 @@ def plan_job(
         tuple(low_output(stream) for stream in streams),
         trees,
     )
+
+
+def tidy(rel: Rel) -> Rel | None:
+    return merge_projects(rel) or drop_identities(rel)
 
 
 def stream_stages(plan: Plan, trees: Mapping[str, Rel]) -> tuple[StreamStage, ...]:

@@ -71,8 +71,9 @@ parameters
 READ_WITHOUT_SOURCE = """\
 read packets:
   columns  time, destIP, flags, srcIP, destPort
-  keeps    TCP AND flags & 18 = 2 OR UDP
   clocks   time
+  bit 0    TCP (1 query)
+  bit 1    flags & 18 = 2 (1 query)
 """
 
 AST = """\
@@ -187,17 +188,20 @@ def test_json_has_its_documented_keys() -> None:
         "terascope", "stage", "title", "parameters", "boxes", "arrows", "notes", "rules",
     }  # fmt: skip
     boxes = {box["id"]: box for box in told["boxes"]}
-    assert boxes["source:packets"]["facts"]["keeps"] == "TCP AND flags & 18 = 2 OR UDP"
+    assert boxes["source:packets"]["facts"]["bit 0"].startswith("TCP (")
     minute = boxes["stream:per_minute"]
     assert minute["columns"][0] == {
         "name": "tb", "type": "UINT", "order": "increasing", "clock": None,
     }  # fmt: skip
     assert minute["marks"] == ["output", "kept"]
     assert minute["query"].startswith("SELECT tb, destIP")
-    aggregate = minute["root"]["inputs"][0]
-    assert aggregate["kind"] == "Aggregate"
-    assert aggregate["remarks"] == ["groups close by tb"]
-    assert aggregate["inputs"][0]["reads"] == ["stream:syns"]
+    (aggregate,) = minute["root"]["inputs"]
+    assert aggregate["kind"] == "Read"
+    low = boxes["stream:per_minute_low"]
+    assert low["marks"] == ["low"]
+    assert low["facts"]["table"].startswith("open, eager flush, at most ")
+    assert low["root"]["kind"] == "Aggregate"
+    assert low["root"]["remarks"] == ["groups close by tb"]
     assert told["parameters"] == [{"name": "port", "type": "INT", "value": "53"}]
 
 
