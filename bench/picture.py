@@ -34,10 +34,18 @@ def draw_bars(figure: Figure, outcomes: list[Outcome]) -> None:
     medians = [middle for _, middle in measured]
     colours = [OWN_COLOUR if name.startswith(OURS) else PEER_COLOUR for name in names]
     places = list(range(len(measured)))
-    axes.barh(places, medians, color=colours)
+    axes.barh(places, medians, height=0.6, color=colours)
+    axes.margins(x=0.12, y=0.5 if len(places) < 3 else 0.05)
     for place, (outcome, middle) in zip(places, measured, strict=True):
         axes.plot(outcome.seconds, [place] * len(outcome.seconds), ".", color=DOT_COLOUR)
-        axes.text(middle, place - 0.42, f" {middle:.3g} s", fontsize=7, va="center")
+        axes.annotate(
+            f"{middle:.3g} s",
+            (max(outcome.seconds), place),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+        )
     axes.set_yticks(places, names)
     axes.invert_yaxis()
     if medians and max(medians) > FAR_APART * min(medians):

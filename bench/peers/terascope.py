@@ -33,7 +33,7 @@ class Terascope:
         def answer(workload: Workload, output: Path) -> Figures:
             with terascope.Session(spark) as session:
                 session.source(workload.source)
-                session.load(workload.gsql).run().write(output, "parquet")
+                session.load(workload.gsql).write(output, format="parquet", parts=True)
             return {}
 
         return Queries(self.pair, answer, close)

@@ -13,7 +13,7 @@ SELECT time, srcIP, destIP, len FROM packets WHERE protocol = 6 AND destPort = 2
 SELECT time, srcIP, destIP, destPort FROM packets
 WHERE protocol = 6 AND destPort IN (25, 587, 993) AND SYN AND NOT ACK;
 -- narrow_windows
-SELECT ts, srcIP, destIP, room FROM packets WHERE protocol = 6 AND ACK AND room < 1024;
+SELECT ts, srcIP, destIP, room FROM packets WHERE protocol = 6 AND ACK AND room < 502;
 -- far_senders
 SELECT time, srcIP, ttl FROM packets WHERE ttl < 50 AND len > 1400;
 -- long_answers

@@ -56,7 +56,9 @@ def result_columns(
     dictionaries: Sequence[Dictionary],
     places: Sequence[int] | None = None,
 ) -> list[ResultColumn]:
-    """The columns of some blocks, one after the other: all of them, or those at some places."""
+    """The columns of some blocks, one after the other: all of them, or those at some places. They
+    are views of the rows where there is but one block.
+    """
     rows = blocks[0].rows if len(blocks) == 1 else np.concatenate([b.rows for b in blocks])
     state = State(rows)
     made: list[ResultColumn] = []
@@ -65,8 +67,7 @@ def result_columns(
             made.append(epoch_column(blocks))
         elif place < len(fields.keys):
             key = place - (fields.epoch is not None and place > fields.epoch)
-            codes = np.ascontiguousarray(key_codes(rows, fields.shape, key))
-            made.append(Coded(dictionaries[key], codes))
+            made.append(Coded(dictionaries[key], key_codes(rows, fields.shape, key)))
         else:
             made.append(slot_column(rows, state, fields, place - len(fields.keys)))
     return made
@@ -99,9 +100,9 @@ class State:
 
 def slot_column(rows: Rows, state: State, fields: GroupFields, slot: int) -> Numbers:
     kind = fields.shape.slots[slot]
-    values = np.ascontiguousarray(rows[:, fields.shape.slot(slot)])
     valid = None if is_count(kind) else state.valid(slot)
-    return Numbers(values.view(np.float64) if is_float(kind) else values, valid)
+    words = rows.view(np.float64) if is_float(kind) else rows
+    return Numbers(words[:, fields.shape.slot(slot)], valid)
 
 
 def is_count(kind: SlotKind) -> bool:
@@ -136,7 +137,7 @@ def arrow_column(column: ResultColumn, type: Type, plain: bool) -> pa.Array:
         case Constant(value, rows):
             return pa.repeat(pa.scalar(value, arrow_type(type)), rows)
         case Coded(dictionary, codes):
-            coded = without_null_value(compact(codes, dictionary))
+            coded = without_null_value(compact(np.ascontiguousarray(codes), dictionary))
             return coded.dictionary_decode() if plain or type is Type.BOOL else coded
         case Numbers(values, valid):
             missing = None if valid is None else ~valid

@@ -8,6 +8,7 @@ of its values are known.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -107,7 +108,7 @@ class ColumnPages:
 
     def _add_constant(self, value: int | None, rows: int) -> None:
         if value is None:
-            self._page(rows, levels(rows, None, present=False), NO_INDICES, RLE_DICTIONARY)
+            self._page(rows, repeated_level(rows, False), NO_INDICES, RLE_DICTIONARY)
             return
         if value not in self._constants:
             self._constants.append(value)
@@ -119,10 +120,9 @@ class ColumnPages:
 
     def _add_codes(self, dictionary: Dictionary, codes: Codes) -> None:
         rows, valid = len(codes), None
-        if rows and codes.min() == NULL_CODE:
-            valid = codes != NULL_CODE
-            codes = codes[valid]
         indices = self._codes.numbers(dictionary, codes)
+        if len(indices) < rows:
+            valid = codes != NULL_CODE
         content = NO_INDICES
         if len(indices):
             width = max(1, (self._codes.count - 1).bit_length())
@@ -220,6 +220,7 @@ class CodesInUse:
         return self._dictionary is None or self._dictionary is dictionary
 
     def numbers(self, dictionary: Dictionary, codes: Codes) -> Codes:
+        """The numbers of the codes that are not NULL."""
         self._dictionary = dictionary
         if len(dictionary) > len(self._numbers):
             room = max(len(dictionary), 2 * len(self._numbers))
@@ -229,8 +230,8 @@ class CodesInUse:
             room = max(self.count + len(codes), 2 * len(self._used))
             self._used = np.concatenate([self._used[: self.count], np.empty(room, np.int32)])
         indices = np.empty(len(codes), np.int32)
-        self.count = number_codes(codes, indices, self._numbers, self._used, self.count)
-        return indices
+        self.count, present = number_codes(codes, indices, self._numbers, self._used, self.count)
+        return indices[:present]
 
     def values(self) -> pa.Array | None:
         if self._dictionary is None:
@@ -242,13 +243,18 @@ class CodesInUse:
         self._dictionary, self.count = None, 0
 
 
-def levels(rows: int, valid: NDArray[np.bool_] | None, present: bool = True) -> bytes:
+def levels(rows: int, valid: NDArray[np.bool_] | None) -> bytes:
     """Definition levels, with their length: which of the rows have a value."""
     if valid is None:
-        runs = varint(rows << 1) + (b"\x01" if present else b"\x00")
-    else:
-        packed = np.packbits(valid, bitorder="little").tobytes()
-        runs = varint(len(packed) << 1 | 1) + packed
+        return repeated_level(rows, True)
+    packed = np.packbits(valid, bitorder="little").tobytes()
+    runs = varint(len(packed) << 1 | 1) + packed
+    return len(runs).to_bytes(4, "little") + runs
+
+
+@lru_cache
+def repeated_level(rows: int, present: bool) -> bytes:
+    runs = varint(rows << 1) + bytes([present])
     return len(runs).to_bytes(4, "little") + runs
 
 

@@ -10,10 +10,11 @@ A buffer has SLACK bytes more than what is written to it: words are stored whole
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+import numba
 import numpy as np
-from numba import njit
+from numba import njit, types
 from numpy.typing import NDArray
 
 from terascope.connectors.packets.compiled import store64
@@ -26,6 +27,11 @@ inlined = njit(cache=True, nogil=True)
 SLACK: Final = 64
 BLOCK: Final = 128
 MINIBLOCK: Final = 32
+
+
+def strided(dtype: Any) -> Any:
+    """A column of rows, read where it stands."""
+    return types.Array(numba.from_dtype(np.dtype(dtype)), 1, "A", readonly=True)
 
 
 @inlined
@@ -54,22 +60,29 @@ def width_of(most: np.uint64) -> int:
     return width
 
 
-@compiled(column(np.int32), output(np.int32), output(np.int32), output(np.int32), INTEGER)
-def number_codes(codes: Codes, indices: Codes, numbers: Codes, used: Codes, count: int) -> int:
-    """Codes as their numbers in the dictionary of a chunk; new ones get the next number.
+@compiled(strided(np.int32), output(np.int32), output(np.int32), output(np.int32), INTEGER)
+def number_codes(
+    codes: Codes, indices: Codes, numbers: Codes, used: Codes, count: int
+) -> tuple[int, int]:
+    """Codes as their numbers in the dictionary of a chunk; new ones get the next number, NULLs
+    (code 0) are left out.
 
-    `used` is the code of each number; returns how many there are then.
+    `used` is the code of each number. Returns how many numbers and how many indices there are then.
     """
+    present = 0
     for i in range(len(codes)):
         code = codes[i]
         number = numbers[code]
         if number < 0:
-            number = count
-            numbers[code] = count
+            if code == 0:
+                continue
+            number = np.int32(count)
+            numbers[code] = number
             used[count] = code
             count += 1
-        indices[i] = number
-    return count
+        indices[present] = number
+        present += 1
+    return count, present
 
 
 @compiled(output(np.uint8), column(np.int32), INTEGER)
@@ -128,7 +141,7 @@ def deltas_room(count: int) -> int:
     return (count // BLOCK + 1) * (8 * BLOCK + 16) + SLACK
 
 
-@compiled(output(np.uint8), column(np.int64))
+@compiled(output(np.uint8), strided(np.int64))
 def put_deltas(out: Bytes, values: Ints) -> int:
     """Integers as DELTA_BINARY_PACKED. Differences wrap around, and so does adding them up."""
     at = put_varint(out, 0, np.uint64(BLOCK))

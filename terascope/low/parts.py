@@ -47,6 +47,7 @@ PAGE_ROWS: Final = 20_000
 GROUP_BYTES: Final = 8 << 20
 """Encoded bytes of a row group. They are held until it is complete; a task writes many parts."""
 
+BUFFER_BYTES: Final = 1 << 18
 MOST_CODES: Final = 1 << 20
 """Values a dictionary of a part may know before it starts anew."""
 
@@ -77,7 +78,7 @@ class PartWriter:
         self._dictionaries: dict[int, Dictionary] = {}
         self._source: tuple[GroupFields, Sequence[Dictionary]] | None = None
         try:
-            file = self.path.open("xb")
+            file = self.path.open("xb", BUFFER_BYTES)
         except OSError as problem:
             raise cannot_write(self.path, problem) from problem
         self._sink: ParquetSink | CsvSink = (

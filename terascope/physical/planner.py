@@ -19,6 +19,9 @@ from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceErr
 from terascope.connectors.registry import Interface
 from terascope.optimize.rules.drop_identities import drop_identities
 from terascope.optimize.rules.merge_projects import merge_projects
+from terascope.optimize.driver import apply_below
+from terascope.optimize.rules.drop_identities import drop_identities
+from terascope.optimize.rules.merge_projects import merge_projects
 from terascope.physical.halves import split_plan
 from terascope.physical.host import COMPILED_HOST, Host
 from terascope.physical.job import Job, LowOutput, Output, SourceRead, StreamStage

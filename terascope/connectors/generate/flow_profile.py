@@ -9,7 +9,7 @@ from terascope.connectors.generate.profile import ProfileError
 
 EPOCH_EDGE: Final = 1_699_999_800
 """A full five minutes, so that an hour of records has twelve epochs."""
-RECORDS_PER_TUPLE: Final = 4
+RECORDS_PER_TUPLE: Final = 8
 TUPLES_PER_PAIR: Final = 4
 PAIRS_PER_ADDRESS: Final = 8
 MOST_TUPLES: Final = 8_000_000

@@ -7,88 +7,29 @@ buffers are the arrays the kernels filled.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from terascope.connectors.base import (
-    FILE_SHIFT,
-    LAYERS,
-    POSITION,
-    Column,
-    SourceError,
-    Split,
-    arrow_type,
-)
+from terascope.connectors.base import FILE_SHIFT, Split
 from terascope.connectors.packets.addresses import AddressColumn
 from terascope.connectors.packets.bits import bitmap, validity_by_bit, validity_by_sign
 from terascope.connectors.packets.compiled import Bytes, Ints
 from terascope.connectors.packets.extract import RECORD_FIELDS, extract
-from terascope.connectors.packets.fields import FIELDS, ICMP, IP, TCP, TCP_FLAG_BITS, UDP, canonical
+from terascope.connectors.packets.fields import TCP_FLAG_BITS
+from terascope.connectors.packets.layout import ADDRESSES, LAYER_OF, PAYLOADS, Layout
 from terascope.connectors.packets.link import peel
 from terascope.connectors.packets.network import TABLE_FIELDS, open_odd
 from terascope.connectors.packets.payload import PayloadColumn
 from terascope.connectors.packets.reasons import FINE, UNSUPPORTED_LINK, wording
 from terascope.connectors.packets.records import Records, empty_records
 from terascope.connectors.packets.regular import classify
-from terascope.types import Type
 
 BATCH_PACKETS: Final = 1 << 16
 BATCH_PAYLOAD: Final = 1 << 25
 """Bytes of payload after which a batch ends early."""
-LINK_TABLE: Final = ("ethertype", "vlan", "srcMAC", "destMAC")
-CODES: Final = {name: code for code, name in enumerate((*TABLE_FIELDS, *RECORD_FIELDS))}
-"""What `extract` calls the columns that it fills."""
-PAYLOADS: Final = {"data": "#data", "TCP_data": "#segment", "UDP_data": "#segment"}
-"""Payload column -> which stretch of the packet it is."""
-ADDRESSES: Final = {"srcIP": (12, 8), "destIP": (16, 24)}
-"""Address column -> how far into the IPv4 and the IPv6 header it stands."""
-LAYER_OF: Final = {
-    **dict.fromkeys(("srcIP", "destIP"), IP),
-    **dict.fromkeys(("ipversion", "protocol", "len", "hdr_length", "tos", "ttl", "offset"), IP),
-    "more_fragments": IP,
-    **dict.fromkeys(("flags", "sequence_number", "ack_number", "window", *TCP_FLAG_BITS), TCP),
-    **dict.fromkeys(("icmp_type", "icmp_code"), ICMP),
-    "data": IP,
-    "TCP_data": TCP,
-    "UDP_data": UDP,
-}
-"""Fields that just the packets of one layer have, all of them. Others are NULL where they are -1,
-but for those of the record, which are never NULL."""
 HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
-
-
-def native_type(name: str) -> Type | None:
-    """The type of a field or pseudo-column by its canonical name; None when there is none."""
-    if name in (POSITION, LAYERS):
-        return Type.LLONG
-    field = FIELDS.get(name)
-    return field.type if field else None
-
-
-def check_columns(columns: Sequence[Column]) -> None:
-    """Refuse what packets do not have, in the user's words."""
-    for column in columns:
-        type = native_type(canonical(column.name))
-        if type is None:
-            raise SourceError(f"packets have no field '{column.name}'")
-        if arrow_type(type) != arrow_type(column.type):
-            raise SourceError(
-                f"packet field '{column.name}' is {type.value}, not {column.type.value}; "
-                f"declare it as {type.value} in the PROTOCOL"
-            )
-
-
-def table_fields_needed(names: set[str]) -> list[str]:
-    """The rows of the table that the wanted columns are made of; those of `extract` first."""
-    needed = {name for name in names if name in CODES}
-    if names & TCP_FLAG_BITS.keys():
-        needed.add("flags")
-    for name in names & PAYLOADS.keys():
-        needed |= {f"{PAYLOADS[name]}_at", f"{PAYLOADS[name]}_bytes"}
-    return sorted(needed) + [name for name in LINK_TABLE if name in names]
 
 
 class Scratch:
@@ -111,22 +52,16 @@ class Scratch:
 class Batch:
     """A batch in the making. Its own arrays are handed to Arrow as they are."""
 
-    def __init__(self, split: Split, columns: Sequence[Column], scratch: Scratch) -> None:
+    def __init__(self, split: Split, layout: Layout, scratch: Scratch) -> None:
         self._split = split
-        self._columns = columns
-        names = {canonical(column.name) for column in columns}
-        needed = table_fields_needed(names)
-        self._rows = {name: row for row, name in enumerate(needed)}
-        self._link_rows = [self._rows.get(name, -1) for name in LINK_TABLE]
-        self._fields = np.array([CODES[name] for name in needed if name in CODES], np.int64)
-        self._table: Ints = np.empty((len(needed), BATCH_PACKETS), np.int64)
+        self._layout = layout
+        self._rows = layout.rows
+        self._table: Ints = np.empty((len(layout.rows), BATCH_PACKETS), np.int64)
         self._payloads = {
-            name: PayloadColumn(LAYER_OF[name], BATCH_PACKETS)
-            for name in sorted(names & PAYLOADS.keys())
+            name: PayloadColumn(LAYER_OF[name], BATCH_PACKETS) for name in layout.payloads
         }
         self._addresses = {
-            name: AddressColumn(*ADDRESSES[name], BATCH_PACKETS)
-            for name in sorted(names & ADDRESSES.keys())
+            name: AddressColumn(*ADDRESSES[name], BATCH_PACKETS) for name in layout.addresses
         }
         self._bytes: dict[str, Bytes] = {}
         self._validities: dict[int, pa.Buffer | None] = {}
@@ -148,7 +83,7 @@ class Batch:
         r = s.records
         peel(
             window, r.data, r.caplen, r.link, count, s.version, s.network, r.reason,
-            first, self._table, *self._link_rows,
+            first, self._table, *self._layout.link_rows,
         )  # fmt: skip
         odd = classify(
             window, r.data, r.caplen, r.wirelen, s.version, s.network, count,
@@ -162,7 +97,7 @@ class Batch:
         extract(
             window, r.offset, r.caplen, r.wirelen, r.timestamp, s.network, s.transport, s.stops,
             s.kinds, s.layers, s.odd, odd, s.packets, self._split.ordinal << FILE_SHIFT,
-            self._fields, self._table, first, last,
+            self._layout.fields, self._table, first, last,
         )  # fmt: skip
         for address in self._addresses.values():
             address.add(window, s.network, s.layers, first, last)
@@ -191,12 +126,11 @@ class Batch:
 
     def finish(self) -> pa.RecordBatch:
         """The columns asked for, in their order."""
-        arrays = [self._array(canonical(column.name)) for column in self._columns]
+        arrays = [self._array(name) for name in self._layout.names]
         if not arrays:  # a count of packets alone needs no column, but the batch must have its rows
             rows = pa.StructArray.from_buffers(pa.struct([]), self.filled, [None])
             return pa.RecordBatch.from_struct_array(rows)
-        schema = pa.schema([(c.name, arrow_type(c.type)) for c in self._columns])
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._layout.schema)
 
     def _array(self, name: str) -> pa.Array:
         n = self.filled

@@ -13,9 +13,10 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 
 from terascope.connectors.base import Column, Edge, ReadReport, Split
-from terascope.connectors.packets.columns import Batch, Scratch, check_columns
+from terascope.connectors.packets.columns import Batch, Scratch
 from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.fields import ALL_FIELDS
+from terascope.connectors.packets.layout import Layout
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, parse_header, starts_as_pcap
 from terascope.connectors.packets.planning import Cutting, Part, cutting, plan
 from terascope.connectors.packets.reasons import (
@@ -81,7 +82,7 @@ class PacketConnector:
         self, split: Split, columns: Sequence[Column], report: ReadReport
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the split's packets; packets of all layers, told apart by `#layers`."""
-        check_columns(columns)
+        layout = Layout(columns)
         with opened(split.path) as file:
             start = first_bytes(file)
             if len(start) < FILE_HEADER_BYTES or not starts_as_capture(start):
@@ -97,7 +98,7 @@ class PacketConnector:
             stream: Stream = GzipStream(file) if packed else PlainStream(file, at)
             window = SlidingWindow(stream, 0 if packed else at, stop)
             scan = Scan(window, framing, at, stop, report.malformed)
-            yield from batches(scan, window, split, columns, stream if packed else None, report)
+            yield from batches(scan, window, split, layout, stream if packed else None, report)
             if stream.damaged:
                 report.malformed[DAMAGED_GZIP] += 1
 
@@ -106,7 +107,7 @@ def batches(
     scan: Scan,
     window: Window,
     split: Split,
-    columns: Sequence[Column],
+    layout: Layout,
     packed: Stream | None,
     report: ReadReport,
 ) -> Iterator[pa.RecordBatch]:
@@ -114,7 +115,7 @@ def batches(
     counted = 0
     scratch = Scratch()
     while not scan.done:
-        batch = Batch(split, columns, scratch)
+        batch = Batch(split, layout, scratch)
         while not scan.done and batch.room:
             found = scan.fill(scratch.records, batch.room)
             if found:

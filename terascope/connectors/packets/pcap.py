@@ -236,14 +236,12 @@ def walk_pcap(
     timestamp: Ints,
     link: Ints,
     reason: Bytes,
-    filled: int,
     most: int,
 ) -> tuple[int, int, int]:
-    """Add records from `at` on until there are `most`; (why it stopped, where in the window, rows
-    filled).
-    """
+    """Find up to `most` records from `at` on; (why it stopped, where in the window, how many)."""
     nanoseconds = 1_000_000_000 // parts
     size = len(buffer)
+    filled = 0
     while True:
         if base + at >= stop:
             return STOPPED, at, filled

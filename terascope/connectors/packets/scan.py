@@ -41,11 +41,9 @@ class Framing(Protocol):
     """How records of one format follow one another."""
 
     def walk(
-        self, window: Window, at: int, stop: int, records: Records, filled: int, most: int
+        self, window: Window, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
-        """Add records from index `at` of the window until there are `most`: (verdict, index, how
-        many there are).
-        """
+        """Up to `most` records from index `at` of the window: (verdict, index, how many)."""
         ...
 
     def find(self, window: Window, at: int) -> tuple[int, int]:
@@ -77,13 +75,13 @@ class PcapFraming:
         self._header = header
 
     def walk(
-        self, window: Window, at: int, stop: int, records: Records, filled: int, most: int
+        self, window: Window, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
         h, r = self._header, records
         return walk_pcap(
             window.view, at, window.base, window.final, stop,
             h.big, h.record_bytes, h.parts, h.snap, h.longest, h.link,
-            r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, filled, most,
+            r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, most,
         )  # fmt: skip
 
     def find(self, window: Window, at: int) -> tuple[int, int]:
@@ -117,9 +115,9 @@ class PcapngFraming:
         self._tables: list[Ints] = [np.ascontiguousarray(table[:, k]) for k in range(4)]
 
     def walk(
-        self, window: Window, at: int, stop: int, records: Records, filled: int, most: int
+        self, window: Window, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
-        r = records
+        r, filled = records, 0
         while True:
             links, snaps, resolutions, shifts = self._tables
             verdict, at, filled, latest, lies = walk_pcapng(
@@ -186,12 +184,9 @@ class Scan:
         if self._damaged_from is not None:
             self._recover(self._damaged_from)
             return 0
-        found = 0
-        at = self.position - window.base
-        while True:
-            verdict, at, found = self._framing.walk(window, at, self._stop, records, found, most)
-            if verdict != MORE or not window.grow():
-                break
+        verdict, at, found = self._framing.walk(
+            window, self.position - window.base, self._stop, records, most
+        )
         self.position = window.base + at
         lies = self._framing.take_lies()
         if lies:
