@@ -17,8 +17,6 @@ from terascope.analysis.order import Orders, plan_orders
 from terascope.analysis.sequence import sequence
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError
 from terascope.connectors.registry import Interface
-from terascope.optimize.rules.drop_identities import drop_identities
-from terascope.optimize.rules.merge_projects import merge_projects
 from terascope.optimize.driver import apply_below
 from terascope.optimize.rules.drop_identities import drop_identities
 from terascope.optimize.rules.merge_projects import merge_projects
