@@ -46,7 +46,7 @@ def put_varint(out: Bytes, at: int, value: np.uint64) -> int:
 
 
 @inlined
-def put_zigzag(out: Bytes, at: int, value: int) -> int:
+def put_zigzag(out: Bytes, at: int, value: np.int64) -> int:
     return put_varint(out, at, np.uint64((value << 1) ^ (value >> 63)))
 
 
@@ -148,16 +148,19 @@ def put_deltas(out: Bytes, values: Ints) -> int:
     at = put_varint(out, at, np.uint64(BLOCK // MINIBLOCK))
     count = len(values)
     at = put_varint(out, at, np.uint64(count))
-    at = put_zigzag(out, at, values[0] if count else 0)
+    before = values[0] if count else np.int64(0)
+    at = put_zigzag(out, at, before)
     deltas = np.empty(BLOCK, np.int64)
     start = 1
     while start < count:
         some = min(BLOCK, count - start)
-        least = values[start] - values[start - 1]
         for k in range(some):
-            delta = values[start + k] - values[start + k - 1]
-            deltas[k] = delta
-            least = min(least, delta)
+            value = values[start + k]
+            deltas[k] = value - before
+            before = value
+        least = deltas[0]
+        for k in range(1, some):
+            least = min(least, deltas[k])
         for k in range(some, BLOCK):
             deltas[k] = least
         at = put_zigzag(out, at, least)
