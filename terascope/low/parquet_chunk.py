@@ -194,7 +194,7 @@ class ColumnPages:
         )
         pages = first + self._pages
         self._pages, self.bytes, self._rows, self._encodings = [], 0, 0, set()
-        self._codes.forget()
+        self._codes = CodesInUse()  # a task writes many parts: nothing is kept
         self._constants, self._kind = [], None
         return chunk, pages
 
@@ -237,10 +237,6 @@ class CodesInUse:
         if self._dictionary is None:
             return None
         return self._dictionary.values(self._used[: self.count].copy())
-
-    def forget(self) -> None:
-        self._numbers[self._used[: self.count]] = -1
-        self._dictionary, self.count = None, 0
 
 
 def levels(rows: int, valid: NDArray[np.bool_] | None) -> bytes:

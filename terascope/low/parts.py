@@ -44,7 +44,7 @@ PartFormat: TypeAlias = Literal["parquet", "held", "csv"]
 PAGE_ROWS: Final = 20_000
 """Rows of a page: as many as stay in the cache while its columns are encoded one by one."""
 
-GROUP_BYTES: Final = 8 << 20
+GROUP_BYTES: Final = 4 << 20
 """Encoded bytes of a row group. They are held until it is complete; a task writes many parts."""
 
 BUFFER_BYTES: Final = 1 << 18
