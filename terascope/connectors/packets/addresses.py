@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from terascope.connectors.packets.compiled import SLACK, Bytes, Ints, compiled, load64, store64
 from terascope.connectors.packets.fields import IPV4, IPV6
+from terascope.connectors.packets.memory import RECYCLER
 
 LONGEST: Final = 17
 
@@ -53,8 +54,9 @@ class AddressColumn:
 
     def __init__(self, in_four: int, in_six: int, rows: int) -> None:
         self._places = (in_four, in_six)
-        self._ends: NDArray[np.int32] = np.zeros(rows + 1, np.int32)
-        self._content: Bytes = np.empty(rows * LONGEST + SLACK, np.uint8)
+        self._ends: NDArray[np.int32] = RECYCLER.array((rows + 1,), np.int32)
+        self._ends[0] = 0
+        self._content: Bytes = RECYCLER.array((rows * LONGEST + SLACK,), np.uint8)
 
     def add(self, window: Bytes, network: Ints, layers: Bytes, first: int, last: int) -> None:
         """The addresses of rows first..last."""

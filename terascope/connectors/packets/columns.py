@@ -20,6 +20,7 @@ from terascope.connectors.packets.extract import RECORD_FIELDS, extract
 from terascope.connectors.packets.fields import TCP_FLAG_BITS
 from terascope.connectors.packets.layout import ADDRESSES, LAYER_OF, PAYLOADS, Layout
 from terascope.connectors.packets.link import peel
+from terascope.connectors.packets.memory import RECYCLER
 from terascope.connectors.packets.network import TABLE_FIELDS, open_odd
 from terascope.connectors.packets.payload import PayloadColumn
 from terascope.connectors.packets.reasons import FINE, UNSUPPORTED_LINK, wording
@@ -38,14 +39,10 @@ class Scratch:
     def __init__(self) -> None:
         self.records: Records = empty_records()
         rows = self.records.capacity
-        self.version: Bytes = np.empty(rows, np.uint8)
-        self.network: Ints = np.empty(rows, np.int64)
-        self.kinds: Bytes = np.empty(rows, np.uint8)
-        self.transport: Ints = np.empty(rows, np.int64)
-        self.stops: Ints = np.empty(rows, np.int64)
-        self.odd: Ints = np.empty(rows, np.int64)
-        self.packets: Ints = np.empty((rows, len(TABLE_FIELDS)), np.int64)
-        self.layers: Bytes = np.empty(BATCH_PACKETS, np.uint8)
+        self.network, self.transport, self.stops, self.odd = RECYCLER.array((4, rows), np.int64)
+        self.version, self.kinds = RECYCLER.array((2, rows), np.uint8)
+        self.packets: Ints = RECYCLER.array((rows, len(TABLE_FIELDS)), np.int64)
+        self.layers: Bytes = RECYCLER.array((BATCH_PACKETS,), np.uint8)
         """Of a whole batch."""
 
 
@@ -56,7 +53,7 @@ class Batch:
         self._split = split
         self._layout = layout
         self._rows = layout.rows
-        self._table: Ints = np.empty((len(layout.rows), BATCH_PACKETS), np.int64)
+        self._table: Ints = RECYCLER.array((len(layout.rows), BATCH_PACKETS), np.int64)
         self._payloads = {
             name: PayloadColumn(LAYER_OF[name], BATCH_PACKETS) for name in layout.payloads
         }

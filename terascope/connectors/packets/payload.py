@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.connectors.packets.compiled import SLACK, Bytes, Ints, compiled, load64, store64
+from terascope.connectors.packets.memory import RECYCLER
 
 FIRST_BYTES: Final = 1 << 20
 
@@ -65,8 +66,9 @@ class PayloadColumn:
     def __init__(self, layer: int, rows: int) -> None:
         self.layer = layer
         self.bytes_held = 0
-        self._ends: NDArray[np.int32] = np.zeros(rows + 1, np.int32)
-        self._content: Bytes = np.empty(FIRST_BYTES, np.uint8)
+        self._ends: NDArray[np.int32] = RECYCLER.array((rows + 1,), np.int32)
+        self._ends[0] = 0
+        self._content: Bytes = RECYCLER.array((FIRST_BYTES,), np.uint8)
 
     def add(
         self, window: Bytes, at: Ints, lengths: Ints, layers: Bytes, first: int, last: int
@@ -75,7 +77,10 @@ class PayloadColumn:
         held = self.bytes_held
         self.bytes_held += payload_bytes(lengths, layers, self.layer, first, last)
         if self.bytes_held + SLACK > len(self._content):
-            grown: Bytes = np.empty(2 * self.bytes_held + SLACK, np.uint8)
+            room = FIRST_BYTES
+            while room < self.bytes_held + SLACK:  # few sizes, so that they are found again
+                room *= 2
+            grown: Bytes = RECYCLER.array((room,), np.uint8)
             grown[:held] = self._content[:held]
             self._content = grown
         append_payloads(

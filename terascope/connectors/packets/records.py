@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from terascope.connectors.packets.compiled import Bytes, Ints
+from terascope.connectors.packets.memory import RECYCLER
 
 END: Final = 0  # the file ends on a record edge
 MORE: Final = 1  # cannot go on without bytes beyond the window
@@ -47,7 +48,6 @@ class Records:
 
 def empty_records(capacity: int = RECORD_ROWS) -> Records:
     """Room for `capacity` packets."""
-    offset, data, caplen, wirelen, timestamp, link = (
-        np.empty(capacity, np.int64) for _ in range(6)
-    )
-    return Records(offset, data, caplen, wirelen, timestamp, link, np.empty(capacity, np.uint8))
+    offset, data, caplen, wirelen, timestamp, link = RECYCLER.array((6, capacity), np.int64)
+    reason = RECYCLER.array((capacity,), np.uint8)
+    return Records(offset, data, caplen, wirelen, timestamp, link, reason)

@@ -17,6 +17,7 @@ import numpy as np
 
 from terascope.connectors.base import SourceError
 from terascope.connectors.packets.compiled import SLACK, Bytes
+from terascope.connectors.packets.memory import RECYCLER
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 WINDOW_BYTES: Final = 1 << 21
@@ -134,7 +135,7 @@ class SlidingWindow:
     def __init__(self, stream: Stream, base: int, soft_end: int) -> None:
         self._stream = stream
         self._soft_end = soft_end
-        self._buffer: Bytes = np.empty(WINDOW_BYTES + SLACK, np.uint8)
+        self._buffer: Bytes = RECYCLER.array((WINDOW_BYTES + SLACK,), np.uint8)
         self._filled = 0
         self.base = base
         self.final = False
@@ -150,7 +151,7 @@ class SlidingWindow:
         kept = self._buffer[to - self.base : self._filled]
         buffer = self._buffer
         if 2 * len(kept) > self._room:
-            buffer = np.empty(2 * self._room + SLACK, np.uint8)
+            buffer = RECYCLER.array((2 * self._room + SLACK,), np.uint8)
         buffer[: len(kept)] = kept
         self._buffer, self._filled, self.base = buffer, len(kept), to
         self._read()
