@@ -4,8 +4,8 @@ In: groups, or Arrow batches, as they are finished. Out: one file, complete when
 how many rows it has. Its name is its own in every attempt of a task; whoever reads parts follows
 the list of those that were told, not the folder.
 
-Parquet is encoded here rather than by pyarrow, which hashes keys that are codes already: 23 ns a row
-against 42 to 102, whatever its options are (docs/decisions.md has the table).
+Parquet is encoded here rather than by pyarrow, which hashes keys that are codes already: 23 ns for
+a row against 42 to 102, whatever its options are (docs/decisions.md has the table).
 """
 
 from __future__ import annotations
