@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from terascope.connectors.base import Edge, ReadReport, Split
 from terascope.connectors.packets import PacketConnector
+from terascope.connectors.registry import Interface
 from tests.connectors.packet_bytes import (
     WHOLE,
     Frame,
@@ -197,3 +198,11 @@ def test_gzip_files_have_no_bounds(tmp_path: Path) -> None:
     [split] = CONNECTOR.splits("e", [path], {}, 100, Edge("time", 1))
     assert split.bounds == ()
     assert split.bound("time") is None
+
+
+def test_an_interface_passes_the_edge_on(tmp_path: Path) -> None:
+    path = written(tmp_path, steady())
+    edge = Edge("time", 3)
+    found = Interface("e", "pcap", str(path)).splits(4_000, edge)
+    assert found == CONNECTOR.splits("e", [path], {}, 4_000, edge)
+    assert found != Interface("e", "pcap", str(path)).splits(4_000)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from terascope.connectors.base import Column, Edge, ReadReport, Split
-from terascope.connectors.tables import ParquetConnector
+from terascope.connectors.base import Column, Connector, Edge, ReadReport, Split
+from terascope.connectors.tables import CsvConnector, JsonConnector, ParquetConnector
 from terascope.types import Type
 from tests.connectors.table_reading import POSITION, WHOLE, columns
 
@@ -189,3 +189,17 @@ def test_files_without_rows_are_cut_too(tmp_path: Path) -> None:
     empty.write_bytes(b"")
     splits = PARQUET.splits("x", [path, empty], {}, 100, Edge("t", 7))
     assert [(split.start, split.end, split.bounds) for split in splits] == [(0, 1, ()), (0, 0, ())]
+
+
+@pytest.mark.parametrize(
+    ("connector", "line"), [(CsvConnector(), "{},2\n"), (JsonConnector(), '{{"t": {}}}\n')]
+)
+def test_texts_have_no_bounds_and_are_cut_as_without_edges(
+    tmp_path: Path, connector: Connector, line: str
+) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("t,v\n" * (connector.kind == "csv") + "".join(map(line.format, range(500))))
+    splits = connector.splits("x", [path], {}, 400, Edge("t", 7))
+    assert len(splits) > 5
+    assert splits == connector.splits("x", [path], {}, 400)
+    assert all(split.bounds == () for split in splits)
