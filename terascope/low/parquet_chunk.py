@@ -191,6 +191,8 @@ class ColumnPages:
             before + self.bytes,
             offset + before,
             offset if first else None,
+            # Epochs: whoever asks for some of them need not read the others.
+            (min(self._constants), max(self._constants)) if self._constants else None,
         )
         pages = first + self._pages
         self._pages, self.bytes, self._rows, self._encodings = [], 0, 0, set()

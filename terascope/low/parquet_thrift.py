@@ -37,6 +37,8 @@ class Chunk:
     bytes: int
     first_data_page: int
     dictionary_page: int | None
+    bounds: tuple[int, int] | None = None
+    """The smallest and the largest integer, where that is known."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ def file_metadata(columns: Sequence[tuple[str, Type, bool]], groups: Sequence[Ro
         i64(3, sum(group.rows for group in groups)),
         structs(4, [row_group(group) for group in groups]),
         text(6, f"terascope version {VERSION}"),
+        # Bounds are in the order of the type: without this word readers pass over them.
+        structs(7, [struct((1, STRUCT, struct()))] * len(columns)),
     )
 
 
@@ -96,10 +100,11 @@ def row_group(group: RowGroup) -> bytes:
 
 
 def column_chunk(chunk: Chunk) -> bytes:
+    name = chunk.name.encode()
     members = [
         i32(1, chunk.physical),
         (2, LIST, list_head(len(chunk.encodings), I32) + b"".join(map(zigzag, chunk.encodings))),
-        (3, LIST, list_head(1, BINARY) + content(chunk.name)),
+        (3, LIST, list_head(1, BINARY) + varint(len(name)) + name),
         i32(4, UNCOMPRESSED),
         i64(5, chunk.values),
         i64(6, chunk.bytes),
@@ -108,6 +113,9 @@ def column_chunk(chunk: Chunk) -> bytes:
     ]
     if chunk.dictionary_page is not None:
         members.append(i64(11, chunk.dictionary_page))
+    if chunk.bounds is not None:
+        least, most = (bound.to_bytes(8, "little", signed=True) for bound in chunk.bounds)
+        members.append((12, STRUCT, struct(binary(5, most), binary(6, least))))
     # A chunk's own offset is no longer used; 0 says so.
     return struct(i64(2, 0), (3, STRUCT, struct(*members)))
 
@@ -135,7 +143,11 @@ def i64(number: int, value: int) -> Member:
 
 
 def text(number: int, value: str) -> Member:
-    return number, BINARY, content(value)
+    return binary(number, value.encode())
+
+
+def binary(number: int, value: bytes) -> Member:
+    return number, BINARY, varint(len(value)) + value
 
 
 def structs(number: int, items: Sequence[bytes]) -> Member:
@@ -144,11 +156,6 @@ def structs(number: int, items: Sequence[bytes]) -> Member:
 
 def list_head(count: int, type: int) -> bytes:
     return bytes([count << 4 | type]) if count < 15 else bytes([0xF0 | type]) + varint(count)
-
-
-def content(value: str) -> bytes:
-    data = value.encode()
-    return varint(len(data)) + data
 
 
 def zigzag(value: int) -> bytes:

@@ -15,13 +15,18 @@ from contextlib import contextmanager
 from pyspark.errors import PySparkException
 
 from terascope.connectors.base import SourceError
+from terascope.diagnostic import OutputError
 from terascope.functions.base import ValueMistake
 
 MARK = "terascope-mistake"
 MARKED = re.compile(r"(?:MarkedMistake: |USER_RAISED_EXCEPTION\] )" + MARK + r"(\{.*\})")
 """Only as something raised: the plan that an analysis error prints may hold the mark, too."""
 
-KINDS: dict[str, type[Exception]] = {"source": SourceError, "value": ValueMistake}
+KINDS: dict[str, type[Exception]] = {
+    "source": SourceError,
+    "value": ValueMistake,
+    "output": OutputError,
+}
 TRY = re.compile(r"`?try_(\w+)`?")
 OPERATIONS = {
     "add": "+",
@@ -53,6 +58,8 @@ def telling(where: str = "") -> Iterator[None]:
         raise MarkedMistake("source", str(mistake)) from None
     except ValueMistake as mistake:
         raise MarkedMistake("value", str(mistake)) from None
+    except OutputError as mistake:
+        raise MarkedMistake("output", str(mistake)) from None
     except Exception as mistake:
         if not where:
             raise

@@ -187,6 +187,20 @@ def test_dictionaries_of_every_width_read_back(tmp_path: Path, values: int) -> N
     assert dict(counted) == {w["values"]: w["counts"] for w in wanted}
 
 
+def test_readers_know_the_epochs_of_row_groups(tmp_path: Path) -> None:
+    case = Case(Shape(0, ("count",)), (), [])
+    with PartWriter(tmp_path, "parquet", case.fields.fields) as writer:
+        for epoch in (-7, 3, None, 9):
+            rows = np.ones((30_000, case.shape.stride), np.int64)
+            writer.write_block(Block(epoch, rows), case.fields, [])
+    statistics = pq.ParquetFile(writer.path).metadata.row_group(0).column(0).statistics
+    assert (statistics.min, statistics.max) == (-7, 9)
+    for condition, count in (("= 3", 30_000), ("> 9", 0), ("IS NULL", 30_000), ("< 0", 30_000)):
+        found = ask("SELECT count(*) FROM", writer.path, f"WHERE tb {condition}").fetchall()
+        assert found == [(count,)]
+    assert len(pq.read_table(writer.path, filters=[("tb", "<", 0)])) == 30_000
+
+
 def test_csv_has_a_header_and_readable_cells(tmp_path: Path) -> None:
     column = pa.array([parse_ip("10.0.0.1"), None, parse_ip("10.0.0.1")]).dictionary_encode()
     text = pa.array(["a", "", None]).dictionary_encode()

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
+from terascope.diagnostic import OutputError
 from terascope.functions.base import ValueMistake
 from terascope.low.assemble import assemble
 from terascope.low.delivery import Direct, Sink, Target
@@ -28,6 +29,7 @@ from terascope.spark.frame import schema_of
 from terascope.spark.low_task import OUTGOING
 from terascope.spark.mistakes import translating
 from terascope.spark.native import Exploding, Merging
+from terascope.spark.parts import TOLD, Writing
 from terascope.spark.relations import sort_column
 from terascope.spark.write import Format, write_output
 from terascope.types import INT_MAX, Type, parse_ip
@@ -143,6 +145,15 @@ def test_a_sum_too_large_is_one_clear_line(spark: SparkSession) -> None:
     target = Target("low", GROUPS.fields, GROUPS, high=True)
     with pytest.raises(ValueMistake, match=r"^integer overflow in sum$"), translating():
         merged(spark, INT_MAX // KEYS, target, None).collect()
+
+
+def test_a_part_that_cannot_be_written_is_one_clear_line(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df = spark.range(3).select(F.col("id").alias("c0"))
+    writing = Writing(str(tmp_path / "nowhere"), "parquet", GROUPS.fields[:1])
+    with pytest.raises(OutputError, match=r"^cannot write '.*': no such file"), translating():
+        df.mapInArrow(writing, TOLD).collect()
 
 
 # ---- one file out of parts -----------------------------------------------------------------------
