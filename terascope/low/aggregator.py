@@ -6,8 +6,9 @@ while an epoch lasts; what leaves it waits until nothing more of its epoch can c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 from terascope.low.bounded_tables import BoundedTable, capacity_for
 from terascope.low.dictionary import Codes, Masks, NumberDictionary
 from terascope.low.groups import GroupFields, Rows, key_codes
-from terascope.low.lanes import Batch, Dictionaries
+from terascope.low.lanes import Batch, Dictionaries, Lane
 from terascope.low.numpy_table import NumpyTable
 from terascope.low.open_table import OpenTable, Values
+from terascope.low.partitioned import group_parts, in_order, partition
 from terascope.low.plan import LowAggregate
 from terascope.low.slots import Shape, takes_argument
 from terascope.low.table_rows import has_value
@@ -26,6 +28,10 @@ from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
 
 Epochs: TypeAlias = NDArray[np.int64]
+
+MANY_ROWS: Final = 1 << 15
+MANY_GROUPS: Final = 1 << 14
+"""Beyond these a table is larger than the cache: tuples are grouped part by part."""
 
 
 def group_fields(query: LowAggregate) -> GroupFields:
@@ -52,6 +58,8 @@ class Aggregator:
         self._waiting = Waiting(self.shape)
         self._epoch = NO_EPOCH
         """Of the groups in the table: their epoch, or the earliest of their epochs."""
+        self._last: int | None = None
+        """How many groups there were the last time."""
         self._table = self._make_table(compiled)
 
     def _make_table(self, compiled: bool) -> OpenTable | NumpyTable | BoundedTable:
@@ -75,13 +83,12 @@ class Aggregator:
         if not len(rows):
             return
         codes = [batch.key_codes(expr, rows) for expr in self.query.plain_keys]
-        values: list[Values] = []
-        masks: list[Masks] = []
-        for slot in self.query.slots:
-            if slot.argument is not None and takes_argument(slot.kind):
-                lane, mask = argument(batch, slot.argument, rows, has_value(slot.kind))
-                values.append(lane)
-                masks.append(mask)
+        lanes = [
+            argument(batch, slot.argument, rows, has_value(slot.kind))
+            for slot in self.query.slots
+            if slot.argument is not None and takes_argument(slot.kind)
+        ]
+        values, masks = [v for v, _ in lanes], [m for _, m in lanes]
         epochs = self._epochs(batch, rows)
         if isinstance(self._table, BoundedTable):
             if epochs is None:
@@ -100,7 +107,8 @@ class Aggregator:
                 if epoch != self._epoch:
                     self._empty()
                     self._epoch = epoch
-                self._add(some, codes, values, masks)
+                if not (self._is_large(some) and self._add_apart(batch, some, codes, lanes)):
+                    self._add(some, codes, values, masks)
 
     def _epochs(self, batch: Batch, rows: Codes) -> Epochs | None:
         if self.query.epoch is None:
@@ -141,6 +149,41 @@ class Aggregator:
             sizes = [1 << 30, *sizes]  # epochs go on: no place can be computed from them
         self._table.add(rows, codes, sizes, values, masks, self._evicted)
 
+    # ---- many tuples at once
+
+    def _is_large(self, rows: Codes) -> bool:
+        """Whether a table of their groups would be larger than the cache."""
+        if len(rows) < MANY_ROWS or not isinstance(self._table, OpenTable):
+            return False
+        sizes = [len(d) for d in self.key_dictionaries]
+        few = self._last is not None and self._last < MANY_GROUPS
+        return not few and math.prod(sizes) > MANY_GROUPS
+
+    def _add_apart(
+        self, batch: Batch, rows: Codes, codes: Sequence[Codes], lanes: Sequence[Lane]
+    ) -> bool:
+        """Group the tuples part by part; FALSE when a sum overflows."""
+        sizes = [len(d) for d in self.key_dictionaries]
+        by = sizes.index(max(sizes))
+        name = ("apart", id(codes[by]), id(rows))
+        parts = batch.once(name, partition, codes[by], rows)
+
+        def apart(lane: Values) -> Values:
+            return batch.once((name, id(lane)), in_order, lane, parts.order)
+
+        groups = group_parts(
+            self.shape,
+            parts.edges,
+            [apart(c) for c in codes],
+            [apart(values) for values, _ in lanes],
+            [apart(masks) for _, masks in lanes],
+        )
+        if groups is None:
+            return False
+        self._last = len(groups)
+        self._waiting.add(self._epoch, groups)
+        return True
+
     # ---- groups
 
     def _evicted(self, groups: Rows) -> None:
@@ -152,6 +195,8 @@ class Aggregator:
         if isinstance(self._table, BoundedTable):
             self._table.flush()
         else:
+            if self._table.count:
+                self._last = self._table.count
             self._wait(self._table.take())
 
     def _wait(self, groups: Rows) -> None:

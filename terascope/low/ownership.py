@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from terascope.connectors.base import Split
 from terascope.low.plan import LowAggregate
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import columns_of
+from terascope.types import INT_MAX
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def span(query: LowAggregate, splits: Sequence[Split]) -> tuple[int, int] | None
         return None
     epoch = query.keys[query.epoch][1]
     (column,) = columns_of(epoch)
-    known = [bounds_of(split, column) for split in splits]
+    known = [split.bound(column) for split in splits]
     found = [b for b in known if b is not None]
     if len(found) < len(known):
         return None
@@ -77,14 +79,19 @@ def span(query: LowAggregate, splits: Sequence[Split]) -> tuple[int, int] | None
     return None if first is None or last is None else (first, last)
 
 
-def bounds_of(split: Split, column: str) -> tuple[int, int] | None:
-    return next(((low, high) for name, low, high in split.bounds if name == column), None)
+ALL: Final = INT_MAX
+"""An epoch that nothing is after: all epochs are over."""
 
 
-def over_before(query: LowAggregate, left: Sequence[Split]) -> int | None:
-    """The earliest epoch the splits that are left may have tuples of; None when not known, or when
-    nothing is left.
+def earliest(query: LowAggregate, splits: Sequence[Split]) -> list[int | None]:
+    """For each place among the splits, and for the end of them, the earliest epoch that may come
+    from there on; None where that is not known.
     """
-    relevant = [s for s in left if s.interface in query.interfaces]
-    reach = span(query, relevant) if relevant else None
-    return None if reach is None else reach[0]
+    found: list[int | None] = [ALL]
+    for split in reversed(splits):
+        after = found[-1]
+        if split.interface in query.interfaces:
+            own = span(query, [split])
+            after = None if own is None or after is None else min(own[0], after)
+        found.append(after)
+    return found[::-1]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from terascope.low.bounded_tables import compiled as bounded_kernels
 from terascope.low.open_table import table_kernels
+from terascope.low.partitioned import group_kernel
 from terascope.low.plan import LowAggregate, LowPlan, TableKind
 from terascope.low.program import functions, program
 from terascope.low.slots import Shape
@@ -37,5 +38,6 @@ def prepare(plan: LowPlan, tell: Told) -> None:
         tell(done, steps)
         if kind == "open":
             table_kernels(shape)
+            group_kernel(shape)
         else:
             bounded_kernels(shape, kind)

@@ -21,13 +21,16 @@ from terascope.low.dictionary import Codes, Dictionary, Hashes, Ints
 from terascope.low.groups import Block
 from terascope.low.kernels import WORD, column, compiled, output
 from terascope.low.lanes import Batch, Dictionaries
-from terascope.low.ownership import Epochs, over_before
+from terascope.low.memory import keep_freed_memory
+from terascope.low.ownership import Epochs, earliest, span
 from terascope.low.plan import LowAggregate, LowPlan, LowQuery, LowSelect
 from terascope.low.program import functions, program
 from terascope.low.reports import Reports, add_report, note_clocks
 
-TUPLE_BYTES = 8 << 20
-"""Selected tuples leave when they have about this size."""
+BATCH_ROWS = 1 << 17
+"""So many tuples are worth a batch of their own."""
+MOST_BYTES = 192 << 20
+"""A batch of this size is taken as it is, wherever it ends."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class LowTask:
 
     def __init__(self, plan: LowPlan, owned: Mapping[int, Epochs | None]) -> None:
         """`owned`: by the place of an aggregation among the queries."""
+        keep_freed_memory()
         self.plan = plan
         self.reports: Reports = {}
         queries = len(plan.queries)
@@ -92,6 +96,8 @@ class LowTask:
             np.zeros(queries, np.int64),
         )
         self._owned = owned
+        self._earliest: dict[int, list[int | None]] = {}
+        """For each aggregation and each place among the splits, the earliest epoch yet to come."""
         self._program = program(plan)
         self._prefilter, self._derive = functions(self._program, plan.compiled)
         self._signatures = [signature_words(q, self._program.words) for q in plan.queries]
@@ -108,20 +114,48 @@ class LowTask:
         self._surrendered: set[tuple[int, int | None]] = set()
 
     def run(self, splits: Sequence[Split], clocks: Sequence[str] = ()) -> Iterator[Ready]:
+        """Read the splits. Batches are put together to large ones, which end where epochs end: much
+        of the work is done once for a batch, and groups of a whole epoch leave complete.
+        """
+        self._earliest = {
+            query: earliest(aggregator.query, splits)
+            for query, aggregator in self._aggregators.items()
+        }
+        waiting: list[pa.RecordBatch] = []
         for place, split in enumerate(splits):
             report = ReadReport()
             for columns in read_split(split, self.plan.columns, report):
                 note_clocks(columns, clocks, report)
                 if columns.num_rows:
-                    yield from self._take(columns)
-                    yield from self._make_room()
+                    waiting.append(columns)
+                if size(waiting) >= MOST_BYTES:
+                    yield from self._take_all(waiting, place)
             add_report(self.reports, split.interface, report)
-            yield from self._release(splits[place + 1 :])
-        yield from self._release(())
+            last = place + 1 == len(splits)
+            if last or (rows(waiting) >= BATCH_ROWS and self._ends_epoch(splits, place)):
+                yield from self._take_all(waiting, place + 1)
+        for place in self._aggregators:
+            yield from self._groups(place, None)
+
+    def _take_all(self, waiting: list[pa.RecordBatch], place: int) -> Iterator[Ready]:
+        """The batches that wait, as one; the splits from `place` on may have more tuples."""
+        if waiting:
+            columns = concatenated(waiting)
+            waiting.clear()
+            yield from self._take(columns, place)
+            yield from self._make_room()
+
+    def _ends_epoch(self, splits: Sequence[Split], place: int) -> bool:
+        """Whether no aggregation has an epoch in a split and after it, as far as that is known."""
+        for query, aggregator in self._aggregators.items():
+            last, first = span(aggregator.query, [splits[place]]), self._earliest[query][place + 1]
+            if last is not None and first is not None and last[1] >= first:
+                return False
+        return True
 
     # ---- tuples
 
-    def _take(self, columns: pa.RecordBatch) -> Iterator[Ready]:
+    def _take(self, columns: pa.RecordBatch, then: int) -> Iterator[Ready]:
         batch = Batch(columns, self._dictionaries, self._program, self._derive)
         self.counters.tuples += len(batch)
         bits = self._bits(batch)
@@ -137,6 +171,9 @@ class LowTask:
             self.counters.passed[place] += len(rows)
             if isinstance(query, LowAggregate):
                 self._aggregators[place].take(batch, rows)
+                over = self._earliest[place][then]
+                if over is not None:
+                    yield from self._groups(place, over)
             elif len(rows):
                 yield Tuples(place, project(batch, query, rows))
 
@@ -149,14 +186,6 @@ class LowTask:
         return bits
 
     # ---- groups
-
-    def _release(self, left: Sequence[Split]) -> Iterator[Ready]:
-        """Groups of epochs that are over, now that only `left` is still to be read."""
-        for place, aggregator in self._aggregators.items():
-            before = over_before(aggregator.query, left)
-            still = any(s.interface in aggregator.query.interfaces for s in left)
-            if before is not None or not still:
-                yield from self._groups(place, before)
 
     def _groups(self, place: int, before: int | None, surrendered: bool = False) -> Iterator[Ready]:
         aggregator = self._aggregators[place]
@@ -189,6 +218,21 @@ class LowTask:
         surrendered = self._surrendered
         self._begin()
         self._surrendered = surrendered
+
+
+def rows(batches: Sequence[pa.RecordBatch]) -> int:
+    return sum(batch.num_rows for batch in batches)
+
+
+def size(batches: Sequence[pa.RecordBatch]) -> int:
+    return sum(batch.nbytes for batch in batches)
+
+
+def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches one behind the other, as one."""
+    if len(batches) == 1:
+        return batches[0]
+    return pa.concat_batches(batches)
 
 
 def project(batch: Batch, query: LowSelect, rows: Codes) -> pa.RecordBatch:

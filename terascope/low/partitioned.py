@@ -1,0 +1,175 @@
+"""Grouping many tuples at once: first apart by one key, then part by part within the cache.
+
+In: the tuples of one epoch, many of them. Out: their groups, each once. A table of many groups is
+larger than the cache, and every tuple waits for memory. Here the tuples are first put in order of a
+hash of one key (once for all queries that have that key), so that the tuples of a group stand near
+each other; a part of a few thousand of them is then grouped in a table that fits the cache.
+docs/decisions.md has the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+
+from terascope.low.dictionary import Codes, Ints, Masks, all_valid
+from terascope.low.kernels import INTEGER, column, compile_for, compiled, load_module, output
+from terascope.low.open_table import (
+    Rows,
+    Values,
+    function,
+    hashed,
+    indent,
+    load_words,
+    same_words,
+    update_slots,
+)
+from terascope.low.slots import Shape, is_float, takes_argument
+
+PART_ROWS: Final = 1 << 12
+"""About as many tuples as a part has."""
+MOST_PARTS: Final = 1 << 12
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Tuples in the order of their parts."""
+
+    order: Codes
+    """Places of the tuples in the batch."""
+    edges: Ints
+    """Where each part begins, and the end of the last."""
+
+
+def partition(codes: Codes, rows: Codes) -> Partition:
+    """The tuples `rows`, apart by the hash of a key."""
+    bits = max(1, (max(1, len(rows) // PART_ROWS)).bit_length())
+    parts = min(1 << bits, MOST_PARTS)
+    edges = np.zeros(parts + 1, np.int64)
+    order = np.empty(len(rows), np.int32)
+    spread(codes, rows, parts.bit_length() - 1, edges, order)
+    return Partition(order, edges)
+
+
+@njit(cache=True, nogil=True)
+def part_of(code: np.int32, shift: np.uint64) -> int:
+    return int((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> shift)
+
+
+@compiled(column(np.int32), column(np.int32), INTEGER, output(np.int64), output(np.int32))
+def spread(codes: Codes, rows: Codes, bits: int, edges: Ints, order: Codes) -> None:
+    """Count, then place: two passes over the key."""
+    shift = np.uint64(64 - bits)
+    for r in range(len(rows)):
+        edges[part_of(codes[rows[r]], shift) + 1] += 1
+    for part in range(len(edges) - 1):
+        edges[part + 1] += edges[part]
+    at = edges.copy()
+    for r in range(len(rows)):
+        part = part_of(codes[rows[r]], shift)
+        order[at[part]] = rows[r]
+        at[part] += 1
+
+
+def in_order(lane: Values, order: Codes) -> Values:
+    """A lane in the order of the parts."""
+    if lane.base is all_valid(1).base:
+        return all_valid(len(order))
+    return lane.take(order)
+
+
+def group_parts(
+    shape: Shape,
+    edges: Ints,
+    codes: Sequence[Codes],
+    values: Sequence[Values],
+    masks: Sequence[Masks],
+) -> Rows | None:
+    """The groups of tuples that stand in the order of their parts; None when a sum overflows."""
+    longest = int(np.diff(edges).max(initial=0))
+    places = np.zeros(1 << max(1, (2 * longest - 1).bit_length()), np.int32)
+    groups = scratch(int(edges[-1]) * shape.stride)
+    kernel = group_kernel(shape)
+    count = kernel(places, groups, groups.view(np.float64), edges, *codes, *values, *masks)
+    if count < 0:
+        return None
+    return groups[: count * shape.stride].reshape(count, shape.stride).copy()
+
+
+_SCRATCH: dict[int, Ints] = {}
+
+
+def scratch(words: int) -> Ints:
+    """Room to work in, kept: memory that was just given by the system is slow to touch."""
+    known = _SCRATCH.get(0)
+    if known is None or len(known) < words:
+        known = _SCRATCH[0] = np.empty(words, np.int64)
+    return known[:words]
+
+
+@cache
+def group_kernel(shape: Shape) -> Any:
+    module = load_module(group_source(shape))
+    arguments = [kind for kind in shape.slots if takes_argument(kind)]
+    return compile_for(
+        module.group_parts,
+        output(np.int32),
+        output(np.int64),
+        output(np.float64),
+        column(np.int64),
+        *(column(np.int32) for _ in range(shape.keys)),
+        *(column(np.float64 if is_float(kind) else np.int64) for kind in arguments),
+        *(column(np.uint8) for _ in arguments),
+    )
+
+
+def group_source(shape: Shape) -> str:
+    """`places` has the numbers of groups by their hash; groups are made one behind the other."""
+    codes = [f"c{k}" for k in range(shape.keys)]
+    values = [f"v{j}" for j, kind in enumerate(shape.slots) if takes_argument(kind)]
+    masks = [f"m{j}" for j, kind in enumerate(shape.slots) if takes_argument(kind)]
+    columns = ", ".join(["", *codes, *values, *masks])
+    slots = [line.replace("return r, count", "return np.int64(-1)") for line in update_slots(shape)]
+    body = [
+        "count = np.int64(0)",
+        "for part in range(len(edges) - 1):",
+        "    number = edges[part + 1] - edges[part]",
+        "    bits = np.int64(1)",
+        "    while (np.int64(1) << bits) < 2 * number:",
+        "        bits += 1",
+        "    top = (np.int64(1) << bits) - 1",
+        "    shift = np.uint64(64 - bits)",
+        "    first = count",
+        "    places[: top + 1] = 0",
+        "    for i in range(edges[part], edges[part + 1]):",
+        *indent(load_words(shape), 2),
+        f"        at = np.int64(({hashed(shape)}) >> shift) & top",
+        "        while True:",
+        "            known = np.int64(places[at])",
+        "            if known == 0:",
+        "                places[at] = np.int32(count - first + 1)",
+        f"                base = count * {shape.stride}",
+        "                count += 1",
+        "                state = np.int64(1)",
+        *(
+            f"                entries[base + {shape.first_word + w}] = w{w}"
+            for w in range(shape.words)
+        ),
+        *(f"                entries[base + {shape.slot(j)}] = 0" for j in range(len(shape.slots))),
+        "                break",
+        f"            base = (first + known - 1) * {shape.stride}",
+        f"            if {same_words(shape)}:",
+        "                state = entries[base]",
+        "                break",
+        "            at = (at + 1) & top",
+        *indent(slots, 2),
+        "return count",
+    ]
+    return "\n".join(
+        ["", "", *function(f"group_parts(places, entries, floats, edges{columns})", body)]
+    )
