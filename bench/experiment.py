@@ -107,7 +107,7 @@ class Outcome:
     peak_mb: float | None = None
     """Of all its processes together, in counted runs."""
     worker_mb: float | None = None
-    """Of the largest process below the contender's own."""
+    """Of the largest process below the contender's own that is no JVM: a worker of Spark."""
     rows: int | None = None
     checked: bool = False
     remark: str = ""

@@ -7,12 +7,14 @@ shared memory); files mapped or cached are the kernel's to drop. Linux only: els
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 PROC = Path("/proc")
 INTERVAL = 0.1
+JVM = "java"
 
 
 class MemoryWatch:
@@ -45,33 +47,41 @@ class MemoryWatch:
             self._sample()
 
     def _sample(self) -> None:
-        tree = process_tree(self._pid)
-        sizes = {pid: own_megabytes(pid) for pid in tree}
-        known = {pid: size for pid, size in sizes.items() if size is not None}
+        sizes = [(process, own_megabytes(process.pid)) for process in process_tree(self._pid)]
+        known = [(process, size) for process, size in sizes if size is not None]
         if not known:
             return
-        self.peak_mb = max(self.peak_mb or 0.0, sum(known.values()))
-        below = [size for pid, size in known.items() if pid != self._pid]
-        if below:
-            self.worker_mb = max(self.worker_mb or 0.0, *below)
+        self.peak_mb = max(self.peak_mb or 0.0, sum(size for _, size in known))
+        workers = [size for p, size in known if p.pid != self._pid and p.program != JVM]
+        if workers:
+            self.worker_mb = max(self.worker_mb or 0.0, *workers)
 
 
-def process_tree(root: int) -> list[int]:
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    parent: int
+    program: str
+
+
+def process_tree(root: int) -> list[Process]:
     """The process and all its descendants; empty where there is no /proc."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in parents().items():
-        children.setdefault(parent, []).append(pid)
-    found, waiting = [], [root]
+    everybody = processes()
+    children: dict[int, list[Process]] = {}
+    for process in everybody:
+        children.setdefault(process.parent, []).append(process)
+    found: list[Process] = []
+    waiting = [process for process in everybody if process.pid == root]
     while waiting:
-        pid = waiting.pop()
-        found.append(pid)
-        waiting += children.get(pid, [])
+        process = waiting.pop()
+        found.append(process)
+        waiting += children.get(process.pid, [])
     return found
 
 
-def parents() -> dict[int, int]:
-    """Every process and its parent."""
-    found: dict[int, int] = {}
+def processes() -> list[Process]:
+    """All of this machine."""
+    found: list[Process] = []
     try:
         folders = [path for path in PROC.iterdir() if path.name.isdigit()]
     except OSError:
@@ -82,7 +92,9 @@ def parents() -> dict[int, int]:
         except OSError:
             continue  # it has just ended
         # The name of a program stands in brackets and may itself hold brackets and spaces.
-        found[int(folder.name)] = int(text.rpartition(")")[2].split()[1])
+        before, _, behind = text.rpartition(")")
+        program = before.partition("(")[2]
+        found.append(Process(int(folder.name), int(behind.split()[1]), program))
     return found
 
 

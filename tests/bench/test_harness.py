@@ -10,6 +10,7 @@ from rich.console import Console
 
 from bench.experiment import BenchError, Settings
 from bench.harness import Report, Rules, made_once, run_experiment
+from bench.memory import MemoryWatch, Process
 from bench.picture import write_picture
 from bench.report import as_json, show, write_csv
 from tests.bench.tiny import SameCount, Tiny, TinyExperiment
@@ -180,3 +181,15 @@ def test_data_are_made_once_and_never_half(tmp_path: Path) -> None:
     assert not target.exists()
     assert made_once(target, make) == made_once(target, make) == target
     assert len(made) == 2
+
+
+def test_workers_are_the_processes_below_that_are_no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = {1: (0, "init"), 5: (1, "python3"), 6: (5, "java"), 7: (6, "python (x) 3"), 8: (7, "sh")}
+    sizes = {1: 1.0, 5: 900.0, 6: 800.0, 7: 70.0, 8: 6.0}
+    everybody = [Process(pid, parent, name) for pid, (parent, name) in tree.items()]
+    monkeypatch.setattr("bench.memory.processes", lambda: everybody)
+    monkeypatch.setattr("bench.memory.own_megabytes", sizes.get)
+    with MemoryWatch(5) as watch:
+        sizes[7] = 75.0
+    assert watch.peak_mb == 900 + 800 + 75 + 6
+    assert watch.worker_mb == 75
