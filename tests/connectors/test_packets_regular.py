@@ -85,7 +85,7 @@ def frames(chance: random.Random, count: int) -> list[Frame]:
 
 def all_odd(*given: Any) -> int:
     """As if no packet were regular."""
-    _, _, _, _, _, network, count, _, kinds, transport, stops, _, odd = given
+    _, _, _, _, _, network, count, _, kinds, transport, stops, _, _, _, odd = given
     kinds[:count] = 0
     transport[:count] = stops[:count] = network[:count]
     odd[:count] = np.arange(count)

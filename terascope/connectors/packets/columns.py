@@ -18,14 +18,14 @@ from terascope.connectors.packets.bits import bitmap, validity_by_bit, validity_
 from terascope.connectors.packets.compiled import Bytes, Ints
 from terascope.connectors.packets.extract import RECORD_FIELDS, extract
 from terascope.connectors.packets.fields import TCP_FLAG_BITS
-from terascope.connectors.packets.layout import ADDRESSES, LAYER_OF, PAYLOADS, Layout
+from terascope.connectors.packets.layout import ADDRESSES, LAYER_OF, PAYLOADS, TRAIT_OF, Layout
 from terascope.connectors.packets.link import peel
 from terascope.connectors.packets.memory import RECYCLER
 from terascope.connectors.packets.network import TABLE_FIELDS, open_odd
 from terascope.connectors.packets.payload import PayloadColumn
 from terascope.connectors.packets.reasons import FINE, UNSUPPORTED_LINK, wording
 from terascope.connectors.packets.records import Records, empty_records
-from terascope.connectors.packets.regular import classify
+from terascope.connectors.packets.regular import IN_FRAGMENTS, classify
 
 BATCH_PACKETS: Final = 1 << 16
 BATCH_PAYLOAD: Final = 1 << 25
@@ -42,8 +42,8 @@ class Scratch:
         self.network, self.transport, self.stops, self.odd = RECYCLER.array((4, rows), np.int64)
         self.version, self.kinds = RECYCLER.array((2, rows), np.uint8)
         self.packets: Ints = RECYCLER.array((rows, len(TABLE_FIELDS)), np.int64)
-        self.layers: Bytes = RECYCLER.array((BATCH_PACKETS,), np.uint8)
-        """Of a whole batch."""
+        self.layers, self.traits, self.flags = RECYCLER.array((3, BATCH_PACKETS), np.uint8)
+        """Of a whole batch: what its columns are NULL by, and its booleans."""
 
 
 class Batch:
@@ -60,8 +60,7 @@ class Batch:
         self._addresses = {
             name: AddressColumn(*ADDRESSES[name], BATCH_PACKETS) for name in layout.addresses
         }
-        self._bytes: dict[str, Bytes] = {}
-        self._validities: dict[int, pa.Buffer | None] = {}
+        self._validities: dict[tuple[int, int], pa.Buffer | None] = {}
         self._scratch = scratch
         self.filled = 0
         self.latest = 0
@@ -84,12 +83,12 @@ class Batch:
         )  # fmt: skip
         odd = classify(
             window, r.data, r.caplen, r.wirelen, s.version, s.network, count,
-            first, s.kinds, s.transport, s.stops, s.layers, s.odd,
+            first, s.kinds, s.transport, s.stops, s.layers, s.traits, s.flags, s.odd,
         )  # fmt: skip
         if odd:
             open_odd(
                 window, r.data, r.caplen, r.wirelen, s.version, s.network,
-                first, s.odd, odd, s.packets, s.layers, r.reason,
+                first, s.odd, odd, s.packets, s.layers, s.traits, s.flags, r.reason,
             )  # fmt: skip
         extract(
             window, r.offset, r.caplen, r.wirelen, r.timestamp, s.network, s.transport, s.stops,
@@ -108,7 +107,7 @@ class Batch:
 
     def _count_malformed(self, count: int, malformed: Counter[str]) -> None:
         reasons = self._scratch.records.reason[:count]
-        if not reasons.any():
+        if not np.count_nonzero(reasons):
             return
         for code in np.flatnonzero(np.bincount(reasons)).tolist():
             if code == FINE:
@@ -139,31 +138,29 @@ class Batch:
             case "srcMAC" | "destMAC":
                 return mac_texts(self._table[self._rows[name], :n])
             case "more_fragments":
-                return self._booleans(name, name, 1)
+                return self._booleans(name, self._scratch.traits, IN_FRAGMENTS)
             case "data" | "TCP_data" | "UDP_data":
                 return self._payloads[name].finish(n, self._validity(name))
             case _ if name in TCP_FLAG_BITS:
-                return self._booleans(name, "flags", TCP_FLAG_BITS[name])
+                return self._booleans(name, self._scratch.flags, TCP_FLAG_BITS[name])
             case _:
                 values = pa.py_buffer(self._table[self._rows[name], :n])
                 return pa.Array.from_buffers(pa.int64(), n, [self._validity(name), values])
 
-    def _booleans(self, name: str, row: str, bit: int) -> pa.Array:
-        if row not in self._bytes:
-            self._bytes[row] = self._table[self._rows[row], : self.filled].astype(np.uint8)
-        bits = bitmap(self._bytes[row], bit)
+    def _booleans(self, name: str, values: Bytes, bit: int) -> pa.Array:
+        bits = bitmap(values[: self.filled], bit)
         return pa.Array.from_buffers(pa.bool_(), self.filled, [self._validity(name), bits])
 
     def _validity(self, name: str) -> pa.Buffer | None:
         if name in RECORD_FIELDS:
             return None
-        layer = LAYER_OF.get(name)
-        if layer is None:
+        layer, trait = LAYER_OF.get(name, 0), TRAIT_OF.get(name, 0)
+        if not layer and not trait:
             return validity_by_sign(self._table[self._rows[name], : self.filled])
-        if layer not in self._validities:
-            layers = self._scratch.layers[: self.filled]
-            self._validities[layer] = validity_by_bit(layers, layer)
-        return self._validities[layer]
+        if (layer, trait) not in self._validities:
+            values = self._scratch.layers if layer else self._scratch.traits
+            self._validities[layer, trait] = validity_by_bit(values[: self.filled], layer | trait)
+        return self._validities[layer, trait]
 
 
 def mac_texts(values: Ints) -> pa.Array:

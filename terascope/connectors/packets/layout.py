@@ -16,6 +16,7 @@ from terascope.connectors.packets.compiled import Ints
 from terascope.connectors.packets.extract import RECORD_FIELDS
 from terascope.connectors.packets.fields import FIELDS, ICMP, IP, TCP, TCP_FLAG_BITS, UDP, canonical
 from terascope.connectors.packets.network import TABLE_FIELDS
+from terascope.connectors.packets.regular import HAS_IDENT, HAS_PORTS
 from terascope.types import Type
 
 LINK_TABLE: Final = ("ethertype", "vlan", "srcMAC", "destMAC")
@@ -35,8 +36,10 @@ LAYER_OF: Final = {
     "TCP_data": TCP,
     "UDP_data": UDP,
 }
-"""Fields that just the packets of one layer have, all of them. Others are NULL where they are -1,
-but for those of the record, which are never NULL."""
+"""Fields that just the packets of one layer have, all of them."""
+TRAIT_OF: Final = {"srcPort": HAS_PORTS, "destPort": HAS_PORTS, "id": HAS_IDENT}
+"""Fields that just the packets with a trait have. Those of the link are NULL where they are -1, and
+those of the record never."""
 
 
 def native_type(name: str) -> Type | None:
@@ -62,9 +65,7 @@ def check_columns(columns: Sequence[Column]) -> None:
 
 def table_fields_needed(names: set[str]) -> list[str]:
     """The rows of the table that the wanted columns are made of; those of `extract` first."""
-    needed = {name for name in names if name in CODES}
-    if names & TCP_FLAG_BITS.keys():
-        needed.add("flags")
+    needed = {name for name in names if name in CODES and name != "more_fragments"}
     for name in names & PAYLOADS.keys():
         needed |= {f"{PAYLOADS[name]}_at", f"{PAYLOADS[name]}_bytes"}
     return sorted(needed) + [name for name in LINK_TABLE if name in names]

@@ -27,7 +27,13 @@ from terascope.connectors.packets.reasons import (
     LONG_IPV4,
     LONG_IPV6,
 )
-from terascope.connectors.packets.regular import IS_IPV4, IS_IPV6
+from terascope.connectors.packets.regular import (
+    HAS_IDENT,
+    HAS_PORTS,
+    IN_FRAGMENTS,
+    IS_IPV4,
+    IS_IPV6,
+)
 
 TABLE_FIELDS: Final = (
     "ipversion",
@@ -241,10 +247,12 @@ def open_odd(
     count: int,
     packets: Ints,
     layers: Bytes,
+    traits: Bytes,
+    flags: Bytes,
     reason: Bytes,
 ) -> None:
     """Read the packets that the first `count` entries of `odd` name: their fields into the lines of
-    `packets`, their layers from row `first` on, and their reasons.
+    `packets`, their layers, traits and TCP flags from row `first` on, and their reasons.
     """
     for k in range(count):
         i = odd[k]
@@ -272,5 +280,11 @@ def open_odd(
             if why == FINE:
                 why = failure
         layers[first + i] = found
+        traits[first + i] = (
+            (HAS_PORTS if packet[SOURCE_PORT] >= 0 else 0)
+            | (HAS_IDENT if packet[IDENT] >= 0 else 0)
+            | (IN_FRAGMENTS if packet[MORE_FRAGMENTS] == 1 else 0)
+        )
+        flags[first + i] = packet[FLAGS] & 0xFF
         if reason[i] == FINE:
             reason[i] = why

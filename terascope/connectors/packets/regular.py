@@ -25,6 +25,11 @@ WITH_UDP: Final = 8
 IS_IPV4: Final = ETH | PKT | IP | IPV4
 IS_IPV6: Final = ETH | PKT | IP | IPV6
 
+HAS_PORTS: Final = 1
+HAS_IDENT: Final = 2
+IN_FRAGMENTS: Final = 4
+"""What the layers do not tell of a packet; it is the value of `more_fragments`, for one."""
+
 
 @compiled
 def classify(
@@ -40,10 +45,12 @@ def classify(
     transport: Ints,
     stops: Ints,
     layers: Bytes,
+    traits: Bytes,
+    flags: Bytes,
     odd: Ints,
 ) -> int:
-    """Fill `kinds`, `transport` and `stops` of `count` packets, and their `layers` from row `first`
-    on; how many are odd.
+    """Fill `kinds`, `transport` and `stops` of `count` packets, and from row `first` on the
+    `layers`, `traits` and TCP `flags` of the regular ones; how many are odd.
     """
     found = 0
     for i in range(count):
@@ -95,4 +102,6 @@ def classify(
             layers[first + i] = (IS_IPV4 if kind & FOUR else IS_IPV6) | (
                 TCP if kind & WITH_TCP else UDP
             )
+            traits[first + i] = HAS_PORTS | HAS_IDENT if kind & FOUR else HAS_PORTS
+            flags[first + i] = load8(buffer, payload + 13)
     return found
