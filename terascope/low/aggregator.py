@@ -29,6 +29,7 @@ from terascope.plan.rel import Field
 
 Epochs: TypeAlias = NDArray[np.int64]
 
+NO_OVERFLOW: Final = 1 << 62
 MANY_ROWS: Final = 1 << 15
 MANY_GROUPS: Final = 1 << 14
 """Beyond these a table is larger than the cache: tuples are grouped part by part."""
@@ -58,6 +59,8 @@ class Aggregator:
         self._waiting = Waiting(self.shape)
         self._epoch = NO_EPOCH
         """Of the groups in the table: their epoch, or the earliest of their epochs."""
+        self._reach = 0
+        """No sum in the table is larger than this."""
         self._last: int | None = None
         """How many groups there were the last time."""
         self._table = self._make_table(compiled)
@@ -103,12 +106,16 @@ class Aggregator:
             first[rows] = self._epoch_codes.encode_numbers(epochs[rows], None)
             self._add(rows, [first, *codes], values, masks)
         else:
+            sure = self._is_sure(batch, lanes)
             for epoch, some in batch.once(("runs", self._epoch_key, id(rows)), runs, epochs, rows):
                 if epoch != self._epoch:
                     self._empty()
-                    self._epoch = epoch
-                if not (self._is_large(some) and self._add_apart(batch, some, codes, lanes)):
-                    self._add(some, codes, values, masks)
+                    self._epoch, self._reach = epoch, 0
+                if self._is_large(some) and self._add_apart(batch, some, codes, lanes, sure):
+                    continue
+                self._reach += len(some) * most_of(batch, self._summed(lanes))
+                fine = sure and self._reach < NO_OVERFLOW
+                self._add(some, codes, values, None if fine else masks)
 
     def _epochs(self, batch: Batch, rows: Codes) -> Epochs | None:
         if self.query.epoch is None:
@@ -141,9 +148,11 @@ class Aggregator:
         rows: Codes,
         codes: Sequence[Codes],
         values: Sequence[Values],
-        masks: Sequence[Masks],
+        masks: Sequence[Masks] | None,
     ) -> None:
         assert not isinstance(self._table, BoundedTable)
+        if not len(rows):
+            return
         sizes = [len(d) for d in self.key_dictionaries]
         if self.query.epoch_in_key:
             sizes = [1 << 30, *sizes]  # epochs go on: no place can be computed from them
@@ -159,8 +168,23 @@ class Aggregator:
         few = self._last is not None and self._last < MANY_GROUPS
         return not few and math.prod(sizes) > MANY_GROUPS
 
+    def _is_sure(self, batch: Batch, lanes: Sequence[Lane]) -> bool:
+        """Whether no argument of a tuple is NULL, and no sum of a batch can overflow."""
+        present = all(batch.once(("valid", id(masks)), masks.all) for _, masks in lanes)
+        return present and len(batch) * most_of(batch, self._summed(lanes)) < NO_OVERFLOW
+
+    def _summed(self, lanes: Sequence[Lane]) -> list[Values]:
+        arguments = [s for s in self.query.slots if takes_argument(s.kind)]
+        pairs = zip(arguments, lanes, strict=True)
+        return [values for slot, (values, _) in pairs if slot.kind == "sum_int"]
+
     def _add_apart(
-        self, batch: Batch, rows: Codes, codes: Sequence[Codes], lanes: Sequence[Lane]
+        self,
+        batch: Batch,
+        rows: Codes,
+        codes: Sequence[Codes],
+        lanes: Sequence[Lane],
+        sure: bool,
     ) -> bool:
         """Group the tuples part by part; FALSE when a sum overflows."""
         sizes = [len(d) for d in self.key_dictionaries]
@@ -176,7 +200,7 @@ class Aggregator:
             parts.edges,
             [apart(c) for c in codes],
             [apart(values) for values, _ in lanes],
-            [apart(masks) for _, masks in lanes],
+            None if sure else [apart(masks) for _, masks in lanes],
         )
         if groups is None:
             return False
@@ -220,6 +244,15 @@ class Aggregator:
         if before is None or self._epoch < before:
             self._empty()
         yield from self._waiting.release(before)
+
+
+def most_of(batch: Batch, summed: Sequence[Values]) -> int:
+    """The largest size of a value that is summed."""
+    return max((batch.once(("most", id(v)), largest, v) for v in summed), default=0)
+
+
+def largest(values: Values) -> int:
+    return max(abs(int(values.max())), abs(int(values.min())))
 
 
 def argument(batch: Batch, expr: Expr, rows: Codes, valued: bool) -> tuple[Values, Masks]:

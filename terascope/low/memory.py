@@ -11,6 +11,8 @@ import sys
 from functools import cache
 from typing import Final
 
+import pyarrow as pa
+
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_MAX: Final = -4
 KEPT_BYTES: Final = 2**31 - 1
@@ -27,3 +29,4 @@ def keep_freed_memory() -> None:
         return
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
     mallopt(M_MMAP_MAX, 0)
+    pa.set_memory_pool(pa.system_memory_pool())

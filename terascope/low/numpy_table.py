@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.low.dictionary import Codes, Masks
+from terascope.low.dictionary import Codes, Masks, all_valid
 from terascope.low.groups import Rows
 from terascope.low.open_table import Emit, Values
 from terascope.low.slots import Shape, SlotKind, is_float, takes_argument
@@ -32,11 +32,13 @@ class NumpyTable:
         codes: Sequence[Codes],
         sizes: Sequence[int],
         values: Sequence[Values],
-        masks: Sequence[Masks],
+        masks: Sequence[Masks] | None,
         emit: Emit,
     ) -> None:
         """Every batch gives its groups at once; a sum that overflows is cut into several."""
         del sizes
+        if masks is None:
+            masks = [all_valid(len(lane)) for lane in values]
         parts = (
             [rows]
             if not self._may_overflow(rows, values, masks)

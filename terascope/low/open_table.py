@@ -10,6 +10,7 @@ the figures that led here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -35,7 +36,6 @@ class OpenTable:
 
     def __init__(self, shape: Shape, max_bytes: int) -> None:
         self.shape = shape
-        self._update_open, self._update_dense, self._insert_groups = table_kernels(shape)
         self._most_places = max(FIRST_PLACES, power_below(max_bytes // shape.row_bytes))
         self.emptied = 0
         """How often it was emptied for want of room."""
@@ -58,36 +58,40 @@ class OpenTable:
         codes: Sequence[Codes],
         sizes: Sequence[int],
         values: Sequence[Values],
-        masks: Sequence[Masks],
+        masks: Sequence[Masks] | None,
         emit: Emit,
     ) -> None:
-        """Take the tuples `rows` of a batch. `sizes`: how many codes each key has by now."""
+        """Take the tuples `rows` of a batch. `sizes`: how many codes each key has by now.
+
+        No masks: no argument is NULL, and no sum can overflow, which is faster.
+        """
         widths = dense_widths(sizes)
         if widths is not None and (self._widths is not None or self.count == 0):
             if widths != self._widths:
                 self._become_dense(widths, emit)
-            self._add(self._update_dense, widths, rows, codes, values, masks, emit)
+            self._add(widths, rows, codes, values, masks, emit)
             return
         if self._widths is not None:
             self._become_open(emit)
-        self._add(self._update_open, (), rows, codes, values, masks, emit)
+        self._add((), rows, codes, values, masks, emit)
 
     def _add(
         self,
-        update: Callable[..., tuple[int, int]],
         widths: tuple[int, ...],
         rows: Codes,
         codes: Sequence[Codes],
         values: Sequence[Values],
-        masks: Sequence[Masks],
+        masks: Sequence[Masks] | None,
         emit: Emit,
     ) -> None:
+        kernels = table_kernels(self.shape, masks is None)
+        update = kernels.dense if self._widths is not None else kernels.open
         at = 0
         while True:
             limit = self._places if self._widths is not None else self._places * 5 // 8
             at, self.count = update(
                 self._entries, self._floats, self._places, limit, self.count,
-                rows, at, *widths, *codes, *values, *masks,
+                rows, at, *widths, *codes, *values, *(masks or ()),
             )  # fmt: skip
             if at == len(rows):
                 return
@@ -110,7 +114,7 @@ class OpenTable:
     def insert(self, groups: Rows) -> bool:
         """Take other groups of the same shape in; FALSE when a sum overflows, half-way then."""
         flat = groups.ravel()
-        count = self._insert_groups(
+        count = table_kernels(self.shape, True).insert(
             self._entries, self._floats, self._places, self.count,
             flat, flat.view(np.float64), len(groups),
         )  # fmt: skip
@@ -199,38 +203,57 @@ def drain(entries: Ints, stride: int, groups: Rows, places: Ints) -> None:
             found += 1
 
 
+@dataclass(frozen=True)
+class Kernels:
+    """The machine code of a shape."""
+
+    open: Any
+    dense: Any
+    insert: Any
+
+
 @cache
-def table_kernels(shape: Shape) -> tuple[Any, Any, Any]:
-    """(update_open, update_dense, insert) of a shape, compiled."""
-    module = load_module(table_source(shape))
+def table_kernels(shape: Shape, sure: bool) -> Kernels:
+    """Compiled; `sure` that there is neither a NULL nor an overflow, or not."""
+    module = load_module(table_source(shape, sure))
     ints, floats = output(np.int64), output(np.float64)
     head = (ints, floats, INTEGER, INTEGER, INTEGER, column(np.int32), INTEGER)
-    arguments = [kind for kind in shape.slots if takes_argument(kind)]
-    columns = (
-        *(column(np.int32) for _ in range(shape.keys)),
-        *(column(np.float64 if is_float(kind) else np.int64) for kind in arguments),
-        *(column(np.uint8) for _ in arguments),
-    )
+    columns = column_types(shape, sure)
     widths = (INTEGER,) * shape.keys
     groups = (column(np.int64), column(np.float64), INTEGER)
-    return (
+    return Kernels(
         compile_for(module.update_open, *head, *columns),
         compile_for(module.update_dense, *head, *widths, *columns),
         compile_for(module.insert, ints, floats, INTEGER, INTEGER, *groups),
     )
 
 
+def column_types(shape: Shape, sure: bool) -> list[Any]:
+    """The arguments that are columns: codes, values and, if need be, masks."""
+    arguments = [kind for kind in shape.slots if takes_argument(kind)]
+    return [
+        *(column(np.int32) for _ in range(shape.keys)),
+        *(column(np.float64 if is_float(kind) else np.int64) for kind in arguments),
+        *(column(np.uint8) for _ in arguments if not sure),
+    ]
+
+
+def column_names(shape: Shape, sure: bool) -> str:
+    """Their names, each with a comma before it."""
+    places = [j for j, kind in enumerate(shape.slots) if takes_argument(kind)]
+    names = [f"c{k}" for k in range(shape.keys)] + [f"v{j}" for j in places]
+    names += [] if sure else [f"m{j}" for j in places]
+    return "".join(f", {name}" for name in names)
+
+
 # ---- machine code --------------------------------------------------------------------------------
 
 
-def table_source(shape: Shape) -> str:
+def table_source(shape: Shape, sure: bool) -> str:
     """The three kernels of a shape: update_open, update_dense, insert."""
     assert not shape.with_epoch
-    codes = [f"c{k}" for k in range(shape.keys)]
-    values = [f"v{j}" for j, kind in enumerate(shape.slots) if takes_argument(kind)]
-    masks = [f"m{j}" for j, kind in enumerate(shape.slots) if takes_argument(kind)]
     widths = [f"b{k}" for k in range(shape.keys)]
-    columns = ", ".join(["", *codes, *values, *masks])
+    columns = column_names(shape, sure)
     arguments = "entries, floats, places, limit, count, rows, begin"
     keyed = [
         "top = np.int64(places - 1)",
@@ -252,7 +275,7 @@ def table_source(shape: Shape) -> str:
         f"        if {same_words(shape)}:",
         "            break",
         "        at = (at + 1) & top",
-        *indent(update_slots(shape), 1),
+        *indent(update_slots(shape, sure), 1),
         "return len(rows), count",
     ]
     place = "np.int64(0)"
@@ -266,7 +289,7 @@ def table_source(shape: Shape) -> str:
         "    if state == 0:",
         "        count += 1",
         "        state = np.int64(1)",
-        *indent(update_slots(shape), 1),
+        *indent(update_slots(shape, sure), 1),
         "return len(rows), count",
     ]
     insert = [
@@ -357,8 +380,13 @@ def target(shape: Shape, j: int) -> str:
     return f"{array}[base + {shape.slot(j)}]"
 
 
-def update_slots(shape: Shape) -> list[str]:
-    """Sums are tried first: one that would overflow sends what is there up before it goes on."""
+def update_slots(shape: Shape, sure: bool) -> list[str]:
+    """Sums are tried first: one that would overflow sends what is there up before it goes on.
+
+    A group that was just made has the state 1.
+    """
+    if sure:
+        return sure_slots(shape)
     lines: list[str] = []
     for j, kind in enumerate(shape.slots):
         if kind == "sum_int":
@@ -367,6 +395,16 @@ def update_slots(shape: Shape) -> list[str]:
     for j in range(len(shape.slots)):
         lines += guarded(shape, j, slot_lines(shape, j))
     return [*lines, "entries[base] = state"]
+
+
+def sure_slots(shape: Shape) -> list[str]:
+    """Every argument has a value, and no sum overflows."""
+    lines: list[str] = []
+    everything = 1
+    for j, kind in enumerate(shape.slots):
+        lines += take(kind, target(shape, j), f"v{j}[i]", "state != 1")
+        everything |= (1 << (j + 1)) if takes_argument(kind) else 0
+    return [*lines, "if state == 1:", f"    entries[base] = np.int64({everything})"]
 
 
 def slot_lines(shape: Shape, j: int) -> list[str]:

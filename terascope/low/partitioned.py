@@ -22,6 +22,8 @@ from terascope.low.kernels import INTEGER, column, compile_for, compiled, load_m
 from terascope.low.open_table import (
     Rows,
     Values,
+    column_names,
+    column_types,
     function,
     hashed,
     indent,
@@ -29,7 +31,7 @@ from terascope.low.open_table import (
     same_words,
     update_slots,
 )
-from terascope.low.slots import Shape, is_float, takes_argument
+from terascope.low.slots import Shape
 
 PART_ROWS: Final = 1 << 12
 """About as many tuples as a part has."""
@@ -88,14 +90,18 @@ def group_parts(
     edges: Ints,
     codes: Sequence[Codes],
     values: Sequence[Values],
-    masks: Sequence[Masks],
+    masks: Sequence[Masks] | None,
 ) -> Rows | None:
-    """The groups of tuples that stand in the order of their parts; None when a sum overflows."""
+    """The groups of tuples that stand in the order of their parts; None when a sum overflows.
+
+    No masks: no argument is NULL, and no sum can overflow.
+    """
     longest = int(np.diff(edges).max(initial=0))
     places = np.zeros(1 << max(1, (2 * longest - 1).bit_length()), np.int32)
     groups = scratch(int(edges[-1]) * shape.stride)
-    kernel = group_kernel(shape)
-    count = kernel(places, groups, groups.view(np.float64), edges, *codes, *values, *masks)
+    kernel = group_kernel(shape, masks is None)
+    floats = groups.view(np.float64)
+    count = kernel(places, groups, floats, edges, *codes, *values, *(masks or ()))
     if count < 0:
         return None
     return groups[: count * shape.stride].reshape(count, shape.stride).copy()
@@ -113,28 +119,19 @@ def scratch(words: int) -> Ints:
 
 
 @cache
-def group_kernel(shape: Shape) -> Any:
-    module = load_module(group_source(shape))
-    arguments = [kind for kind in shape.slots if takes_argument(kind)]
-    return compile_for(
-        module.group_parts,
-        output(np.int32),
-        output(np.int64),
-        output(np.float64),
-        column(np.int64),
-        *(column(np.int32) for _ in range(shape.keys)),
-        *(column(np.float64 if is_float(kind) else np.int64) for kind in arguments),
-        *(column(np.uint8) for _ in arguments),
-    )
+def group_kernel(shape: Shape, sure: bool) -> Any:
+    module = load_module(group_source(shape, sure))
+    head = (output(np.int32), output(np.int64), output(np.float64), column(np.int64))
+    return compile_for(module.group_parts, *head, *column_types(shape, sure))
 
 
-def group_source(shape: Shape) -> str:
+def group_source(shape: Shape, sure: bool) -> str:
     """`places` has the numbers of groups by their hash; groups are made one behind the other."""
-    codes = [f"c{k}" for k in range(shape.keys)]
-    values = [f"v{j}" for j, kind in enumerate(shape.slots) if takes_argument(kind)]
-    masks = [f"m{j}" for j, kind in enumerate(shape.slots) if takes_argument(kind)]
-    columns = ", ".join(["", *codes, *values, *masks])
-    slots = [line.replace("return r, count", "return np.int64(-1)") for line in update_slots(shape)]
+    slots = [
+        line.replace("return r, count", "return np.int64(-1)") for line in update_slots(shape, sure)
+    ]
+    words = range(shape.words)
+    signature = f"group_parts(places, entries, floats, edges{column_names(shape, sure)})"
     body = [
         "count = np.int64(0)",
         "for part in range(len(edges) - 1):",
@@ -156,10 +153,7 @@ def group_source(shape: Shape) -> str:
         f"                base = count * {shape.stride}",
         "                count += 1",
         "                state = np.int64(1)",
-        *(
-            f"                entries[base + {shape.first_word + w}] = w{w}"
-            for w in range(shape.words)
-        ),
+        *(f"                entries[base + {shape.first_word + w}] = w{w}" for w in words),
         *(f"                entries[base + {shape.slot(j)}] = 0" for j in range(len(shape.slots))),
         "                break",
         f"            base = (first + known - 1) * {shape.stride}",
@@ -170,6 +164,4 @@ def group_source(shape: Shape) -> str:
         *indent(slots, 2),
         "return count",
     ]
-    return "\n".join(
-        ["", "", *function(f"group_parts(places, entries, floats, edges{columns})", body)]
-    )
+    return "\n".join(["", "", *function(signature, body)])

@@ -37,7 +37,7 @@ def prepare(plan: LowPlan, tell: Told) -> None:
     for done, (kind, shape) in enumerate(shapes, start=1):
         tell(done, steps)
         if kind == "open":
-            table_kernels(shape)
-            group_kernel(shape)
+            table_kernels(shape, True)
+            group_kernel(shape, True)
         else:
             bounded_kernels(shape, kind)
