@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,6 +102,7 @@ class SameRows:
             raise BenchError(f"the reference {self.reference.name} failed: {problem}") from None
         finally:
             worker.close()
+            shutil.rmtree(self.work, ignore_errors=True)
         return self.expected()
 
 

@@ -42,6 +42,10 @@ Tell = Callable[[str], None]
 """Progress, a line at a time."""
 
 
+DATA_VERSION = 1
+"""Counted up when experiments or generators make other data of the same name."""
+
+
 class BenchError(Exception):
     """An experiment that cannot be run: one clear line."""
 
@@ -59,11 +63,6 @@ class Settings:
     def count(self, at_scale_one: int) -> int:
         """So many records, packets, ... at this scale."""
         return max(1, round(at_scale_one * self.scale))
-
-    @property
-    def key(self) -> str:
-        """For names of files that depend on scale and seed."""
-        return f"x{self.scale:g}-seed{self.seed}"
 
 
 class Running(Protocol):

@@ -157,6 +157,8 @@ class Bench:
             outcome.worker_mb = larger(outcome.worker_mb, measured.worker_mb)
             if len(outcome.seconds) == 1:
                 self._prepared.check.look(outcome, worker.output)
+        if not self._rules.keep:
+            worker.discard()  # or the next one would pay for bringing them to the disk
         what = f"run {number}" if number else "run that is counted at once" if counted else "warm"
         self._tell(f"{name}: {what}, {measured.seconds:.2f} s")
         return impatient or number == self._rules.runs

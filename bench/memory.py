@@ -75,8 +75,19 @@ def process_tree(root: int) -> list[Process]:
     while waiting:
         process = waiting.pop()
         found.append(process)
-        waiting += children.get(process.pid, [])
+        below = children.get(process.pid, [])
+        if process.program == JVM:
+            # Before Java runs a command, its child is for a moment a second name for its memory.
+            below = [p for p in below if executable(p.pid) != executable(process.pid)]
+        waiting += below
     return found
+
+
+def executable(pid: int) -> str | None:
+    try:
+        return str((PROC / str(pid) / "exe").readlink())
+    except OSError:
+        return None
 
 
 def processes() -> list[Process]:

@@ -72,14 +72,17 @@ class Worker:
         Raises:
             ContenderFailed: it failed.
         """
-        shutil.rmtree(self.output, ignore_errors=True)
+        self.discard()
         self.output.mkdir(parents=True)
-        os.sync()  # what the one before has written is not to be paid for by this one
         assert self._process.pid is not None, "the process was started"
         with MemoryWatch(self._process.pid) as memory:
             self._pipe.send((RUN, str(self.output)))
             seconds, figures = self._expect(DONE)
         return Measured(seconds, figures, memory.peak_mb, memory.worker_mb)
+
+    def discard(self) -> None:
+        """Remove the results; what has not reached the disk yet need not be written any more."""
+        shutil.rmtree(self.output, ignore_errors=True)
 
     def close(self) -> None:
         """End the process, by force if it does not listen."""

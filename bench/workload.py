@@ -7,8 +7,10 @@ bench/dialects.py says what they become.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from os import SEEK_END
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +20,9 @@ from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.session import Session
 from terascope.types import Type
+
+FOOTER = 64 << 10
+"""The last bytes of a Parquet file: where its columns are, and between what their values lie."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,11 @@ class Workload:
     @property
     def key(self) -> str:
         """Changes with the queries and the data."""
-        return reference_key(self.parquet.name, self.gsql.read_text("utf-8"), *self.sql.values())
+        with self.parquet.open("rb") as file:
+            size = file.seek(0, SEEK_END)
+            file.seek(max(0, size - FOOTER))
+            footer = hashlib.sha256(file.read()).hexdigest()
+        return reference_key(str(size), footer, self.gsql.read_text("utf-8"), *self.sql.values())
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def bench(
     """
     del debug
     check_packages()
-    from bench.experiment import Settings
+    from bench.experiment import DATA_VERSION, Settings
     from bench.harness import Rules, run_experiment
     from bench.picture import write_picture
     from bench.registry import EXPERIMENTS, find_experiment
@@ -85,7 +85,9 @@ def bench(
         return
     folder = data or Path.home() / ".cache" / "terascope" / "bench"
     console = errors()
-    settings = Settings(scale, seed, cores or available_cores(), folder.absolute())
+    settings = Settings(
+        scale, seed, cores or available_cores(), folder.absolute() / f"v{DATA_VERSION}"
+    )
     rules = Rules(runs, patience, tuple(filter(None, (only or "").split(","))), keep)
     report = run_experiment(
         find_experiment(name),

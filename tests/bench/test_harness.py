@@ -185,8 +185,11 @@ def test_data_are_made_once_and_never_half(tmp_path: Path) -> None:
 
 def test_workers_are_the_processes_below_that_are_no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = {1: (0, "init"), 5: (1, "python3"), 6: (5, "java"), 7: (6, "python (x) 3"), 8: (7, "sh")}
-    sizes = {1: 1.0, 5: 900.0, 6: 800.0, 7: 70.0, 8: 6.0}
+    sizes = {1: 1.0, 5: 900.0, 6: 800.0, 7: 70.0, 8: 6.0, 9: 800.0}
+    tree[9] = (6, "pool thread")  # a copy of the JVM that has not become a command yet
+    files = {5: "python", 6: "java", 7: "python", 8: "sh", 9: "java"}
     everybody = [Process(pid, parent, name) for pid, (parent, name) in tree.items()]
+    monkeypatch.setattr("bench.memory.executable", files.get)
     monkeypatch.setattr("bench.memory.processes", lambda: everybody)
     monkeypatch.setattr("bench.memory.own_megabytes", sizes.get)
     with MemoryWatch(5) as watch:

@@ -15,7 +15,7 @@ from bench.peers.spark_grouping_sets import SparkGroupingSets
 from bench.queries78 import EPOCH, PAIRS, PROTOCOL, flow_workload, gsql, sql
 from bench.set50 import GSQL, SQL, packet_workload, sql_queries
 from bench.workload import Pair, Workload, answers
-from terascope.connectors.generate import Profile, generate
+from terascope.connectors.generate import FlowProfile, Profile, generate, generate_flows
 from tests.bench.oracle import by_duckdb, by_reference
 
 
@@ -111,3 +111,12 @@ def test_grouping_sets_cover_all_pairs(tmp_path: Path) -> None:
     assert one_job.grouping_id(*one_job.keys) == 0
     assert one_job.grouping_id("srcIP", "dstMask") == 0b00111111111110
     assert one_job.sql("flows").partition("GROUPING SETS")[2].count("(tb, `") == 78
+
+
+def test_kept_answers_are_those_of_the_data(tmp_path: Path) -> None:
+    text, queries = gsql(PAIRS[:1]), sql(PAIRS[:1])
+    workload = flow_workload(Settings(data=tmp_path), 1000, text, queries)
+    before = workload.key
+    assert flow_workload(Settings(data=tmp_path), 1000, text, queries).key == before
+    generate_flows(FlowProfile(records=1000, seed=9), workload.parquet)
+    assert workload.key != before
