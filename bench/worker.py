@@ -55,7 +55,11 @@ class Worker:
         )
         self._process.start()
         theirs.close()
-        self._expect(READY)
+        try:
+            self._expect(READY)
+        except BaseException:
+            self.close()
+            raise
 
     def warm(self) -> None:
         """Whatever a first run would do once.
