@@ -239,6 +239,10 @@ class Aggregator:
         if isinstance(self._table, OpenTable):
             self._table.shrink()
 
+    def settle(self) -> None:
+        """The batch is done: what waits must not hold on to its memory."""
+        self._waiting.settle()
+
     def release(self, before: int | None) -> Iterator[Released]:
         """Groups of the epochs before one, or of all."""
         if before is None or self._epoch < before:

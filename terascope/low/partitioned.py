@@ -82,7 +82,21 @@ def in_order(lane: Values, order: Codes) -> Values:
     """A lane in the order of the parts."""
     if lane.base is all_valid(1).base:
         return all_valid(len(order))
-    return lane.take(order)
+    out = np.empty(len(order), lane.dtype)
+    gathers[lane.dtype.type](lane, order, out)
+    return out
+
+
+def gather(lane: Values, order: Codes, out: Values) -> None:
+    """Numpy would make 64-bit numbers of the places first."""
+    for i in range(len(order)):
+        out[i] = lane[order[i]]
+
+
+gathers: Final = {
+    kind: compiled(column(kind), column(np.int32), output(kind))(gather)
+    for kind in (np.int32, np.int64, np.float64, np.uint8)
+}
 
 
 def group_parts(
@@ -94,28 +108,18 @@ def group_parts(
 ) -> Rows | None:
     """The groups of tuples that stand in the order of their parts; None when a sum overflows.
 
-    No masks: no argument is NULL, and no sum can overflow.
+    No masks: no argument is NULL, and no sum can overflow. The rows are a view of the room all
+    tuples might have needed: whoever keeps them for long should copy them.
     """
     longest = int(np.diff(edges).max(initial=0))
     places = np.zeros(1 << max(1, (2 * longest - 1).bit_length()), np.int32)
-    groups = scratch(int(edges[-1]) * shape.stride)
+    groups = np.empty(int(edges[-1]) * shape.stride, np.int64)
     kernel = group_kernel(shape, masks is None)
     floats = groups.view(np.float64)
     count = kernel(places, groups, floats, edges, *codes, *values, *(masks or ()))
     if count < 0:
         return None
-    return groups[: count * shape.stride].reshape(count, shape.stride).copy()
-
-
-_SCRATCH: dict[int, Ints] = {}
-
-
-def scratch(words: int) -> Ints:
-    """Room to work in, kept: memory that was just given by the system is slow to touch."""
-    known = _SCRATCH.get(0)
-    if known is None or len(known) < words:
-        known = _SCRATCH[0] = np.empty(words, np.int64)
-    return known[:words]
+    return groups[: count * shape.stride].reshape(count, shape.stride)
 
 
 @cache

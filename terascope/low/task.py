@@ -29,8 +29,8 @@ from terascope.low.reports import Reports, add_report, note_clocks
 
 BATCH_ROWS = 1 << 17
 """So many tuples are worth a batch of their own."""
-MOST_BYTES = 192 << 20
-"""A batch of this size is taken as it is, wherever it ends."""
+BATCH_SHARE = 8
+"""A batch that has this part of the memory is taken as it is, wherever it ends."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class LowTask:
                 note_clocks(columns, clocks, report)
                 if columns.num_rows:
                     waiting.append(columns)
-                if size(waiting) >= MOST_BYTES:
+                if BATCH_SHARE * size(waiting) >= self.plan.memory_bytes:
                     yield from self._take_all(waiting, place)
             add_report(self.reports, split.interface, report)
             last = place + 1 == len(splits)
@@ -174,6 +174,7 @@ class LowTask:
                 over = self._earliest[place][then]
                 if over is not None:
                     yield from self._groups(place, over)
+                self._aggregators[place].settle()
             elif len(rows):
                 yield Tuples(place, project(batch, query, rows))
 

@@ -49,6 +49,11 @@ class Waiting:
                 self.add(int(epochs[0]), rows[part])
                 epochs = epochs[len(part) :]
 
+    def settle(self) -> None:
+        """What stays is copied out of memory that was borrowed."""
+        for parts in self._rows.values():
+            parts[:] = [own(rows) for rows in parts]
+
     @property
     def memory_bytes(self) -> int:
         return sum(rows.nbytes for blocks in self._rows.values() for rows in blocks)
@@ -62,6 +67,11 @@ class Waiting:
         for epoch in over:
             parts = self._rows.pop(epoch)
             yield from released(None if epoch == NO_EPOCH else epoch, parts, self._shape)
+
+
+def own(rows: Rows) -> Rows:
+    """Rows in memory of their own."""
+    return rows if rows.base is None else rows.copy()
 
 
 def released(epoch: int | None, parts: list[Rows], shape: Shape) -> Iterator[Released]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -23,6 +23,7 @@ from terascope.low.payload import pack
 from terascope.low.plan import LowAggregate
 from terascope.low.reports import reports_to_json
 from terascope.low.task import Groups, LowTask, Ready
+from terascope.low.waiting import own
 from terascope.physical.bundles import bundles
 from terascope.physical.job import SourceRead
 
@@ -135,7 +136,8 @@ class Partials:
         if waiting and not same_dictionaries(waiting[0], groups):
             yield from self._send(stream)
             waiting = self._waiting.setdefault(stream, [])
-        waiting.append(groups)
+        block = Block(groups.block.epoch, own(groups.block.rows))
+        waiting.append(replace(groups, block=block))
         if sum(len(g.block.rows) for g in waiting) >= PARTIAL_ROWS * self._reading.destinations:
             yield from self._send(stream)
 

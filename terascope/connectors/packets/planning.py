@@ -44,7 +44,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Cutting:
-    """When to cut: at a change of epoch from `least` bytes on, anywhere from `most` on."""
+    """When to cut: at a change of epoch when `least` bytes lie between it and the last such cut,
+    anywhere when a part has `most`.
+    """
 
     least: int
     most: int
@@ -70,6 +72,7 @@ def next_cut(
     first: int,
     count: int,
     start: int,
+    since: int,
     smallest: int,
     largest: int,
     least: int,
@@ -77,7 +80,8 @@ def next_cut(
     step: int,
 ) -> tuple[int, int, int]:
     """The first of rows first..count to begin a new part, or `count`; and the smallest and largest
-    time of the part that began at offset `start`, with the rows before that one.
+    time of the part that began at offset `start`, with the rows before that one. `since`: where
+    the last change of epoch was cut.
     """
     epoch_end = LARGEST
     if step != NO_STEP and largest >= 0:
@@ -85,8 +89,8 @@ def next_cut(
         epoch_end = epoch_end + step if epoch_end <= LARGEST - step else LARGEST
     for i in range(first, count):
         now = timestamp[i]
-        size = offset[i] - start
-        if largest >= 0 and (size >= most or (size >= least and now >= epoch_end)):
+        whole = offset[i] - since >= least and now >= epoch_end
+        if largest >= 0 and (offset[i] - start >= most or whole):
             return i, smallest, largest
         smallest = min(smallest, now)
         if now > largest:
@@ -101,7 +105,7 @@ def plan(window: Window, framing: Framing, at: int, size: int, cut: Cutting) -> 
     """The parts of a file of `size` bytes whose first record stands at `at`."""
     records = empty_records()
     scan = Scan(window, framing, at, NO_END, Counter())
-    start = 0
+    start = since = 0
     options: tuple[tuple[str, str], ...] = ()
     smallest, largest = EMPTY
     while not scan.done:
@@ -110,13 +114,18 @@ def plan(window: Window, framing: Framing, at: int, size: int, cut: Cutting) -> 
         row = 0
         while row < count:
             row, smallest, largest = next_cut(
-                records.offset, records.timestamp, row, count, start, smallest, largest,
+                records.offset, records.timestamp, row, count, start, since, smallest, largest,
                 cut.least, cut.most, cut.step,
             )  # fmt: skip
             if row == count:
                 break
             here = int(records.offset[row])
             yield Part(start, here, options, bounds(smallest, largest))
+            if (
+                cut.step != NO_STEP
+                and int(records.timestamp[row]) // cut.step > largest // cut.step
+            ):
+                since = here
             before = int(records.timestamp[row - 1]) if row else latest
             start, options = here, framing.carried(before)
             smallest, largest = EMPTY

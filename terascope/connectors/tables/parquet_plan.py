@@ -110,29 +110,32 @@ def in_order(groups: Sequence[Group], column: str) -> bool:
 
 
 def cut_at_edges(groups: Sequence[Group], target_bytes: int, edge: Edge) -> Iterator[Part]:
-    """Parts that end with an epoch, from half the target on; without one at one and a half.
+    """Parts that end with an epoch, when half the target lies between two such ends; without one at
+    one and a half times the target.
 
     A row group is cut once at most: both parts read all of it.
     """
     least, most = target_bytes / 2, target_bytes * 1.5
     current = Part(0, 0, RowRange(edge.column))
-    size = 0.0
+    size = since = 0.0
     before: int | None = None
     for number, group in enumerate(groups):
         low, high = group.bounds[edge.column]
         changes = before is not None and before // edge.step < low // edge.step
-        if current.end > current.start and (size >= most or (changes and size >= least)):
+        if current.end > current.start and (size >= most or (changes and since >= least)):
             yield ended(current)
             current, size = Part(number, number, RowRange(edge.column)), 0.0
+            since = 0.0 if changes else since
         current = replace(current, end=number + 1)
-        cut = first_edge(low, high, edge.step, (least - size) / max(group.size, 1))
+        cut = first_edge(low, high, edge.step, (least - since) / max(group.size, 1))
         if cut is None:
             size += group.size
+            since += group.size
         else:
             assert current.range is not None
             yield ended(replace(current, range=replace(current.range, last=cut - 1)))
             current = Part(number, number + 1, RowRange(edge.column, first=cut))
-            size = group.size * (high + 1 - cut) / (high + 1 - low)
+            size = since = group.size * (high + 1 - cut) / (high + 1 - low)
         before = high
     yield ended(current)
 
