@@ -213,11 +213,12 @@ def test_a_failure_leaves_earlier_results_alone(
     )
     with Session(spark=spark) as session:
         session.source(f"pcap:{trace}")
-        results = session.query(text).run()
+        queries = session.query(text)
+        for parts in (False, True):
+            with pytest.raises(ValueMistake, match="integer overflow"):
+                queries.write(out, parts=parts)
         with pytest.raises(ValueMistake, match="integer overflow"):
-            results.write(out)
-        with pytest.raises(ValueMistake, match="integer overflow"):
-            results["overflows"].rows()
+            queries.run()["overflows"].rows()
     assert [path.name for path in out.iterdir()] == ["fine.csv"]
     assert (out / "fine.csv").read_text() == "earlier\n"
 
