@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -40,6 +41,8 @@ Told = Callable[[str, int, int], None]
 """Progress: what is being done, how many of it are done, how many there are."""
 
 SHOWN = 20
+WRITERS = 4
+"""Queries that are written at the same time."""
 
 
 class MalformedInput(SourceError):
@@ -187,34 +190,39 @@ class Results(Mapping[str, Result]):
         self, folder: Path, format: FileFormat, progress: Told | None = None, parts: bool = False
     ) -> dict[str, int]:
         """The files, and how many rows each of them has. With `parts` every query is a folder."""
+        if format not in FILE_FORMATS:
+            raise ValueError(f"no format '{format}'; formats are {', '.join(FILE_FORMATS)}")
+        names = list(self._job.fields)
+        told = iter(range(len(names) + 1))
+
+        def write_one(name: str) -> int:
+            path = folder / (file_name(name) if parts else file_name(name, format))
+            rows = self._write_query(name, path, format, parts)
+            write_manifest(folder, self.compiled, name, path.name, format, rows, self.reports)
+            if progress is not None:
+                progress("writing", next(told), len(names))
+            return rows
+
+        # Spark has to be asked for some of them; while one waits for it another may compute.
+        with ThreadPoolExecutor(WRITERS) as pool:
+            self.written = dict(zip(names, pool.map(write_one, names), strict=True))
+        return self.written
+
+    def _write_query(self, name: str, path: Path, format: FileFormat, parts: bool) -> int:
         from terascope.spark.parts import collected, keep_only, write_parts
         from terascope.spark.write import write_output
 
-        if format not in FILE_FORMATS:
-            raise ValueError(f"no format '{format}'; formats are {', '.join(FILE_FORMATS)}")
-        self.written = {}
-        for done, (name, fields) in enumerate(self._job.fields.items()):
-            if progress is not None:
-                progress(f"writing {name}", done, len(self._job.fields))
-            have = self._job.parts.get(name)
-            path = folder / (file_name(name) if parts else file_name(name, format))
-            if parts and have is not None:
-                rows = sum(part.rows for part in have)
-                keep_only(path, [part.path for part in have])
-            elif parts:
-                form = cast("PartFormat", format)
-                rows = write_parts(self[name].held, path, form, fields)
-            elif have is not None:
-                job = self._job
-                rows = collected(
-                    job.spark, have, path, format, len(fields), job.part_fields[name],
-                    job.orders[name],
-                )  # fmt: skip
-            else:
-                rows = write_output(self[name].held, path, format, fields)
-            write_manifest(folder, self.compiled, name, path.name, format, rows, self.reports)
-            self.written[name] = rows
-        return self.written
+        job = self._job
+        have, fields = job.parts.get(name), job.fields[name]
+        if parts:
+            if have is None:
+                return write_parts(job.unsorted[name], path, cast("PartFormat", format), fields)
+            keep_only(path, [part.path for part in have])
+            return sum(part.rows for part in have)
+        if have is None:
+            return write_output(self[name].held, path, format, fields)
+        everything = job.part_fields[name]
+        return collected(job.spark, have, path, format, len(fields), everything, job.orders[name])
 
     def close(self) -> None:
         """Give back what Spark kept."""

@@ -20,7 +20,9 @@ from terascope.low.finish import columns as finished_columns
 from terascope.low.groups import Block, GroupFields
 from terascope.low.parts import PartFormat, PartWriter
 from terascope.low.payload import pack_tuples
+from terascope.low.regroup import Regrouping
 from terascope.low.rows import RowProgram
+from terascope.low.top import Ranking, Top
 from terascope.plan.rel import Field
 
 Kind: TypeAlias = Literal["groups", "rows", "part", "report", "counters"]
@@ -63,6 +65,11 @@ class Target:
     """Spark's high level reads it."""
     direct: tuple[Direct, ...] = ()
 
+    @property
+    def by_epoch(self) -> bool:
+        """Whether all groups of an epoch must meet in one task, to be ranked or grouped there."""
+        return any(direct.program.whole is not None for direct in self.direct)
+
 
 @dataclass(frozen=True)
 class Outgoing:
@@ -84,13 +91,27 @@ class Delivery:
         self._destination = destination
         self._waiting: dict[int, list[pa.RecordBatch]] = {}
         self._writers: dict[tuple[int, str], PartWriter] = {}
+        self._collected: dict[tuple[int, Direct], Ranking | Regrouping] = {}
 
     def take(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
         target = self._targets[stream]
         if target.high:
             yield from self._wait(stream, columns)
         for direct in target.direct:
-            self._writer(stream, direct).write(direct.program(columns))
+            self._write(stream, direct, columns)
+
+    def _write(self, stream: int, direct: Direct, columns: pa.RecordBatch) -> None:
+        made = direct.program(columns)
+        whole = direct.program.whole
+        if whole is None:
+            self._writer(stream, direct).write(made)
+        elif made.num_rows:
+            key = (stream, direct)
+            if key not in self._collected:
+                self._collected[key] = (
+                    Ranking(whole) if isinstance(whole, Top) else Regrouping(whole)
+                )
+            self._collected[key].take(made)
 
     def take_groups(
         self, stream: int, block: Block, dictionaries: Sequence[Dictionary]
@@ -108,7 +129,7 @@ class Delivery:
                 yield from self._wait(stream, columns)
             for direct in target.direct:
                 if direct.places is None:
-                    self._writer(stream, direct).write(direct.program(columns))
+                    self._write(stream, direct, columns)
 
     def _wait(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
         waiting = self._waiting.setdefault(stream, [])
@@ -133,6 +154,9 @@ class Delivery:
         """What is left; all files are complete then."""
         for stream in list(self._waiting):
             yield from self._hand_up(stream)
+        for (stream, direct), collected in self._collected.items():
+            for batch in collected.results():
+                self._writer(stream, direct).write(direct.program.finish(batch))
         for (stream, query), writer in self._writers.items():
             path, rows = writer.close()
             told = json.dumps({"query": query, "path": str(path), "rows": rows})

@@ -30,10 +30,11 @@ from terascope.low.dictionary import (
     dictionary_for,
 )
 from terascope.low.expressions import Input, Source, can_overflow, is_coded, is_number
+from terascope.low.payload_patterns import extracted, payload_extraction
 from terascope.low.payload_tests import payload_column, payload_values
 from terascope.low.program import Program, vector
 from terascope.plan.evaluate import compile_expr
-from terascope.plan.expr import Col, Expr, Lit, columns_of, walk
+from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, walk
 from terascope.plan.show import show_expr
 from terascope.types import Type
 
@@ -94,7 +95,12 @@ def coded_column(expr: Expr, name: str) -> Col:
 
 
 def function_of(expr: Expr, name: str) -> Callable[[pa.Array], pa.Array]:
-    """The expression on a column of different values: in plain Python, once for each."""
+    """The expression on a column of different values: in plain Python, once for each, but for the
+    mask of an address, which is common and simple.
+    """
+    match expr:
+        case Call(function, (Col(), Lit(value=int(mask)))) if function.name == "mask":
+            return lambda values: masked(values, mask)
     evaluate = compile_expr(expr, (name,), {})
 
     def compute(values: pa.Array) -> pa.Array:
@@ -102,6 +108,29 @@ def function_of(expr: Expr, name: str) -> Callable[[pa.Array], pa.Array]:
         return pa.array(results, arrow_type(expr.type))
 
     return compute
+
+
+def masked(addresses: pa.Array, mask: int) -> pa.Array:
+    """IPv4 addresses with some bits only; NULL for others."""
+    _, ends, content = addresses.buffers()
+    offsets = np.frombuffer(ends, np.int32)[
+        addresses.offset : addresses.offset + len(addresses) + 1
+    ]
+    is_v4 = np.diff(offsets) == 5
+    if addresses.null_count:
+        is_v4 &= addresses.is_valid().to_numpy(zero_copy_only=False)
+    data = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
+    starts = offsets[:-1][is_v4]
+    bits = np.array([mask >> shift & 0xFF for shift in (24, 16, 8, 0)], np.uint8)
+    found = np.empty((len(starts), 5), np.uint8)
+    found[:, 0] = 4
+    for place in range(4):
+        found[:, place + 1] = data[starts + place + 1] & bits[place]
+    lengths = np.where(is_v4, 5, 0)
+    own = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    valid = pa.py_buffer(np.packbits(is_v4, bitorder="little"))
+    buffers = [valid, pa.py_buffer(own), pa.py_buffer(found)]
+    return pa.Array.from_buffers(pa.binary(), len(addresses), buffers)
 
 
 @dataclass
@@ -259,6 +288,10 @@ class Batch:
             return column if len(rows) == len(self) else column.take(pa.array(rows))
         if isinstance(expr, Lit):
             return pa.repeat(pa.scalar(expr.value, arrow_type(expr.type)), len(rows))
+        extraction = payload_extraction(expr)
+        if extraction is not None:
+            payload, pattern = extraction
+            return extracted(self.column(payload, rows), pattern)
         if is_coded(expr.type):
             (name,) = columns_of(expr)
             codes = self.column_codes(coded_column(expr, name))[rows]

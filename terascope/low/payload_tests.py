@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.functions.values import as_bytes
+from terascope.functions.values import as_bytes, as_text
 from terascope.low.kernels import INTEGER, column, compiled
+from terascope.low.payload_patterns import matches, re2_pattern
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.types import Type
 
@@ -28,6 +29,7 @@ PAYLOAD_ARGUMENT: Final = {
     "str_match_offset": 2,
     "byte_match_offset": 2,
     "str_length": 0,
+    "str_regex_match": 0,
 }
 """Functions with a kernel here -> which argument is the payload."""
 
@@ -38,12 +40,12 @@ def is_payload_test(expr: Expr) -> bool:
         return False
     place = PAYLOAD_ARGUMENT[expr.function.name]
     payload = expr.args[place]
-    rest = expr.args[:place] + expr.args[place + 1 :]
-    return (
-        isinstance(payload, Col)
-        and payload.type is Type.BINARY
-        and all(isinstance(a, Lit) and a.value is not None for a in rest)
-    )
+    if not isinstance(payload, Col) or payload.type is not Type.BINARY:
+        return False
+    given = [a.value for i, a in enumerate(expr.args) if i != place and isinstance(a, Lit)]
+    if len(given) < len(expr.args) - 1 or None in given:
+        return False
+    return expr.function.name != "str_regex_match" or re2_pattern(as_text(given[0])) is not None
 
 
 def payload_column(expr: Expr) -> str:
@@ -58,6 +60,13 @@ def payload_values(expr: Expr, payloads: pa.Array, rows: NDArray[np.int32]) -> N
     assert isinstance(expr, Call)
     place = PAYLOAD_ARGUMENT[expr.function.name]
     given = [a.value for i, a in enumerate(expr.args) if i != place and isinstance(a, Lit)]
+    if expr.function.name == "str_regex_match":
+        pattern = re2_pattern(as_text(given[0]))
+        assert pattern is not None
+        few = 4 * len(rows) < len(payloads)  # else copying takes longer than matching the others
+        some = payloads.take(pa.array(rows)) if few else payloads
+        hits: Ints = matches(some, pattern).fill_null(False).cast(pa.int64()).to_numpy()
+        return hits if few else hits[rows]
     _, ends, content = payloads.buffers()
     offsets = np.frombuffer(ends, np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
     data = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)

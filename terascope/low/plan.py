@@ -7,12 +7,13 @@ in the prefilter's bit vector (dissertation 3.4.2) and pass its `rest`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from terascope.connectors.base import Column
 from terascope.low.slots import Shape, SlotKind
-from terascope.plan.expr import Expr
+from terascope.plan.expr import AggCall, Expr, substitute
 from terascope.plan.rel import Field
 from terascope.types import Type
 
@@ -103,3 +104,33 @@ class LowPlan:
     """What a task may use for tables, groups that wait, and dictionaries."""
     compiled: bool = True
     """FALSE: numpy instead of machine code; the answers are the same."""
+
+
+KINDS: Final[Mapping[str, tuple[SlotKind, SlotKind]]] = {
+    "sum": ("sum_int", "sum_float"),
+    "min": ("min_int", "min_float"),
+    "max": ("max_int", "max_float"),
+    "or_aggr": ("or_int", "or_int"),
+    "and_aggr": ("and_int", "and_int"),
+    "xor_aggr": ("xor_int", "xor_int"),
+}
+"""Sub-aggregate -> the slot it is kept in, for integers and for FLOATs."""
+
+
+def slot_of(name: str, agg: AggCall, below: Mapping[str, Expr]) -> Slot:
+    """The slot of a sub-aggregate; `below` says what its columns are."""
+    if agg.function.name == "count":
+        if not agg.args:
+            return Slot(name, "count", None, agg.type)
+        return Slot(name, "count_of", substitute(agg.args[0], below), agg.type)
+    argument = substitute(agg.args[0], below)
+    return Slot(name, KINDS[agg.function.name][argument.type is Type.FLOAT], argument, agg.type)
+
+
+def has_slot(agg: AggCall) -> bool:
+    """Whether an aggregate is what one slot keeps."""
+    if agg.distinct or agg.function.user_defined:
+        return False
+    if agg.function.name == "count":
+        return True
+    return agg.function.name in KINDS and agg.args[0].type.is_numeric

@@ -7,8 +7,8 @@ but filter and project them (HAVING, computed columns), so that a task can write
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,13 @@ import pyarrow as pa
 from terascope.functions.base import Value
 from terascope.low.expressions import unsupported
 from terascope.low.lanes import Batch, Dictionaries
-from terascope.low.program import Function, Program
+from terascope.low.nothing import NOTHING
+from terascope.low.payload_patterns import is_payload_text
+from terascope.low.plan import has_slot, slot_of
+from terascope.low.regroup import Regroup
+from terascope.low.top import Top
 from terascope.plan.expr import Cast, Col, Expr, Lit, Param, transform
-from terascope.plan.rel import Filter, Project, Read, Rel
-
-NOTHING: Final = Program(Function("prefilter", (), (), ()), 0, Function("derive", (), (), ()), ())
+from terascope.plan.rel import Aggregate, Filter, Named, NamedAgg, Project, Rank, Read, Rel
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,34 @@ class RowProgram:
     stream: str
     """The stream it begins with."""
     steps: tuple[Step, ...]
+    whole: Top | Regroup | None = None
+    """What is then done to all rows of an epoch together: the first of them go on, or groups."""
+    after: tuple[Step, ...] = ()
 
     def __call__(self, columns: pa.RecordBatch) -> pa.RecordBatch:
-        for step in self.steps:
-            columns = run_step(step, columns)
-        return columns
+        return run_steps(self.steps, columns)
+
+    def finish(self, columns: pa.RecordBatch) -> pa.RecordBatch:
+        return run_steps(self.after, columns)
+
+    def extended(self, step: Step) -> RowProgram:
+        if self.whole is None:
+            return replace(self, steps=(*self.steps, step))
+        return replace(self, after=(*self.after, step))
+
+
+def run_steps(steps: Sequence[Step], columns: pa.RecordBatch) -> pa.RecordBatch:
+    for step in steps:
+        columns = run_step(step, columns)
+    return columns
 
 
 def picked(program: RowProgram, names: Sequence[str]) -> tuple[int, ...] | None:
     """The places of the columns a program merely picks out of `names`; None when it does more."""
     current = {name: place for place, name in enumerate(names)}
     last: tuple[int, ...] = tuple(current.values())
+    if program.whole is not None:
+        return None
     for step in program.steps:
         if isinstance(step, Keep):
             return None
@@ -79,17 +98,30 @@ def run_step(step: Step, columns: pa.RecordBatch) -> pa.RecordBatch:
             return pa.RecordBatch.from_arrays(made, [name for name, _ in items])
 
 
-def row_program(rel: Rel, parameters: Mapping[str, Value]) -> RowProgram | None:
-    """A query as steps over the stream it reads; None when it does anything else."""
+def row_program(
+    rel: Rel, trees: Mapping[str, Rel], parameters: Mapping[str, Value]
+) -> RowProgram | None:
+    """A query as steps over the low-level stream it goes back to; None when it does anything else.
+
+    `trees`: the other queries above the low level, which it may read.
+    """
     match rel:
         case Read(stream=stream):
+            if stream in trees:
+                return row_program(trees[stream], trees, parameters)
             return RowProgram(stream, ())
         case Filter(source, predicate):
-            return extended(row_program(source, parameters), [predicate], parameters, None)
+            below = row_program(source, trees, parameters)
+            return extended(below, [predicate], parameters, None)
         case Project(source, items):
             names = [name for name, _ in items]
-            below = row_program(source, parameters)
+            below = row_program(source, trees, parameters)
             return extended(below, [expr for _, expr in items], parameters, names)
+        case Rank(source, per, order, limit):
+            below = row_program(source, trees, parameters)
+            return ranked(below, per, order, limit, parameters)
+        case Aggregate(source, keys, aggs, sets=None, emit_empty=None):
+            return regrouped(row_program(source, trees, parameters), keys, aggs, parameters)
         case _:
             return None
 
@@ -103,10 +135,64 @@ def extended(
     if below is None:
         return None
     bound = [with_values(expr, parameters) for expr in expressions]
-    if any(unsupported(e) is not None for e in bound if not isinstance(e, Lit)):
+    if not all(is_computable(e) for e in bound):
         return None
     step = Keep(bound[0]) if names is None else Compute(tuple(zip(names, bound, strict=True)))
-    return RowProgram(below.stream, (*below.steps, step))
+    return below.extended(step)
+
+
+def ranked(
+    below: RowProgram | None,
+    per: tuple[str, ...],
+    order: tuple[tuple[Expr, bool], ...],
+    limit: int | None,
+    parameters: Mapping[str, Value],
+) -> RowProgram | None:
+    """Without a limit a rank says only how rows are delivered in the end."""
+    if below is None or limit is None:
+        return below
+    bound = tuple((with_values(expr, parameters), down) for expr, down in order)
+    if below.whole is not None or not all(is_computable(expr) for expr, _ in bound):
+        return None
+    return replace(below, whole=Top(per, bound, limit))
+
+
+def regrouped(
+    below: RowProgram | None,
+    keys: tuple[Named, ...],
+    aggs: tuple[NamedAgg, ...],
+    parameters: Mapping[str, Value],
+) -> RowProgram | None:
+    if below is None or below.whole is not None or not all(has_slot(agg) for _, agg in aggs):
+        return None
+    slots = [slot_of(name, agg, {}) for name, agg in aggs]
+    bound = [
+        replace(s, argument=None if s.argument is None else with_values(s.argument, parameters))
+        for s in slots
+    ]
+    named = tuple((name, with_values(expr, parameters)) for name, expr in keys)
+    computed = [expr for _, expr in named] + [s.argument for s in bound if s.argument is not None]
+    if any(unsupported(expr) is not None for expr in computed):
+        return None
+    return replace(below, whole=Regroup(named, tuple(bound)))
+
+
+def origins(program: RowProgram) -> dict[str, str]:
+    """Columns before the last step that are columns of the stream as they are: name -> its name."""
+    current: dict[str, str] | None = None
+    for step in program.steps:
+        if isinstance(step, Compute):
+            below = current
+            current = {
+                name: expr.name if below is None else below[expr.name]
+                for name, expr in step.items
+                if isinstance(expr, Col) and (below is None or expr.name in below)
+            }
+    return current or {}
+
+
+def is_computable(expr: Expr) -> bool:
+    return isinstance(expr, Lit) or is_payload_text(expr) or unsupported(expr) is None
 
 
 def with_values(expr: Expr, parameters: Mapping[str, Value]) -> Expr:

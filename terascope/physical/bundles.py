@@ -22,7 +22,8 @@ def bundles(
     most_bytes: float = BUNDLE_BYTES,
 ) -> list[tuple[Split, ...]]:
     """Neighbouring splits put together until they are worth a task: a part of the whole, but no
-    more than `most_bytes`. With an edge a task goes on to the next one, when that is near.
+    more than `most_bytes`. With an edge a task ends at one: from half of that on, and elsewhere
+    only when there is none up to one and a half times as much.
     """
     if len(splits) <= tasks:
         return [(split,) for split in splits] or [()]
@@ -32,11 +33,11 @@ def bundles(
     current: list[Split] = []
     filled = 0.0
     for split, weight in zip(splits, weights, strict=True):
-        if current and filled + weight / 2 > enough:
-            at_edge = edge is None or is_edge(current[-1], split, edge)
-            if at_edge or filled + weight > 1.5 * enough:
-                given.append(tuple(current))
-                current, filled = [], 0.0
+        at_edge = edge is not None and bool(current) and is_edge(current[-1], split, edge)
+        full = enough / 2 if at_edge else enough if edge is None else 1.5 * enough
+        if current and filled + weight / 2 > full:
+            given.append(tuple(current))
+            current, filled = [], 0.0
         current.append(split)
         filled += weight
     return [*given, tuple(current)]

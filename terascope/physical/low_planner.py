@@ -9,7 +9,7 @@ tuples that are left.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -28,14 +28,13 @@ from terascope.low.plan import (
     LowPlan,
     LowQuery,
     LowSelect,
-    Slot,
     TableChoice,
     TableKind,
+    slot_of,
 )
-from terascope.low.slots import Shape, SlotKind
+from terascope.low.slots import Shape
 from terascope.plan.build import TRUE, call
 from terascope.plan.expr import (
-    AggCall,
     Call,
     Col,
     Expr,
@@ -141,7 +140,7 @@ def has_many_epochs(query: LowAggregate, splits: Sequence[Split]) -> bool:
 def low_groups(rel: Aggregate) -> GroupFields:
     """The groups of a low-level aggregation as those above see them."""
     scan, _ = source_of(rel.source)
-    slots = [slot(name, agg, {}) for name, agg in rel.aggs]
+    slots = [slot_of(name, agg, {}) for name, agg in rel.aggs]
     epoch = epoch_key(scan, [expr for _, expr in rel.keys])
     return GroupFields(
         tuple(Field(name, expr.type) for name, expr in rel.keys),
@@ -211,7 +210,7 @@ def low_query(
         items = tuple((name, substitute(expr, below)) for name, expr in rel.items)
         return LowSelect(stream.name, scan.interfaces, signature, rest, items)
     keys = tuple((name, substitute(expr, below)) for name, expr in rel.keys)
-    slots = tuple(slot(name, agg, below) for name, agg in rel.aggs)
+    slots = tuple(slot_of(name, agg, below) for name, agg in rel.aggs)
     epoch = epoch_key(scan, [expr for _, expr in rel.keys])
     return LowAggregate(stream.name, scan.interfaces, signature, rest, keys, epoch, slots)
 
@@ -265,24 +264,3 @@ def epoch_key(scan: Scan, keys: Sequence[Expr]) -> int | None:
         if declared.trend is Trend.INCREASING and on_rising.trend is Trend.INCREASING:
             return place
     return None
-
-
-KINDS: Final[Mapping[str, tuple[SlotKind, SlotKind]]] = {
-    "sum": ("sum_int", "sum_float"),
-    "min": ("min_int", "min_float"),
-    "max": ("max_int", "max_float"),
-    "or_aggr": ("or_int", "or_int"),
-    "and_aggr": ("and_int", "and_int"),
-    "xor_aggr": ("xor_int", "xor_int"),
-}
-"""Sub-aggregate -> the slot it is kept in, for integers and for FLOATs."""
-
-
-def slot(name: str, agg: AggCall, below: Mapping[str, Expr]) -> Slot:
-    if agg.function.name == "count":
-        if not agg.args:
-            return Slot(name, "count", None, agg.type)
-        return Slot(name, "count_of", substitute(agg.args[0], below), agg.type)
-    argument = substitute(agg.args[0], below)
-    kinds = KINDS[agg.function.name]
-    return Slot(name, kinds[argument.type is Type.FLOAT], argument, agg.type)

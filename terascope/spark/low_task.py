@@ -143,11 +143,18 @@ class Partials:
 
     def _send(self, stream: int) -> Iterator[Outgoing]:
         waiting = self._waiting.pop(stream)
-        fields = self._reading.targets[stream].groups
+        target = self._reading.targets[stream]
+        fields = target.groups
         assert fields is not None
         blocks: list[Block] = [g.block for g in waiting]
-        packed = pack(blocks, waiting[0].dictionaries, fields.shape, self._reading.destinations)
-        for destination, payload in packed:
+        several = self._reading.destinations
+        if target.by_epoch:
+            for home in range(several):
+                some = [b for b in blocks if (b.epoch or 0) % several == home]
+                for _, payload in pack(some, waiting[0].dictionaries, fields.shape, 1):
+                    yield Outgoing(stream, home, "groups", payload)
+            return
+        for destination, payload in pack(blocks, waiting[0].dictionaries, fields.shape, several):
             yield Outgoing(stream, destination, "groups", payload)
 
     def close(self) -> Iterator[Outgoing]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,15 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.low.delivery import Delivery, Direct, Outgoing, Sink, Target
+from terascope.low.groups import GroupFields
 from terascope.low.merge import Merger
 from terascope.low.payload import unpack_tuples
+from terascope.low.plan import LowPlan, LowSelect
+from terascope.low.regroup import Regroup
 from terascope.low.reports import Reports, reports_from_json
-from terascope.low.rows import Compute, RowProgram, picked, row_program
+from terascope.low.rows import Compute, Keep, RowProgram, origins, picked, row_program
 from terascope.physical.job import Job, SourceRead
-from terascope.plan.expr import Col
+from terascope.plan.expr import Col, Expr, substitute
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field
 from terascope.spark.frame import Frame, place, schema_of
@@ -70,9 +73,12 @@ def native_streams(job: Job, spark: SparkSession, sink: Sink | None) -> NativeSt
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
     sources: dict[int, list[DataFrame]] = {}
     partial: dict[int, list[DataFrame]] = {}
+    conditions = {n: c for n, t in targets.items() if (c := first_conditions(t))}
+    targets = {n: without_conditions(t, len(conditions.get(n, ()))) for n, t in targets.items()}
     for read in job.reads:
         numbers = stream_numbers(job, read)
-        reading = NativeRead(read, numbers, targets, sink, max(1, partitions // 2))
+        fused = replace(read, low=with_conditions(read.low, numbers, conditions))
+        reading = NativeRead(fused, numbers, targets, sink, max(1, partitions // 2))
         df = source_frame(spark, reading, partitions).persist(KEPT)
         result.kept.append(df)
         told = df.filter(F.col("told").isNotNull()).select("kind", "told").collect()
@@ -136,11 +142,14 @@ def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
     later have the hidden columns that takes, too.
     """
     low = {output.name: [f.name for f in output.fields] for output in job.low}
+    groups = {output.name: output.groups for output in job.low}
     trees = {stage.name: stage.rel for stage in job.streams}
     found: dict[str, Direct] = {}
     for output in job.outputs:
         rel = trees[output.stream]
-        program = row_program(rel, job.parameters)
+        program = row_program(rel, trees, job.parameters)
+        if program is not None and program.whole is not None:
+            program = within_epochs(program, groups[program.stream])
         if program is None or program.stream not in low:
             continue
         names = [*output.columns]
@@ -148,10 +157,31 @@ def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
             names += [name for name, _ in output.order if name not in output.columns]
         fields = tuple(Field(name, rel.type_of(name)) for name in names)
         last = Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
-        steps = RowProgram(program.stream, (*program.steps, last))
+        steps = program.extended(last)
         places = picked(steps, low[program.stream])
         found[output.stream] = Direct(output.stream, steps, fields, places)
     return found
+
+
+def within_epochs(program: RowProgram, groups: GroupFields | None) -> RowProgram | None:
+    """A program that ranks or groups rows of one epoch only, so that one task has all of them."""
+    if groups is None or groups.epoch is None:
+        return None
+    known = origins(program)
+    epoch = groups.keys[groups.epoch].name
+
+    renamed = any(isinstance(step, Compute) for step in program.steps)
+
+    def is_epoch(name: str) -> bool:
+        return (known.get(name) if renamed else name) == epoch
+
+    whole = program.whole
+    if isinstance(whole, Regroup):
+        for place, (_, expr) in enumerate(whole.keys):
+            if isinstance(expr, Col) and is_epoch(expr.name):
+                return replace(program, whole=replace(whole, epoch=place))
+        return None
+    return program if whole is None or any(map(is_epoch, whole.per)) else None
 
 
 def stream_targets(job: Job, direct: Mapping[str, Direct]) -> dict[int, Target]:
@@ -183,6 +213,43 @@ def needed(job: Job, direct: Collection[str]) -> set[str]:
             found.add(name)
             waiting += [read.stream for read in reads(trees[name])]
     return found
+
+
+# ---- conditions of the high half, asked before tuples are copied ------------------------------
+
+
+def first_conditions(target: Target) -> tuple[Expr, ...]:
+    """The conditions a lone query begins with, that has the tuples of a selection for itself."""
+    if target.high or target.groups is not None or len(target.direct) != 1:
+        return ()
+    found: list[Expr] = []
+    for step in target.direct[0].program.steps:
+        if not isinstance(step, Keep):
+            break
+        found.append(step.predicate)
+    return tuple(found)
+
+
+def without_conditions(target: Target, number: int) -> Target:
+    if not number:
+        return target
+    (direct,) = target.direct
+    program = replace(direct.program, steps=direct.program.steps[number:])
+    return replace(target, direct=(replace(direct, program=program),))
+
+
+def with_conditions(
+    low: LowPlan | None, numbers: Sequence[int], conditions: Mapping[int, tuple[Expr, ...]]
+) -> LowPlan | None:
+    if low is None:
+        return None
+    queries = list(low.queries)
+    for at, query in enumerate(queries):
+        if isinstance(query, LowSelect):
+            more = conditions.get(numbers[at], ())
+            asked = tuple(substitute(c, dict(query.items)) for c in more)
+            queries[at] = replace(query, rest=(*query.rest, *asked))
+    return replace(low, queries=tuple(queries))
 
 
 # ---- in the workers ------------------------------------------------------------------------------

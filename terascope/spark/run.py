@@ -8,6 +8,7 @@ others use is computed once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -22,6 +23,7 @@ from terascope.low.prepare import prepare
 from terascope.low.reports import Reports, add_report, reports_from_json
 from terascope.physical.job import Job, Output, SourceRead
 from terascope.plan.horizon import Horizons
+from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Scan
 from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
@@ -43,6 +45,8 @@ class JobResult:
 
     spark: SparkSession
     dataframes: dict[str, DataFrame] = field(default_factory=dict)
+    unsorted: dict[str, DataFrame] = field(default_factory=dict)
+    """The same rows in any order, which is cheaper."""
     fields: dict[str, tuple[Field, ...]] = field(default_factory=dict)
     """The columns of each output, with their GSQL types."""
     reports: dict[str, ReadReport] = field(default_factory=dict)
@@ -171,10 +175,12 @@ def compute_streams(
     context = Context(spark, sources, streams, job.parameters, horizons)
     wanted = needed(job, result.parts)
     stages = [stage for stage in job.streams if stage.name in wanted]
+    uses = Counter(read.stream for stage in stages for read in reads(stage.rel))
+    uses.update(o.stream for o in job.outputs if o.stream not in result.parts)
     for done, stage in enumerate(stages):
         tell("planning", done, len(stages))
         frame = frame_of(stage.rel, context)
-        if stage.keep:
+        if stage.keep and uses[stage.name] > 1:
             result.keep(frame.df)
         streams[stage.name] = frame
     tell("planning", len(stages), len(stages))
@@ -186,6 +192,8 @@ def compute_streams(
             continue
         frame = streams[output.stream]
         result.dataframes[output.stream] = delivered(output, frame)
+        visible = [frame.column(name).alias(name) for name in output.columns]
+        result.unsorted[output.stream] = frame.df.select(*visible)
         types = {f.name: f for f in frame.fields}
         result.fields[output.stream] = tuple(types[name] for name in output.columns)
 

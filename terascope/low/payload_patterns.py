@@ -1,0 +1,121 @@
+"""Regular expressions on payload bytes, by RE2.
+
+In: a pattern of GSQL (functions.regex) and a BINARY column as Arrow holds it. Out: whether each
+payload matches, or what a group of the pattern found. RE2 reads a pattern as Python does but for a
+few things: where one of them occurs, `re2_pattern` says no, and the function's own meaning is used.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from terascope.functions.base import ValueMistake
+from terascope.functions.regex import portable
+from terascope.functions.values import as_text
+from terascope.plan.expr import Call, Col, Expr, Lit
+from terascope.types import Type
+
+DIFFERENT: Final = re.compile(r"\\[sSpPAzZ1-9]|\(\?")
+"""Classes that hold other characters, back references, and groups of special meaning."""
+
+
+@lru_cache(maxsize=256)
+def re2_pattern(pattern: str) -> str | None:
+    """The pattern for RE2; None where the two might differ."""
+    if not pattern.isascii() or DIFFERENT.search(pattern):
+        return None
+    try:
+        made = f"(?m){portable(pattern)}"
+        pc.match_substring_regex(pa.array([b""], pa.binary()), made)
+    except (ValueMistake, pa.ArrowInvalid):
+        return None
+    return made
+
+
+def matches(payloads: pa.Array, pattern: str) -> pa.Array:
+    return pc.match_substring_regex(payloads, pattern)
+
+
+# ---- extraction ----------------------------------------------------------------------------------
+
+
+def is_payload_text(expr: Expr) -> bool:
+    """Whether the expression takes a text out of a payload by a pattern that RE2 reads alike."""
+    return payload_extraction(expr) is not None
+
+
+def payload_extraction(expr: Expr) -> tuple[Col, str] | None:
+    """(column, pattern with the wanted group named) of str_extract_regex."""
+    match expr:
+        case Call(function, (Col(type=Type.BINARY) as column, Lit() as pattern, *rest)):
+            if function.name != "str_extract_regex" or pattern.value is None:
+                return None
+            group = 0
+            if rest:
+                (number,) = rest
+                if not isinstance(number, Lit) or not isinstance(number.value, int):
+                    return None
+                group = number.value
+            named = named_group(as_text(pattern.value), group)
+            return None if named is None else (column, named)
+    return None
+
+
+@lru_cache(maxsize=256)
+def named_group(pattern: str, group: int) -> str | None:
+    """The pattern with the group called `found`, and no other; None where a match may lack it."""
+    made = re2_pattern(pattern)
+    if made is None:
+        return None
+    opened = openings(made)
+    if group == 0:
+        return f"(?P<found>{without_groups(made, opened)})" if "(?m)" not in made[4:] else None
+    if len(opened) != 1 or group != 1 or "|" in made or optional(made, opened[0]):
+        return None
+    at = opened[0]
+    return f"{made[:at]}(?P<found>{made[at + 1 :]}"
+
+
+def openings(pattern: str) -> list[int]:
+    """Where capturing groups begin."""
+    found, at, in_class = [], 0, False
+    while at < len(pattern):
+        c = pattern[at]
+        if c == "\\":
+            at += 2
+            continue
+        if in_class:
+            in_class = c != "]"
+        elif c == "[":
+            in_class = True
+        elif c == "(" and pattern[at + 1 : at + 2] != "?":
+            found.append(at)
+        at += 1
+    return found
+
+
+def without_groups(pattern: str, opened: list[int]) -> str:
+    for at in reversed(opened):
+        pattern = f"{pattern[:at]}(?:{pattern[at + 1 :]}"
+    return pattern
+
+
+def optional(pattern: str, opened: int) -> bool:
+    """Whether the one group of a pattern may be passed over."""
+    closed = pattern.rindex(")")
+    return pattern[closed + 1 : closed + 2] in ("?", "*", "{")
+
+
+def extracted(payloads: pa.Array, pattern: str) -> pa.Array:
+    """What the group found, as text; bytes become one character each."""
+    found = pc.struct_field(pc.extract_regex(payloads, pattern), "found")
+    try:
+        return found.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = [None if v is None else v.decode("latin-1") for v in found.to_pylist()]
+        return pa.array(texts, pa.string())

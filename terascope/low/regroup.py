@@ -1,0 +1,60 @@
+"""Aggregation over finished groups, in a task: a query over a query, epoch by epoch.
+
+In: batches of finished rows, all those of an epoch in one task. Out: the groups of these rows, when
+everything was seen. It is the aggregation of the low level once more, over other columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from terascope.functions.base import ValueMistake
+from terascope.low.aggregator import Aggregator, group_fields
+from terascope.low.finish import columns as finished_columns
+from terascope.low.lanes import Batch, Dictionaries
+from terascope.low.plan import LowAggregate, LowPlan, Slot
+from terascope.low.program import functions, program
+from terascope.plan.expr import Expr
+
+
+@dataclass(frozen=True)
+class Regroup:
+    """Keys and aggregates over columns of finished rows."""
+
+    keys: tuple[tuple[str, Expr], ...]
+    slots: tuple[Slot, ...]
+    epoch: int | None = None
+    """The key that is the epoch of the rows."""
+
+    @property
+    def query(self) -> LowAggregate:
+        return LowAggregate("", (), (), (), self.keys, self.epoch, self.slots)
+
+
+class Regrouping:
+    """The groups of one query over a query."""
+
+    def __init__(self, regroup: Regroup) -> None:
+        query = regroup.query
+        self._program = program(LowPlan((), (), (query,)))
+        _, self._derive = functions(self._program, compiled=False)
+        self._dictionaries = Dictionaries()
+        self._aggregator = Aggregator(query, self._dictionaries, compiled=True)
+
+    def take(self, columns: pa.RecordBatch) -> None:
+        batch = Batch(columns, self._dictionaries, self._program, self._derive)
+        self._aggregator.take(batch, np.arange(len(batch), dtype=np.int32))
+        self._aggregator.settle()
+
+    def results(self) -> Iterator[pa.RecordBatch]:
+        """The groups of everything that was taken."""
+        fields = group_fields(self._aggregator.query)
+        for released in self._aggregator.release(None):
+            if not released.whole:
+                raise ValueMistake("integer overflow in sum")
+            dictionaries = self._aggregator.key_dictionaries
+            yield finished_columns([released.block], fields, dictionaries)

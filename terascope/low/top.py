@@ -1,0 +1,117 @@
+"""The first rows of each window, in a task: ORDER BY with LIMIT next to where groups are finished.
+
+In: batches of finished rows, all those of a window in one task. Out: the first `limit` of each
+window, when everything was seen. Of every batch only rows that may still be among them are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from terascope.low.assemble import sorted_places
+from terascope.low.lanes import Batch, Dictionaries
+from terascope.low.nothing import NOTHING
+from terascope.plan.expr import Expr
+
+MOST_KEPT: Final = 1 << 17
+"""Rows kept before they are ranked again."""
+
+
+@dataclass(frozen=True)
+class Top:
+    """The first rows of each combination of columns; see plan.rel.Rank."""
+
+    per: tuple[str, ...]
+    order: tuple[tuple[Expr, bool], ...]
+    limit: int
+
+
+class Ranking:
+    """The rows that may be among the first."""
+
+    def __init__(self, top: Top) -> None:
+        self._top = top
+        self._kept: list[pa.RecordBatch] = []
+
+    def take(self, columns: pa.RecordBatch) -> None:
+        self._kept.append(first_rows(columns, self._top))
+        if sum(batch.num_rows for batch in self._kept) > MOST_KEPT:
+            self._kept = [self.result()]
+
+    def results(self) -> Iterator[pa.RecordBatch]:
+        yield self.result()
+
+    def result(self) -> pa.RecordBatch:
+        """The first rows of everything that was taken, which was something."""
+        return first_rows(pa.concat_batches([plain(batch) for batch in self._kept]), self._top)
+
+
+def plain(columns: pa.RecordBatch) -> pa.RecordBatch:
+    """Without dictionaries, of which every batch has its own."""
+    arrays = [
+        c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in columns.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, columns.schema.names)
+
+
+def first_rows(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
+    columns = plain(hopeful(columns, top))
+    batch = Batch(columns, Dictionaries(), NOTHING, lambda *_: None)
+    everybody = np.arange(len(batch), dtype=np.int32)
+    arrays = [columns.column(name) for name in top.per]
+    arrays += [batch.column(expr, everybody) for expr, _ in top.order]
+    names = [f"k{i}" for i in range(len(arrays))]
+    down = [False] * len(top.per) + [descending for _, descending in top.order]
+    table = pa.Table.from_arrays(arrays, names)
+    places = sorted_places(table, list(zip(names, down, strict=True))).to_numpy()
+    first = windows(arrays[: len(top.per)], places)
+    starts = np.maximum.accumulate(np.where(first, np.arange(len(places)), 0))
+    kept = places[np.arange(len(places)) - starts < top.limit]
+    return columns.take(pa.array(np.sort(kept)))
+
+
+def windows(
+    per: Sequence[pa.Array], places: np.ndarray[tuple[int], np.dtype[np.uint64]]
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Where, in that order of rows, another window begins."""
+    first = np.zeros(len(places), np.bool_)
+    first[:1] = True
+    for column in per:
+        codes = column.dictionary_encode(null_encoding="encode").indices.to_numpy()[places]
+        first[1:] |= codes[1:] != codes[:-1]
+    return first
+
+
+def hopeful(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
+    """Of a batch of one window, whose first criterion is a number that is never NULL: without the
+    rows that have enough others before them. Sorting all of them would take far longer.
+    """
+    if columns.num_rows <= 4 * top.limit or not top.order or top.limit < 1:
+        return columns
+    if any(not is_constant(columns.column(name)) for name in top.per):
+        return columns
+    expr, descending = top.order[0]
+    if not expr.type.is_integer:
+        return columns
+    batch = Batch(columns, Dictionaries(), NOTHING, lambda *_: None)
+    found = batch.column(expr, np.arange(len(batch), dtype=np.int32))
+    if pa.types.is_dictionary(found.type) or found.null_count:
+        return columns
+    values = found.to_numpy()
+    if descending:
+        edge = np.partition(values, len(values) - top.limit)[len(values) - top.limit]
+        return columns.filter(pa.array(values >= edge))
+    edge = np.partition(values, top.limit - 1)[top.limit - 1]
+    return columns.filter(pa.array(values <= edge))
+
+
+def is_constant(column: pa.Array) -> bool:
+    if pa.types.is_dictionary(column.type):
+        column = column.indices
+    values = column.to_numpy(zero_copy_only=False)
+    return bool((values == values[0]).all())
