@@ -285,7 +285,8 @@ class QuerySet:
         tasks_folder = folder if parts else folder / PARTS
         # Without parts the files are put together afterwards, from values as engines hold them.
         form = cast("PartFormat", format if parts else "held")
-        sink = Sink(str(tasks_folder.absolute()), form)
+        compiled = self._session.bindings.low.tables.compiled
+        sink = Sink(str(tasks_folder.absolute()), form, compiled)
         results = self._session.run(self.compiled, progress, sink)
         if self._session.config.strict:
             results.check_strict()

@@ -20,7 +20,7 @@ from terascope.low.finish import columns as finished_columns
 from terascope.low.groups import Block, GroupFields
 from terascope.low.parts import PartFormat, PartWriter
 from terascope.low.payload import pack_tuples
-from terascope.low.regroup import Regrouping
+from terascope.low.regroup import Regroup, Regrouping
 from terascope.low.rows import RowProgram
 from terascope.low.top import Ranking, Top
 from terascope.plan.rel import Field
@@ -40,6 +40,8 @@ class Sink:
 
     folder: str
     format: PartFormat
+    compiled: bool = True
+    """Whether queries over queries are grouped by machine code, or by numpy."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,14 @@ class Delivery:
         elif made.num_rows:
             key = (stream, direct)
             if key not in self._collected:
-                self._collected[key] = (
-                    Ranking(whole) if isinstance(whole, Top) else Regrouping(whole)
-                )
+                self._collected[key] = self._collector(whole)
             self._collected[key].take(made)
+
+    def _collector(self, whole: Top | Regroup) -> Ranking | Regrouping:
+        assert self._sink is not None
+        if isinstance(whole, Top):
+            return Ranking(whole)
+        return Regrouping(whole, self._sink.compiled)
 
     def take_groups(
         self, stream: int, block: Block, dictionaries: Sequence[Dictionary]

@@ -263,11 +263,9 @@ class BytesDictionary:
 
     def encode(self, values: pa.Array) -> Codes:
         if pa.types.is_dictionary(values.type):
-            distinct = self.encode(values.dictionary)
-            places = values.indices
-            codes: Codes = distinct[places.fill_null(0).to_numpy(zero_copy_only=False)]
-            if places.null_count:
-                codes[places.is_null().to_numpy(zero_copy_only=False)] = NULL_CODE
+            distinct = np.append(self.encode(values.dictionary), np.int32(NULL_CODE))
+            places = values.indices.cast(pa.int64()).fill_null(len(distinct) - 1)
+            codes: Codes = distinct[places.to_numpy(zero_copy_only=False)]
             return codes
         _, ends, content = values.buffers()
         count = len(values)

@@ -38,12 +38,12 @@ class Regroup:
 class Regrouping:
     """The groups of one query over a query."""
 
-    def __init__(self, regroup: Regroup) -> None:
+    def __init__(self, regroup: Regroup, compiled: bool = True) -> None:
         query = regroup.query
         self._program = program(LowPlan((), (), (query,)))
         _, self._derive = functions(self._program, compiled=False)
         self._dictionaries = Dictionaries()
-        self._aggregator = Aggregator(query, self._dictionaries, compiled=True)
+        self._aggregator = Aggregator(query, self._dictionaries, compiled)
 
     def take(self, columns: pa.RecordBatch) -> None:
         batch = Batch(columns, self._dictionaries, self._program, self._derive)
