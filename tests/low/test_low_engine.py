@@ -43,7 +43,8 @@ def test_numpy_gives_the_partials_of_the_reference(seed: int, tmp_path: Path) ->
 def test_machine_code_gives_the_same(kind: TableKind, flush: Flush, tmp_path: Path) -> None:
     if kind == "open" and flush == "lazy":
         pytest.skip("an open table is emptied at once")
-    for seed in (1, 9):
+    # Every shape of a table of fixed size takes seconds to compile.
+    for seed in (1, 9) if kind == "open" else (7,):
         check(seed, tmp_path, TableSettings(kind, flush), tasks=2)
 
 
