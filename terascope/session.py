@@ -285,8 +285,8 @@ class QuerySet:
         tasks_folder = folder if parts else folder / PARTS
         # Without parts the files are put together afterwards, from values as engines hold them.
         form = cast("PartFormat", format if parts else "held")
-        compiled = self._session.bindings.low.tables.compiled
-        sink = Sink(str(tasks_folder.absolute()), form, compiled)
+        tables = self._session.bindings.low.tables
+        sink = Sink(str(tasks_folder.absolute()), form, tables.compiled, tables.memory_bytes)
         results = self._session.run(self.compiled, progress, sink)
         if self._session.config.strict:
             results.check_strict()

@@ -103,6 +103,8 @@ WITHOUT_COMPILING = LowSettings(tables=TableSettings(compiled=False))
 """The native low level by numpy, for the same reason; tests/low holds that machine code gives the
 same."""
 
+CATALYST = LowSettings(backend="catalyst")
+
 
 def spark_answers(
     plan: Plan,

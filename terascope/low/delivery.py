@@ -18,7 +18,7 @@ import pyarrow as pa
 from terascope.low.dictionary import Dictionary
 from terascope.low.finish import columns as finished_columns
 from terascope.low.groups import Block, GroupFields
-from terascope.low.parts import PartFormat, PartWriter
+from terascope.low.parts import GROUP_BYTES, PartFormat, PartWriter
 from terascope.low.payload import pack_tuples
 from terascope.low.regroup import Regroup, Regrouping
 from terascope.low.rows import RowProgram
@@ -30,6 +30,7 @@ Kind: TypeAlias = Literal["groups", "rows", "part", "report", "counters"]
 what the low level did."""
 
 PAYLOAD_BYTES: Final = 8 << 20
+LEAST_GROUP_BYTES: Final = 1 << 17
 SAFE: Final = " @+=,()[]{}"
 """Characters of a query's name that its folder has, too; others are written as %XX."""
 
@@ -42,6 +43,8 @@ class Sink:
     format: PartFormat
     compiled: bool = True
     """Whether queries over queries are grouped by machine code, or by numpy."""
+    memory_bytes: int = 1 << 30
+    """Of a task; an eighth of it is for parts that are being written."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,13 @@ class Delivery:
             folder.mkdir(parents=True, exist_ok=True)
             self._writers[key] = PartWriter(folder, self._sink.format, direct.fields, direct.places)
         return self._writers[key]
+
+    @property
+    def _part_bytes(self) -> int:
+        assert self._sink is not None
+        parts = sum(len(target.direct) for target in self._targets.values())
+        share = self._sink.memory_bytes // 8 // max(1, parts)
+        return max(LEAST_GROUP_BYTES, min(GROUP_BYTES, share))
 
     def close(self) -> Iterator[Outgoing]:
         """What is left; all files are complete then."""

@@ -66,8 +66,11 @@ class PartWriter:
         format: PartFormat,
         fields: Sequence[Field],
         places: Sequence[int] | None = None,
+        group_bytes: int = GROUP_BYTES,
     ) -> None:
-        """`places`: of blocks, which columns are written, and in which order; all by default."""
+        """`places`: of blocks, which columns are written, and in which order; all by default.
+        `group_bytes`: what is held of a row group, about.
+        """
         self.fields = tuple(fields)
         self._places = places
         self.path = folder / f"part-{uuid.uuid4().hex}.{'csv' if format == 'csv' else 'parquet'}"
@@ -83,7 +86,7 @@ class PartWriter:
         self._sink: ParquetSink | CsvSink = (
             CsvSink(file, self.fields)
             if format == "csv"
-            else ParquetSink(file, self.fields, format == "held")
+            else ParquetSink(file, self.fields, format == "held", group_bytes)
         )
 
     # ---- groups ----------------------------------------------------------------------------------
@@ -183,8 +186,11 @@ def cannot_write(path: Path, problem: OSError) -> OutputError:
 class ParquetSink:
     """Pages are collected column by column until they make a row group."""
 
-    def __init__(self, file: BinaryIO, fields: Sequence[Field], held: bool) -> None:
+    def __init__(
+        self, file: BinaryIO, fields: Sequence[Field], held: bool, group_bytes: int
+    ) -> None:
         self.file = file
+        self._group_bytes = group_bytes
         self._pages = [ColumnPages(f.name, f.type, held) for f in fields]
         self._groups: list[RowGroup] = []
         self._rows = 0
@@ -197,7 +203,7 @@ class ParquetSink:
             pages.add(column)
         rows = row_count(given[0])
         self._rows += rows
-        if sum(pages.bytes for pages in self._pages) >= GROUP_BYTES:
+        if sum(pages.bytes for pages in self._pages) >= self._group_bytes:
             self._end_group()
         return rows
 

@@ -29,7 +29,7 @@ from terascope.low.reports import Reports, add_report, note_clocks
 
 BATCH_ROWS = 1 << 17
 """So many tuples are worth a batch of their own."""
-BATCH_SHARE = 8
+BATCH_SHARE = 16
 """A batch that has this part of the memory is taken as it is, wherever it ends."""
 
 
@@ -207,12 +207,12 @@ class LowTask:
     def _make_room(self) -> Iterator[Ready]:
         """Beyond the memory budget all groups go up as partials, and dictionaries begin anew."""
         used = sum(a.memory_bytes for a in self._aggregators.values())
-        if used + self._dictionaries.memory_bytes <= self.plan.memory_bytes:
-            return
+        if 2 * (used + self._dictionaries.memory_bytes) <= self.plan.memory_bytes:
+            return  # the other half is for the batch and for what is being written
         for place in self._aggregators:
             yield from self._groups(place, None, surrendered=True)
             self._aggregators[place].shrink()
-        if 2 * self._dictionaries.memory_bytes > self.plan.memory_bytes:
+        if 4 * self._dictionaries.memory_bytes > self.plan.memory_bytes:
             self._forget()
 
     def _forget(self) -> None:

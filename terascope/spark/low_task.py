@@ -47,6 +47,8 @@ OUTGOING_ARROW = pa.schema(
 )
 PARTIAL_ROWS = 1 << 17
 """Partials of a stream wait until they are so many."""
+PARTIAL_SHARE = 16
+"""All of them go when they have this part of the memory."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,9 @@ class Partials:
     def __init__(self, reading: NativeRead) -> None:
         self._reading = reading
         self._waiting: dict[int, list[Groups]] = {}
+        self._bytes = 0
+        low = reading.read.low
+        self._memory_bytes = 1 << 30 if low is None else low.memory_bytes
 
     def take(self, stream: int, groups: Groups) -> Iterator[Outgoing]:
         waiting = self._waiting.setdefault(stream, [])
@@ -138,11 +143,15 @@ class Partials:
             waiting = self._waiting.setdefault(stream, [])
         block = Block(groups.block.epoch, own(groups.block.rows))
         waiting.append(replace(groups, block=block))
+        self._bytes += block.rows.nbytes
         if sum(len(g.block.rows) for g in waiting) >= PARTIAL_ROWS * self._reading.destinations:
             yield from self._send(stream)
+        elif PARTIAL_SHARE * self._bytes > self._memory_bytes:
+            yield from self.close()
 
     def _send(self, stream: int) -> Iterator[Outgoing]:
         waiting = self._waiting.pop(stream)
+        self._bytes -= sum(g.block.rows.nbytes for g in waiting)
         target = self._reading.targets[stream]
         fields = target.groups
         assert fields is not None

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from terascope.optimize.driver import optimize
+from terascope.physical.planner import LowSettings
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.agreement import (
+    CATALYST,
     INTERPRETED,
+    WITHOUT_COMPILING,
     agreed_answers,
     assert_same_answers,
     combined,
@@ -63,9 +66,11 @@ def agreed_rows(case: Case) -> str:
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("partitions", [1, 3])
-def test_spark_gives_the_same_rows(partitions: int, spark: SparkSession) -> None:
-    """All cases in one job, so that they also share what they have in common."""
+@pytest.mark.parametrize(("partitions", "low"), [(1, CATALYST), (3, WITHOUT_COMPILING)])
+def test_spark_gives_the_same_rows(partitions: int, low: LowSettings, spark: SparkSession) -> None:
+    """All cases in one job, so that they also share what they have in common; by either low
+    level.
+    """
     plans = {case.title: case.compiled.plan for case in RUN}
     interfaces = {n: i for case in RUN for n, i in case.bindings.interfaces.items()}
     sources = ConnectorSources(interfaces)
@@ -73,7 +78,7 @@ def test_spark_gives_the_same_rows(partitions: int, spark: SparkSession) -> None
     split_bytes = in_thirds(interfaces.values()) if several else 1 << 30
     settings = INTERPRETED | {"spark.sql.adaptive.enabled": str(several).lower()}
     plan = optimize(combined(plans))
-    found = spark_answers(plan, interfaces, spark, partitions, split_bytes, settings)
+    found = spark_answers(plan, interfaces, spark, partitions, split_bytes, settings, low)
     for name, each in plans.items():
         assert_same_answers(delivered(each, evaluate(each, sources)), of_set(name, found))
 
