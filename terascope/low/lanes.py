@@ -143,16 +143,18 @@ class Batch:
     derive: Callable[..., Any]
     _lanes: dict[Input, Lane] = field(default_factory=dict)
     _codes: dict[Expr, Codes] = field(default_factory=dict)
-    _parts: dict[tuple[Expr, int], Codes] = field(default_factory=dict)
-    """Codes of some tuples only; selections live as long as the batch does."""
     _derived: dict[Expr, tuple[Values, Masks, Masks | None]] | None = None
-    _facts: dict[object, Any] = field(default_factory=dict)
+    _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict)
 
     def once(self, name: object, compute: Callable[..., Fact], *args: Any) -> Fact:
-        """Something of the batch that several queries ask for, computed for the first of them."""
+        """Something of the batch that several queries ask for, computed for the first of them.
+
+        A name may hold the identity of an argument: arguments are kept as long as the fact is, so
+        that no other array can get the same one.
+        """
         if name not in self._facts:
-            self._facts[name] = compute(*args)
-        fact: Fact = self._facts[name]
+            self._facts[name] = (compute(*args), compute, args)
+        fact: Fact = self._facts[name][0]
         return fact
 
     def __len__(self) -> int:
@@ -263,11 +265,7 @@ class Batch:
         dictionary = self.dictionaries.of_key(expr)
         assert isinstance(dictionary, NumberDictionary)
         if 2 * len(rows) < len(self):  # most tuples are none of this query's
-            part = self._parts.get((expr, id(rows)))
-            if part is None:
-                part = spread(dictionary.encode_numbers(words[rows], masks[rows]), rows, len(self))
-                self._parts[expr, id(rows)] = part
-            return part
+            return self.once(("part", expr, id(rows)), encode_some, dictionary, words, masks, rows)
         codes = self._codes[expr] = dictionary.encode_numbers(words, masks)
         return codes
 
@@ -329,6 +327,13 @@ class Batch:
             np.broadcast_to(np.asarray(value), len(rows)),
             np.broadcast_to(np.asarray(valid, np.bool_), len(rows)),
         )
+
+
+def encode_some(
+    dictionary: NumberDictionary, words: NDArray[np.int64], masks: Masks, rows: Codes
+) -> Codes:
+    """Codes of some tuples only."""
+    return spread(dictionary.encode_numbers(words[rows], masks[rows]), rows, len(words))
 
 
 def spread(part: Values, rows: Codes, count: int) -> Values:

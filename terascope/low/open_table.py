@@ -37,8 +37,6 @@ class OpenTable:
     def __init__(self, shape: Shape, max_bytes: int) -> None:
         self.shape = shape
         self._most_places = max(FIRST_PLACES, power_below(max_bytes // shape.row_bytes))
-        self.emptied = 0
-        """How often it was emptied for want of room."""
         self._widths: tuple[int, ...] | None = None
         self._reset(FIRST_PLACES)
 
@@ -98,7 +96,6 @@ class OpenTable:
             if self._widths is None and self.count >= limit and self._places < self._most_places:
                 self._grow()
             else:  # no more room, or a sum that would overflow: what is there goes up
-                self.emptied += 1
                 emit(self.take())
 
     def shrink(self) -> None:

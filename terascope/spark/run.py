@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,14 +26,12 @@ from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Scan
 from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
-from terascope.spark.native import Part, native_streams, needed
+from terascope.spark.native import KEPT, Part, native_streams, needed
 from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.source import META, source_frame
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """What is being done, how many of it are, how many there are."""
-
-KEPT = StorageLevel.MEMORY_AND_DISK
 
 
 @dataclass
