@@ -38,8 +38,9 @@ EVERYTHING = Epochs()
 def owned(query: LowAggregate, tasks: Sequence[Sequence[Split]]) -> list[Epochs | None]:
     """For each task the epochs that are its own; None where that cannot be said."""
     ours = [[s for s in task if s.interface in query.interfaces] for task in tasks]
-    if sum(bool(splits) for splits in ours) <= 1:
-        return [EVERYTHING] * len(tasks)
+    having = sum(bool(splits) for splits in ours)
+    if having <= 1:
+        return [EVERYTHING if splits or not having else None for splits in ours]
     ranges = [span(query, splits) for splits in ours]
     if any(splits and r is None for splits, r in zip(ours, ranges, strict=True)):
         return [None] * len(tasks)

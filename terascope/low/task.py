@@ -22,7 +22,7 @@ from terascope.low.groups import Block
 from terascope.low.kernels import WORD, column, compiled, output
 from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.memory import keep_freed_memory
-from terascope.low.ownership import Epochs, earliest, span
+from terascope.low.ownership import ALL, Epochs, earliest, span
 from terascope.low.plan import LowAggregate, LowPlan, LowQuery, LowSelect
 from terascope.low.program import functions, program
 from terascope.low.reports import Reports, add_report, note_clocks
@@ -51,7 +51,15 @@ class Tuples:
     columns: pa.RecordBatch
 
 
-Ready: TypeAlias = Groups | Tuples
+@dataclass(frozen=True)
+class Reached:
+    """No groups of a query follow whose epoch is before this one."""
+
+    query: int
+    epoch: int
+
+
+Ready: TypeAlias = Groups | Tuples | Reached
 
 
 @dataclass
@@ -136,6 +144,7 @@ class LowTask:
                 yield from self._take_all(waiting, place + 1)
         for place in self._aggregators:
             yield from self._groups(place, None)
+            yield Reached(place, ALL)
 
     def _take_all(self, waiting: list[pa.RecordBatch], place: int) -> Iterator[Ready]:
         """The batches that wait, as one; the splits from `place` on may have more tuples."""
@@ -174,6 +183,7 @@ class LowTask:
                 over = self._earliest[place][then]
                 if over is not None:
                     yield from self._groups(place, over)
+                    yield Reached(place, over)
                 self._aggregators[place].settle()
             elif len(rows):
                 yield Tuples(place, project(batch, query, rows))

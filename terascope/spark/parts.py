@@ -34,13 +34,21 @@ TOLD = T.StructType([T.StructField("told", T.StringType())])
 
 def write_parts(df: DataFrame, folder: Path, format: PartFormat, fields: Sequence[Field]) -> int:
     """The rows of a DataFrame as a folder of parts, each written by a task."""
+    parts = more_parts(df, "", folder, format, fields)
+    keep_only(folder, [part.path for part in parts])
+    return sum(part.rows for part in parts)
+
+
+def more_parts(
+    df: DataFrame, query: str, folder: Path, format: PartFormat, fields: Sequence[Field]
+) -> list[Part]:
+    """The rows of a DataFrame as parts in a folder that may have others."""
     folder.mkdir(parents=True, exist_ok=True)
     with translating():
         plain = df.toDF(*(place(i) for i in range(len(df.columns))))
         written = plain.mapInArrow(Writing(str(folder.absolute()), format, tuple(fields)), TOLD)
         told = [json.loads(row[0]) for row in written.collect()]
-    keep_only(folder, [Path(part["path"]) for part in told])
-    return sum(part["rows"] for part in told)
+    return [Part(query, Path(part["path"]), part["rows"]) for part in told]
 
 
 def keep_only(folder: Path, parts: Sequence[Path]) -> None:

@@ -21,12 +21,14 @@ from terascope.low.delivery import Sink
 from terascope.low.prepare import prepare
 from terascope.low.reports import Reports, add_report, reports_from_json
 from terascope.physical.job import Job, Output, SourceRead
+from terascope.physical.targets import needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Scan
 from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
-from terascope.spark.native import KEPT, Part, native_streams, needed
+from terascope.spark.native import KEPT, Part, native_streams
+from terascope.spark.parts import more_parts
 from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.source import META, source_frame
 
@@ -118,7 +120,14 @@ def run_low_level(
         result.parts[query] = [part for part in low.parts if part.query == query]
         result.part_fields[query] = fields
     tell("reading", 1, 1)
-    compute_streams(job, spark, {}, low.frames, result, tell)
+    context = compute_streams(job, spark, {}, low.frames, result, tell)
+    for query, rel in low.rest.items():
+        assert sink is not None
+        frame = frame_of(rel, context)
+        fields = result.part_fields[query]
+        columns = frame.df.select(*(frame.column(f.name) for f in fields))
+        folder = sink.folder_of(query)
+        result.parts[query] += more_parts(columns, query, folder, sink.format, fields)
 
 
 def prepare_kernels(job: Job, tell: Progress) -> None:
@@ -164,7 +173,7 @@ def compute_streams(
     low: Mapping[str, Frame],
     result: JobResult,
     tell: Progress,
-) -> None:
+) -> Context:
     streams: dict[str, Frame] = dict(low)
     horizons = Horizons(
         lambda scan: scan_horizon(scan, result.interfaces), job.trees, job.parameters
@@ -193,6 +202,7 @@ def compute_streams(
         result.unsorted[output.stream] = frame.df.select(*visible)
         types = {f.name: f for f in frame.fields}
         result.fields[output.stream] = tuple(types[name] for name in output.columns)
+    return context
 
 
 def scan_horizon(scan: Scan, reports: Reports) -> dict[str, int]:

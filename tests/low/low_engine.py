@@ -16,7 +16,7 @@ from terascope.low.merge import Merger
 from terascope.low.ownership import owned
 from terascope.low.payload import pack
 from terascope.low.plan import LowAggregate
-from terascope.low.task import Counters, Groups, LowTask
+from terascope.low.task import Counters, Groups, LowTask, Reached
 from terascope.physical.bundles import bundles
 from terascope.physical.halves import split_plan
 from terascope.physical.job import Job
@@ -51,6 +51,8 @@ def low_rows(
             }
             task = LowTask(read.low, mine)
             for ready in task.run(splits, read.clocks):
+                if isinstance(ready, Reached):
+                    continue
                 name = read.low.queries[ready.query].name
                 if not isinstance(ready, Groups):
                     rows[name] += tuples(ready.columns)
