@@ -206,10 +206,21 @@ class Results(Mapping[str, Result]):
         # Spark has to be asked for some of them; while one waits for it another may compute.
         with ThreadPoolExecutor(WRITERS) as pool:
             self.written = dict(zip(names, pool.map(write_one, names), strict=True))
+        if parts:
+            self._drop_other_parts(folder)
         return self.written
 
+    def _drop_other_parts(self, folder: Path) -> None:
+        """When nothing is computed any more: Spark reads a source again, parts and all, when it
+        lost an executor that kept what other queries need.
+        """
+        from terascope.spark.parts import keep_only
+
+        for name, have in self._job.parts.items():
+            keep_only(folder / file_name(name), [part.path for part in have])
+
     def _write_query(self, name: str, path: Path, format: FileFormat, parts: bool) -> int:
-        from terascope.spark.parts import collected, keep_only, write_parts
+        from terascope.spark.parts import collected, write_parts
         from terascope.spark.write import write_output
 
         job = self._job
@@ -217,7 +228,6 @@ class Results(Mapping[str, Result]):
         if parts:
             if have is None:
                 return write_parts(job.unsorted[name], path, cast("PartFormat", format), fields)
-            keep_only(path, [part.path for part in have])
             return sum(part.rows for part in have)
         if have is None:
             return write_output(self[name].held, path, format, fields)

@@ -1,0 +1,69 @@
+"""A query set run several times on a cluster, in some of them with workers that are killed.
+
+In: a capture, a query file, a folder. Out: in the folder the results of each run, and for each who
+was killed a file RUN.NAME (tests.spark.mortal_tasks). A process of its own, which starts and stops
+the cluster:
+
+    python -m tests.spark.killed_runs CAPTURE QUERIES FOLDER
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from terascope.config import load_config
+from terascope.session import Session
+from terascope.spark.session import open_session
+from tests.conftest import QUICK_START
+
+ARMED: Final = "TERASCOPE_TEST_ARMED"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Whether results are folders of parts, and who is killed."""
+
+    parts: bool
+    killed: tuple[str, ...] = ()
+
+
+RUNS: Final[Mapping[str, Run]] = {
+    "calm": Run(parts=False),
+    "killed": Run(parts=False, killed=("reading", "merging")),
+    "killed_parts": Run(parts=True, killed=("reading", "merging", "writing", "executor")),
+}
+
+
+def main(capture: str, queries: str, folder: Path) -> None:
+    armed = folder / "armed"
+    armed.mkdir()
+    os.environ[ARMED] = str(armed)  # the driver has workers, too
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.executor.memory": "1g",
+        "spark.driver.extraJavaOptions": QUICK_START,
+        "spark.executor.extraJavaOptions": QUICK_START,
+        f"spark.executorEnv.{ARMED}": str(armed),
+        "spark.python.daemon.module": "tests.spark.mortal_daemon",
+    }
+    spark = open_session("local-cluster[1,2,1024]", "terascope-killed", settings)
+    try:
+        with Session(spark, config=load_config(split_bytes=1 << 18)) as session:
+            session.source(f"link=pcap:{capture}")
+            for name, run in RUNS.items():
+                for victim in run.killed:
+                    (armed / victim).touch()
+                session.load(queries).write(folder / name, "parquet", run.parts)
+                for victim in run.killed:
+                    (armed / f"{victim}.killed").rename(folder / f"{name}.{victim}")
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
