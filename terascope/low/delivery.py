@@ -124,7 +124,10 @@ class Delivery:
             self._write(stream, direct, columns)
 
     def _write(self, stream: int, direct: Direct, columns: pa.RecordBatch) -> None:
-        made = direct.program(columns)
+        if direct.places is None:
+            made = direct.program(columns)
+        else:
+            made = columns.select(direct.places)
         whole = direct.program.whole
         if whole is None:
             self._writer(direct).write(made)
@@ -173,7 +176,9 @@ class Delivery:
     def _paired(self, paired: Iterator[Paired]) -> Iterator[Outgoing]:
         for one in paired:
             if isinstance(one, Up):
-                self._rest[one.pairing.query] += one.columns.num_rows
+                if not one.columns.num_rows:
+                    continue
+                self._rest[one.pairing.query] += one.columns.nbytes
                 yield from self._wait(one.number, one.columns)
             else:
                 self._writer(one.pairing).write(one.columns)
@@ -220,6 +225,6 @@ class Delivery:
             path, rows = writer.close()
             told = json.dumps({"query": query, "path": str(path), "rows": rows})
             yield Outgoing(-1, self._destination, "part", None, told)
-        for query, rows in self._rest.items():
-            if rows:
-                yield Outgoing(-1, self._destination, "rest", None, query)
+        for query, size in self._rest.items():
+            told = json.dumps({"query": query, "bytes": size})
+            yield Outgoing(-1, self._destination, "rest", None, told)

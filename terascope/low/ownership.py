@@ -8,14 +8,16 @@ facts about the files, so that disorder costs time and never an answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from terascope.connectors.base import Split
+from terascope.functions.base import Value
 from terascope.low.plan import LowAggregate
 from terascope.plan.evaluate import compile_expr
-from terascope.plan.expr import columns_of
+from terascope.plan.expr import Expr, columns_of
 from terascope.types import INT_MAX
 
 
@@ -68,16 +70,21 @@ def span(query: LowAggregate, splits: Sequence[Split]) -> tuple[int, int] | None
     """The first and the last epoch of some splits."""
     if query.epoch is None or not splits:
         return None
-    epoch = query.keys[query.epoch][1]
-    (column,) = columns_of(epoch)
+    column, evaluate = epoch_of(query.keys[query.epoch][1])
     known = [split.bound(column) for split in splits]
     found = [b for b in known if b is not None]
     if len(found) < len(known):
         return None
-    evaluate = compile_expr(epoch, (column,), {})
     first = evaluate((min(low for low, _ in found),))
     last = evaluate((max(high for _, high in found),))
     return None if first is None or last is None else (first, last)
+
+
+@lru_cache(maxsize=256)
+def epoch_of(key: Expr) -> tuple[str, Callable[[tuple[Value, ...]], Value]]:
+    """The column a temporal key is made of, and how."""
+    (column,) = columns_of(key)
+    return column, compile_expr(key, (column,), {})
 
 
 ALL: Final = INT_MAX

@@ -12,7 +12,7 @@ from terascope.low.bounded_tables import compiled as bounded_kernels
 from terascope.low.open_table import table_kernels
 from terascope.low.partitioned import group_kernel
 from terascope.low.plan import LowAggregate, LowPlan, TableKind
-from terascope.low.program import functions, program
+from terascope.low.program import functions, programs
 from terascope.low.slots import Shape
 
 Told = Callable[[int, int], None]
@@ -33,7 +33,8 @@ def prepare(plan: LowPlan, tell: Told) -> None:
                 shapes[query.table.kind, Shape(own.keys, own.slots, with_epoch=True)] = None
     steps = 1 + len(shapes)
     tell(0, steps)
-    functions(program(plan), True)
+    for made in programs(plan):
+        functions(made, True)
     for done, (kind, shape) in enumerate(shapes, start=1):
         tell(done, steps)
         if kind == "open":

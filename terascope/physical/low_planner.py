@@ -175,7 +175,12 @@ def common_edge(streams: Sequence[Rel]) -> Edge | None:
         return None
     column, lengths = max(steps.items(), key=lambda item: len(item[1]))
     common = math.lcm(*lengths)
-    return Edge(column, common if common <= MOST_LENGTHS * max(lengths) else max(lengths))
+    if common > MOST_LENGTHS * max(lengths):
+        return Edge(column, max(lengths))
+    # Where the epochs of at least half of them end.
+    ends = {n: sum(n % m == 0 for m in lengths) for n in lengths}
+    often = min((n for n in lengths if 2 * ends[n] >= len(lengths)), default=common)
+    return Edge(column, common, often)
 
 
 def divided(expr: Expr, scan: Scan) -> tuple[str, int] | None:

@@ -9,7 +9,7 @@ others use is computed once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -21,14 +21,14 @@ from terascope.low.delivery import Sink
 from terascope.low.prepare import prepare
 from terascope.low.reports import Reports, add_report, reports_from_json
 from terascope.physical.job import Job, Output, SourceRead
-from terascope.physical.targets import needed
+from terascope.physical.targets import deliveries, needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Scan
 from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
-from terascope.spark.native import KEPT, Part, native_streams
-from terascope.spark.parts import more_parts
+from terascope.spark.native import KEPT, native_streams
+from terascope.spark.parts import Part, more_parts
 from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.source import META, source_frame
 
@@ -107,9 +107,10 @@ def run_low_level(
     job: Job, spark: SparkSession, result: JobResult, tell: Progress, sink: Sink | None
 ) -> None:
     """The low level where the sources are read, and the high level above it."""
-    prepare_kernels(job, tell)
+    planned = deliveries(job, sink is not None, sink is not None and sink.format == "held")
+    prepare_kernels(planned.reads, tell)
     tell("reading", 0, 1)
-    low = native_streams(job, spark, sink)
+    low = native_streams(job, planned, spark, sink)
     result.kept += low.kept
     result.counters = low.counters
     for name, reports in low.reports.items():
@@ -130,9 +131,9 @@ def run_low_level(
         result.parts[query] += more_parts(columns, query, folder, sink.format, fields)
 
 
-def prepare_kernels(job: Job, tell: Progress) -> None:
+def prepare_kernels(reads: Sequence[SourceRead], tell: Progress) -> None:
     """Compile the generated kernels before the tasks ask for them, once for all of them."""
-    plans = [read.low for read in job.reads if read.low is not None]
+    plans = [read.low for read in reads if read.low is not None]
     for done, plan in enumerate(plans):
         prepare(plan, lambda made, total: tell("compiling kernels", made, total))
         tell("compiling kernels", done + 1, len(plans))

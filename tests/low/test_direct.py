@@ -4,8 +4,10 @@ and queries over queries, whether their groups were complete where they arose or
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +19,15 @@ import pytest
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source
 from terascope.low.delivery import Outgoing, Sink
+from terascope.low.pairs import Pairing
 from terascope.low.payload import unpack_tuples
 from terascope.low.regroup import Regroup
 from terascope.low.top import Top
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
-from terascope.physical.pairings import joinings, rest_name
+from terascope.physical.pairings import rest_name
 from terascope.physical.planner import LowSettings, plan_job
-from terascope.physical.targets import direct_queries, stream_numbers, stream_targets
+from terascope.physical.targets import deliveries, direct_queries, stream_numbers
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
 from terascope.reference.context import Context
@@ -32,7 +35,9 @@ from terascope.reference.interpreter import evaluate, tuples_of
 from terascope.reference.rows import Row, Rows
 from terascope.reference.sources import ConnectorSources
 from terascope.spark.low_task import NativeRead, low_rows, native_bundles
-from terascope.spark.native import Merging, part_of
+from terascope.spark.native import Merging
+from terascope.spark.parts import Part
+from terascope.spark.rests import RestJoining, rest_sizes
 from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case
 
@@ -51,14 +56,12 @@ class Written:
 
 
 def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) -> Written:
-    direct = direct_queries(job, sorted_later=True)
-    joined = joinings(job, direct, sorted_later=True)
-    pairings = tuple(made.pairing for made in joined.values())
-    targets = stream_targets(job, direct, joined)
+    planned = deliveries(job, writing=True, sorted_later=True)
+    targets, pairings, fields = planned.targets, planned.pairings, planned.fields
     sink = Sink(str(folder), "held", compiled=False, memory_bytes=memory)
     outgoing: list[Outgoing] = []
     payloads: dict[int, list[tuple[int, bytes]]] = {}
-    for read in job.reads:
+    for read in planned.reads:
         numbers = stream_numbers(job, read)
         own = tuple(p for p in pairings if p.left.stream in numbers)
         reading = NativeRead(read, numbers, targets, sink, DESTINATIONS, own)
@@ -69,19 +72,15 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
                     assert row.payload is not None
                     payloads.setdefault(row.destination, []).append((row.stream, row.payload))
     for some in payloads.values():
-        batch = pa.RecordBatch.from_arrays(
-            [pa.array([s for s, _ in some], pa.int32()), pa.array([p for _, p in some])],
-            ["stream", "payload"],
-        )
+        batch = payload_batch([s for s, _ in some], [p for _, p in some])
         outgoing += Merging(targets, sink, 1 << 28, pairings).merged(iter([batch]), folder)
-    fields = {name: made.fields for name, made in direct.items()}
-    fields |= {pairing.query: pairing.fields for pairing in pairings}
     rows: dict[str, list[Row]] = {name: [] for name in fields}
-    for part in (part_of(row.told or "") for row in outgoing if row.kind == "part"):
+    for part in (Part.of(json.loads(r.told or "")) for r in outgoing if r.kind == "part"):
         rows[part.query] += tuples(pq.ParquetFile(part.path).read(), len(fields[part.query]))
     rest: Counter[str] = Counter()
-    told = {row.told for row in outgoing if row.kind == "rest"}
-    for query, made in joined.items():
+    told = rest_sizes([row.told or "" for row in outgoing if row.kind == "rest"])
+    packed = [(r.stream, r.payload) for r in outgoing if r.kind == "rows"]
+    for query, made in planned.joined.items():
         sides = {side.rest: Rows(side.fields, []) for side in made.pairing.sides}
         for row in outgoing:
             if row.kind == "rows" and row.stream in sides:
@@ -93,8 +92,26 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
         context = Context(plan, ConnectorSources({}), streams)
         found = Rows(made.rest.fields, tuples_of(made.rest, context))
         places = [found.names.index(f.name) for f in fields[query]]
-        rows[query] += [tuple(t[i] for i in places) for t in found.tuples]
+        by_reference = [tuple(t[i] for i in places) for t in found.tuples]
+        in_one_task = joined_in_one_task(made.pairing, sink, packed)
+        assert_same_rows(by_reference, in_one_task, fields[query])
+        rows[query] += in_one_task
     return Written(rows, rest)
+
+
+def joined_in_one_task(
+    pairing: Pairing, sink: Sink, packed: list[tuple[int, bytes | None]]
+) -> list[Row]:
+    own = [(s, p) for s, p in packed if s in {side.rest for side in pairing.sides}]
+    batch = payload_batch([s for s, _ in own], [p for _, p in own])
+    (told,) = RestJoining((pairing,), sink)(iter([batch]))
+    part = Part.of(json.loads(told["told"][0].as_py()))
+    return tuples(pq.ParquetFile(part.path).read(), len(pairing.fields))
+
+
+def payload_batch(streams: Sequence[int], payloads: Sequence[bytes | None]) -> pa.RecordBatch:
+    arrays = [pa.array(streams, pa.int32()), pa.array(payloads, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, ["stream", "payload"])
 
 
 def tuples(table: Any, width: int) -> list[Row]:
