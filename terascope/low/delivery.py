@@ -17,6 +17,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from terascope.low.dictionary import Dictionary
+from terascope.low.early import Early, early
 from terascope.low.finish import columns as finished_columns
 from terascope.low.groups import Block, GroupFields
 from terascope.low.ownership import Epochs
@@ -114,28 +115,30 @@ class Delivery:
         self._rest: Counter[str] = Counter()
         self._waiting: dict[int, list[pa.RecordBatch]] = {}
         self._writers: dict[str, PartWriter] = {}
-        self._collected: dict[tuple[int, Direct], Ranking | Regrouping] = {}
+        self._early: dict[str, Early] = {}
+        self._collected: dict[str, tuple[Direct, Ranking | Regrouping]] = {}
 
     def take(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
         target = self._targets[stream]
         if target.high:
             yield from self._wait(stream, columns)
         for direct in target.direct:
-            self._write(stream, direct, columns)
+            self._write(direct, columns)
 
-    def _write(self, stream: int, direct: Direct, columns: pa.RecordBatch) -> None:
+    def _write(self, direct: Direct, columns: pa.RecordBatch) -> None:
         if direct.places is None:
-            made = direct.program(columns)
+            self._collect(direct, direct.program(columns))
         else:
-            made = columns.select(direct.places)
+            self._collect(direct, columns.select(direct.places))
+
+    def _collect(self, direct: Direct, made: pa.RecordBatch) -> None:
         whole = direct.program.whole
         if whole is None:
             self._writer(direct).write(made)
         elif made.num_rows:
-            key = (stream, direct)
-            if key not in self._collected:
-                self._collected[key] = self._collector(whole)
-            self._collected[key].take(made)
+            if direct.query not in self._collected:
+                self._collected[direct.query] = direct, self._collector(whole)
+            self._collected[direct.query][1].take(made)
 
     def _collector(self, whole: Top | Regroup) -> Ranking | Regrouping:
         assert self._sink is not None
@@ -155,13 +158,13 @@ class Delivery:
             self._writer(direct).write_block(block, fields, dictionaries)
         if stream in self._pairs:
             yield from self._paired(self._pairs.take(stream, block, dictionaries))
-        if target.high or len(picking) < len(target.direct):
-            columns = finished_columns([block], fields, dictionaries)
-            if target.high:
-                yield from self._wait(stream, columns)
-            for direct in target.direct:
-                if direct.places is None:
-                    self._write(stream, direct, columns)
+        for direct in target.direct:
+            if direct.places is None:
+                if direct.query not in self._early:
+                    self._early[direct.query] = early(direct.program, fields)
+                self._collect(direct, self._early[direct.query](block, dictionaries))
+        if target.high:
+            yield from self._wait(stream, finished_columns([block], fields, dictionaries))
 
     # ---- joins
 
@@ -218,7 +221,7 @@ class Delivery:
         yield from self._paired(self._pairs.close())
         for stream in list(self._waiting):
             yield from self._hand_up(stream)
-        for (_, direct), collected in self._collected.items():
+        for direct, collected in self._collected.values():
             for batch in collected.results():
                 self._writer(direct).write(direct.program.finish(batch))
         for query, writer in self._writers.items():

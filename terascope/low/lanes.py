@@ -33,6 +33,8 @@ from terascope.low.dictionary import (
     dictionary_for,
 )
 from terascope.low.expressions import Input, Source, can_overflow, is_coded, is_number
+from terascope.low.kernels import INTEGER, compiled, output
+from terascope.low.kernels import column as column_of
 from terascope.low.payload_patterns import extracted, payload_extraction
 from terascope.low.payload_tests import payload_column, payload_values
 from terascope.low.program import Program, vector
@@ -193,8 +195,7 @@ class Batch:
             values = values != 0
         if not column.null_count:
             return values, all_valid(len(rows))
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
-        return values, valid[rows].view(np.uint8)
+        return values, self.once(("present", payload_column(expr)), validity_of, column)[rows]
 
     # ---- derived lanes
 
@@ -346,8 +347,35 @@ def numbers(column: pa.Array, type: Type) -> Lane:
     """A column of numbers as a lane; NULLs have the value 0."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if column.null_count and column.type in (pa.bool_(), pa.int64()):
+        return present_numbers(column)
     masks = all_valid(len(column))
     if column.null_count:
-        masks = column.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+        masks = validity_of(column)
         column = column.fill_null(False if type is Type.BOOL else 0)
     return column.to_numpy(zero_copy_only=False), masks
+
+
+def present_numbers(column: pa.Array) -> Lane:
+    """The same for the columns of most sources, which have NULLs: in one pass, or two."""
+    bits, data = (np.frombuffer(buffer, np.uint8) for buffer in column.buffers())
+    masks = np.empty(len(column), np.uint8)
+    unpack_bits(bits, column.offset, masks)
+    if column.type == pa.bool_():
+        values = np.empty(len(column), np.uint8)
+        unpack_bits(data, column.offset, values)
+        return (values & masks).view(np.bool_), masks
+    words = data.view(np.int64)[column.offset : column.offset + len(column)]
+    return words * masks, masks
+
+
+@compiled(column_of(np.uint8), INTEGER, output(np.uint8))
+def unpack_bits(bits: NDArray[np.uint8], start: int, out: NDArray[np.uint8]) -> None:
+    for i in range(len(out)):
+        at = start + i
+        out[i] = bits[at >> 3] >> np.uint8(at & 7) & np.uint8(1)
+
+
+def validity_of(column: pa.Array) -> Masks:
+    valid: NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid.view(np.uint8)

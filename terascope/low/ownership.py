@@ -91,15 +91,43 @@ ALL: Final = INT_MAX
 """An epoch that nothing is after: all epochs are over."""
 
 
-def earliest(query: LowAggregate, splits: Sequence[Split]) -> list[int | None]:
+@dataclass(frozen=True)
+class Timeline:
+    """The epochs of an aggregation along the splits of a task."""
+
+    earliest: Sequence[int | None]
     """For each place among the splits, and for the end of them, the earliest epoch that may come
-    from there on; None where that is not known.
-    """
-    found: list[int | None] = [ALL]
+    from there on; None where that is not known."""
+    last: Sequence[int | None]
+    """Of each split the last epoch; None where that is not known, or there is none."""
+
+    def ends_with(self, place: int) -> bool:
+        """Whether no epoch is in a split and after it, as far as that is known."""
+        last, next_ = self.last[place], self.earliest[place + 1]
+        return last is None or next_ is None or last < next_
+
+
+def timelines(queries: Sequence[LowAggregate], splits: Sequence[Split]) -> list[Timeline]:
+    """One for each query; those with the same epochs share theirs."""
+    known: dict[tuple[Expr | None, tuple[str, ...]], Timeline] = {}
+    found: list[Timeline] = []
+    for query in queries:
+        key = (None if query.epoch is None else query.keys[query.epoch][1], query.interfaces)
+        if key not in known:
+            known[key] = timeline(query, splits)
+        found.append(known[key])
+    return found
+
+
+def timeline(query: LowAggregate, splits: Sequence[Split]) -> Timeline:
+    earliest: list[int | None] = [ALL]
+    last: list[int | None] = []
     for split in reversed(splits):
-        after = found[-1]
+        after = earliest[-1]
+        own = None
         if split.interface in query.interfaces:
             own = span(query, [split])
             after = None if own is None or after is None else min(own[0], after)
-        found.append(after)
-    return found[::-1]
+        earliest.append(after)
+        last.append(None if own is None else own[1])
+    return Timeline(earliest[::-1], last[::-1])

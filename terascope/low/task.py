@@ -24,7 +24,7 @@ from terascope.low.groups import Block
 from terascope.low.kernels import WORD, column, compiled, output
 from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.memory import keep_freed_memory
-from terascope.low.ownership import ALL, Epochs, earliest, span
+from terascope.low.ownership import ALL, Epochs, Timeline, timelines
 from terascope.low.plan import LowAggregate, LowPlan, LowQuery, LowSelect, expressions_of
 from terascope.low.program import functions, programs
 from terascope.low.reports import Reports, add_report, note_clocks
@@ -92,8 +92,9 @@ class Counters:
         }
 
 
-Choice: TypeAlias = tuple[tuple[int, ...], tuple[Expr, ...]]
-"""What tuples are chosen by: bits of the vector, and the conditions beyond."""
+Choice: TypeAlias = int
+"""Queries with the same bits and the same conditions beyond have the same tuples, and this number.
+"""
 
 
 class Seen:
@@ -137,13 +138,13 @@ class LowTask:
             np.zeros(queries, np.int64),
         )
         self._owned = owned
-        self._earliest: dict[int, list[int | None]] = {}
-        """For each aggregation and each place among the splits, the earliest epoch yet to come."""
+        self._timelines: dict[int, Timeline] = {}
         self._first, self._second = programs(plan)
         self._prefilter, self._derive = functions(self._first, plan.compiled)
         _, self._derive_keys = functions(self._second, plan.compiled)
         self._signatures = [signature_words(q, self._first.words) for q in plan.queries]
-        self._choices: list[Choice] = [(q.signature, q.rest) for q in plan.queries]
+        known: dict[tuple[tuple[int, ...], tuple[Expr, ...]], Choice] = {}
+        self._choices = [known.setdefault((q.signature, q.rest), len(known)) for q in plan.queries]
         self._grouped = grouped_columns(plan)
         self._seen = Seen()
         self._begin()
@@ -163,10 +164,8 @@ class LowTask:
         epochs end: much of the work is done once for a batch, and groups of a whole epoch leave
         complete.
         """
-        self._earliest = {
-            query: earliest(aggregator.query, splits)
-            for query, aggregator in self._aggregators.items()
-        }
+        queries = [aggregator.query for aggregator in self._aggregators.values()]
+        self._timelines = dict(zip(self._aggregators, timelines(queries, splits), strict=True))
         for place, split in enumerate(splits):
             report = ReadReport()
             for columns in read_split(split, self.plan.columns, report):
@@ -176,25 +175,19 @@ class LowTask:
                 if BATCH_SHARE * self._seen.size >= self.plan.memory_bytes:
                     yield from self._take_all(place)
             add_report(self.reports, split.interface, report)
-            if place + 1 == len(splits) or self._is_batch(splits, place):
+            if place + 1 == len(splits) or self._is_batch(place):
                 yield from self._take_all(place + 1)
         for place in self._aggregators:
             yield from self._groups(place, None)
             yield Reached(place, ALL)
 
-    def _is_batch(self, splits: Sequence[Split], place: int) -> bool:
+    def _is_batch(self, place: int) -> bool:
         """Whether a batch should end with a split: a group that is cut has to be merged."""
         if self._seen.rows < BATCH_ROWS:
             return False
-        cut = sum(not self._ends_epoch(query, splits, place) for query in self._aggregators)
+        cut = sum(not timeline.ends_with(place) for timeline in self._timelines.values())
         most = len(self._aggregators) // 2 if self._seen.rows >= LARGE_ROWS else 0
         return cut <= most
-
-    def _ends_epoch(self, query: int, splits: Sequence[Split], place: int) -> bool:
-        """Whether an aggregation has no epoch in a split and after it, as far as that is known."""
-        last = span(self._aggregators[query].query, [splits[place]])
-        first = self._earliest[query][place + 1]
-        return last is None or first is None or last[1] < first
 
     # ---- tuples
 
@@ -228,7 +221,7 @@ class LowTask:
         batch = Batch(columns, self._dictionaries, self._second, self._derive_keys)
         for place, aggregator in self._aggregators.items():
             aggregator.take(batch, chosen[self._choices[place]])
-            over = self._earliest[place][then]
+            over = self._timelines[place].earliest[then]
             if over is not None:
                 yield from self._groups(place, over)
                 yield Reached(place, over)

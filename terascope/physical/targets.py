@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from terascope.connectors.base import INTERFACE, POSITION
 from terascope.low.delivery import Direct, Target
+from terascope.low.early import columns_read
 from terascope.low.groups import GroupFields
 from terascope.low.pairs import Pairing
 from terascope.low.plan import LowPlan, LowSelect, expressions_of
@@ -165,22 +166,13 @@ def narrowed(targets: Mapping[int, Target]) -> dict[int, Target]:
 def narrow(target: Target) -> Target:
     if target.high or target.groups is not None or not target.direct:
         return target
-    used = frozenset[str]().union(*(columns_read(d.program) for d in target.direct))
-    fields = tuple(f for f in target.fields if f.name in used)
+    read = [columns_read(d.program) for d in target.direct]
+    fields = tuple(f for f in target.fields if any(r is None or f.name in r for r in read))
+    fields = fields or target.fields[:1]  # a batch without columns has no rows
     direct = tuple(
         replace(d, places=picked(d.program, [f.name for f in fields])) for d in target.direct
     )
     return replace(target, fields=fields, direct=direct)
-
-
-def columns_read(program: RowProgram) -> frozenset[str]:
-    """The columns of the stream that its steps read, the last of which picks some."""
-    found: set[str] = set()
-    for step in program.steps:
-        if isinstance(step, Compute):
-            return frozenset(found.union(*(columns_of(expr) for _, expr in step.items)))
-        found |= columns_of(step.predicate)
-    raise AssertionError("a program ends by picking columns")
 
 
 def with_fields(low: LowPlan, numbers: Sequence[int], targets: Mapping[int, Target]) -> LowPlan:
