@@ -31,6 +31,7 @@ from terascope.physical.low_planner import (
     scanned,
 )
 from terascope.physical.merged import assume_merged
+from terascope.physical.share_tables import share_tables
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
 from terascope.plan.plan import Plan, Stream, reads
@@ -87,17 +88,21 @@ def plan_job(
         stages = stream_stages(whole, {s.name: s.rel for s in whole})
         return Job(reads_, stages, outputs(whole), dict(plan.values), trees=trees)
     streams = [s for s in whole if s.name in lowest]
+    shared = share_tables(
+        [native_read(read, streams, settings) for read in reads_],
+        [low_output(stream) for stream in streams],
+    )
     above = {
-        s.name: apply_below(assume_merged(s.rel, halves.low_keys), tidy)
+        s.name: apply_below(shared.read(assume_merged(s.rel, halves.low_keys)), tidy)
         for s in whole
         if s.name not in lowest
     }
     return Job(
-        tuple(native_read(read, streams, settings) for read in reads_),
+        shared.reads,
         stream_stages(whole, above),
         outputs(whole),
         dict(plan.values),
-        tuple(low_output(stream) for stream in streams),
+        shared.low,
         trees,
     )
 

@@ -232,3 +232,47 @@ def test_joins(memory: int, tasks: int, tmp_path: Path) -> None:
 
 def groups(written: Written, *queries: str) -> int:
     return sum(len(written.rows[query]) for query in queries)
+
+
+SHARED = """
+PROTOCOL FLOW (time UINT increasing, host STRING, port UINT, size UINT);
+QUERY first: SELECT tb, host, port, COUNT(*) AS n, SUM(size) AS size
+  FROM flows.FLOW GROUP BY time/10 AS tb, host, port;
+QUERY turned: SELECT minute, p, h, MAX(size) AS largest, COUNT(*) AS n
+  FROM flows.FLOW GROUP BY port AS p, time/10 AS minute, host AS h;
+QUERY alarm: SELECT tb, host, port, MIN(size) AS size
+  FROM flows.FLOW GROUP BY time/10 AS tb, host, port HAVING SUM(size) > 40 AND AVG(size) < 30;
+QUERY narrow: SELECT tb, host, port, SUM(size) AS total
+  FROM flows.FLOW WHERE size > 3 GROUP BY time/10 AS tb, host, port;
+QUERY short: SELECT tb, host, port, SUM(size) AS total
+  FROM flows.FLOW GROUP BY time/5 AS tb, host, port;
+QUERY most: SELECT tb, host, port, MAX(size) AS top FROM flows.FLOW
+  GROUP BY time/10 AS tb, host, port ORDER BY top DESC, host, port LIMIT 2;
+QUERY above: SELECT tb, h, SUM(largest) AS all_of_them FROM again GROUP BY tb, h;
+DEFINE { query_name 'again'; visibility 'internal'; }
+SELECT tb, host AS h, port, MAX(size) AS largest
+  FROM flows.FLOW GROUP BY time/10 AS tb, host, port;
+"""
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 12])
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_queries_with_the_same_keys_have_one_table(memory: int, tasks: int, tmp_path: Path) -> None:
+    rows = range(700)
+    columns = {
+        "time": [i // 9 for i in rows],
+        "host": [None if i % 13 == 0 else "abc"[i * i % 3] for i in rows],
+        "port": [i * 5 % 7 for i in rows],
+        "size": [None if i % 17 == 0 else i * 7 % 31 for i in rows],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "flows.parquet", row_group_size=135)
+    interfaces = {"flows": parse_interface(f"flows=parquet:{tmp_path / 'flows.parquet'}")}
+    made = compile_set(Source(SHARED, "set.gsql"), Bindings(interfaces))
+    settings = LowSettings(tables=TableSettings(compiled=False, memory_bytes=memory))
+    job, written = check(made.optimized, interfaces, settings, tasks, tmp_path)
+    assert len(written.rows) == 7
+    (read,) = job.reads
+    assert read.low is not None
+    slots = {q.name: [s.kind for s in q.slots] for q in read.low.queries if hasattr(q, "slots")}
+    assert len(slots) == 3  # of `first` and all with its keys, of `narrow`, of `short`
+    assert sorted(slots["first_low"]) == ["count", "count_of", "max_int", "min_int", "sum_int"]
