@@ -20,6 +20,7 @@ from terascope.connectors.base import arrow_type
 from terascope.functions.base import ValueMistake
 from terascope.functions.subnets import parse_subnet
 from terascope.low.addresses import masked, within
+from terascope.low.arithmetic_recipes import can_overflow
 from terascope.low.dictionary import (
     NULL_CODE,
     BytesDictionary,
@@ -32,12 +33,12 @@ from terascope.low.dictionary import (
     canonical_floats,
     dictionary_for,
 )
-from terascope.low.expressions import Input, Source, can_overflow, is_coded, is_number
 from terascope.low.kernels import INTEGER, compiled, output
 from terascope.low.kernels import column as column_of
 from terascope.low.payload_patterns import extracted, payload_extraction
 from terascope.low.payload_tests import payload_column, payload_values
 from terascope.low.program import Program, vector
+from terascope.low.terms import Input, Source, is_coded, is_number
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, walk
 from terascope.plan.show import show_expr

@@ -16,10 +16,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from terascope.low.expressions import Input, Writer, can_overflow, is_number, is_true
+from terascope.low.arithmetic_recipes import can_overflow
+from terascope.low.expressions import Writer
 from terascope.low.kernels import INTEGER, column, compile_for, load_module, output
 from terascope.low.payload_tests import is_payload_test
 from terascope.low.plan import LowAggregate, LowPlan
+from terascope.low.terms import Input, is_number, is_true
 from terascope.plan.expr import Col, Expr
 from terascope.types import Type
 

@@ -18,7 +18,7 @@ from terascope.analysis.order import Ordered, expression_slope
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Slope, Trend
-from terascope.low.expressions import can_overflow
+from terascope.low.arithmetic_recipes import can_overflow
 from terascope.low.groups import GroupFields
 from terascope.low.ownership import span
 from terascope.low.payload_tests import is_payload_test
