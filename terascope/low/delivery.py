@@ -149,20 +149,22 @@ class Delivery:
     def take_groups(
         self, stream: int, block: Block, dictionaries: Sequence[Dictionary]
     ) -> Iterator[Outgoing]:
-        """Finished groups. A query that only picks columns needs none of them to be made first."""
+        """Finished groups. A query that only picks columns of some needs none to be made first."""
         target = self._targets[stream]
         fields = target.groups
         assert fields is not None
-        picking = [d for d in target.direct if d.places is not None]
-        for direct in picking:
-            self._writer(direct).write_block(block, fields, dictionaries)
         if stream in self._pairs:
             yield from self._paired(self._pairs.take(stream, block, dictionaries))
         for direct in target.direct:
-            if direct.places is None:
-                if direct.query not in self._early:
-                    self._early[direct.query] = early(direct.program, fields)
-                self._collect(direct, self._early[direct.query](block, dictionaries))
+            steps = self._early.get(direct.query)
+            if steps is None:
+                steps = self._early[direct.query] = early(direct.program, fields)
+            left = steps.reduced(block, dictionaries)
+            if steps.picked is not None:
+                writer = self._writer(direct, steps.picked)
+                writer.write_block(left, fields, dictionaries)
+            else:
+                self._collect(direct, steps.columns(left, dictionaries))
         if target.high:
             yield from self._wait(stream, finished_columns([block], fields, dictionaries))
 
@@ -198,12 +200,11 @@ class Delivery:
         for batch in self._waiting.pop(stream, ()):
             yield Outgoing(stream, self._destination, "rows", pack_tuples(batch))
 
-    def _writer(self, query: Direct | Pairing) -> PartWriter:
+    def _writer(self, query: Direct | Pairing, places: tuple[int, ...] | None = None) -> PartWriter:
         if query.query not in self._writers:
             assert self._sink is not None
             folder = self._sink.folder_of(query.query)
             folder.mkdir(parents=True, exist_ok=True)
-            places = query.places if isinstance(query, Direct) else None
             self._writers[query.query] = PartWriter(
                 folder, self._sink.format, query.fields, places, self._part_bytes
             )

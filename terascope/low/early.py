@@ -9,19 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from terascope.low.dictionary import Dictionary
+from terascope.functions.base import ValueMistake
+from terascope.low.dictionary import Dictionary, all_valid
 from terascope.low.finish import Numbers, columns, result_columns
 from terascope.low.groups import Block, GroupFields
 from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.nothing import NOTHING
+from terascope.low.program import vector
 from terascope.low.regroup import Regroup
-from terascope.low.rows import Compute, Keep, RowProgram, origin
+from terascope.low.rows import Compute, Keep, RowProgram, Step, origin, picked
+from terascope.low.terms import Source
 from terascope.low.top import Top
-from terascope.plan.expr import Col, Expr, columns_of
+from terascope.plan.expr import Col, Expr, columns_of, substitute
+from terascope.plan.show import show_expr
+from terascope.types import Type
 
 
 @dataclass(frozen=True)
@@ -58,16 +65,23 @@ class Early:
     """The program without the conditions it begins with."""
     read: tuple[int, ...]
     """The places of the columns it reads."""
+    picked: tuple[int, ...] | None
+    """When it merely picks columns of the groups that are left: which."""
 
-    def __call__(self, block: Block, dictionaries: Sequence[Dictionary]) -> pa.RecordBatch:
-        """The rows of a block after the steps of the program."""
+    def reduced(self, block: Block, dictionaries: Sequence[Dictionary]) -> Block:
+        """The groups that the query has use for."""
         for condition in self.conditions:
             block = self._passing(condition, block, dictionaries)
-        if self.first is not None:
-            block = self.first.of(block, self.fields)
+        return block if self.first is None else self.first.of(block, self.fields)
+
+    def columns(self, block: Block, dictionaries: Sequence[Dictionary]) -> pa.RecordBatch:
+        """Reduced groups after the steps of the program."""
         return self.rest(columns([block], self.fields, dictionaries, places=self.read))
 
     def _passing(self, condition: Expr, block: Block, dictionaries: Sequence[Dictionary]) -> Block:
+        kept = passing_numbers(condition, block, self.fields)
+        if kept is not None:
+            return Block(block.epoch, block.rows[kept])
         places = places_of(columns_of(condition), self.fields)
         made = columns([block], self.fields, dictionaries, places=places)
         batch = Batch(made, Dictionaries(), NOTHING, lambda *_: None)
@@ -77,14 +91,57 @@ class Early:
 
 def early(program: RowProgram, fields: GroupFields) -> Early:
     """A program over the groups of a stream, as `Early`."""
-    leading = 0
-    while leading < len(program.steps) and isinstance(program.steps[leading], Keep):
-        leading += 1
-    conditions = tuple(s.predicate for s in program.steps[:leading] if isinstance(s, Keep))
-    rest = replace(program, steps=program.steps[leading:])
+    conditions, steps = conditions_first(program.steps)
+    rest = replace(program, steps=steps)
     plain = not any(isinstance(step, Keep) for step in rest.steps)
     first = first_of(rest, fields) if plain else None
-    return Early(fields, conditions, first, rest, places_of(columns_read(rest), fields))
+    read = places_of(columns_read(rest), fields)
+    places = None if first is not None else picked(rest, [f.name for f in fields.fields])
+    return Early(fields, conditions, first, rest, read, places)
+
+
+def conditions_first(steps: Sequence[Step]) -> tuple[tuple[Expr, ...], tuple[Step, ...]]:
+    """The conditions that steps begin with, as conditions on groups, and the other steps: columns
+    may get other names in between.
+    """
+    conditions: list[Expr] = []
+    names: dict[str, Expr] = {}
+    done = 0
+    for step in steps:
+        if isinstance(step, Keep):
+            conditions.append(substitute(step.predicate, names))
+        elif all(isinstance(expr, Col) for _, expr in step.items):
+            names = {name: substitute(expr, names) for name, expr in step.items}
+        else:
+            break
+        done += 1
+    renamed: tuple[Step, ...] = (Compute(tuple(names.items())),) if names else ()
+    return tuple(conditions), (*renamed, *steps[done:])
+
+
+def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArray[np.bool_] | None:
+    """Which groups a condition on nothing but slots is TRUE for, straight from their rows; None for
+    other conditions.
+    """
+    slots = {f.name: len(fields.keys) + i for i, f in enumerate(fields.slots)}
+    wanted, function = vector(condition)
+    lanes: list[Any] = []
+    for one in wanted:
+        if one.source is not Source.NUMBER or one.expr.type is Type.BOOL:
+            return None
+        place = slots.get(one.expr.name) if isinstance(one.expr, Col) else None
+        if place is None:
+            return None
+        (column,) = result_columns([block], fields, (), (place,))
+        assert isinstance(column, Numbers)
+        valid = all_valid(len(block.rows)) if column.valid is None else column.valid.view(np.uint8)
+        lanes += [column.values if column.valid is None else column.values * column.valid, valid]
+    with np.errstate(all="ignore"):
+        value, valid, overflow = function(*lanes)
+    if np.any(overflow):
+        raise ValueMistake(f"integer overflow in {show_expr(condition)}")
+    passing = (np.asarray(value) != 0) & np.asarray(valid, np.bool_)
+    return np.broadcast_to(passing, len(block.rows))
 
 
 def first_of(program: RowProgram, fields: GroupFields) -> First | None:
