@@ -75,7 +75,7 @@ def native_streams(job: Job, spark: SparkSession, sink: Sink | None) -> NativeSt
     partial: dict[int, list[DataFrame]] = {}
     conditions = {n: c for n, t in targets.items() if (c := first_conditions(t))}
     targets = {n: without_conditions(t, len(conditions.get(n, ()))) for n, t in targets.items()}
-    for read in job.reads:
+    for read in (read for read in job.reads if read.low is not None):
         numbers = stream_numbers(job, read)
         fused = replace(read, low=with_conditions(read.low, numbers, conditions))
         reading = NativeRead(fused, numbers, targets, sink, max(1, partitions // 2))

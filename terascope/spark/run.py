@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import ReadReport
+from terascope.connectors.dataframe import DataFrameInterface
 from terascope.low.delivery import Sink
 from terascope.low.prepare import prepare
 from terascope.low.reports import Reports, add_report, reports_from_json
@@ -24,6 +25,7 @@ from terascope.physical.job import Job, Output, SourceRead
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Scan
+from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
 from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
 from terascope.spark.native import KEPT, Part, native_streams, needed
@@ -90,11 +92,11 @@ def run_job(
     result = JobResult(spark)
     try:
         with translating():
+            low: Mapping[str, Frame] = {}
             if any(read.low is not None for read in job.reads):
-                run_low_level(job, spark, result, tell, sink)
-            else:
-                sources = read_sources(job, spark, result, tell)
-                compute_streams(job, spark, sources, {}, result, tell)
+                low = run_low_level(job, spark, result, tell, sink)
+            sources = read_sources(job, spark, result, tell)
+            compute_streams(job, spark, sources, low, result, tell)
     except BaseException:
         result.close()
         raise
@@ -103,8 +105,8 @@ def run_job(
 
 def run_low_level(
     job: Job, spark: SparkSession, result: JobResult, tell: Progress, sink: Sink | None
-) -> None:
-    """The low level where the sources are read, and the high level above it."""
+) -> Mapping[str, Frame]:
+    """The low level in the tasks that read; its streams, for the high level above it."""
     prepare_kernels(job, tell)
     tell("reading", 0, 1)
     low = native_streams(job, spark, sink)
@@ -118,7 +120,7 @@ def run_low_level(
         result.parts[query] = [part for part in low.parts if part.query == query]
         result.part_fields[query] = fields
     tell("reading", 1, 1)
-    compute_streams(job, spark, {}, low.frames, result, tell)
+    return low.frames
 
 
 def prepare_kernels(job: Job, tell: Progress) -> None:
@@ -132,21 +134,27 @@ def prepare_kernels(job: Job, tell: Progress) -> None:
 def read_sources(
     job: Job, spark: SparkSession, result: JobResult, tell: Progress
 ) -> dict[str, tuple[SourceRead, DataFrame]]:
-    """Every source, by interface: read, kept, counted."""
+    """Every source whose tuples go up, by interface: read, kept, counted."""
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
     sources: dict[str, tuple[SourceRead, DataFrame]] = {}
-    for done, read in enumerate(job.reads):
-        tell("reading", done, len(job.reads))
-        df = result.keep(source_frame(spark, read, tasks))
-        meta = F.col(f"`{META}`")
-        told = df.filter(meta.isNotNull()).select(meta).collect()
-        reports = reports_from_json(row[0] for row in told)
+    meta = F.col(f"`{META}`")
+    wanted = [read for read in job.reads if read.low is None]
+    for done, read in enumerate(wanted):
+        tell("reading", done, len(wanted))
+        if isinstance(bound := read.interfaces[0], DataFrameInterface):
+            df = result.keep(dataframe_tuples(spark, bound, read))
+            reports = dataframe_reports(df, bound, read)
+        else:
+            df = result.keep(source_frame(spark, read, tasks))
+            told = df.filter(meta.isNotNull()).select(meta).collect()
+            reports = reports_from_json(row[0] for row in told)
         result.reports[read.name] = summed(reports.values())
         for interface, report in reports.items():
             add_report(result.interfaces, interface, report)
         tuples = df.filter(meta.isNull()).drop(META)
         sources |= {i.name: (read, tuples) for i in read.interfaces}
-    tell("reading", len(job.reads), len(job.reads))
+    if wanted:
+        tell("reading", len(wanted), len(wanted))
     return sources
 
 
@@ -177,6 +185,8 @@ def compute_streams(
     for done, stage in enumerate(stages):
         tell("planning", done, len(stages))
         frame = frame_of(stage.rel, context)
+        if stage.name in low:  # the tasks gave the tuples of their sources, Spark has the others'
+            frame = Frame(low[stage.name].df.union(frame.df), frame.fields)
         if stage.keep and uses[stage.name] > 1:
             result.keep(frame.df)
         streams[stage.name] = frame
