@@ -32,7 +32,7 @@ FROM packets p, logins l WHERE p.tb = l.tb AND p.srcIP = l.client;
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small_trace(tmp_path_factory.mktemp("traces") / "trace.pcap")
+    return small_trace(tmp_path_factory.mktemp("traces") / "trace.pcap", 300)
 
 
 def logins(spark: SparkSession) -> DataFrame:
@@ -109,25 +109,29 @@ def test_malformed_values_are_counted_or_refused(spark: SparkSession) -> None:
 # ---- beside a capture ----------------------------------------------------------------------------
 
 
-def beside(spark: SparkSession, trace: Path, **settings: Any) -> Session:
+@pytest.fixture(scope="module")
+def guests(spark: SparkSession, trace: Path) -> DataFrame:
+    """Logins of some who are in the capture."""
+    with numpy_session(spark) as session:
+        session.source(f"eth0=pcap:{trace}")
+        seen = session.query("SELECT time, srcIP FROM TCP WHERE len % 3 = 0").run()["query1"]
+        rows = [(row["time"], row["srcIP"], "door") for row in seen.rows()]
+    return spark.createDataFrame(rows, "at bigint, client string, host string")
+
+
+def beside(spark: SparkSession, trace: Path, guests: DataFrame, **settings: Any) -> Session:
     session = numpy_session(spark, **settings)
     session.source(f"eth0=pcap:{trace}")
-    with numpy_session(spark) as before:
-        before.source(f"eth0=pcap:{trace}")
-        seen = before.query("SELECT time, srcIP FROM TCP WHERE len % 3 = 0").run()["query1"]
-        rows = [(row["time"], row["srcIP"], "door") for row in seen.rows()]
-    session.dataframe(
-        "logins", spark.createDataFrame(rows, "at bigint, client string, host string")
-    )
+    session.dataframe("logins", guests)
     return session
 
 
 def test_a_capture_and_a_dataframe_run_in_one_job(
-    spark: SparkSession, trace: Path, tmp_path: Path
+    spark: SparkSession, trace: Path, guests: DataFrame, tmp_path: Path
 ) -> None:
     found = {}
     for low in ("auto", "catalyst"):
-        with beside(spark, trace, low=low) as session:
+        with beside(spark, trace, guests, low=low) as session:
             queries = session.query(BESIDE)
             results = queries.run()
             assert set(results.reports) == {"eth0", "logins"}
@@ -148,8 +152,8 @@ def test_a_capture_and_a_dataframe_run_in_one_job(
     ]
 
 
-def test_explain_tells_who_runs_what(spark: SparkSession, trace: Path) -> None:
-    with beside(spark, trace) as session:
+def test_explain_tells_who_runs_what(spark: SparkSession, trace: Path, guests: DataFrame) -> None:
+    with beside(spark, trace, guests) as session:
         queries = session.query(BESIDE)
         text = queries.explain("job")
         boxes = {b["id"]: b for b in json.loads(queries.explain("job", "json"))["boxes"]}
