@@ -12,8 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import terascope
 from terascope import Config, MalformedInput, Session, SourceError, ValueMistake
 from tests.cli.calls import small_trace
+from tests.docs.blocks import blocks, page
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -226,3 +228,14 @@ def test_columns_of_any_name_are_found(spark: SparkSession) -> None:
         assert session.query(text).run()["query1"].rows() == [
             {"id": i, "a.b": 2 * i, "it's": 3 * i, "p.x": 7} for i in range(3)
         ]
+
+
+def test_the_page_shows_what_happens(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The example of docs/language.md, and the rows it says it prints."""
+    (block,) = (b for b in blocks(page("language.md")) if "ts.dataframe(" in b.text)
+    exec(compile(block.text, "language.md", "exec"), {"spark": spark, "terascope": terascope})
+    said = [line.strip()[1:].strip() for line in block.text.splitlines() if "    #" in line]
+    assert capsys.readouterr().out.strip() == " ".join(said)
+    assert len(said) == 2
