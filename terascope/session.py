@@ -2,6 +2,7 @@
 
     with terascope.Session() as ts:
         ts.source("eth0=pcap:trace.pcap")
+        ts.dataframe("logins", spark.read.table("logins"))  # whatever Spark can read
         flows = ts.load("flows.gsql", threshold=100)
         print(flows.explain(stage="job"))
         results = flows.run()

@@ -127,10 +127,9 @@ def on_interfaces(streams: Iterable[Stream], names: set[str]) -> Iterator[Stream
     for stream in streams:
         scan = scanned(stream.rel)
         wanted = tuple(n for n in scan.interfaces if n in names)
-        if wanted == scan.interfaces:
-            yield stream
-        elif wanted:
-            yield replace(stream, rel=with_scan(stream.rel, replace(scan, interfaces=wanted)))
+        if wanted:
+            part = with_scan(stream.rel, replace(scan, interfaces=wanted))
+            yield stream if wanted == scan.interfaces else replace(stream, rel=part)
 
 
 def with_scan(rel: Rel, scan: Scan) -> Rel:

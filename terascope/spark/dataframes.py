@@ -9,12 +9,9 @@ same values and refuse the same ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
@@ -31,20 +28,14 @@ from terascope.connectors.base import (
     SourceError,
 )
 from terascope.connectors.dataframe import KIND, DataFrameInterface, HeldColumn
-from terascope.connectors.tables.arrow_columns import NANOSECONDS
-from terascope.connectors.tables.clocks import arrow_column
 from terascope.connectors.tables.convert import Fault
 from terascope.physical.job import SourceRead
-from terascope.spark.frame import in_places, place, spark_type
-from terascope.spark.operands import Operand, null, number
-from terascope.spark.operators import floor_divide
+from terascope.spark.dataframe_columns import Made, as_it_is, is_parsed, parsing
+from terascope.spark.frame import in_places, place
 from terascope.spark.source import META
-from terascope.types import INT_MAX, Type
 
 FAULT_BITS = 4
 """`#meta` of a malformed tuple is the place of its first bad column and, in these, the Fault."""
-PER_MICROSECOND = NANOSECONDS["us"]
-PER_DAY = 24 * 3600 * NANOSECONDS["s"]
 
 
 # ---- binding -------------------------------------------------------------------------------------
@@ -54,10 +45,15 @@ def bound_dataframe(name: str, df: object) -> DataFrameInterface:
     """A DataFrame as an interface.
 
     Raises:
-        SourceError: it is none, it is a stream, or two of its columns have one name.
+        SourceError: it is none, it is a stream, its Spark was stopped, or two of its columns have
+            one name.
     """
     if not isinstance(df, DataFrame):
         raise SourceError(not_a_dataframe(name, df))
+    if not is_running(df.sparkSession):
+        raise SourceError(
+            f"DataFrame '{name}' is of a Spark that was stopped; make it anew in the one that runs"
+        )
     try:
         if df.isStreaming:
             raise SourceError(
@@ -77,6 +73,15 @@ def bound_dataframe(name: str, df: object) -> DataFrameInterface:
         )
     held = (HeldColumn(f.name, f.dataType.simpleString(), arrow_of(f.dataType)) for f in fields)
     return DataFrameInterface(name, KIND, name, (), df, tuple(held))
+
+
+def is_running(spark: SparkSession) -> bool:
+    if is_remote():
+        return True
+    try:
+        return spark.sparkContext.defaultParallelism > 0
+    except Exception:  # whichever, in Python or in Java, notices first
+        return False
 
 
 def not_a_dataframe(name: str, given: object) -> str:
@@ -115,14 +120,6 @@ ARROW: dict[type[T.DataType], pa.DataType] = {
 
 
 # ---- reading -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Made:
-    """A column of the declared type; `fault` is a Fault or 0, None when every value fits."""
-
-    value: SparkColumn
-    fault: SparkColumn | None = None
 
 
 def dataframe_tuples(
@@ -203,69 +200,3 @@ def dataframe_reports(
             why = Fault(fault & (1 << FAULT_BITS) - 1).text
             report.malformed[f"column '{column}': {why}"] = tuples
     return {interface.name: report}
-
-
-# ---- columns -------------------------------------------------------------------------------------
-
-
-def is_parsed(held: pa.DataType | None, column: Column) -> bool:
-    """Whether the values have to be looked at one by one."""
-    assert held is not None
-    of, to = pa.types, column.type
-    if of.is_null(held):
-        return False
-    if of.is_string(held):
-        return not to.is_text
-    if of.is_binary(held):
-        return to is not Type.BINARY
-    if of.is_integer(held):
-        return not (to.is_numeric or to is Type.STRING)
-    if of.is_floating(held) or of.is_decimal(held):
-        return to is not Type.FLOAT
-    if of.is_boolean(held):
-        return to is not Type.BOOL
-    return not (to.is_integer and (of.is_timestamp(held) or of.is_date(held)))
-
-
-def as_it_is(value: SparkColumn, held: pa.DataType | None, column: Column) -> Made:
-    """A column that the JVM can convert, mostly by doing nothing."""
-    if held is not None and pa.types.is_timestamp(held):
-        return ticks(F.unix_micros(value.cast("timestamp")), PER_MICROSECOND, column)
-    if held is not None and pa.types.is_date(held):
-        return ticks(F.unix_date(value).cast("bigint"), PER_DAY, column)
-    if held is not None and pa.types.is_null(held):
-        return Made(null(column.type))
-    return Made(value.cast(spark_type(column.type)))
-
-
-def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> Made:
-    """Times, given as a count of something, as nanoseconds or as ticks of the declared clock."""
-    limit = INT_MAX // nanoseconds
-    fits = count.between(number(-limit), number(limit))
-    fault = F.when(~fits, F.lit(int(Fault.OUT_OF_RANGE))).otherwise(F.lit(0))
-    value = count * number(nanoseconds)
-    if column.clock is not None:
-        per_tick = NANOSECONDS[column.clock]
-        divisor = Operand(number(per_tick), Type.LLONG, True, per_tick)
-        value = floor_divide((Operand(value, Type.LLONG), divisor), Type.LLONG)
-    return Made(F.when(fits, value), fault)
-
-
-def parsing(column: Column) -> Callable[[SparkColumn], SparkColumn]:
-    """What Parquet columns are converted by, as a function of Spark."""
-
-    def parse(values: pa.Array) -> pa.Array:
-        made = arrow_column(values, column)
-        faults = np.zeros(len(values), np.int8) if made.faults is None else made.faults
-        codes = pa.array(faults.astype(np.int8))
-        return pa.StructArray.from_arrays([made.values, codes], ["value", "fault"])
-
-    both = T.StructType(
-        [
-            T.StructField("value", spark_type(column.type)),
-            T.StructField("fault", T.ByteType()),
-        ]
-    )
-    spark: Any = F  # PySpark's type stubs do not know arrow_udf
-    made: Callable[[SparkColumn], SparkColumn] = spark.arrow_udf(parse, both)
-    return made
