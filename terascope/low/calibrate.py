@@ -24,12 +24,13 @@ from terascope.connectors.base import Column
 from terascope.functions.base import Scalar
 from terascope.functions.registry import Functions
 from terascope.low.calibrate_samples import COLUMNS, Sample, constants, samples, traffic
-from terascope.low.expressions import is_coded, unsupported
+from terascope.low.expressions import unsupported
 from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.payload_tests import is_payload_test
 from terascope.low.plan import LowPlan, LowSelect
 from terascope.low.program import functions as compiled_functions
 from terascope.low.program import program
+from terascope.low.terms import is_coded
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Call
 from terascope.version import VERSION

@@ -7,6 +7,7 @@ gives to Spark: packed tuples for the high level, and for each part written wher
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,11 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from terascope.low.dictionary import Dictionary
+from terascope.low.early import Early, early
 from terascope.low.finish import columns as finished_columns
 from terascope.low.groups import Block, GroupFields
+from terascope.low.ownership import Epochs
+from terascope.low.pairs import Paired, Pairing, Pairs, Up
 from terascope.low.parts import GROUP_BYTES, PartFormat, PartWriter
 from terascope.low.payload import pack_tuples
 from terascope.low.regroup import Regroup, Regrouping
@@ -25,9 +29,9 @@ from terascope.low.rows import RowProgram
 from terascope.low.top import Ranking, Top
 from terascope.plan.rel import Field
 
-Kind: TypeAlias = Literal["groups", "rows", "part", "report", "counters"]
-"""Partial groups to be merged; tuples for Spark; a part that was written; what reading saw, and
-what the low level did."""
+Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters"]
+"""Partial groups to be merged; tuples for Spark; a part that was written; a query whose rest Spark
+has to join; what reading saw, and what the low level did."""
 
 PAYLOAD_BYTES: Final = 8 << 20
 LEAST_GROUP_BYTES: Final = 1 << 17
@@ -45,6 +49,9 @@ class Sink:
     """Whether queries over queries are grouped by machine code, or by numpy."""
     memory_bytes: int = 1 << 30
     """Of a task; an eighth of it is for parts that are being written."""
+
+    def folder_of(self, query: str) -> Path:
+        return Path(self.folder) / quote(query, safe=SAFE)
 
 
 @dataclass(frozen=True)
@@ -90,31 +97,48 @@ class Outgoing:
 class Delivery:
     """The finished rows of one task, on their way."""
 
-    def __init__(self, targets: Mapping[int, Target], sink: Sink | None, destination: int) -> None:
+    def __init__(
+        self,
+        targets: Mapping[int, Target],
+        sink: Sink | None,
+        destination: int,
+        pairings: Sequence[Pairing] = (),
+        owned: Mapping[int, Epochs | None] | None = None,
+    ) -> None:
+        """`owned`: by stream, the epochs that no other task has; joins are made of those."""
         self._targets = targets
         self._sink = sink
         self._destination = destination
+        groups = {n: t.groups for n, t in targets.items() if t.groups is not None}
+        memory_bytes = 0 if sink is None else sink.memory_bytes
+        self._pairs = Pairs(pairings, groups, owned or {}, memory_bytes)
+        self._rest: Counter[str] = Counter()
         self._waiting: dict[int, list[pa.RecordBatch]] = {}
-        self._writers: dict[tuple[int, str], PartWriter] = {}
-        self._collected: dict[tuple[int, Direct], Ranking | Regrouping] = {}
+        self._writers: dict[str, PartWriter] = {}
+        self._early: dict[str, Early] = {}
+        self._collected: dict[str, tuple[Direct, Ranking | Regrouping]] = {}
 
     def take(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
         target = self._targets[stream]
         if target.high:
             yield from self._wait(stream, columns)
         for direct in target.direct:
-            self._write(stream, direct, columns)
+            self._write(direct, columns)
 
-    def _write(self, stream: int, direct: Direct, columns: pa.RecordBatch) -> None:
-        made = direct.program(columns)
+    def _write(self, direct: Direct, columns: pa.RecordBatch) -> None:
+        if direct.places is None:
+            self._collect(direct, direct.program(columns))
+        else:
+            self._collect(direct, columns.select(direct.places))
+
+    def _collect(self, direct: Direct, made: pa.RecordBatch) -> None:
         whole = direct.program.whole
         if whole is None:
-            self._writer(stream, direct).write(made)
+            self._writer(direct).write(made)
         elif made.num_rows:
-            key = (stream, direct)
-            if key not in self._collected:
-                self._collected[key] = self._collector(whole)
-            self._collected[key].take(made)
+            if direct.query not in self._collected:
+                self._collected[direct.query] = direct, self._collector(whole)
+            self._collected[direct.query][1].take(made)
 
     def _collector(self, whole: Top | Regroup) -> Ranking | Regrouping:
         assert self._sink is not None
@@ -131,14 +155,38 @@ class Delivery:
         assert fields is not None
         picking = [d for d in target.direct if d.places is not None]
         for direct in picking:
-            self._writer(stream, direct).write_block(block, fields, dictionaries)
-        if target.high or len(picking) < len(target.direct):
-            columns = finished_columns([block], fields, dictionaries)
-            if target.high:
-                yield from self._wait(stream, columns)
-            for direct in target.direct:
-                if direct.places is None:
-                    self._write(stream, direct, columns)
+            self._writer(direct).write_block(block, fields, dictionaries)
+        if stream in self._pairs:
+            yield from self._paired(self._pairs.take(stream, block, dictionaries))
+        for direct in target.direct:
+            if direct.places is None:
+                if direct.query not in self._early:
+                    self._early[direct.query] = early(direct.program, fields)
+                self._collect(direct, self._early[direct.query](block, dictionaries))
+        if target.high:
+            yield from self._wait(stream, finished_columns([block], fields, dictionaries))
+
+    # ---- joins
+
+    def lose(self, stream: int, epoch: int | None) -> None:
+        """Groups of an epoch go to the merge."""
+        self._pairs.lose(stream, epoch)
+
+    def reach(self, stream: int, before: int) -> Iterator[Outgoing]:
+        """All groups before an epoch were taken."""
+        yield from self._paired(self._pairs.reach(stream, before))
+
+    def _paired(self, paired: Iterator[Paired]) -> Iterator[Outgoing]:
+        for one in paired:
+            if isinstance(one, Up):
+                if not one.columns.num_rows:
+                    continue
+                self._rest[one.pairing.query] += one.columns.nbytes
+                yield from self._wait(one.number, one.columns)
+            else:
+                self._writer(one.pairing).write(one.columns)
+
+    # ---- on the way
 
     def _wait(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
         waiting = self._waiting.setdefault(stream, [])
@@ -150,14 +198,16 @@ class Delivery:
         for batch in self._waiting.pop(stream, ()):
             yield Outgoing(stream, self._destination, "rows", pack_tuples(batch))
 
-    def _writer(self, stream: int, direct: Direct) -> PartWriter:
-        key = (stream, direct.query)
-        if key not in self._writers:
+    def _writer(self, query: Direct | Pairing) -> PartWriter:
+        if query.query not in self._writers:
             assert self._sink is not None
-            folder = Path(self._sink.folder) / quote(direct.query, safe=SAFE)
+            folder = self._sink.folder_of(query.query)
             folder.mkdir(parents=True, exist_ok=True)
-            self._writers[key] = PartWriter(folder, self._sink.format, direct.fields, direct.places)
-        return self._writers[key]
+            places = query.places if isinstance(query, Direct) else None
+            self._writers[query.query] = PartWriter(
+                folder, self._sink.format, query.fields, places, self._part_bytes
+            )
+        return self._writers[query.query]
 
     @property
     def _part_bytes(self) -> int:
@@ -168,12 +218,16 @@ class Delivery:
 
     def close(self) -> Iterator[Outgoing]:
         """What is left; all files are complete then."""
+        yield from self._paired(self._pairs.close())
         for stream in list(self._waiting):
             yield from self._hand_up(stream)
-        for (stream, direct), collected in self._collected.items():
+        for direct, collected in self._collected.values():
             for batch in collected.results():
-                self._writer(stream, direct).write(direct.program.finish(batch))
-        for (stream, query), writer in self._writers.items():
+                self._writer(direct).write(direct.program.finish(batch))
+        for query, writer in self._writers.items():
             path, rows = writer.close()
             told = json.dumps({"query": query, "path": str(path), "rows": rows})
-            yield Outgoing(stream, self._destination, "part", None, told)
+            yield Outgoing(-1, self._destination, "part", None, told)
+        for query, size in self._rest.items():
+            told = json.dumps({"query": query, "bytes": size})
+            yield Outgoing(-1, self._destination, "rest", None, told)

@@ -10,16 +10,15 @@ the figures that led here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from terascope.low.dictionary import Codes, Ints, Masks
-from terascope.low.kernels import INTEGER, column, compile_for, compiled, load_module, output
-from terascope.low.slots import Shape, combine, is_float, overflows, take, takes_argument
+from terascope.low.kernels import INTEGER, compiled, output
+from terascope.low.open_table_source import insert_kernel, update_kernel
+from terascope.low.slots import Shape
 
 Rows: TypeAlias = NDArray[np.int64]
 """Groups: one row each, as the Shape lays it out."""
@@ -82,8 +81,7 @@ class OpenTable:
         masks: Sequence[Masks] | None,
         emit: Emit,
     ) -> None:
-        kernels = table_kernels(self.shape, masks is None)
-        update = kernels.dense if self._widths is not None else kernels.open
+        update = update_kernel(self.shape, masks is None, self._widths is not None)
         at = 0
         while True:
             limit = self._places if self._widths is not None else self._places * 5 // 8
@@ -111,7 +109,7 @@ class OpenTable:
     def insert(self, groups: Rows) -> bool:
         """Take other groups of the same shape in; FALSE when a sum overflows, half-way then."""
         flat = groups.ravel()
-        count = table_kernels(self.shape, True).insert(
+        count = insert_kernel(self.shape)(
             self._entries, self._floats, self._places, self.count,
             flat, flat.view(np.float64), len(groups),
         )  # fmt: skip
@@ -198,238 +196,3 @@ def drain(entries: Ints, stride: int, groups: Rows, places: Ints) -> None:
             if len(places) != 0:
                 places[found] = base // stride
             found += 1
-
-
-@dataclass(frozen=True)
-class Kernels:
-    """The machine code of a shape."""
-
-    open: Any
-    dense: Any
-    insert: Any
-
-
-@cache
-def table_kernels(shape: Shape, sure: bool) -> Kernels:
-    """Compiled; `sure` that there is neither a NULL nor an overflow, or not."""
-    module = load_module(table_source(shape, sure))
-    ints, floats = output(np.int64), output(np.float64)
-    head = (ints, floats, INTEGER, INTEGER, INTEGER, column(np.int32), INTEGER)
-    columns = column_types(shape, sure)
-    widths = (INTEGER,) * shape.keys
-    groups = (column(np.int64), column(np.float64), INTEGER)
-    return Kernels(
-        compile_for(module.update_open, *head, *columns),
-        compile_for(module.update_dense, *head, *widths, *columns),
-        compile_for(module.insert, ints, floats, INTEGER, INTEGER, *groups),
-    )
-
-
-def column_types(shape: Shape, sure: bool) -> list[Any]:
-    """The arguments that are columns: codes, values and, if need be, masks."""
-    arguments = [kind for kind in shape.slots if takes_argument(kind)]
-    return [
-        *(column(np.int32) for _ in range(shape.keys)),
-        *(column(np.float64 if is_float(kind) else np.int64) for kind in arguments),
-        *(column(np.uint8) for _ in arguments if not sure),
-    ]
-
-
-def column_names(shape: Shape, sure: bool) -> str:
-    """Their names, each with a comma before it."""
-    places = [j for j, kind in enumerate(shape.slots) if takes_argument(kind)]
-    names = [f"c{k}" for k in range(shape.keys)] + [f"v{j}" for j in places]
-    names += [] if sure else [f"m{j}" for j in places]
-    return "".join(f", {name}" for name in names)
-
-
-# ---- machine code --------------------------------------------------------------------------------
-
-
-def table_source(shape: Shape, sure: bool) -> str:
-    """The three kernels of a shape: update_open, update_dense, insert."""
-    assert not shape.with_epoch
-    widths = [f"b{k}" for k in range(shape.keys)]
-    columns = column_names(shape, sure)
-    arguments = "entries, floats, places, limit, count, rows, begin"
-    keyed = [
-        "top = np.int64(places - 1)",
-        f"shift = np.uint64(64 - {bit_count('places')})",
-        "for r in range(begin, len(rows)):",
-        "    i = rows[r]",
-        *indent(load_words(shape), 1),
-        f"    at = np.int64(({hashed(shape)}) >> shift) & top",
-        "    while True:",
-        f"        base = at * {shape.stride}",
-        "        state = entries[base]",
-        "        if state == 0:",
-        "            if count >= limit:",
-        "                return r, count",
-        "            count += 1",
-        "            state = np.int64(1)",
-        *(f"            entries[base + {shape.first_word + w}] = w{w}" for w in range(shape.words)),
-        "            break",
-        f"        if {same_words(shape)}:",
-        "            break",
-        "        at = (at + 1) & top",
-        *indent(update_slots(shape, sure), 1),
-        "return len(rows), count",
-    ]
-    place = "np.int64(0)"
-    for k in range(shape.keys):
-        place = f"(({place} << b{k}) | np.int64(c{k}[i]))"
-    dense = [
-        "for r in range(begin, len(rows)):",
-        "    i = rows[r]",
-        f"    base = {place} * {shape.stride}",
-        "    state = entries[base]",
-        "    if state == 0:",
-        "        count += 1",
-        "        state = np.int64(1)",
-        *indent(update_slots(shape, sure), 1),
-        "return len(rows), count",
-    ]
-    insert = [
-        "top = np.int64(places - 1)",
-        f"shift = np.uint64(64 - {bit_count('places')})",
-        "for r in range(number):",
-        f"    own = r * {shape.stride}",
-        *(f"    w{w} = groups[own + {shape.first_word + w}]" for w in range(shape.words)),
-        f"    at = np.int64(({hashed(shape)}) >> shift) & top",
-        "    while True:",
-        f"        base = at * {shape.stride}",
-        "        if entries[base] == 0:",
-        "            count += 1",
-        f"            for k in range({shape.stride}):",
-        "                entries[base + k] = groups[own + k]",
-        "            break",
-        f"        if {same_words(shape)}:",
-        *indent(combine_slots(shape), 3),
-        "            break",
-        "        at = (at + 1) & top",
-        "return count",
-    ]
-    return "\n".join(
-        [
-            "",
-            "",
-            BIT_COUNT,
-            *function(f"update_open({arguments}{columns})", keyed),
-            *function(
-                f"update_dense({arguments}{''.join(', ' + w for w in widths)}{columns})", dense
-            ),
-            *function("insert(entries, floats, places, count, groups, fgroups, number)", insert),
-        ]
-    )
-
-
-BIT_COUNT: Final = """
-@kernel
-def bits_of(places):
-    bits = 0
-    while (1 << bits) < places:
-        bits += 1
-    return bits
-"""
-
-
-def bit_count(name: str) -> str:
-    return f"bits_of({name})"
-
-
-def function(signature: str, body: Sequence[str]) -> list[str]:
-    return ["", "@kernel", f"def {signature}:", *indent(body, 1), ""]
-
-
-def indent(lines: Sequence[str], depth: int) -> list[str]:
-    return ["    " * depth + line for line in lines]
-
-
-def load_words(shape: Shape) -> list[str]:
-    """Two codes a word, the earlier one above."""
-    lines = []
-    for w in range(shape.words):
-        text = f"np.int64(c{2 * w}[i]) << 32"
-        if 2 * w + 1 < shape.keys:
-            text = f"({text}) | np.int64(c{2 * w + 1}[i])"
-        lines.append(f"w{w} = {text}")
-    return lines
-
-
-def hashed(shape: Shape) -> str:
-    """Multiplied and folded: the upper bits decide."""
-    if shape.words == 0:
-        return "np.uint64(0)"
-    text = "np.uint64(w0)"
-    for w in range(1, shape.words):
-        text = f"((({text}) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(w{w}))"
-    folded = f"(({text}) ^ (({text}) >> np.uint64(29)))" if shape.words == 1 else text
-    return f"({folded}) * np.uint64(0xD6E8FEB86659FD93)"
-
-
-def same_words(shape: Shape) -> str:
-    tests = [f"entries[base + {shape.first_word + w}] == w{w}" for w in range(shape.words)]
-    return " and ".join(tests) or "True"
-
-
-def target(shape: Shape, j: int) -> str:
-    array = "floats" if is_float(shape.slots[j]) else "entries"
-    return f"{array}[base + {shape.slot(j)}]"
-
-
-def update_slots(shape: Shape, sure: bool) -> list[str]:
-    """Sums are tried first: one that would overflow sends what is there up before it goes on.
-
-    A group that was just made has the state 1.
-    """
-    if sure:
-        return sure_slots(shape)
-    lines: list[str] = []
-    for j, kind in enumerate(shape.slots):
-        if kind == "sum_int":
-            *compute, test = overflows(target(shape, j), f"v{j}[i]", f"s{j}")
-            lines += [*compute, f"if m{j}[i] != 0 and {test}:", "    return r, count"]
-    for j in range(len(shape.slots)):
-        lines += guarded(shape, j, slot_lines(shape, j))
-    return [*lines, "entries[base] = state"]
-
-
-def sure_slots(shape: Shape) -> list[str]:
-    """Every argument has a value, and no sum overflows."""
-    lines: list[str] = []
-    everything = 1
-    for j, kind in enumerate(shape.slots):
-        lines += take(kind, target(shape, j), f"v{j}[i]", "state != 1")
-        everything |= (1 << (j + 1)) if takes_argument(kind) else 0
-    return [*lines, "if state == 1:", f"    entries[base] = np.int64({everything})"]
-
-
-def slot_lines(shape: Shape, j: int) -> list[str]:
-    kind, seen = shape.slots[j], f"(state >> {j + 1}) & 1 != 0"
-    if kind == "sum_int":
-        return [f"{target(shape, j)} = s{j}"]
-    return take(kind, target(shape, j), f"v{j}[i]", seen)
-
-
-def guarded(shape: Shape, j: int, lines: list[str]) -> list[str]:
-    """Nothing happens for a NULL argument."""
-    if not takes_argument(shape.slots[j]):
-        return lines
-    return [f"if m{j}[i] != 0:", *indent([*lines, f"state |= {1 << (j + 1)}"], 1)]
-
-
-def combine_slots(shape: Shape) -> list[str]:
-    lines = ["state, other = entries[base], groups[own]"]
-    for j, kind in enumerate(shape.slots):
-        if kind == "sum_int":
-            mine, theirs = target(shape, j), f"groups[own + {shape.slot(j)}]"
-            *compute, test = overflows(mine, theirs, f"s{j}")
-            lines += [*compute, f"if {test}:", "    return np.int64(-1)"]
-    for j, kind in enumerate(shape.slots):
-        value = f"{'fgroups' if is_float(kind) else 'groups'}[own + {shape.slot(j)}]"
-        seen = f"(state >> {j + 1}) & 1 != 0"
-        merged = combine(kind, target(shape, j), value, seen)
-        if takes_argument(kind):
-            merged = [f"if (other >> {j + 1}) & 1 != 0:", *indent(merged, 1)]
-        lines += merged
-    return [*lines, "entries[base] = state | other"]

@@ -19,9 +19,8 @@ from numba import njit
 
 from terascope.low.dictionary import Codes, Ints, Masks, all_valid
 from terascope.low.kernels import INTEGER, column, compile_for, compiled, load_module, output
-from terascope.low.open_table import (
-    Rows,
-    Values,
+from terascope.low.open_table import Rows, Values
+from terascope.low.open_table_source import (
     column_names,
     column_types,
     function,

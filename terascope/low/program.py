@@ -16,10 +16,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from terascope.low.expressions import Input, Writer, can_overflow, is_number, is_true
+from terascope.low.arithmetic_recipes import can_overflow
+from terascope.low.expressions import Writer
 from terascope.low.kernels import INTEGER, column, compile_for, load_module, output
 from terascope.low.payload_tests import is_payload_test
 from terascope.low.plan import LowAggregate, LowPlan
+from terascope.low.terms import Input, is_number, is_true
 from terascope.plan.expr import Col, Expr
 from terascope.types import Type
 
@@ -91,6 +93,18 @@ def program(plan: LowPlan) -> Program:
             stores.append((f"q{k}", f"np.uint8({w.overflows(expr) or 'False'})"))
     derive = Function("derive", tuple(w.inputs), tuple(w.lines), tuple(stores))
     return Program(prefilter, words, derive, tuple(expressions))
+
+
+def programs(plan: LowPlan) -> tuple[Program, Program]:
+    """What is computed of a batch as it is read, for the prefilter and the selections; and what of
+    the columns that aggregations read, when many batches are together.
+    """
+    selections = tuple(q for q in plan.queries if not isinstance(q, LowAggregate))
+    aggregations = tuple(q for q in plan.queries if isinstance(q, LowAggregate))
+    return (
+        program(LowPlan((), plan.predicates, selections)),
+        program(LowPlan((), (), aggregations)),
+    )
 
 
 def number_type(type: Type) -> str:

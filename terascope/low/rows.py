@@ -177,18 +177,15 @@ def regrouped(
     return replace(below, whole=Regroup(named, tuple(bound)))
 
 
-def origins(program: RowProgram) -> dict[str, str]:
-    """Columns before the last step that are columns of the stream as they are: name -> its name."""
-    current: dict[str, str] | None = None
-    for step in program.steps:
+def origin(program: RowProgram, name: str) -> str | None:
+    """The column of the stream that a column after the steps is, if it is one as it is."""
+    for step in reversed(program.steps):
         if isinstance(step, Compute):
-            below = current
-            current = {
-                name: expr.name if below is None else below[expr.name]
-                for name, expr in step.items
-                if isinstance(expr, Col) and (below is None or expr.name in below)
-            }
-    return current or {}
+            expr = dict(step.items).get(name)
+            if not isinstance(expr, Col):
+                return None
+            name = expr.name
+    return name
 
 
 def is_computable(expr: Expr) -> bool:

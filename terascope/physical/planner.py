@@ -31,6 +31,7 @@ from terascope.physical.low_planner import (
     scanned,
 )
 from terascope.physical.merged import assume_merged
+from terascope.physical.share_tables import share_tables
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
 from terascope.plan.plan import Plan, Stream, reads
@@ -93,19 +94,23 @@ def plan_job(
     streams = list(on_interfaces(lower, {n for n in names if hosts[n]}))
     in_spark = {s.name: s.rel for s in on_interfaces(lower, {n for n in names if not hosts[n]})}
     # Of a stream that both give, groups are merged above.
-    merged = {s.name for s in streams} ^ in_spark.keys()
-    low_keys = {name: keys for name, keys in halves.low_keys.items() if name in merged}
+    both = {s.name for s in streams} & in_spark.keys()
+    low_keys = {name: keys for name, keys in halves.low_keys.items() if name not in both}
+    shared = share_tables(
+        [native_read(read, streams, settings) if hosts_low(read) else read for read in reads_],
+        [low_output(stream) for stream in streams if stream.name not in both],
+    )
     above = {
-        s.name: apply_below(assume_merged(s.rel, low_keys), tidy)
+        s.name: apply_below(shared.read(assume_merged(s.rel, low_keys)), tidy)
         for s in whole
         if s.name not in lowest
     }
     return Job(
-        tuple(native_read(r, streams, settings) if hosts_low(r) else r for r in reads_),
+        shared.reads,
         stream_stages(whole, {**in_spark, **above}),
         outputs(whole),
         dict(plan.values),
-        tuple(low_output(stream) for stream in streams),
+        (*shared.low, *(low_output(stream) for stream in streams if stream.name in both)),
         trees,
     )
 

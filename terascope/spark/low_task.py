@@ -19,10 +19,11 @@ from terascope.connectors.base import Split
 from terascope.low.delivery import Delivery, Outgoing, Sink, Target
 from terascope.low.groups import Block
 from terascope.low.ownership import Epochs, owned
+from terascope.low.pairs import Pairing
 from terascope.low.payload import pack
 from terascope.low.plan import LowAggregate
 from terascope.low.reports import reports_to_json
-from terascope.low.task import Groups, LowTask, Ready
+from terascope.low.task import Groups, LowTask, Reached, Ready, Tuples
 from terascope.low.waiting import own
 from terascope.physical.bundles import bundles
 from terascope.physical.job import SourceRead
@@ -61,6 +62,8 @@ class NativeRead:
     targets: Mapping[int, Target]
     sink: Sink | None
     destinations: int
+    pairings: tuple[Pairing, ...] = ()
+    """The joins of its streams."""
 
 
 @dataclass
@@ -102,9 +105,11 @@ def to_arrow(row: Outgoing) -> pa.RecordBatch:
 def low_rows(reading: NativeRead, bundle: Bundle) -> Iterator[Outgoing]:
     read = reading.read
     assert read.low is not None
-    task = LowTask(read.low, bundle.owned or {})
+    owned = bundle.owned or {}
+    task = LowTask(read.low, owned)
     home = bundle.number % reading.destinations
-    delivery = Delivery(reading.targets, reading.sink, home)
+    mine = {reading.streams[place]: epochs for place, epochs in owned.items()}
+    delivery = Delivery(reading.targets, reading.sink, home, reading.pairings, mine)
     partials = Partials(reading)
     for ready in task.run(bundle.splits, read.clocks):
         yield from taken(ready, reading, delivery, partials)
@@ -118,12 +123,16 @@ def taken(
     ready: Ready, reading: NativeRead, delivery: Delivery, partials: Partials
 ) -> Iterator[Outgoing]:
     stream = reading.streams[ready.query]
-    if not isinstance(ready, Groups):
-        yield from delivery.take(stream, ready.columns)
-    elif not ready.complete:
-        yield from partials.take(stream, ready)
-    else:
-        yield from delivery.take_groups(stream, ready.block, ready.dictionaries)
+    match ready:
+        case Tuples():
+            yield from delivery.take(stream, ready.columns)
+        case Reached():
+            yield from delivery.reach(stream, ready.epoch)
+        case Groups(complete=True):
+            yield from delivery.take_groups(stream, ready.block, ready.dictionaries)
+        case Groups():
+            delivery.lose(stream, ready.block.epoch)
+            yield from partials.take(stream, ready)
 
 
 class Partials:

@@ -7,10 +7,10 @@ in their order.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,6 @@ from terascope.low.parts import PartFormat, PartWriter
 from terascope.plan.rel import Field
 from terascope.spark.frame import place
 from terascope.spark.mistakes import telling, translating
-from terascope.spark.native import Part
 from terascope.spark.relations import sort_column
 from terascope.spark.write import Format, write_output
 
@@ -32,15 +31,36 @@ IN_MEMORY: Final = 2_000_000
 TOLD = T.StructType([T.StructField("told", T.StringType())])
 
 
+@dataclass(frozen=True)
+class Part:
+    """A file of a result that a task wrote."""
+
+    query: str
+    path: Path
+    rows: int
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Part:
+        return cls(told["query"], Path(told["path"]), told["rows"])
+
+
 def write_parts(df: DataFrame, folder: Path, format: PartFormat, fields: Sequence[Field]) -> int:
     """The rows of a DataFrame as a folder of parts, each written by a task."""
+    parts = more_parts(df, "", folder, format, fields)
+    keep_only(folder, [part.path for part in parts])
+    return sum(part.rows for part in parts)
+
+
+def more_parts(
+    df: DataFrame, query: str, folder: Path, format: PartFormat, fields: Sequence[Field]
+) -> list[Part]:
+    """The rows of a DataFrame as parts in a folder that may have others."""
     folder.mkdir(parents=True, exist_ok=True)
     with translating():
         plain = df.toDF(*(place(i) for i in range(len(df.columns))))
         written = plain.mapInArrow(Writing(str(folder.absolute()), format, tuple(fields)), TOLD)
         told = [json.loads(row[0]) for row in written.collect()]
-    keep_only(folder, [Path(part["path"]) for part in told])
-    return sum(part["rows"] for part in told)
+    return [Part(query, Path(part["path"]), part["rows"]) for part in told]
 
 
 def keep_only(folder: Path, parts: Sequence[Path]) -> None:

@@ -9,7 +9,7 @@ others use is computed once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -22,13 +22,15 @@ from terascope.low.delivery import Sink
 from terascope.low.prepare import prepare
 from terascope.low.reports import Reports, add_report, reports_from_json
 from terascope.physical.job import Job, Output, SourceRead
+from terascope.physical.targets import deliveries, needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Scan
 from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
 from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
-from terascope.spark.native import KEPT, Part, native_streams, needed
+from terascope.spark.native import KEPT, NativeStreams, native_streams
+from terascope.spark.parts import Part, more_parts
 from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.source import META, source_frame
 
@@ -92,11 +94,12 @@ def run_job(
     result = JobResult(spark)
     try:
         with translating():
-            low: Mapping[str, Frame] = {}
+            low = NativeStreams()
             if any(read.low is not None for read in job.reads):
                 low = run_low_level(job, spark, result, tell, sink)
             sources = read_sources(job, spark, result, tell)
-            compute_streams(job, spark, sources, low, result, tell)
+            context = compute_streams(job, spark, sources, low.frames, result, tell)
+            write_rests(low, context, result, sink)
     except BaseException:
         result.close()
         raise
@@ -105,11 +108,12 @@ def run_job(
 
 def run_low_level(
     job: Job, spark: SparkSession, result: JobResult, tell: Progress, sink: Sink | None
-) -> Mapping[str, Frame]:
-    """The low level in the tasks that read; its streams, for the high level above it."""
-    prepare_kernels(job, tell)
+) -> NativeStreams:
+    """The low level in the tasks that read; its streams are for the high level above it."""
+    planned = deliveries(job, sink is not None, sink is not None and sink.format == "held")
+    prepare_kernels(planned.reads, tell)
     tell("reading", 0, 1)
-    low = native_streams(job, spark, sink)
+    low = native_streams(job, planned, spark, sink)
     result.kept += low.kept
     result.counters = low.counters
     for name, reports in low.reports.items():
@@ -120,12 +124,23 @@ def run_low_level(
         result.parts[query] = [part for part in low.parts if part.query == query]
         result.part_fields[query] = fields
     tell("reading", 1, 1)
-    return low.frames
+    return low
 
 
-def prepare_kernels(job: Job, tell: Progress) -> None:
+def write_rests(low: NativeStreams, context: Context, result: JobResult, sink: Sink | None) -> None:
+    """What tasks could not join of the queries they write."""
+    for query, rel in low.rest.items():
+        assert sink is not None
+        frame = frame_of(rel, context)
+        fields = result.part_fields[query]
+        columns = frame.df.select(*(frame.column(f.name) for f in fields))
+        folder = sink.folder_of(query)
+        result.parts[query] += more_parts(columns, query, folder, sink.format, fields)
+
+
+def prepare_kernels(reads: Sequence[SourceRead], tell: Progress) -> None:
     """Compile the generated kernels before the tasks ask for them, once for all of them."""
-    plans = [read.low for read in job.reads if read.low is not None]
+    plans = [read.low for read in reads if read.low is not None]
     for done, plan in enumerate(plans):
         prepare(plan, lambda made, total: tell("compiling kernels", made, total))
         tell("compiling kernels", done + 1, len(plans))
@@ -172,7 +187,7 @@ def compute_streams(
     low: Mapping[str, Frame],
     result: JobResult,
     tell: Progress,
-) -> None:
+) -> Context:
     streams: dict[str, Frame] = dict(low)
     horizons = Horizons(
         lambda scan: scan_horizon(scan, result.interfaces), job.trees, job.parameters
@@ -203,6 +218,7 @@ def compute_streams(
         result.unsorted[output.stream] = frame.df.select(*visible)
         types = {f.name: f for f in frame.fields}
         result.fields[output.stream] = tuple(types[name] for name in output.columns)
+    return context
 
 
 def scan_horizon(scan: Scan, reports: Reports) -> dict[str, int]:

@@ -4,7 +4,11 @@ and queries over queries, whether their groups were complete where they arose or
 
 from __future__ import annotations
 
+import json
 import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +18,26 @@ import pytest
 
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source
-from terascope.low.delivery import Sink
+from terascope.low.delivery import Outgoing, Sink
+from terascope.low.pairs import Pairing
+from terascope.low.payload import unpack_tuples
 from terascope.low.regroup import Regroup
 from terascope.low.top import Top
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
+from terascope.physical.pairings import rest_name
 from terascope.physical.planner import LowSettings, plan_job
+from terascope.physical.targets import deliveries, direct_queries, stream_numbers
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
-from terascope.reference.interpreter import evaluate
-from terascope.reference.rows import Row
+from terascope.reference.context import Context
+from terascope.reference.interpreter import evaluate, tuples_of
+from terascope.reference.rows import Row, Rows
 from terascope.reference.sources import ConnectorSources
 from terascope.spark.low_task import NativeRead, low_rows, native_bundles
-from terascope.spark.native import (
-    Merging,
-    direct_queries,
-    part_of,
-    stream_numbers,
-    stream_targets,
-)
+from terascope.spark.native import Merging
+from terascope.spark.parts import Part
+from terascope.spark.rests import RestJoining, rest_sizes
 from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case
 
@@ -40,36 +45,73 @@ SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "40")))
 DESTINATIONS = 2
 
 
-def written_rows(job: Job, tasks: int, folder: Path) -> dict[str, list[Row]]:
-    """What the tasks of a job, and of its merge, write for every query they finish."""
-    direct = direct_queries(job, sorted_later=True)
-    targets = stream_targets(job, direct)
-    sink = Sink(str(folder), "held", compiled=False)
-    parts = []
+@dataclass
+class Written:
+    """What the tasks of a job, and those of its merge, gave."""
+
+    rows: dict[str, list[Row]]
+    """Of every query they finish."""
+    rest: Counter[str]
+    """Of each join, how many rows went up."""
+
+
+def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) -> Written:
+    planned = deliveries(job, writing=True, sorted_later=True)
+    targets, pairings, fields = planned.targets, planned.pairings, planned.fields
+    sink = Sink(str(folder), "held", compiled=False, memory_bytes=memory)
+    outgoing: list[Outgoing] = []
     payloads: dict[int, list[tuple[int, bytes]]] = {}
-    for read in job.reads:
-        reading = NativeRead(read, stream_numbers(job, read), targets, sink, DESTINATIONS)
+    for read in planned.reads:
+        numbers = stream_numbers(job, read)
+        own = tuple(p for p in pairings if p.left.stream in numbers)
+        reading = NativeRead(read, numbers, targets, sink, DESTINATIONS, own)
         for bundle in native_bundles(reading, tasks):
             for row in low_rows(reading, bundle):  # type: ignore[arg-type]
-                if row.kind == "part":
-                    assert row.told is not None
-                    parts.append(part_of(row.told))
-                elif row.kind == "groups":
+                outgoing.append(row)
+                if row.kind == "groups":
                     assert row.payload is not None
                     payloads.setdefault(row.destination, []).append((row.stream, row.payload))
     for some in payloads.values():
-        batch = pa.RecordBatch.from_arrays(
-            [pa.array([s for s, _ in some], pa.int32()), pa.array([p for _, p in some])],
-            ["stream", "payload"],
-        )
-        for row in Merging(targets, sink, 1 << 28).merged(iter([batch]), folder):
-            if row.kind == "part":
-                assert row.told is not None
-                parts.append(part_of(row.told))
-    rows: dict[str, list[Row]] = {name: [] for name in direct}
-    for part in parts:
-        rows[part.query] += tuples(pq.ParquetFile(part.path).read(), len(direct[part.query].fields))
-    return rows
+        batch = payload_batch([s for s, _ in some], [p for _, p in some])
+        outgoing += Merging(targets, sink, 1 << 28, pairings).merged(iter([batch]), folder)
+    rows: dict[str, list[Row]] = {name: [] for name in fields}
+    for part in (Part.of(json.loads(r.told or "")) for r in outgoing if r.kind == "part"):
+        rows[part.query] += tuples(pq.ParquetFile(part.path).read(), len(fields[part.query]))
+    rest: Counter[str] = Counter()
+    told = rest_sizes([row.told or "" for row in outgoing if row.kind == "rest"])
+    packed = [(r.stream, r.payload) for r in outgoing if r.kind == "rows"]
+    for query, made in planned.joined.items():
+        sides = {side.rest: Rows(side.fields, []) for side in made.pairing.sides}
+        for row in outgoing:
+            if row.kind == "rows" and row.stream in sides:
+                for some in unpack_tuples(row.payload or b""):
+                    sides[row.stream].tuples.extend(tuples(some, len(sides[row.stream].fields)))
+        rest[query] = sum(len(side.tuples) for side in sides.values())
+        assert (query in told) == bool(rest[query])
+        streams = {rest_name(query, i): side for i, side in enumerate(sides.values())}
+        context = Context(plan, ConnectorSources({}), streams)
+        found = Rows(made.rest.fields, tuples_of(made.rest, context))
+        places = [found.names.index(f.name) for f in fields[query]]
+        by_reference = [tuple(t[i] for i in places) for t in found.tuples]
+        in_one_task = joined_in_one_task(made.pairing, sink, packed)
+        assert_same_rows(by_reference, in_one_task, fields[query])
+        rows[query] += in_one_task
+    return Written(rows, rest)
+
+
+def joined_in_one_task(
+    pairing: Pairing, sink: Sink, packed: list[tuple[int, bytes | None]]
+) -> list[Row]:
+    own = [(s, p) for s, p in packed if s in {side.rest for side in pairing.sides}]
+    batch = payload_batch([s for s, _ in own], [p for _, p in own])
+    (told,) = RestJoining((pairing,), sink)(iter([batch]))
+    part = Part.of(json.loads(told["told"][0].as_py()))
+    return tuples(pq.ParquetFile(part.path).read(), len(pairing.fields))
+
+
+def payload_batch(streams: Sequence[int], payloads: Sequence[bytes | None]) -> pa.RecordBatch:
+    arrays = [pa.array(streams, pa.int32()), pa.array(payloads, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, ["stream", "payload"])
 
 
 def tuples(table: Any, width: int) -> list[Row]:
@@ -80,18 +122,19 @@ def tuples(table: Any, width: int) -> list[Row]:
 
 def check(
     plan: Plan, interfaces: dict[str, Interface], settings: LowSettings, tasks: int, folder: Path
-) -> Job:
+) -> tuple[Job, Written]:
     job = plan_job(plan, interfaces, 1, settings)
     expected = evaluate(plan, ConnectorSources(interfaces))
     outputs = {output.stream: output for output in job.outputs}
-    for name, rows in written_rows(job, tasks, folder).items():
+    written = written_rows(job, plan, tasks, folder, settings.tables.memory_bytes)
+    for name, rows in written.rows.items():
         wanted = expected[name]
         names = [*outputs[name].columns]
         names += [n for n, _ in outputs[name].order if n not in names]
         places = [wanted.names.index(n) for n in names]
         fields = [wanted.fields[i] for i in places]
         assert_same_rows([tuple(t[i] for i in places) for t in wanted.tuples], rows, fields)
-    return job
+    return job, written
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
@@ -126,9 +169,110 @@ def test_ranks_and_queries_over_queries(memory: int, tasks: int, tmp_path: Path)
     interfaces = {"flows": parse_interface(f"flows=csv:{tmp_path / 'flows.csv'}")}
     made = compile_set(Source(SET, "set.gsql"), Bindings(interfaces))
     settings = LowSettings(tables=TableSettings(compiled=False, memory_bytes=memory))
-    job = check(made.optimized, interfaces, settings, tasks, tmp_path)
+    job, _ = check(made.optimized, interfaces, settings, tasks, tmp_path)
     found = direct_queries(job, sorted_later=False)
     assert set(found) == {"pairs", "partners", "busiest", "quietest", "sizes"}
     whole = {name: type(direct.program.whole) for name, direct in found.items()}
     assert whole["partners"] is whole["sizes"] is Regroup
     assert whole["busiest"] is whole["quietest"] is Top
+
+
+JOINS = """
+PROTOCOL FLOW (time UINT increasing, host STRING, peer STRING, size UINT);
+QUERY sent: SELECT tb, host, COUNT(*) AS n, SUM(size) AS total
+  FROM flows.FLOW GROUP BY time/10 AS tb, host;
+QUERY got: SELECT tb, peer, MAX(size) AS n
+  FROM flows.FLOW WHERE size > 9 GROUP BY time/10 AS tb, peer;
+QUERY met: SELECT s.tb, s.host, s.n AS a, g.n AS b FROM sent s JOIN got g
+  ON s.tb = g.tb AND s.host = g.peer;
+QUERY lonely: SELECT s.tb, s.host, g.n FROM sent s LEFT JOIN got g
+  ON s.tb = g.tb AND s.host = g.peer WHERE s.n > 1;
+QUERY either: SELECT s.tb, s.host, g.tb AS other, g.peer, s.n + 1 AS more FROM sent s
+  OUTER JOIN got g ON s.tb = g.tb AND s.host = g.peer;
+QUERY only_got: SELECT s.n, g.tb, g.peer FROM sent s RIGHT JOIN got g
+  ON s.tb = g.tb AND s.host = g.peer;
+QUERY steady: SELECT a.tb, a.host, a.n, b.n AS before FROM sent a, sent b
+  WHERE a.host = b.host AND a.tb = b.tb + 1;
+QUERY returning: SELECT a.tb, a.host, b.n AS later FROM sent a LEFT JOIN sent b
+  ON a.host = b.host AND a.tb + 2 = b.tb;
+QUERY growing: SELECT a.tb, a.host FROM sent a, got b
+  WHERE a.host = b.peer AND a.tb = b.tb AND a.total > b.n;
+"""
+PAIRED = {"met", "lonely", "either", "only_got", "steady", "returning", "growing"}
+
+
+def join_case(folder: Path) -> tuple[Plan, dict[str, Interface]]:
+    """Row groups of one epoch and a half, whose bounds are known."""
+    rows = range(900)
+    columns = {
+        "time": [i // 9 for i in rows],
+        "host": [None if i % 13 == 0 else "abcdefg"[i * i % 7] for i in rows],
+        "peer": ["bcdexyz"[i * 3 % 7] for i in rows],
+        "size": [i * 7 % 31 for i in rows],
+    }
+    pq.write_table(pa.table(columns), folder / "flows.parquet", row_group_size=135)
+    interfaces = {"flows": parse_interface(f"flows=parquet:{folder / 'flows.parquet'}")}
+    return compile_set(Source(JOINS, "set.gsql"), Bindings(interfaces)).optimized, interfaces
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 16, 1 << 15, 1 << 12])
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_joins(memory: int, tasks: int, tmp_path: Path) -> None:
+    plan, interfaces = join_case(tmp_path)
+    settings = LowSettings(tables=TableSettings(compiled=False, memory_bytes=memory))
+    _, written = check(plan, interfaces, settings, tasks, tmp_path)
+    assert set(written.rest) == PAIRED
+    everything = {"steady": 2 * groups(written, "sent"), "met": groups(written, "sent", "got")}
+    if memory == 1 << 12:
+        assert {query: written.rest[query] for query in everything} == everything
+    if memory == 1 << 30:  # only neighbours in time are in another task
+        assert not written.rest["met"]
+        assert 0 < written.rest["steady"] < everything["steady"]
+
+
+def groups(written: Written, *queries: str) -> int:
+    return sum(len(written.rows[query]) for query in queries)
+
+
+SHARED = """
+PROTOCOL FLOW (time UINT increasing, host STRING, port UINT, size UINT);
+QUERY first: SELECT tb, host, port, COUNT(*) AS n, SUM(size) AS size
+  FROM flows.FLOW GROUP BY time/10 AS tb, host, port;
+QUERY turned: SELECT minute, p, h, MAX(size) AS largest, COUNT(*) AS n
+  FROM flows.FLOW GROUP BY port AS p, time/10 AS minute, host AS h;
+QUERY alarm: SELECT tb, host, port, MIN(size) AS size
+  FROM flows.FLOW GROUP BY time/10 AS tb, host, port HAVING SUM(size) > 40 AND AVG(size) < 30;
+QUERY narrow: SELECT tb, host, port, SUM(size) AS total
+  FROM flows.FLOW WHERE size > 3 GROUP BY time/10 AS tb, host, port;
+QUERY short: SELECT tb, host, port, SUM(size) AS total
+  FROM flows.FLOW GROUP BY time/5 AS tb, host, port;
+QUERY most: SELECT tb, host, port, MAX(size) AS top FROM flows.FLOW
+  GROUP BY time/10 AS tb, host, port ORDER BY top DESC, host, port LIMIT 2;
+QUERY above: SELECT tb, h, SUM(largest) AS all_of_them FROM again GROUP BY tb, h;
+DEFINE { query_name 'again'; visibility 'internal'; }
+SELECT tb, host AS h, port, MAX(size) AS largest
+  FROM flows.FLOW GROUP BY time/10 AS tb, host, port;
+"""
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 12])
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_queries_with_the_same_keys_have_one_table(memory: int, tasks: int, tmp_path: Path) -> None:
+    rows = range(700)
+    columns = {
+        "time": [i // 9 for i in rows],
+        "host": [None if i % 13 == 0 else "abc"[i * i % 3] for i in rows],
+        "port": [i * 5 % 7 for i in rows],
+        "size": [None if i % 17 == 0 else i * 7 % 31 for i in rows],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "flows.parquet", row_group_size=135)
+    interfaces = {"flows": parse_interface(f"flows=parquet:{tmp_path / 'flows.parquet'}")}
+    made = compile_set(Source(SHARED, "set.gsql"), Bindings(interfaces))
+    settings = LowSettings(tables=TableSettings(compiled=False, memory_bytes=memory))
+    job, written = check(made.optimized, interfaces, settings, tasks, tmp_path)
+    assert len(written.rows) == 7
+    (read,) = job.reads
+    assert read.low is not None
+    slots = {q.name: [s.kind for s in q.slots] for q in read.low.queries if hasattr(q, "slots")}
+    assert len(slots) == 3  # of `first` and all with its keys, of `narrow`, of `short`
+    assert sorted(slots["first_low"]) == ["count", "count_of", "max_int", "min_int", "sum_int"]

@@ -307,6 +307,9 @@ FROM here a FULL OUTER JOIN there b ON a.tb = b.tb + 1 AND a.src = b.src;
 QUERY merged: MERGE a.at : b.at FROM flows.FLOW a, frame.FLOW b;
 QUERY both: SELECT tb, src, COUNT(*) AS n, AVG(len) AS mean, COUNT(DISTINCT host) AS hosts
 FROM [all].FLOW GROUP BY at/10000 AS tb, src HAVING COUNT(*) > 1;
+QUERY other_way: SELECT src, tb, MAX(len) AS most FROM [all].FLOW
+GROUP BY src, at/10000 AS tb;
+QUERY here_too: SELECT src, tb, MAX(len) AS most FROM flows.FLOW GROUP BY src, at/10000 AS tb;
 QUERY most: SELECT tb, host, SUM(len) AS total FROM [all].FLOW
 GROUP BY at/30000 AS tb, host ORDER BY total DESC LIMIT 3;
 QUERY all_rows: SELECT at, src, len FROM FLOW WHERE len > 1000;

@@ -1,0 +1,111 @@
+"""The statements of a kernel while they are written, and what all recipes write alike.
+
+In: terms. Out: lines of Python that give each step a name: reading a lane, choosing one of two
+values, converting to another type, noting an integer overflow. `terascope.low.expressions` adds how
+an expression becomes a term; recipes, which need the terms of their arguments, see it only as
+`Statements`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from terascope.low.terms import Input, Source, Term, Unsupported, both, is_number, literal
+from terascope.plan.expr import Call, Expr, walk
+from terascope.types import Type
+
+
+@dataclass
+class Statements(ABC):
+    """Collects the statements of a kernel; equal expressions are computed once."""
+
+    lines: list[str] = field(default_factory=list)
+    inputs: dict[Input, int] = field(default_factory=dict)
+    _flags: dict[Expr, list[str]] = field(default_factory=dict)
+    """By expression, the names of conditions: an integer overflow happened here."""
+    _inside: list[Expr] = field(default_factory=list)
+    _known: dict[tuple[Expr, str | None], Term] = field(default_factory=dict)
+    _names: int = 0
+
+    # ---- names and statements
+
+    def assign(self, text: str) -> str:
+        name = f"t{self._names}"
+        self._names += 1
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def load(self, source: Source, expr: Expr) -> Term:
+        """Read a lane: a0, a1, ... with validity m0, m1, ..."""
+        key = Input(source, expr)
+        known = self._known.get((expr, None))
+        if key in self.inputs and known is not None:
+            return known
+        place = self.inputs.setdefault(key, len(self.inputs))
+        term = Term(self.assign(f"a{place}@"), self.assign(f"m{place}@ != 0"), expr.type)
+        self._known[expr, None] = term
+        return term
+
+    @abstractmethod
+    def term(self, expr: Expr, guard: str | None = None) -> Term:
+        """A number or BOOL. Where `guard` is FALSE nobody asks for the value."""
+
+    def made(self, text: str, valid: str | None, type: Type) -> Term:
+        return Term(self.assign(text), valid, type)
+
+    def pick(self, condition: str, yes: Term, no: Term) -> Term:
+        valid = None
+        if yes.valid is not None or no.valid is not None:
+            valid = self.assign(f"pick({condition}, {yes.valid or 'True'}, {no.valid or 'True'})")
+        return self.made(f"pick({condition}, {yes.value}, {no.value})", valid, yes.type)
+
+    # ---- overflows
+
+    def flag(self, condition: str, valid: str | None, guard: str | None) -> None:
+        """Note an overflow, where somebody asks for the value."""
+        parts = [f"({condition})", *(p for p in (valid, guard) if p is not None)]
+        self._flags.setdefault(self._inside[-1], []).append(self.assign(" & ".join(parts)))
+
+    def overflows(self, expr: Expr) -> str:
+        """The condition that computing the expression met an integer overflow."""
+        return " | ".join(name for part in walk(expr) for name in self._flags.get(part, ()))
+
+
+Recipe: TypeAlias = Callable[[Statements, Call, "str | None"], Term]
+"""Writes a call. Where the guard is FALSE nobody asks for the value."""
+
+
+def convert(w: Statements, term: Term, type: Type) -> Term:
+    """A value as one of another type; NULL where there is none."""
+    if term.type is type or (term.type.is_integer and type.is_integer):
+        return Term(term.value, term.valid, type)
+    if term.type is Type.NULL:
+        return literal(None, type)
+    if type is Type.FLOAT and is_number(term.type):
+        return Term(f"np.float64({term.value})", term.valid, type)
+    if type.is_integer and term.type is Type.BOOL:
+        return Term(f"np.int64({term.value})", term.valid, type)
+    if type is Type.BOOL and is_number(term.type):
+        return w.made(f"{term.value} != 0", term.valid, type)
+    if type.is_integer and term.type is Type.FLOAT:
+        value = term.value
+        low, high = f"({value} >= -9223372036854775808.0)", f"({value} < 9223372036854775808.0)"
+        fits = w.assign(f"{low} & {high}")
+        safe = w.assign(f"np.int64(pick({fits}, {value}, 0.0))")
+        return Term(safe, both(term.valid, fits), type)
+    raise Unsupported(f"a cast of {term.type.value} to {type.value}")
+
+
+def alike(w: Statements, call: Call, guard: str | None) -> tuple[Term, Term]:
+    """Two numbers of one kind."""
+    left, right = (w.term(a, guard) for a in call.args)
+    if Type.FLOAT in (left.type, right.type):
+        return convert(w, left, Type.FLOAT), convert(w, right, Type.FLOAT)
+    if left.type is Type.BOOL and right.type is Type.BOOL:
+        return convert(w, left, Type.INT), convert(w, right, Type.INT)
+    if not all(t.type.is_integer or t.type is Type.NULL for t in (left, right)):
+        raise Unsupported(f"{call.function.name} of {left.type.value} and {right.type.value}")
+    return left, right

@@ -1,0 +1,88 @@
+"""What the text of a kernel is made of: values with their validity, and the lanes they come from.
+
+In: types and constants. Out: a `Term`, the text of a value and the text of whether it is one (not
+NULL); an `Input`, a lane that statements read.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+from terascope.plan.expr import Expr
+from terascope.types import INT_MAX, INT_MIN, Type
+
+
+class Unsupported(Exception):
+    """An expression the kernels do not know; the message says what of it."""
+
+
+class Source(enum.Enum):
+    """Where the values of a lane come from."""
+
+    NUMBER = "number"
+    """A column of numbers or BOOLs."""
+    LOOKUP = "lookup"
+    """An expression of one column of text or addresses, by its dictionary."""
+    BYTES = "bytes"
+    """A test of payload bytes."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A lane the statements read."""
+
+    source: Source
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Term:
+    """A computed value: texts for it and for its validity; None for always valid."""
+
+    value: str
+    valid: str | None
+    type: Type
+
+
+def is_coded(type: Type) -> bool:
+    """Whether values are held as codes of a dictionary."""
+    return type is Type.STRING or type.is_address
+
+
+def is_number(type: Type) -> bool:
+    return type.is_numeric or type is Type.BOOL
+
+
+# ---- validity and literals -----------------------------------------------------------------------
+
+
+def both(left: str | None, right: str | None) -> str | None:
+    if left is None or right is None:
+        return left or right
+    return left if left == right else f"({left} & {right})"
+
+
+def is_true(term: Term) -> str:
+    return term.value if term.valid is None else f"({term.value} & {term.valid})"
+
+
+def literal(value: object, type: Type) -> Term:
+    match value:
+        case None:
+            zero = "0.0" if type is Type.FLOAT else "False" if type is Type.BOOL else "0"
+            return Term(zero, "False", type)
+        case bool():
+            return Term(str(value), None, Type.BOOL)
+        case int():
+            text = str(value) if value != INT_MIN else f"({-INT_MAX} - 1)"
+            return Term(f"np.int64({text})", None, type)
+        case float():
+            if math.isnan(value):
+                return Term("np.nan", None, type)
+            if math.isinf(value):
+                return Term("np.inf" if value > 0 else "(-np.inf)", None, type)
+            return Term(repr(value), None, type)
+        case _:
+            raise Unsupported(f"{type.value} constant as a number")

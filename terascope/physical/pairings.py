@@ -1,0 +1,233 @@
+"""Joins that tasks can make: of two low-level aggregations, epoch by epoch.
+
+In: a Job, and the queries that tasks finish already. Out: for each join a `Pairing` for the tasks,
+and the same join as a tree over what the tasks could not join, which Spark computes.
+
+A join is taken when an equality ties the epochs of both sides together, and when the equalities
+name all keys of one side: then each row of the other has one partner at most, and the join is not
+larger than what goes into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from terascope.functions.base import Value
+from terascope.low.groups import GroupFields
+from terascope.low.match import can_match
+from terascope.low.pairs import Pairing, Side
+from terascope.low.rows import (
+    Compute,
+    Keep,
+    RowProgram,
+    is_computable,
+    origin,
+    row_program,
+    with_values,
+)
+from terascope.physical.job import Job, Output
+from terascope.plan.expr import Call, Col, Expr, Lit
+from terascope.plan.rel import Field, Filter, Join, Named, Project, Rank, Read, Rel, with_inputs
+
+
+@dataclass(frozen=True)
+class Joining:
+    """A join of the tasks, and the same for Spark."""
+
+    pairing: Pairing
+    rest: Rel
+    """Reads the streams `rest_name(query, 0)` and `rest_name(query, 1)`."""
+
+
+def rest_name(query: str, side: int) -> str:
+    """The stream of a side's rows that no task could join; no query can have such a name."""
+    return f"#{('left', 'right')[side]} {query}"
+
+
+def joinings(job: Job, direct: Collection[str], sorted_later: bool) -> dict[str, Joining]:
+    """By query. Parts that are sorted later have the hidden columns that takes, too."""
+    found: dict[str, Joining] = {}
+    for output in job.outputs:
+        if output.stream not in direct:
+            made = joining(job, output, sorted_later, len(job.low) + 2 * len(found))
+            if made is not None:
+                found[output.stream] = made
+    return found
+
+
+def joining(job: Job, output: Output, sorted_later: bool, number: int) -> Joining | None:
+    trees = {stage.name: stage.rel for stage in job.streams}
+    rel = trees[output.stream]
+    chain = chain_above_join(rel, trees)
+    if chain is None:
+        return None
+    join = chain[-1]
+    assert isinstance(join, Join)
+    after = steps_above(chain[:-1], join, job.parameters)
+    sides = sides_of(join, job, trees, number)
+    if after is None or sides is None:
+        return None
+    left, right = sides
+    groups = {i: low.groups for i, low in enumerate(job.low)}
+    ends = (End(left, groups[left.stream]), End(right, groups[right.stream]))
+    bound = [tuple(with_values(e, job.parameters) for e in pair) for pair in join.equalities]
+    ahead = distance(bound, ends)
+    fills = tuple((name, with_values(expr, job.parameters)) for name, expr in join.fills)
+    expressions = [e for pair in bound for e in pair] + [expr for _, expr in fills]
+    if ahead is None or not all(is_computable(e) for e in expressions):
+        return None
+    if not all(can_match(a.type, b.type) for a, b in bound):
+        return None
+    if not any(names_all_keys(bound, place, end) for place, end in enumerate(ends)):
+        return None
+    names = [*output.columns]
+    if sorted_later:
+        names += [name for name, _ in output.order if name not in output.columns]
+    fields = tuple(Field(name, rel.type_of(name)) for name in names)
+    last = Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
+    pairing = Pairing(
+        output.stream,
+        join.kind,
+        left,
+        right,
+        tuple((a, b) for a, b in bound),
+        ahead,
+        fills,
+        after.extended(last),
+        fields,
+    )
+    inputs = tuple(
+        Read(rest_name(output.stream, i), side.fields) for i, side in enumerate((left, right))
+    )
+    rest: Rel = with_inputs(join, inputs)
+    for above in reversed(chain[:-1]):
+        rest = with_inputs(above, (rest,))
+    return Joining(pairing, rest)
+
+
+def chain_above_join(rel: Rel, trees: Mapping[str, Rel]) -> list[Rel] | None:
+    """Operators that merely filter and project, down to the join they are above."""
+    chain: list[Rel] = []
+    while True:
+        match rel:
+            case Read(stream=stream) if stream in trees:
+                rel = trees[stream]
+            case Filter() | Project() | Rank(limit=None):
+                chain.append(rel)
+                rel = rel.source
+            case Join():
+                return [*chain, rel]
+            case _:
+                return None
+
+
+def steps_above(
+    chain: Sequence[Rel], join: Join, parameters: Mapping[str, Value]
+) -> RowProgram | None:
+    """What is done to the rows of a join. Its residual is one more condition, if rows that fail it
+    are simply none.
+    """
+    program = RowProgram("", ())
+    predicates: list[Expr] = []
+    if join.residual is not None:
+        if join.kind != "inner":
+            return None
+        predicates.append(join.residual)
+    steps: list[Keep | tuple[Named, ...]] = [Keep(p) for p in predicates]
+    for rel in reversed(chain):
+        match rel:
+            case Filter(_, predicate):
+                steps.append(Keep(predicate))
+            case Project(_, items):
+                steps.append(items)
+            case _:  # a rank without a limit says only how rows are delivered
+                pass
+    for step in steps:
+        items = (("", step.predicate),) if isinstance(step, Keep) else step
+        bound = tuple((name, with_values(expr, parameters)) for name, expr in items)
+        if not all(is_computable(expr) for _, expr in bound):
+            return None
+        program = program.extended(Keep(bound[0][1]) if isinstance(step, Keep) else Compute(bound))
+    return program
+
+
+def sides_of(
+    join: Join, job: Job, trees: Mapping[str, Rel], number: int
+) -> tuple[Side, Side] | None:
+    """Both inputs, when each is made of a low-level aggregation, and both of the same read."""
+    low = {output.name: i for i, output in enumerate(job.low)}
+    made: list[Side] = []
+    for place, rel in enumerate((join.left, join.right)):
+        program = row_program(rel, trees, job.parameters)
+        if program is None or program.whole is not None or program.stream not in low:
+            return None
+        stream = low[program.stream]
+        groups = job.low[stream].groups
+        if groups is None or groups.epoch is None:
+            return None
+        made.append(Side(stream, program, rel.fields, number + place))
+    names = {side.program.stream for side in made}
+    together = any(
+        names <= {query.name for query in read.low.queries}
+        for read in job.reads
+        if read.low is not None
+    )
+    return (made[0], made[1]) if together else None
+
+
+# ---- what the equalities say ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class End:
+    """One side of the equalities, and the groups it is made of."""
+
+    side: Side
+    groups: GroupFields | None
+
+    def origin(self, expr: Expr) -> str | None:
+        """The key of the groups that an expression is, if it is one."""
+        return origin(self.side.program, expr.name) if isinstance(expr, Col) else None
+
+    @property
+    def epoch(self) -> str:
+        assert self.groups is not None
+        assert self.groups.epoch is not None
+        return self.groups.keys[self.groups.epoch].name
+
+    @property
+    def keys(self) -> set[str]:
+        assert self.groups is not None
+        return {f.name for f in self.groups.keys}
+
+
+def distance(equalities: Sequence[Sequence[Expr]], ends: tuple[End, End]) -> int | None:
+    """How far the left's epoch is ahead of the right's in every row of the join; None when the
+    equalities do not say.
+    """
+    for pair in equalities:
+        shifts: list[int] = []
+        for expr, end in zip(pair, ends, strict=True):
+            column, shift = shifted(expr)
+            if end.origin(column) == end.epoch:
+                shifts.append(shift)
+        if len(shifts) == 2:
+            return shifts[1] - shifts[0]
+    return None
+
+
+def shifted(expr: Expr) -> tuple[Expr, int]:
+    """An expression as another one plus a constant."""
+    match expr:
+        case Call(function, (base, Lit(value=int(by)))) if function.name in ("+", "-"):
+            return base, by if function.name == "+" else -by
+        case Call(function, (Lit(value=int(by)), base)) if function.name == "+":
+            return base, by
+    return expr, 0
+
+
+def names_all_keys(equalities: Sequence[Sequence[Expr]], place: int, end: End) -> bool:
+    """Whether equal means one row of that side at most."""
+    named = {end.origin(shifted(pair[place])[0]) for pair in equalities}
+    return end.keys <= named

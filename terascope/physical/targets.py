@@ -1,0 +1,226 @@
+"""Who takes the rows of the low level: queries that tasks finish themselves, and Spark.
+
+In: a Job with low-level streams. Out: for each of these a `Target`, the queries that tasks write
+(`Direct`), and the joins that they make where both sides are at hand (`Pairing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from terascope.connectors.base import INTERFACE, POSITION
+from terascope.low.delivery import Direct, Target
+from terascope.low.early import columns_read
+from terascope.low.groups import GroupFields
+from terascope.low.pairs import Pairing
+from terascope.low.plan import LowPlan, LowSelect, expressions_of
+from terascope.low.regroup import Regroup
+from terascope.low.rows import Compute, Keep, RowProgram, origin, picked, row_program
+from terascope.physical.job import Job, SourceRead
+from terascope.physical.pairings import Joining, joinings, rest_name
+from terascope.plan.expr import Col, Expr, columns_of, substitute
+from terascope.plan.plan import reads
+from terascope.plan.rel import Field
+
+
+@dataclass(frozen=True)
+class Deliveries:
+    """How the rows of a job's low level are delivered."""
+
+    direct: Mapping[str, Direct]
+    joined: Mapping[str, Joining]
+    targets: Mapping[int, Target]
+    reads: tuple[SourceRead, ...]
+    """The reads with a low level, which does what it can for its targets."""
+
+    @property
+    def pairings(self) -> tuple[Pairing, ...]:
+        return tuple(made.pairing for made in self.joined.values())
+
+    @property
+    def fields(self) -> dict[str, tuple[Field, ...]]:
+        """The columns of the queries that tasks write."""
+        found = {name: made.fields for name, made in self.direct.items()}
+        return found | {name: made.pairing.fields for name, made in self.joined.items()}
+
+
+def deliveries(job: Job, writing: bool, sorted_later: bool) -> Deliveries:
+    """`writing`: tasks write what they can finish. Parts that are sorted later have the hidden
+    columns that takes, too.
+    """
+    direct = direct_queries(job, sorted_later) if writing else {}
+    joined = joinings(job, direct, sorted_later) if writing else {}
+    targets = stream_targets(job, direct, joined)
+    conditions = {n: c for n, t in targets.items() if (c := first_conditions(t))}
+    targets = narrowed(
+        {n: without_conditions(t, len(conditions.get(n, ()))) for n, t in targets.items()}
+    )
+    reads: list[SourceRead] = []
+    for read in job.reads:
+        if read.low is not None:
+            numbers = stream_numbers(job, read)
+            low = with_conditions(read.low, numbers, conditions)
+            reads.append(replace(read, low=with_fields(low, numbers, targets)))
+    return Deliveries(direct, joined, targets, tuple(reads))
+
+
+def stream_numbers(job: Job, read: SourceRead) -> tuple[int, ...]:
+    assert read.low is not None
+    numbers = {output.name: i for i, output in enumerate(job.low)}
+    return tuple(numbers[query.name] for query in read.low.queries)
+
+
+def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
+    """The queries that do no more than filter and project a low-level stream. Parts that are sorted
+    later have the hidden columns that takes, too.
+    """
+    low = {output.name: [f.name for f in output.fields] for output in job.low}
+    groups = {output.name: output.groups for output in job.low}
+    trees = {stage.name: stage.rel for stage in job.streams}
+    found: dict[str, Direct] = {}
+    for output in job.outputs:
+        rel = trees[output.stream]
+        program = row_program(rel, trees, job.parameters)
+        if program is not None and program.whole is not None:
+            program = within_epochs(program, groups.get(program.stream))
+        if program is None or program.stream not in low:
+            continue
+        names = [*output.columns]
+        if sorted_later:
+            names += [name for name, _ in output.order if name not in output.columns]
+        fields = tuple(Field(name, rel.type_of(name)) for name in names)
+        last = Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
+        steps = program.extended(last)
+        places = picked(steps, low[program.stream])
+        found[output.stream] = Direct(output.stream, steps, fields, places)
+    return found
+
+
+def within_epochs(program: RowProgram, groups: GroupFields | None) -> RowProgram | None:
+    """A program that ranks or groups rows of one epoch only, so that one task has all of them."""
+    if groups is None or groups.epoch is None:
+        return None
+    epoch = groups.keys[groups.epoch].name
+
+    def is_epoch(name: str) -> bool:
+        return origin(program, name) == epoch
+
+    whole = program.whole
+    if isinstance(whole, Regroup):
+        for place, (_, expr) in enumerate(whole.keys):
+            if isinstance(expr, Col) and is_epoch(expr.name):
+                return replace(program, whole=replace(whole, epoch=place))
+        return None
+    return program if whole is None or any(map(is_epoch, whole.per)) else None
+
+
+def stream_targets(
+    job: Job, direct: Mapping[str, Direct], joined: Mapping[str, Joining] | None = None
+) -> dict[int, Target]:
+    """For each low-level stream, by its number, who takes its rows; the rests of joins, too."""
+    joined = joined or {}
+    wanted = needed(job, {*direct, *joined})
+    high = {
+        read.stream for stage in job.streams if stage.name in wanted for read in reads(stage.rel)
+    }
+    targets = {
+        number: Target(
+            output.name,
+            output.fields,
+            output.groups,
+            output.name in high,
+            tuple(d for d in direct.values() if d.program.stream == output.name),
+        )
+        for number, output in enumerate(job.low)
+    }
+    for query, made in joined.items():
+        for place, side in enumerate(made.pairing.sides):
+            targets[side.rest] = Target(rest_name(query, place), side.fields, None, high=True)
+    return targets
+
+
+def needed(job: Job, direct: Collection[str]) -> set[str]:
+    """The streams that Spark computes: outputs that nobody wrote, and what these read."""
+    trees = {stage.name: stage.rel for stage in job.streams}
+    waiting = [o.stream for o in job.outputs if o.stream not in direct]
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in trees and name not in found:
+            found.add(name)
+            waiting += [read.stream for read in reads(trees[name])]
+    return found
+
+
+# ---- columns that nobody takes -------------------------------------------------------------------
+
+
+def narrowed(targets: Mapping[int, Target]) -> dict[int, Target]:
+    """Targets without the columns of selections that no query of the tasks reads, such as those
+    that only sorted rows need.
+    """
+    return {number: narrow(target) for number, target in targets.items()}
+
+
+def narrow(target: Target) -> Target:
+    if target.high or target.groups is not None or not target.direct:
+        return target
+    read = [columns_read(d.program) for d in target.direct]
+    fields = tuple(f for f in target.fields if any(r is None or f.name in r for r in read))
+    fields = fields or target.fields[:1]  # a batch without columns has no rows
+    direct = tuple(
+        replace(d, places=picked(d.program, [f.name for f in fields])) for d in target.direct
+    )
+    return replace(target, fields=fields, direct=direct)
+
+
+def with_fields(low: LowPlan, numbers: Sequence[int], targets: Mapping[int, Target]) -> LowPlan:
+    """A plan whose selections have the columns that their targets have. A tuple's place and
+    interface are not made when nobody reads them; other columns may be malformed, which is counted.
+    """
+    queries = list(low.queries)
+    for at, query in enumerate(queries):
+        if isinstance(query, LowSelect):
+            names = {f.name for f in targets[numbers[at]].fields}
+            items = tuple((name, expr) for name, expr in query.items if name in names)
+            queries[at] = replace(query, items=items)
+    expressions = [*low.predicates, *(e for query in queries for e in expressions_of(query))]
+    used = frozenset[str]().union(*(columns_of(expr) for expr in expressions))
+    columns = tuple(c for c in low.columns if c.name in used or c.name not in (POSITION, INTERFACE))
+    return replace(low, queries=tuple(queries), columns=columns)
+
+
+# ---- conditions of the high half, asked before tuples are copied ------------------------------
+
+
+def first_conditions(target: Target) -> tuple[Expr, ...]:
+    """The conditions a lone query begins with, that has the tuples of a selection for itself."""
+    if target.high or target.groups is not None or len(target.direct) != 1:
+        return ()
+    found: list[Expr] = []
+    for step in target.direct[0].program.steps:
+        if not isinstance(step, Keep):
+            break
+        found.append(step.predicate)
+    return tuple(found)
+
+
+def without_conditions(target: Target, number: int) -> Target:
+    if not number:
+        return target
+    (direct,) = target.direct
+    program = replace(direct.program, steps=direct.program.steps[number:])
+    return replace(target, direct=(replace(direct, program=program),))
+
+
+def with_conditions(
+    low: LowPlan, numbers: Sequence[int], conditions: Mapping[int, tuple[Expr, ...]]
+) -> LowPlan:
+    queries = list(low.queries)
+    for at, query in enumerate(queries):
+        if isinstance(query, LowSelect):
+            more = conditions.get(numbers[at], ())
+            asked = tuple(substitute(c, dict(query.items)) for c in more)
+            queries[at] = replace(query, rest=(*query.rest, *asked))
+    return replace(low, queries=tuple(queries))
