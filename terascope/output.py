@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
-from terascope.analysis.order import Orders, plan_orders
 from terascope.connectors.base import ReadReport
 from terascope.diagnostic import OutputError
 from terascope.low.delivery import SAFE
@@ -156,17 +155,17 @@ def manifest(compiled: Compiled, query: str, reports: Mapping[str, ReadReport]) 
             }
             for p in plan.parameters
         ],
-        "columns": column_entries(plan, query),
+        "columns": column_entries(compiled, query),
         "sources": sources,
         "tuples": sum(source["tuples"] for source in sources),
         "malformed": malformed,
     }
 
 
-def column_entries(plan: Plan, query: str) -> list[dict[str, Any]]:
-    orders: Orders = plan_orders(plan)[query]
+def column_entries(compiled: Compiled, query: str) -> list[dict[str, Any]]:
+    orders = compiled.orders[query]
     entries: list[dict[str, Any]] = []
-    for field in plan[query].rel.visible:
+    for field in compiled.plan[query].rel.visible:
         entry: dict[str, Any] = {"name": field.name, "type": field.type.value}
         known = orders.get(field.name)
         if known is not None:

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
+from terascope.analysis.order import Orders, plan_orders
 from terascope.bind.catalog import Catalog
 from terascope.bind.script import bind_script
 from terascope.connectors.base import SourceError
@@ -56,6 +58,11 @@ class Compiled:
     def runnable(self) -> bool:
         """Whether sources are bound; a set can be checked and explained without."""
         return bool(self.bindings.interfaces)
+
+    @cached_property
+    def orders(self) -> Mapping[str, Orders]:
+        """How the columns of every stream move with time."""
+        return plan_orders(self.plan)
 
     def job(self) -> Job:
         """How it will be run.

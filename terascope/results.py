@@ -254,7 +254,9 @@ class Results(Mapping[str, Result]):
     def summary(self) -> str:
         """What was read, in one line."""
         total = self.total
-        text = f"{total.tuples:,} tuples, {total.bytes_read:,} bytes read"
+        text = f"{total.tuples:,} tuples"
+        if total.bytes_read or not total.tuples:  # nobody knows the bytes of a DataFrame
+            text += f", {total.bytes_read:,} bytes read"
         return text + (f", malformed: {malformed_text(total.malformed)}" if total.malformed else "")
 
 

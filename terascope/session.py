@@ -2,6 +2,7 @@
 
     with terascope.Session() as ts:
         ts.source("eth0=pcap:trace.pcap")
+        ts.dataframe("logins", spark.read.table("logins"))  # whatever Spark can read
         flows = ts.load("flows.gsql", threshold=100)
         print(flows.explain(stage="job"))
         results = flows.run()
@@ -42,7 +43,7 @@ from terascope.results import Results
 
 if TYPE_CHECKING:
     from terascope.low.parts import PartFormat
-    from terascope.spark.api import SparkSession
+    from terascope.spark.api import DataFrame, SparkSession
 
 PARTS: Final = ".parts"
 
@@ -89,10 +90,40 @@ class Session:
             SourceError: the text makes no sense, or the interface is bound already.
         """
         interface = parse_interface(text, {k: str(v) for k, v in options.items()})
+        return self._bind(interface, f"{interface.name}2={interface.kind}:{interface.location}")
+
+    def dataframe(self, name: str, df: DataFrame) -> Interface:
+        """Bind a Spark DataFrame (not a streaming one) as the interface `name`.
+
+            flows = spark.read.table("netflow")
+            ts.dataframe("flows", flows)
+            ts.query('''
+                PROTOCOL FLOW (start UINT clock(s), srcIP IP, bytes ULLONG);
+                SELECT tb, srcIP, SUM(bytes) AS total FROM flows.FLOW
+                GROUP BY start/60 AS tb, srcIP
+            ''').run()["query1"].show()
+
+        Columns are found by their names. FROM flows alone reads them as they are, like those of a
+        Parquet file; a PROTOCOL says what else they are: a clock (of TIMESTAMP, DATE, numbers or
+        text), an IP (text, an IPv4 number, 4 or 16 bytes). Tuples with a value that is none are
+        counted as malformed. The low level runs in Spark: with low = native the set is refused.
+
+        Raises:
+            SourceError: it is no such DataFrame, or the interface is bound already.
+        """
+        from terascope.spark.dataframes import bound_dataframe
+
+        if not name:
+            raise SourceError("a DataFrame needs a name, which queries call it by")
+        interface = self._bind(bound_dataframe(name, df), f"{name}2")
+        if self._spark is None and self._given is None:
+            self._given = df.sparkSession
+        return interface
+
+    def _bind(self, interface: Interface, other: str) -> Interface:
         if interface.name in self.bindings.interfaces:
             raise SourceError(
-                f"two sources are called '{interface.name}'; "
-                f"name them, such as {interface.name}2={interface.kind}:{interface.location}"
+                f"two sources are called '{interface.name}'; name them, such as {other}"
             )
         self.bindings = replace(
             self.bindings,

@@ -32,6 +32,8 @@ PROPERTIES: Mapping[str, Slope] = {
 BANDED = {"banded_increasing": Trend.INCREASING, "banded_decreasing": Trend.DECREASING}
 CAPTURE_HINTS = frozenset({"required", "snap_len"})
 """Properties of GS-Lite's schemas that steer how much of a packet is captured."""
+TYPED_KINDS = frozenset({"parquet", "dataframe"})
+"""Kinds whose columns have types of their own, so that most values cannot be malformed."""
 
 
 @dataclass(frozen=True)
@@ -220,32 +222,39 @@ class Catalog:
         if protocol.name in BUILT_IN and self.protocols[protocol.name] == BUILT_IN[protocol.name]:
             raise UnknownSource(
                 "wrong-protocol",
-                f"interface '{name}' is a {interface.kind} file and delivers no packets",
+                f"interface '{name}' is {interface.noun} and delivers no packets",
                 f"declare a PROTOCOL with its columns, or read FROM {name}",
             )
+        for declared in protocol.fields:
+            if (refused := interface.cannot_hold(declared.read_from, declared.type)) is not None:
+                raise UnknownSource("wrong-type", *refused)
         offered = {c.name for c in interface.columns}
         missing = [f.read_from for f in protocol.fields if f.read_from not in offered]
         if missing:
             raise UnknownSource(
                 "missing-column",
-                f"'{interface.location}' has no column '{missing[0]}' that {protocol.name} names",
+                f"{interface.described} has no column '{missing[0]}' that {protocol.name} names",
                 f"its columns are {', '.join(sorted(offered))}",
             )
 
     def providers(self, protocol: Protocol) -> tuple[str, ...]:
         """All interfaces that can provide a protocol, in order of name."""
         found = []
+        almost: list[UnknownSource] = []
         for name in sorted(self.interfaces):
             try:
                 self.check_provides(name, protocol)
-            except UnknownSource:
+            except UnknownSource as mistake:
+                if mistake.code != "wrong-protocol":
+                    almost.append(mistake)
                 continue
             found.append(name)
         if not found and not self.open_world:
             raise UnknownSource(
                 "unknown-interface",
                 f"no bound interface provides '{protocol.name}'",
-                "bind one with --source [INTERFACE=]KIND:LOCATION, such as pcap:trace.pcap",
+                "; ".join(f"{m.message}: {m.help}" for m in almost)
+                or "bind one with --source [INTERFACE=]KIND:LOCATION, such as pcap:trace.pcap",
             )
         return tuple(found)
 
@@ -269,7 +278,7 @@ class Catalog:
         interface = self.interfaces.get(name)
         if interface is None or interface.is_packets:
             return False
-        if interface.kind != "parquet":
+        if interface.kind not in TYPED_KINDS:
             return True
         own = next((c.type for c in interface.columns if c.name == field.read_from), None)
         return own is not field.type and not (

@@ -80,6 +80,9 @@ class Edge:
 
     column: str
     step: int
+    often: int = 0
+    """A part of the step where many epochs end, if it is another one: splits that can be cut
+    anywhere end there, too."""
 
 
 @dataclass

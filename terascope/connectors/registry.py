@@ -23,6 +23,7 @@ from terascope.connectors.base import (
 )
 from terascope.connectors.packets import PacketConnector
 from terascope.connectors.tables import CsvConnector, JsonConnector, ParquetConnector
+from terascope.types import Type
 
 PACKET_KINDS = frozenset({"pcap"})
 """Kinds that deliver packets, and so offer all packet protocols."""
@@ -53,6 +54,20 @@ class Interface:
         return self.kind in PACKET_KINDS
 
     @property
+    def hosts_low_level(self) -> bool:
+        """Whether the tasks that read it can run the low level themselves."""
+        return True
+
+    @property
+    def described(self) -> str:
+        """What an error calls it."""
+        return f"'{self.location}'"
+
+    @property
+    def noun(self) -> str:
+        return f"a {self.kind} file"
+
+    @property
     def connector(self) -> Connector:
         return KINDS[self.kind][0]
 
@@ -68,6 +83,12 @@ class Interface:
         """Ranges to read, by absolute paths: a task may run in another working directory."""
         files = [path.absolute() for path in self.files]
         return self.connector.splits(self.name, files, dict(self.options), target_bytes, edge)
+
+    def cannot_hold(self, name: str, type: Type) -> tuple[str, str] | None:
+        """Why no value of a column can be of a declared type, and what to do. The values of a file
+        are looked at one by one, and those that do not fit are counted.
+        """
+        return None
 
 
 def parse_interface(text: str, options: Mapping[str, str] | None = None) -> Interface:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from terascope.analysis.order import Orders, column_orders, plan_orders
 from terascope.connectors.base import LAYERS, POSITION, Edge, Split
+from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.packets.fields import LAYER_BITS
 from terascope.connectors.registry import Interface
 from terascope.explain.from_plan import parameter_notes
@@ -22,6 +23,7 @@ from terascope.explain.remarks import column_notes
 from terascope.low.plan import LowAggregate, LowPlan, LowQuery
 from terascope.physical.halves import split_plan
 from terascope.physical.job import Job, Output, SourceRead
+from terascope.physical.low_planner import scanned
 from terascope.physical.planner import LowSettings, plan_job
 from terascope.pipeline import Compiled
 from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
@@ -62,14 +64,15 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
         plan, job = unbound_job(plan, compiled.bindings.low)
         notes = (UNBOUND,)
     low = compiled.bindings.low
-    whole = split_plan(plan, low.host, low.costs).plan
+    halves = split_plan(plan, low.host, low.costs)
+    whole, in_spark = halves.plan, {stream.name for stream in halves.low}
     return Picture(
         "job",
         title,
         (
             *(read_box(read) for read in job.reads),
             *low_boxes(job, whole),
-            *stream_boxes(job, whole),
+            *stream_boxes(job, whole, in_spark),
         ),
         parameter_notes(plan.parameters),
         notes,
@@ -113,9 +116,14 @@ def low_boxes(job: Job, plan: Plan) -> list[Box]:
     """The low-level streams: what runs in the tasks that read."""
     known: dict[str, Orders] = plan_orders(plan)
     queries = {q.name: q for read in job.reads if read.low is not None for q in read.low.queries}
+    in_spark = {stage.name: stage.rel for stage in job.streams}
     boxes = []
     for output in job.low:
         rel = job.trees[output.name]
+        facts = query_facts(queries[output.name])
+        if output.name in in_spark:
+            others = ", ".join(scanned(in_spark[output.name]).interfaces)
+            facts.append(("catalyst", f"the tuples of {others}"))
         boxes.append(
             Box(
                 stream_id(output.name),
@@ -123,7 +131,7 @@ def low_boxes(job: Job, plan: Plan) -> list[Box]:
                 "stream",
                 ("low",),
                 column_notes(rel.visible, column_orders(rel, known)),
-                tuple(query_facts(queries[output.name])),
+                tuple(facts),
                 root=operator_node(rel, known, lambda scan: read_names(job, scan)),
             )
         )
@@ -168,6 +176,8 @@ def in_words(expr: Expr) -> Expr:
 
 
 def interface_fact(interface: Interface, read: SourceRead) -> str:
+    if isinstance(interface, DataFrameInterface):
+        return f"{interface.kind} ({counted(len(interface.held), 'column')})"
     files = interface.files
     splits = sum(split.interface == interface.name for split in read.splits)
     size = readable_bytes(sum(file_bytes(path) for path in files))
@@ -201,15 +211,23 @@ def readable_bytes(size: int) -> str:
 # ---- streams -------------------------------------------------------------------------------------
 
 
-def stream_boxes(job: Job, plan: Plan) -> list[Box]:
+def stream_boxes(job: Job, plan: Plan, low: set[str]) -> list[Box]:
+    """The streams that Spark computes; `low`: what its low-level ones, if it has any, are called.
+    A stream that the tasks of other sources give, too, has a box already.
+    """
+    native = {output.name for output in job.low}
     outputs = {output.stream: output for output in job.outputs}
     uses = Counter(read.stream for stage in job.streams for read in reads(stage.rel))
     texts = {stream.name: stream.text for stream in plan}
     known: dict[str, Orders] = plan_orders(plan)
     boxes = []
     for stage in job.streams:
+        if stage.name in native:
+            continue
         output = outputs.get(stage.name)
         marks: tuple[str, ...] = ("output",) if output else ("internal",)
+        if stage.name in low:
+            marks = ("low",)
         facts: Facts = ()
         if stage.keep:
             marks = (*marks, "kept")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from terascope.low.bounded_tables import BoundedTable, capacity_for
 from terascope.low.dictionary import Codes, Masks, NumberDictionary
 from terascope.low.groups import GroupFields, Rows, key_codes
+from terascope.low.kernels import column, compiled, output
 from terascope.low.lanes import Batch, Dictionaries, Lane
 from terascope.low.numpy_table import NumpyTable
 from terascope.low.open_table import OpenTable, Values
@@ -30,6 +31,7 @@ from terascope.plan.rel import Field
 Epochs: TypeAlias = NDArray[np.int64]
 
 NO_OVERFLOW: Final = 1 << 62
+MOST_RUNS: Final = 4096
 MANY_ROWS: Final = 1 << 15
 MANY_GROUPS: Final = 1 << 14
 """Beyond these a table is larger than the cache: tuples are grouped part by part."""
@@ -269,11 +271,31 @@ def argument(batch: Batch, expr: Expr, rows: Codes, valued: bool) -> tuple[Value
 
 def runs(epochs: Epochs, rows: Codes) -> list[tuple[int, Codes]]:
     """The tuples of each epoch of a batch, in order of time."""
+    edges = np.empty(MOST_RUNS + 1, np.int64)
+    count = run_edges(epochs, rows, edges)
+    if count > 0:
+        parts = [rows[edges[i] : edges[i + 1]] for i in range(count)]
+        return [(int(epochs[part[0]]), part) for part in parts]
     own = epochs[rows]
-    first, last = int(own.min()), int(own.max())
-    if first == last:
-        return [(first, rows)]
     return [(epoch, rows[own == epoch]) for epoch in np.unique(own).tolist()]
+
+
+@compiled(column(np.int64), column(np.int32), output(np.int64))
+def run_edges(epochs: Epochs, rows: Codes, edges: Epochs) -> int:
+    """Where each epoch of some tuples begins, and the end: how many there are; -1 when time goes
+    back, or there are too many.
+    """
+    edges[0] = 0
+    count = 0
+    for r in range(1, len(rows)):
+        before, now = epochs[rows[r - 1]], epochs[rows[r]]
+        if now != before:
+            if now < before or count + 2 >= len(edges):
+                return -1
+            count += 1
+            edges[count] = r
+    edges[count + 1] = len(rows)
+    return count + 1
 
 
 def without_first_key(groups: Rows, shape: Shape) -> Rows:

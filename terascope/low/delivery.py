@@ -17,6 +17,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from terascope.low.dictionary import Dictionary
+from terascope.low.early import Early, early
 from terascope.low.finish import columns as finished_columns
 from terascope.low.groups import Block, GroupFields
 from terascope.low.ownership import Epochs
@@ -114,25 +115,30 @@ class Delivery:
         self._rest: Counter[str] = Counter()
         self._waiting: dict[int, list[pa.RecordBatch]] = {}
         self._writers: dict[str, PartWriter] = {}
-        self._collected: dict[tuple[int, Direct], Ranking | Regrouping] = {}
+        self._early: dict[str, Early] = {}
+        self._collected: dict[str, tuple[Direct, Ranking | Regrouping]] = {}
 
     def take(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
         target = self._targets[stream]
         if target.high:
             yield from self._wait(stream, columns)
         for direct in target.direct:
-            self._write(stream, direct, columns)
+            self._write(direct, columns)
 
-    def _write(self, stream: int, direct: Direct, columns: pa.RecordBatch) -> None:
-        made = direct.program(columns)
+    def _write(self, direct: Direct, columns: pa.RecordBatch) -> None:
+        if direct.places is None:
+            self._collect(direct, direct.program(columns))
+        else:
+            self._collect(direct, columns.select(direct.places))
+
+    def _collect(self, direct: Direct, made: pa.RecordBatch) -> None:
         whole = direct.program.whole
         if whole is None:
             self._writer(direct).write(made)
         elif made.num_rows:
-            key = (stream, direct)
-            if key not in self._collected:
-                self._collected[key] = self._collector(whole)
-            self._collected[key].take(made)
+            if direct.query not in self._collected:
+                self._collected[direct.query] = direct, self._collector(whole)
+            self._collected[direct.query][1].take(made)
 
     def _collector(self, whole: Top | Regroup) -> Ranking | Regrouping:
         assert self._sink is not None
@@ -143,22 +149,24 @@ class Delivery:
     def take_groups(
         self, stream: int, block: Block, dictionaries: Sequence[Dictionary]
     ) -> Iterator[Outgoing]:
-        """Finished groups. A query that only picks columns needs none of them to be made first."""
+        """Finished groups. A query that only picks columns of some needs none to be made first."""
         target = self._targets[stream]
         fields = target.groups
         assert fields is not None
-        picking = [d for d in target.direct if d.places is not None]
-        for direct in picking:
-            self._writer(direct).write_block(block, fields, dictionaries)
         if stream in self._pairs:
             yield from self._paired(self._pairs.take(stream, block, dictionaries))
-        if target.high or len(picking) < len(target.direct):
-            columns = finished_columns([block], fields, dictionaries)
-            if target.high:
-                yield from self._wait(stream, columns)
-            for direct in target.direct:
-                if direct.places is None:
-                    self._write(stream, direct, columns)
+        for direct in target.direct:
+            steps = self._early.get(direct.query)
+            if steps is None:
+                steps = self._early[direct.query] = early(direct.program, fields)
+            left = steps.reduced(block, dictionaries)
+            if steps.picked is not None:
+                writer = self._writer(direct, steps.picked)
+                writer.write_block(left, fields, dictionaries)
+            else:
+                self._collect(direct, steps.columns(left, dictionaries))
+        if target.high:
+            yield from self._wait(stream, finished_columns([block], fields, dictionaries))
 
     # ---- joins
 
@@ -173,7 +181,9 @@ class Delivery:
     def _paired(self, paired: Iterator[Paired]) -> Iterator[Outgoing]:
         for one in paired:
             if isinstance(one, Up):
-                self._rest[one.pairing.query] += one.columns.num_rows
+                if not one.columns.num_rows:
+                    continue
+                self._rest[one.pairing.query] += one.columns.nbytes
                 yield from self._wait(one.number, one.columns)
             else:
                 self._writer(one.pairing).write(one.columns)
@@ -190,12 +200,11 @@ class Delivery:
         for batch in self._waiting.pop(stream, ()):
             yield Outgoing(stream, self._destination, "rows", pack_tuples(batch))
 
-    def _writer(self, query: Direct | Pairing) -> PartWriter:
+    def _writer(self, query: Direct | Pairing, places: tuple[int, ...] | None = None) -> PartWriter:
         if query.query not in self._writers:
             assert self._sink is not None
             folder = self._sink.folder_of(query.query)
             folder.mkdir(parents=True, exist_ok=True)
-            places = query.places if isinstance(query, Direct) else None
             self._writers[query.query] = PartWriter(
                 folder, self._sink.format, query.fields, places, self._part_bytes
             )
@@ -213,13 +222,13 @@ class Delivery:
         yield from self._paired(self._pairs.close())
         for stream in list(self._waiting):
             yield from self._hand_up(stream)
-        for (_, direct), collected in self._collected.items():
+        for direct, collected in self._collected.values():
             for batch in collected.results():
                 self._writer(direct).write(direct.program.finish(batch))
         for query, writer in self._writers.items():
             path, rows = writer.close()
             told = json.dumps({"query": query, "path": str(path), "rows": rows})
             yield Outgoing(-1, self._destination, "part", None, told)
-        for query, rows in self._rest.items():
-            if rows:
-                yield Outgoing(-1, self._destination, "rest", None, query)
+        for query, size in self._rest.items():
+            told = json.dumps({"query": query, "bytes": size})
+            yield Outgoing(-1, self._destination, "rest", None, told)

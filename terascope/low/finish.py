@@ -118,18 +118,18 @@ def columns(
     fields: GroupFields,
     dictionaries: Sequence[Dictionary],
     plain: bool = False,
+    places: Sequence[int] | None = None,
 ) -> pa.RecordBatch:
-    """Blocks as a batch. Keys are dictionary columns, or with `plain` of just their own type."""
+    """Blocks as a batch, with all columns or those at some places. Keys are dictionary columns, or
+    with `plain` of just their own type.
+    """
+    wanted = fields.fields if places is None else [fields.fields[i] for i in places]
     if not blocks:
-        empty = [pa.array([], arrow_type(f.type)) for f in fields.fields]
-        return pa.RecordBatch.from_arrays(empty, [f.name for f in fields.fields])
-    arrays = [
-        arrow_column(column, field.type, plain)
-        for column, field in zip(
-            result_columns(blocks, fields, dictionaries), fields.fields, strict=True
-        )
-    ]
-    return pa.RecordBatch.from_arrays(arrays, [f.name for f in fields.fields])
+        arrays = [pa.array([], arrow_type(f.type)) for f in wanted]
+    else:
+        made = result_columns(blocks, fields, dictionaries, places)
+        arrays = [arrow_column(c, f.type, plain) for c, f in zip(made, wanted, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, [f.name for f in wanted])
 
 
 def arrow_column(column: ResultColumn, type: Type, plain: bool) -> pa.Array:

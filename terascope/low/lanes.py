@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
 from terascope.functions.base import ValueMistake
+from terascope.functions.subnets import parse_subnet
+from terascope.low.addresses import masked, within
 from terascope.low.arithmetic_recipes import can_overflow
 from terascope.low.dictionary import (
     NULL_CODE,
@@ -30,6 +33,8 @@ from terascope.low.dictionary import (
     canonical_floats,
     dictionary_for,
 )
+from terascope.low.kernels import INTEGER, compiled, output
+from terascope.low.kernels import column as column_of
 from terascope.low.payload_patterns import extracted, payload_extraction
 from terascope.low.payload_tests import payload_column, payload_values
 from terascope.low.program import Program, vector
@@ -96,12 +101,12 @@ def coded_column(expr: Expr, name: str) -> Col:
 
 
 def function_of(expr: Expr, name: str) -> Callable[[pa.Array], pa.Array]:
-    """The expression on a column of different values: in plain Python, once for each, but for the
-    mask of an address, which is common and simple.
+    """The expression on a column of different values: in plain Python, once for each, but for a few
+    functions of addresses, which are common and simple.
     """
-    match expr:
-        case Call(function, (Col(), Lit(value=int(mask)))) if function.name == "mask":
-            return lambda values: masked(values, mask)
+    simple = function_of_addresses(expr)
+    if simple is not None:
+        return simple
     evaluate = compile_expr(expr, (name,), {})
 
     def compute(values: pa.Array) -> pa.Array:
@@ -111,27 +116,16 @@ def function_of(expr: Expr, name: str) -> Callable[[pa.Array], pa.Array]:
     return compute
 
 
-def masked(addresses: pa.Array, mask: int) -> pa.Array:
-    """IPv4 addresses with some bits only; NULL for others."""
-    _, ends, content = addresses.buffers()
-    offsets = np.frombuffer(ends, np.int32)[
-        addresses.offset : addresses.offset + len(addresses) + 1
-    ]
-    is_v4 = np.diff(offsets) == 5
-    if addresses.null_count:
-        is_v4 &= addresses.is_valid().to_numpy(zero_copy_only=False)
-    data = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
-    starts = offsets[:-1][is_v4]
-    bits = np.array([mask >> shift & 0xFF for shift in (24, 16, 8, 0)], np.uint8)
-    found = np.empty((len(starts), 5), np.uint8)
-    found[:, 0] = 4
-    for place in range(4):
-        found[:, place + 1] = data[starts + place + 1] & bits[place]
-    lengths = np.where(is_v4, 5, 0)
-    own = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    valid = pa.py_buffer(np.packbits(is_v4, bitorder="little"))
-    buffers = [valid, pa.py_buffer(own), pa.py_buffer(found)]
-    return pa.Array.from_buffers(pa.binary(), len(addresses), buffers)
+@lru_cache(maxsize=256)
+def function_of_addresses(expr: Expr) -> Callable[[pa.Array], pa.Array] | None:
+    match expr:
+        case Call(function, (Col(), Lit(value=int(mask)))) if function.name == "mask":
+            return lambda values: masked(values, mask)
+        case Call(function, (Col(), Lit(value=str(text)))) if function.name == "in_subnet":
+            subnet = parse_subnet(text)
+            if subnet.first[0] == 4:
+                return lambda values: within(values, subnet)
+    return None
 
 
 @dataclass
@@ -184,6 +178,9 @@ class Batch:
             codes = self.column_codes(expr)
             return codes.astype(np.int64), (codes != NULL_CODE).view(np.uint8)
         (name,) = columns_of(expr)
+        simple = function_of_addresses(expr)
+        if simple is not None:  # takes less time than to look every address up
+            return numbers(simple(self.columns.column(name)), expr.type)
         by_code = numbers(self.dictionaries_lookup(expr, name), expr.type)
         codes = self.column_codes(coded_column(expr, name))
         return by_code[0][codes], by_code[1][codes]
@@ -199,8 +196,7 @@ class Batch:
             values = values != 0
         if not column.null_count:
             return values, all_valid(len(rows))
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
-        return values, valid[rows].view(np.uint8)
+        return values, self.once(("present", payload_column(expr)), validity_of, column)[rows]
 
     # ---- derived lanes
 
@@ -352,8 +348,35 @@ def numbers(column: pa.Array, type: Type) -> Lane:
     """A column of numbers as a lane; NULLs have the value 0."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if column.null_count and column.type in (pa.bool_(), pa.int64()):
+        return present_numbers(column)
     masks = all_valid(len(column))
     if column.null_count:
-        masks = column.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+        masks = validity_of(column)
         column = column.fill_null(False if type is Type.BOOL else 0)
     return column.to_numpy(zero_copy_only=False), masks
+
+
+def present_numbers(column: pa.Array) -> Lane:
+    """The same for the columns of most sources, which have NULLs: in one pass, or two."""
+    bits, data = (np.frombuffer(buffer, np.uint8) for buffer in column.buffers())
+    masks = np.empty(len(column), np.uint8)
+    unpack_bits(bits, column.offset, masks)
+    if column.type == pa.bool_():
+        values = np.empty(len(column), np.uint8)
+        unpack_bits(data, column.offset, values)
+        return (values & masks).view(np.bool_), masks
+    words = data.view(np.int64)[column.offset : column.offset + len(column)]
+    return words * masks, masks
+
+
+@compiled(column_of(np.uint8), INTEGER, output(np.uint8))
+def unpack_bits(bits: NDArray[np.uint8], start: int, out: NDArray[np.uint8]) -> None:
+    for i in range(len(out)):
+        at = start + i
+        out[i] = bits[at >> 3] >> np.uint8(at & 7) & np.uint8(1)
+
+
+def validity_of(column: pa.Array) -> Masks:
+    valid: NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid.view(np.uint8)

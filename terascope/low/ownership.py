@@ -8,14 +8,16 @@ facts about the files, so that disorder costs time and never an answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from terascope.connectors.base import Split
+from terascope.functions.base import Value
 from terascope.low.plan import LowAggregate
 from terascope.plan.evaluate import compile_expr
-from terascope.plan.expr import columns_of
+from terascope.plan.expr import Expr, columns_of
 from terascope.types import INT_MAX
 
 
@@ -68,31 +70,64 @@ def span(query: LowAggregate, splits: Sequence[Split]) -> tuple[int, int] | None
     """The first and the last epoch of some splits."""
     if query.epoch is None or not splits:
         return None
-    epoch = query.keys[query.epoch][1]
-    (column,) = columns_of(epoch)
+    column, evaluate = epoch_of(query.keys[query.epoch][1])
     known = [split.bound(column) for split in splits]
     found = [b for b in known if b is not None]
     if len(found) < len(known):
         return None
-    evaluate = compile_expr(epoch, (column,), {})
     first = evaluate((min(low for low, _ in found),))
     last = evaluate((max(high for _, high in found),))
     return None if first is None or last is None else (first, last)
+
+
+@lru_cache(maxsize=256)
+def epoch_of(key: Expr) -> tuple[str, Callable[[tuple[Value, ...]], Value]]:
+    """The column a temporal key is made of, and how."""
+    (column,) = columns_of(key)
+    return column, compile_expr(key, (column,), {})
 
 
 ALL: Final = INT_MAX
 """An epoch that nothing is after: all epochs are over."""
 
 
-def earliest(query: LowAggregate, splits: Sequence[Split]) -> list[int | None]:
+@dataclass(frozen=True)
+class Timeline:
+    """The epochs of an aggregation along the splits of a task."""
+
+    earliest: Sequence[int | None]
     """For each place among the splits, and for the end of them, the earliest epoch that may come
-    from there on; None where that is not known.
-    """
-    found: list[int | None] = [ALL]
+    from there on; None where that is not known."""
+    last: Sequence[int | None]
+    """Of each split the last epoch; None where that is not known, or there is none."""
+
+    def ends_with(self, place: int) -> bool:
+        """Whether no epoch is in a split and after it, as far as that is known."""
+        last, next_ = self.last[place], self.earliest[place + 1]
+        return last is None or next_ is None or last < next_
+
+
+def timelines(queries: Sequence[LowAggregate], splits: Sequence[Split]) -> list[Timeline]:
+    """One for each query; those with the same epochs share theirs."""
+    known: dict[tuple[Expr | None, tuple[str, ...]], Timeline] = {}
+    found: list[Timeline] = []
+    for query in queries:
+        key = (None if query.epoch is None else query.keys[query.epoch][1], query.interfaces)
+        if key not in known:
+            known[key] = timeline(query, splits)
+        found.append(known[key])
+    return found
+
+
+def timeline(query: LowAggregate, splits: Sequence[Split]) -> Timeline:
+    earliest: list[int | None] = [ALL]
+    last: list[int | None] = []
     for split in reversed(splits):
-        after = found[-1]
+        after = earliest[-1]
+        own = None
         if split.interface in query.interfaces:
             own = span(query, [split])
             after = None if own is None or after is None else min(own[0], after)
-        found.append(after)
-    return found[::-1]
+        earliest.append(after)
+        last.append(None if own is None else own[1])
+    return Timeline(earliest[::-1], last[::-1])

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from terascope.low.dictionary import Dictionary
+from terascope.low.early import columns_read, places_of
 from terascope.low.finish import columns as finished_columns
 from terascope.low.groups import Block, GroupFields
 from terascope.low.match import matched
@@ -213,12 +214,14 @@ class Pairs:
 
     def _rows(self, side: Side, pieces: Sequence[Piece]) -> pa.RecordBatch:
         fields = self._groups[side.stream]
+        read = places_of(columns_read(side.program), fields)
         if not pieces:
-            return side.program(finished_columns([], fields, []))
+            return side.program(finished_columns([], fields, [], places=read))
         batches: list[pa.RecordBatch] = []
         for dictionaries in {id(p.dictionaries): p.dictionaries for p in pieces}.values():
             blocks = [p.block for p in pieces if p.dictionaries is dictionaries]
-            batches.append(side.program(finished_columns(blocks, fields, dictionaries)))
+            made = finished_columns(blocks, fields, dictionaries, places=read)
+            batches.append(side.program(made))
         if len(batches) == 1:
             return batches[0]
         return pa.concat_batches([plain(batch) for batch in batches])

@@ -77,6 +77,8 @@ class PartWriter:
         self.rows = 0
         self._pending: list[Block] = []
         self._pending_rows = 0
+        self._batches: list[list[Coded | pa.Array]] = []
+        self._batch_rows = 0
         self._dictionaries: dict[int, Dictionary] = {}
         self._source: tuple[GroupFields, Sequence[Dictionary]] | None = None
         try:
@@ -119,11 +121,23 @@ class PartWriter:
     # ---- batches ---------------------------------------------------------------------------------
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """A batch with the columns of the part; dictionary columns are written as they are."""
-        self._write_pending()
+        """A batch with the columns of the part; dictionary columns are written as they are. Small
+        batches are kept until they make a page.
+        """
         known = [self._known(i, column) for i, column in enumerate(batch.columns)]
-        for start in range(0, batch.num_rows, PAGE_ROWS):
-            self._write([sliced(column, start, PAGE_ROWS) for column in known])
+        if self._batches and not are_alike(self._batches[-1], known):
+            self._write_batches()
+        self._batches.append(known)
+        self._batch_rows += batch.num_rows
+        if self._batch_rows >= PAGE_ROWS:
+            self._write_batches()
+
+    def _write_batches(self) -> None:
+        if self._batch_rows:
+            known = [together(columns) for columns in zip(*self._batches, strict=True)]
+            for start in range(0, self._batch_rows, PAGE_ROWS):
+                self._write([sliced(column, start, PAGE_ROWS) for column in known])
+        self._batches, self._batch_rows = [], 0
 
     def _known(self, place: int, column: pa.Array) -> Coded | pa.Array:
         """Dictionary columns with the codes of a dictionary of the part: each batch has its own."""
@@ -148,6 +162,7 @@ class PartWriter:
     def close(self) -> tuple[Path, int]:
         """The file is complete: where it is, and how many rows it has."""
         self._write_pending()
+        self._write_batches()
         try:
             self._sink.close()
         except OSError as problem:
@@ -168,6 +183,23 @@ class PartWriter:
             self.discard()
         elif not self._sink.file.closed:
             self.close()
+
+
+def are_alike(first: Sequence[Coded | pa.Array], second: Sequence[Coded | pa.Array]) -> bool:
+    """Whether columns can be put one behind the other."""
+
+    def dictionary(column: Coded | pa.Array) -> Dictionary | None:
+        return column.dictionary if isinstance(column, Coded) else None
+
+    return all(dictionary(a) is dictionary(b) for a, b in zip(first, second, strict=True))
+
+
+def together(columns: Sequence[Coded | pa.Array]) -> Coded | pa.Array:
+    if len(columns) == 1:
+        return columns[0]
+    if isinstance(columns[0], Coded):
+        return Coded(columns[0].dictionary, np.concatenate([c.codes for c in columns]))
+    return pa.concat_arrays(columns)
 
 
 def sliced(column: Coded | pa.Array, start: int, rows: int) -> ResultColumn:

@@ -67,9 +67,7 @@ def payload_values(expr: Expr, payloads: pa.Array, rows: NDArray[np.int32]) -> N
         some = payloads.take(pa.array(rows)) if few else payloads
         hits: Ints = matches(some, pattern).fill_null(False).cast(pa.int64()).to_numpy()
         return hits if few else hits[rows]
-    _, ends, content = payloads.buffers()
-    offsets = np.frombuffer(ends, np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
-    data = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
+    offsets, data = content_of(payloads)
     match expr.function.name:
         case "str_match_start":
             return matches_at(offsets, data, rows, 0, needle(given[0]))
@@ -86,6 +84,14 @@ def payload_values(expr: Expr, payloads: pa.Array, rows: NDArray[np.int32]) -> N
             return matches_at(offsets, data, rows, given[0], wanted)
         case _:
             return lengths(offsets, rows)
+
+
+def content_of(payloads: pa.Array) -> tuple[NDArray[np.int32], Bytes]:
+    _, ends, content = payloads.buffers()
+    offsets = np.frombuffer(ends, np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
+    return offsets, (
+        np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
+    )
 
 
 def needle(text: str | bytes) -> Bytes:

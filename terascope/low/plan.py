@@ -92,6 +92,14 @@ class LowAggregate:
 LowQuery: TypeAlias = LowSelect | LowAggregate
 
 
+def expressions_of(query: LowQuery) -> tuple[Expr, ...]:
+    """Everything a query computes for a tuple that has its bits."""
+    if isinstance(query, LowSelect):
+        return (*query.rest, *(expr for _, expr in query.items))
+    arguments = (slot.argument for slot in query.slots if slot.argument is not None)
+    return (*query.rest, *(expr for _, expr in query.keys), *arguments)
+
+
 @dataclass(frozen=True)
 class LowPlan:
     """All that is done next to one source."""

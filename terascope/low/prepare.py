@@ -15,7 +15,7 @@ from terascope.low.merge_source import combine_kernel
 from terascope.low.open_table_source import insert_kernel, update_kernel
 from terascope.low.partitioned import group_kernel
 from terascope.low.plan import LowAggregate, LowPlan, TableKind
-from terascope.low.program import functions, program
+from terascope.low.program import functions, programs
 from terascope.low.slots import Shape
 
 Told = Callable[[int, int], None]
@@ -32,7 +32,8 @@ def prepare(plan: LowPlan, tell: Told) -> None:
     wanted = list(dict.fromkeys(use for query in aggregates for use in uses(query)))
     steps = 1 + len(wanted)
     tell(0, steps)
-    functions(program(plan), True)
+    for made in programs(plan):
+        functions(made, True)
     for done, (use, shape) in enumerate(wanted, start=1):
         tell(done, steps)
         make(use, shape)

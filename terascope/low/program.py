@@ -95,6 +95,18 @@ def program(plan: LowPlan) -> Program:
     return Program(prefilter, words, derive, tuple(expressions))
 
 
+def programs(plan: LowPlan) -> tuple[Program, Program]:
+    """What is computed of a batch as it is read, for the prefilter and the selections; and what of
+    the columns that aggregations read, when many batches are together.
+    """
+    selections = tuple(q for q in plan.queries if not isinstance(q, LowAggregate))
+    aggregations = tuple(q for q in plan.queries if isinstance(q, LowAggregate))
+    return (
+        program(LowPlan((), plan.predicates, selections)),
+        program(LowPlan((), (), aggregations)),
+    )
+
+
 def number_type(type: Type) -> str:
     return "np.float64" if type is Type.FLOAT else "np.int64"
 

@@ -3,12 +3,14 @@
 In: a LowPlan, the splits, and for each aggregation the epochs the task has alone. Out: groups and
 tuples of each query, as they become ready, and what reading saw. One pass: a batch is read, the
 prefilter gives every tuple its bit vector, and each query takes the tuples that have its signature.
+Selections are done with a batch at once. Aggregations want many tuples of an epoch together: what
+they read waits, and no payload with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -22,13 +24,16 @@ from terascope.low.groups import Block
 from terascope.low.kernels import WORD, column, compiled, output
 from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.memory import keep_freed_memory
-from terascope.low.ownership import ALL, Epochs, earliest, span
-from terascope.low.plan import LowAggregate, LowPlan, LowQuery, LowSelect
-from terascope.low.program import functions, program
+from terascope.low.ownership import ALL, Epochs, Timeline, timelines
+from terascope.low.plan import LowAggregate, LowPlan, LowQuery, LowSelect, expressions_of
+from terascope.low.program import functions, programs
 from terascope.low.reports import Reports, add_report, note_clocks
+from terascope.plan.expr import Col, Expr, columns_of
 
 BATCH_ROWS = 1 << 17
-"""So many tuples are worth a batch of their own."""
+"""So many tuples are worth a batch of their own, if it ends where all epochs end."""
+LARGE_ROWS = 1 << 19
+"""So many also if only the epochs of most aggregations end there."""
 BATCH_SHARE = 16
 """A batch that has this part of the memory is taken as it is, wherever it ends."""
 
@@ -87,6 +92,35 @@ class Counters:
         }
 
 
+Choice: TypeAlias = int
+"""Queries with the same bits and the same conditions beyond have the same tuples, and this number.
+"""
+
+
+class Seen:
+    """Batches that wait for the aggregations, and the tuples of them that were chosen."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.size = 0
+        self._batches: list[pa.RecordBatch] = []
+        self._chosen: dict[Choice, list[Codes]] = {}
+
+    def add(self, columns: pa.RecordBatch, chosen: Mapping[Choice, Codes]) -> None:
+        self._batches.append(columns)
+        for choice, rows in chosen.items():
+            self._chosen.setdefault(choice, []).append(rows + np.int32(self.rows))
+        self.rows += columns.num_rows
+        self.size += columns.nbytes
+
+    def together(self) -> tuple[pa.RecordBatch, dict[Choice, Codes]]:
+        """One behind the other, as one."""
+        if len(self._batches) == 1:
+            return self._batches[0], {choice: rows for choice, (rows,) in self._chosen.items()}
+        chosen = {choice: np.concatenate(rows) for choice, rows in self._chosen.items()}
+        return pa.concat_batches(self._batches), chosen
+
+
 class LowTask:
     """The queries of a plan at work in one task."""
 
@@ -104,11 +138,15 @@ class LowTask:
             np.zeros(queries, np.int64),
         )
         self._owned = owned
-        self._earliest: dict[int, list[int | None]] = {}
-        """For each aggregation and each place among the splits, the earliest epoch yet to come."""
-        self._program = program(plan)
-        self._prefilter, self._derive = functions(self._program, plan.compiled)
-        self._signatures = [signature_words(q, self._program.words) for q in plan.queries]
+        self._timelines: dict[int, Timeline] = {}
+        self._first, self._second = programs(plan)
+        self._prefilter, self._derive = functions(self._first, plan.compiled)
+        _, self._derive_keys = functions(self._second, plan.compiled)
+        self._signatures = [signature_words(q, self._first.words) for q in plan.queries]
+        known: dict[tuple[tuple[int, ...], tuple[Expr, ...]], Choice] = {}
+        self._choices = [known.setdefault((q.signature, q.rest), len(known)) for q in plan.queries]
+        self._grouped = grouped_columns(plan)
+        self._seen = Seen()
         self._begin()
 
     def _begin(self) -> None:
@@ -122,76 +160,78 @@ class LowTask:
         self._surrendered: set[tuple[int, int | None]] = set()
 
     def run(self, splits: Sequence[Split], clocks: Sequence[str] = ()) -> Iterator[Ready]:
-        """Read the splits. Batches are put together to large ones, which end where epochs end: much
-        of the work is done once for a batch, and groups of a whole epoch leave complete.
+        """Read the splits. For aggregations batches are put together to large ones, which end where
+        epochs end: much of the work is done once for a batch, and groups of a whole epoch leave
+        complete.
         """
-        self._earliest = {
-            query: earliest(aggregator.query, splits)
-            for query, aggregator in self._aggregators.items()
-        }
-        waiting: list[pa.RecordBatch] = []
+        queries = [aggregator.query for aggregator in self._aggregators.values()]
+        self._timelines = dict(zip(self._aggregators, timelines(queries, splits), strict=True))
         for place, split in enumerate(splits):
             report = ReadReport()
             for columns in read_split(split, self.plan.columns, report):
                 note_clocks(columns, clocks, report)
                 if columns.num_rows:
-                    waiting.append(columns)
-                if BATCH_SHARE * size(waiting) >= self.plan.memory_bytes:
-                    yield from self._take_all(waiting, place)
+                    yield from self._see(columns)
+                if BATCH_SHARE * self._seen.size >= self.plan.memory_bytes:
+                    yield from self._take_all(place)
             add_report(self.reports, split.interface, report)
-            last = place + 1 == len(splits)
-            if last or (rows(waiting) >= BATCH_ROWS and self._ends_epoch(splits, place)):
-                yield from self._take_all(waiting, place + 1)
+            if place + 1 == len(splits) or self._is_batch(place):
+                yield from self._take_all(place + 1)
         for place in self._aggregators:
             yield from self._groups(place, None)
             yield Reached(place, ALL)
 
-    def _take_all(self, waiting: list[pa.RecordBatch], place: int) -> Iterator[Ready]:
-        """The batches that wait, as one; the splits from `place` on may have more tuples."""
-        if waiting:
-            columns = concatenated(waiting)
-            waiting.clear()
-            yield from self._take(columns, place)
-            yield from self._make_room()
-
-    def _ends_epoch(self, splits: Sequence[Split], place: int) -> bool:
-        """Whether no aggregation has an epoch in a split and after it, as far as that is known."""
-        for query, aggregator in self._aggregators.items():
-            last, first = span(aggregator.query, [splits[place]]), self._earliest[query][place + 1]
-            if last is not None and first is not None and last[1] >= first:
-                return False
-        return True
+    def _is_batch(self, place: int) -> bool:
+        """Whether a batch should end with a split: a group that is cut has to be merged."""
+        if self._seen.rows < BATCH_ROWS:
+            return False
+        cut = sum(not timeline.ends_with(place) for timeline in self._timelines.values())
+        most = len(self._aggregators) // 2 if self._seen.rows >= LARGE_ROWS else 0
+        return cut <= most
 
     # ---- tuples
 
-    def _take(self, columns: pa.RecordBatch, then: int) -> Iterator[Ready]:
-        batch = Batch(columns, self._dictionaries, self._program, self._derive)
+    def _see(self, columns: pa.RecordBatch) -> Iterator[Ready]:
+        """A batch as it was read: who takes which of its tuples?"""
+        batch = Batch(columns, self._dictionaries, self._first, self._derive)
         self.counters.tuples += len(batch)
         bits = self._bits(batch)
-        chosen: dict[tuple[int, ...], Codes] = {}
+        chosen: dict[Choice, Codes] = {}
         for place, query in enumerate(self.plan.queries):
-            signature = self._signatures[place]
-            key = tuple(signature.tolist())
-            if key not in chosen:
-                chosen[key] = select(bits, signature, len(batch))
-            rows = chosen[key]
-            for predicate in query.rest:
-                rows = rows[batch.passing(predicate, rows)]
+            choice = self._choices[place]
+            if choice not in chosen:
+                rows = select(bits, self._signatures[place], len(batch))
+                for predicate in query.rest:
+                    rows = rows[batch.passing(predicate, rows)]
+                chosen[choice] = rows
+            rows = chosen[choice]
             self.counters.passed[place] += len(rows)
-            if isinstance(query, LowAggregate):
-                self._aggregators[place].take(batch, rows)
-                over = self._earliest[place][then]
-                if over is not None:
-                    yield from self._groups(place, over)
-                    yield Reached(place, over)
-                self._aggregators[place].settle()
-            elif len(rows):
+            if isinstance(query, LowSelect) and len(rows):
                 yield Tuples(place, project(batch, query, rows))
+        if self._aggregators:
+            wanted = {self._choices[place]: None for place in self._aggregators}
+            self._seen.add(columns.select(self._grouped), {c: chosen[c] for c in wanted})
+
+    def _take_all(self, then: int) -> Iterator[Ready]:
+        """All batches that wait, as one; the splits from `then` on may have more tuples."""
+        if not self._seen.rows:
+            return
+        seen, self._seen = self._seen, Seen()
+        columns, chosen = seen.together()
+        batch = Batch(columns, self._dictionaries, self._second, self._derive_keys)
+        for place, aggregator in self._aggregators.items():
+            aggregator.take(batch, chosen[self._choices[place]])
+            over = self._timelines[place].earliest[then]
+            if over is not None:
+                yield from self._groups(place, over)
+                yield Reached(place, over)
+            aggregator.settle()
+        yield from self._make_room()
 
     def _bits(self, batch: Batch) -> list[Hashes]:
-        bits = [np.empty(len(batch), np.uint64) for _ in range(self._program.words)]
+        bits = [np.empty(len(batch), np.uint64) for _ in range(self._first.words)]
         if bits:
-            lanes = batch.inputs(self._program.prefilter.inputs)
+            lanes = batch.inputs(self._first.prefilter.inputs)
             with np.errstate(all="ignore"):
                 self._prefilter(len(batch), self.counters.evaluated, *lanes, *bits)
         return bits
@@ -231,25 +271,24 @@ class LowTask:
         self._surrendered = surrendered
 
 
-def rows(batches: Sequence[pa.RecordBatch]) -> int:
-    return sum(batch.num_rows for batch in batches)
-
-
-def size(batches: Sequence[pa.RecordBatch]) -> int:
-    return sum(batch.nbytes for batch in batches)
-
-
-def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches one behind the other, as one."""
-    if len(batches) == 1:
-        return batches[0]
-    return pa.concat_batches(batches)
-
-
 def project(batch: Batch, query: LowSelect, rows: Codes) -> pa.RecordBatch:
-    """The columns of a selection."""
-    columns = [batch.column(expr, rows) for _, expr in query.items]
+    """The columns of a selection; those of the source are copied together."""
+    plain = list(dict.fromkeys(e.name for _, e in query.items if isinstance(e, Col)))
+    taken = batch.columns.select(plain).take(pa.array(rows))
+    columns = [
+        taken.column(expr.name) if isinstance(expr, Col) else batch.column(expr, rows)
+        for _, expr in query.items
+    ]
     return pa.RecordBatch.from_arrays(columns, [name for name, _ in query.items])
+
+
+def grouped_columns(plan: LowPlan) -> list[str]:
+    """The columns that aggregations read, in the order they are decoded in."""
+    found: set[str] = set()
+    for query in plan.queries:
+        if isinstance(query, LowAggregate):
+            found |= {n for e in expressions_of(replace(query, rest=())) for n in columns_of(e)}
+    return [column.name for column in plan.columns if column.name in found]
 
 
 # ---- the bit vector ------------------------------------------------------------------------------

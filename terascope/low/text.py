@@ -14,11 +14,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from terascope.low.kernels import column as values
+from terascope.low.kernels import compiled, output
 from terascope.plan.rel import Field
 from terascope.types import Type, format_ip
 
-OCTETS = pa.array([str(i) for i in range(256)], pa.string())
+LONGEST_IPV4 = len("255.255.255.255")
+OCTETS = np.array(
+    [int.from_bytes(str(i).encode(), "little") | len(str(i)) << 24 for i in range(256)], np.uint32
+)
+"""For each octet its digits, the first in the lowest byte, and in the highest how many they are."""
 CSV_SPECIAL = '[",\r\n]'
 JSON_SPECIAL = '["\\\\\x00-\x1f\x7f]'
 
@@ -45,27 +52,55 @@ def readable_type(type: Type) -> pa.DataType:
 
 def address_text(column: pa.Array) -> pa.Array:
     """IP addresses as people write them."""
-    lengths = pc.binary_length(column)
-    is_v4 = pc.fill_null(pc.equal(lengths, 5), False)
-    given = ipv4_text(pc.if_else(is_v4, column, pa.scalar(None, column.type)))
-    if pc.all(pc.or_(is_v4, pc.is_null(column))).as_py() is not False:
+    given = ipv4_text(column)
+    if given.null_count == column.null_count:
         return given
+    is_v4 = pc.is_valid(given)
     others = pc.if_else(is_v4, pa.scalar(None, column.type), column).dictionary_encode()
     written = pa.array([format_ip(v) for v in others.dictionary.to_pylist()], pa.string())
     return pc.coalesce(given, written.take(others.indices))
 
 
 def ipv4_text(column: pa.Array) -> pa.Array:
-    """A column that has nothing but IPv4 addresses and NULLs."""
-    present = column.drop_null()
-    flat = np.frombuffer(contents(present), np.uint8).reshape(-1, 5)
-    octets = [OCTETS.take(pa.array(flat[:, i])) for i in range(1, 5)]
-    text = pc.binary_join_element_wise(*octets, ".")
-    if not column.null_count:
-        return text
-    valid = np.asarray(pc.is_valid(column))
-    places = pa.array(np.cumsum(valid) - 1, mask=~valid)
-    return text.take(places)
+    """The IPv4 addresses of a column; NULL for everything else."""
+    _, offsets, data = column.buffers()
+    starts = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    ends = np.zeros(len(column) + 1, np.int32)
+    text = np.empty(LONGEST_IPV4 * len(column), np.uint8)
+    given = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    size = write_ipv4(starts, given, OCTETS, ends, text)
+    is_v4 = np.diff(ends) > 0
+    if column.null_count:  # what stands under a NULL is none
+        is_v4 &= column.is_valid().to_numpy(zero_copy_only=False)
+    valid = None if is_v4.all() else pa.py_buffer(np.packbits(is_v4, bitorder="little"))
+    buffers = [valid, pa.py_buffer(ends), pa.py_buffer(text[:size])]
+    return pa.Array.from_buffers(pa.string(), len(column), buffers)
+
+
+@compiled(values(np.int32), values(np.uint8), values(np.uint32), output(np.int32), output(np.uint8))
+def write_ipv4(
+    starts: NDArray[np.int32],
+    given: NDArray[np.uint8],
+    octets: NDArray[np.uint32],
+    ends: NDArray[np.int32],
+    text: NDArray[np.uint8],
+) -> int:
+    """Digits of one octet after the other; a value of another length has none."""
+    at = 0
+    for i in range(len(starts) - 1):
+        begin = starts[i]
+        if starts[i + 1] - begin == 5:
+            for place in range(1, 5):
+                word = octets[given[begin + place]]
+                for _ in range(word >> np.uint32(24)):
+                    text[at] = word & np.uint32(0xFF)
+                    word >>= np.uint32(8)
+                    at += 1
+                if place < 4:
+                    text[at] = 46
+                    at += 1
+        ends[i + 1] = at
+    return at
 
 
 def contents(column: pa.Array) -> bytes:

@@ -59,7 +59,9 @@ class LowOutput:
 
 @dataclass(frozen=True)
 class StreamStage:
-    """A stream to compute."""
+    """A stream to compute: a query, or a low-level stream of tuples that are Spark's already. One
+    that `Job.low` has, too, is the union of both.
+    """
 
     name: str
     rel: Rel
@@ -86,7 +88,7 @@ class Job:
     outputs: tuple[Output, ...]
     parameters: Mapping[str, Value] = field(default_factory=dict)
     low: tuple[LowOutput, ...] = ()
-    """The streams that the low level delivers, when it is native."""
+    """The streams that the native low level delivers."""
     trees: Mapping[str, Rel] = field(default_factory=dict)
     """Every stream of the plan as it is meant, low-level ones included: what time is told by."""
 

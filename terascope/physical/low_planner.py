@@ -52,6 +52,7 @@ EXPENSIVE_NS: Final = 50
 """A condition that costs more is none of the prefilter's."""
 MANY_EPOCHS: Final = 16
 """In one split: then tuples are not taken apart by epoch, the epoch becomes a key."""
+SAMPLED_SPLITS: Final = 16
 RISING: Final = Ordered(Slope(Trend.INCREASING))
 
 
@@ -128,11 +129,12 @@ def with_table(
 
 
 def has_many_epochs(query: LowAggregate, splits: Sequence[Split]) -> bool:
-    """Whether the tuples of a split belong to many epochs, or may."""
+    """Whether the tuples of a split belong to many epochs, or may: a sample of them is enough."""
     relevant = [s for s in splits if s.interface in query.interfaces]
-    spans = [span(query, [split]) for split in relevant]
+    sample = relevant[:: max(1, len(relevant) // SAMPLED_SPLITS)]
+    spans = [span(query, [split]) for split in sample]
     known = [last - first + 1 for first, last in filter(None, spans)]
-    if len(known) < len(relevant):
+    if len(known) < len(sample):
         return True
     return sum(known) > MANY_EPOCHS * len(known)
 
@@ -175,7 +177,12 @@ def common_edge(streams: Sequence[Rel]) -> Edge | None:
         return None
     column, lengths = max(steps.items(), key=lambda item: len(item[1]))
     common = math.lcm(*lengths)
-    return Edge(column, common if common <= MOST_LENGTHS * max(lengths) else max(lengths))
+    if common > MOST_LENGTHS * max(lengths):
+        return Edge(column, max(lengths))
+    # Where the epochs of at least half of them end.
+    ends = {n: sum(n % m == 0 for m in lengths) for n in lengths}
+    often = min((n for n in lengths if 2 * ends[n] >= len(lengths)), default=common)
+    return Edge(column, common, often)
 
 
 def divided(expr: Expr, scan: Scan) -> tuple[str, int] | None:

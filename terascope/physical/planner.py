@@ -7,7 +7,7 @@ of what all scans of its interfaces use; its predicate is what every one of them
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -31,10 +31,11 @@ from terascope.physical.low_planner import (
     scanned,
 )
 from terascope.physical.merged import assume_merged
+from terascope.physical.share_tables import share_tables
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
 from terascope.plan.plan import Plan, Stream, reads
-from terascope.plan.rel import Aggregate, Filter, Project, Rank, Rel, Scan, inputs
+from terascope.plan.rel import Aggregate, Filter, Project, Rank, Rel, Scan, inputs, with_inputs
 from terascope.types import Type
 
 PACKETS = "packets"
@@ -51,7 +52,7 @@ class LowSettings:
     """Who runs the low level, and how.
 
     `native`: compiled kernels in the tasks that read; `catalyst`: DataFrame operations over the
-    tuples; `auto`: native wherever the source can host it, which today all of them can.
+    tuples; `auto`: native wherever the source can host it, which all but DataFrames can.
     """
 
     backend: Backend = "auto"
@@ -86,20 +87,60 @@ def plan_job(
     if settings.backend == "catalyst":
         stages = stream_stages(whole, {s.name: s.rel for s in whole})
         return Job(reads_, stages, outputs(whole), dict(plan.values), trees=trees)
-    streams = [s for s in whole if s.name in lowest]
+    hosts = {n: interfaces[n].hosts_low_level for n in names}
+    if settings.backend == "native" and not all(hosts.values()):
+        raise SourceError(not_native(interfaces[n] for n in names if not hosts[n]))
+    lower = [s for s in whole if s.name in lowest]
+    streams = list(on_interfaces(lower, {n for n in names if hosts[n]}))
+    in_spark = {s.name: s.rel for s in on_interfaces(lower, {n for n in names if not hosts[n]})}
+    # Of a stream that both give, groups are merged above.
+    both = {s.name for s in streams} & in_spark.keys()
+    low_keys = {name: keys for name, keys in halves.low_keys.items() if name not in both}
+    shared = share_tables(
+        [native_read(read, streams, settings) if hosts_low(read) else read for read in reads_],
+        [low_output(stream) for stream in streams if stream.name not in both],
+    )
     above = {
-        s.name: apply_below(assume_merged(s.rel, halves.low_keys), tidy)
+        s.name: apply_below(shared.read(assume_merged(s.rel, low_keys)), tidy)
         for s in whole
         if s.name not in lowest
     }
     return Job(
-        tuple(native_read(read, streams, settings) for read in reads_),
-        stream_stages(whole, above),
+        shared.reads,
+        stream_stages(whole, {**in_spark, **above}),
         outputs(whole),
         dict(plan.values),
-        tuple(low_output(stream) for stream in streams),
+        (*shared.low, *(low_output(stream) for stream in streams if stream.name in both)),
         trees,
     )
+
+
+def hosts_low(read: SourceRead) -> bool:
+    return all(interface.hosts_low_level for interface in read.interfaces)
+
+
+def not_native(refused: Iterable[Interface]) -> str:
+    named = ", ".join(f"'{interface.name}' is {interface.noun}" for interface in refused)
+    return (
+        f"the low level cannot be native: {named}, whose tuples stay in Spark; set low to auto,"
+        " which is native for all other sources, or to catalyst"
+    )
+
+
+def on_interfaces(streams: Iterable[Stream], names: set[str]) -> Iterator[Stream]:
+    """The low-level streams that have tuples of these interfaces, reading only them."""
+    for stream in streams:
+        scan = scanned(stream.rel)
+        wanted = tuple(n for n in scan.interfaces if n in names)
+        if wanted:
+            part = with_scan(stream.rel, replace(scan, interfaces=wanted))
+            yield stream if wanted == scan.interfaces else replace(stream, rel=part)
+
+
+def with_scan(rel: Rel, scan: Scan) -> Rel:
+    if isinstance(rel, Scan):
+        return scan
+    return with_inputs(rel, tuple(with_scan(part, scan) for part in inputs(rel)))
 
 
 def tidy(rel: Rel) -> Rel | None:
@@ -165,7 +206,8 @@ def source_read(
         name,
         tuple(members),
         tuple(columns.values()),
-        source_predicate(relevant, ours),
+        # The tuples that nobody wants tell how far time moved; Spark has them anyway.
+        source_predicate(relevant, ours) if members[0].hosts_low_level else None,
         tuple(splits),
         tuple(sorted(clocks)),
         tuple(notes(members)),
@@ -227,6 +269,8 @@ def notes(members: list[Interface]) -> Iterator[str]:
         packed = [p.name for p in member.files if p.suffix == ".gz"]
         if packed:
             yield f"{', '.join(packed)}: compressed, each file is read as one partition"
+        if not member.hosts_low_level:
+            yield f"low level by catalyst: {member.noun}"
 
 
 # ---- results -------------------------------------------------------------------------------------

@@ -7,18 +7,62 @@ In: a Job with low-level streams. Out: for each of these a `Target`, the queries
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from terascope.connectors.base import INTERFACE, POSITION
 from terascope.low.delivery import Direct, Target
+from terascope.low.early import columns_read
 from terascope.low.groups import GroupFields
-from terascope.low.plan import LowPlan, LowSelect
+from terascope.low.pairs import Pairing
+from terascope.low.plan import LowPlan, LowSelect, expressions_of
 from terascope.low.regroup import Regroup
 from terascope.low.rows import Compute, Keep, RowProgram, origin, picked, row_program
 from terascope.physical.job import Job, SourceRead
-from terascope.physical.pairings import Joining, rest_name
-from terascope.plan.expr import Col, Expr, substitute
+from terascope.physical.pairings import Joining, joinings, rest_name
+from terascope.plan.expr import Col, Expr, columns_of, substitute
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field
+
+
+@dataclass(frozen=True)
+class Deliveries:
+    """How the rows of a job's low level are delivered."""
+
+    direct: Mapping[str, Direct]
+    joined: Mapping[str, Joining]
+    targets: Mapping[int, Target]
+    reads: tuple[SourceRead, ...]
+    """The reads with a low level, which does what it can for its targets."""
+
+    @property
+    def pairings(self) -> tuple[Pairing, ...]:
+        return tuple(made.pairing for made in self.joined.values())
+
+    @property
+    def fields(self) -> dict[str, tuple[Field, ...]]:
+        """The columns of the queries that tasks write."""
+        found = {name: made.fields for name, made in self.direct.items()}
+        return found | {name: made.pairing.fields for name, made in self.joined.items()}
+
+
+def deliveries(job: Job, writing: bool, sorted_later: bool) -> Deliveries:
+    """`writing`: tasks write what they can finish. Parts that are sorted later have the hidden
+    columns that takes, too.
+    """
+    direct = direct_queries(job, sorted_later) if writing else {}
+    joined = joinings(job, direct, sorted_later) if writing else {}
+    targets = stream_targets(job, direct, joined)
+    conditions = {n: c for n, t in targets.items() if (c := first_conditions(t))}
+    targets = narrowed(
+        {n: without_conditions(t, len(conditions.get(n, ()))) for n, t in targets.items()}
+    )
+    reads: list[SourceRead] = []
+    for read in job.reads:
+        if read.low is not None:
+            numbers = stream_numbers(job, read)
+            low = with_conditions(read.low, numbers, conditions)
+            reads.append(replace(read, low=with_fields(low, numbers, targets)))
+    return Deliveries(direct, joined, targets, tuple(reads))
 
 
 def stream_numbers(job: Job, read: SourceRead) -> tuple[int, ...]:
@@ -109,6 +153,44 @@ def needed(job: Job, direct: Collection[str]) -> set[str]:
     return found
 
 
+# ---- columns that nobody takes -------------------------------------------------------------------
+
+
+def narrowed(targets: Mapping[int, Target]) -> dict[int, Target]:
+    """Targets without the columns of selections that no query of the tasks reads, such as those
+    that only sorted rows need.
+    """
+    return {number: narrow(target) for number, target in targets.items()}
+
+
+def narrow(target: Target) -> Target:
+    if target.high or target.groups is not None or not target.direct:
+        return target
+    read = [columns_read(d.program) for d in target.direct]
+    fields = tuple(f for f in target.fields if any(r is None or f.name in r for r in read))
+    fields = fields or target.fields[:1]  # a batch without columns has no rows
+    direct = tuple(
+        replace(d, places=picked(d.program, [f.name for f in fields])) for d in target.direct
+    )
+    return replace(target, fields=fields, direct=direct)
+
+
+def with_fields(low: LowPlan, numbers: Sequence[int], targets: Mapping[int, Target]) -> LowPlan:
+    """A plan whose selections have the columns that their targets have. A tuple's place and
+    interface are not made when nobody reads them; other columns may be malformed, which is counted.
+    """
+    queries = list(low.queries)
+    for at, query in enumerate(queries):
+        if isinstance(query, LowSelect):
+            names = {f.name for f in targets[numbers[at]].fields}
+            items = tuple((name, expr) for name, expr in query.items if name in names)
+            queries[at] = replace(query, items=items)
+    expressions = [*low.predicates, *(e for query in queries for e in expressions_of(query))]
+    used = frozenset[str]().union(*(columns_of(expr) for expr in expressions))
+    columns = tuple(c for c in low.columns if c.name in used or c.name not in (POSITION, INTERFACE))
+    return replace(low, queries=tuple(queries), columns=columns)
+
+
 # ---- conditions of the high half, asked before tuples are copied ------------------------------
 
 
@@ -133,10 +215,8 @@ def without_conditions(target: Target, number: int) -> Target:
 
 
 def with_conditions(
-    low: LowPlan | None, numbers: Sequence[int], conditions: Mapping[int, tuple[Expr, ...]]
-) -> LowPlan | None:
-    if low is None:
-        return None
+    low: LowPlan, numbers: Sequence[int], conditions: Mapping[int, tuple[Expr, ...]]
+) -> LowPlan:
     queries = list(low.queries)
     for at, query in enumerate(queries):
         if isinstance(query, LowSelect):

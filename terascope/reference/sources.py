@@ -6,10 +6,13 @@ tuples and how far its columns reached.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from terascope.connectors.base import LAYERS, POSITION, Column, ReadReport
+from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.registry import Interface, read_split
 from terascope.functions.base import Value
 from terascope.plan.rel import IFACE, POS, Scan, SourceField
@@ -72,12 +75,21 @@ class ConnectorSources:
     def reading(self, interface: str, columns: tuple[Column, ...]) -> Reading:
         if (interface, columns) not in self._read:
             reading = Reading({column.name: [] for column in columns}, ReadReport())
-            for split in self.interfaces[interface].splits(SPLIT_BYTES):
-                for batch in read_split(split, columns, reading.report):
-                    for column, values in zip(columns, batch.columns, strict=True):
-                        reading.columns[column.name] += values.to_pylist()
+            for batch in batches(self.interfaces[interface], columns, reading.report):
+                for column, values in zip(columns, batch.columns, strict=True):
+                    reading.columns[column.name] += values.to_pylist()
             self._read[interface, columns] = reading
         return self._read[interface, columns]
+
+
+def batches(
+    interface: Interface, columns: tuple[Column, ...], report: ReadReport
+) -> Iterator[pa.RecordBatch]:
+    """All tuples of an interface, in their order."""
+    if isinstance(interface, DataFrameInterface):
+        yield from interface.batches(columns, report)
+    for split in interface.splits(SPLIT_BYTES):
+        yield from read_split(split, columns, report)
 
 
 def needed_columns(scan: Scan) -> tuple[Column, ...]:

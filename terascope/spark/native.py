@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -27,31 +28,16 @@ from terascope.low.pairs import Pairing
 from terascope.low.payload import unpack_tuples
 from terascope.low.reports import Reports, reports_from_json
 from terascope.physical.job import Job
-from terascope.physical.pairings import joinings
-from terascope.physical.targets import (
-    direct_queries,
-    first_conditions,
-    stream_numbers,
-    stream_targets,
-    with_conditions,
-    without_conditions,
-)
+from terascope.physical.targets import Deliveries, stream_numbers
 from terascope.plan.rel import Field, Rel
 from terascope.spark.frame import Frame, place, schema_of
 from terascope.spark.low_task import OUTGOING, NativeRead, to_arrow
 from terascope.spark.mistakes import telling
+from terascope.spark.parts import Part
+from terascope.spark.rests import join_rests, rest_sizes, small_rests
 from terascope.spark.source import source_frame
 
 KEPT = StorageLevel.MEMORY_AND_DISK
-
-
-@dataclass(frozen=True)
-class Part:
-    """A file of a result that a task wrote."""
-
-    query: str
-    path: Path
-    rows: int
 
 
 @dataclass
@@ -70,32 +56,27 @@ class NativeStreams:
     kept: list[DataFrame] = field(default_factory=list)
 
 
-def native_streams(job: Job, spark: SparkSession, sink: Sink | None) -> NativeStreams:
+def native_streams(
+    job: Job, planned: Deliveries, spark: SparkSession, sink: Sink | None
+) -> NativeStreams:
     """Run the low level of a job."""
-    result = NativeStreams()
-    held = sink is not None and sink.format == "held"
-    direct = direct_queries(job, held) if sink is not None else {}
-    joined = joinings(job, direct, held) if sink is not None else {}
-    pairings = tuple(made.pairing for made in joined.values())
-    result.direct = {name: made.fields for name, made in direct.items()}
-    result.direct |= {pairing.query: pairing.fields for pairing in pairings}
-    targets = stream_targets(job, direct, joined)
+    result = NativeStreams(direct=planned.fields)
+    targets, pairings, joined = planned.targets, planned.pairings, planned.joined
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
     sources: dict[int, list[DataFrame]] = {}
     partial: dict[int, list[DataFrame]] = {}
-    conditions = {n: c for n, t in targets.items() if (c := first_conditions(t))}
-    targets = {n: without_conditions(t, len(conditions.get(n, ()))) for n, t in targets.items()}
-    for read in job.reads:
+    budget = max(read.low.memory_bytes for read in planned.reads if read.low is not None)
+    sizes: Counter[str] = Counter()
+    for read in planned.reads:
         numbers = stream_numbers(job, read)
-        fused = replace(read, low=with_conditions(read.low, numbers, conditions))
         own = tuple(p for p in pairings if p.left.stream in numbers)
-        reading = NativeRead(fused, numbers, targets, sink, max(1, partitions // 2), own)
+        reading = NativeRead(read, numbers, targets, sink, max(1, partitions // 2), own)
         df = source_frame(spark, reading, partitions).persist(KEPT)
         result.kept.append(df)
         told = df.filter(F.col("told").isNotNull()).select("kind", "told").collect()
         result.reports[read.name] = reports_from_json(t for kind, t in told if kind == "report")
-        result.parts += [part_of(t) for kind, t in told if kind == "part"]
-        result.rest |= {t: joined[t].rest for kind, t in told if kind == "rest"}
+        result.parts += [Part.of(json.loads(t)) for kind, t in told if kind == "part"]
+        sizes += rest_sizes([t for kind, t in told if kind == "rest"])
         counted = [json.loads(t) for kind, t in told if kind == "counters"]
         result.counters += counted
         for number in (*numbers, *(side.rest for p in own for side in p.sides)):
@@ -104,16 +85,21 @@ def native_streams(job: Job, spark: SparkSession, sink: Sink | None) -> NativeSt
             if any(task["partials"][query] for task in counted):
                 partial.setdefault(number, []).append(df)
     if partial:
-        budget = max(read.low.memory_bytes for read in job.reads if read.low is not None)
         merging = Merging(targets, sink, budget, pairings)
         merged = merge(partial, merging, max(1, partitions // 2)).persist(KEPT)
         result.kept.append(merged)
         told = merged.filter(F.col("told").isNotNull()).select("kind", "told").collect()
-        result.parts += [part_of(t) for kind, t in told if kind == "part"]
-        result.rest |= {t: joined[t].rest for kind, t in told if kind == "rest"}
+        result.parts += [Part.of(json.loads(t)) for kind, t in told if kind == "part"]
+        sizes += rest_sizes([t for kind, t in told if kind == "rest"])
         sides = [side for p in pairings for side in p.sides]
         for number in {*partial, *(side.rest for side in sides if side.stream in partial)}:
             sources[number].append(merged)
+    small = small_rests(sizes, budget)
+    if small and sink is not None:
+        frames = {id(df): df for p in pairings for s in p.sides for df in sources[s.rest]}
+        own = tuple(p for p in pairings if p.query in small)
+        result.parts += join_rests(list(frames.values()), own, sink)
+    result.rest = {query: joined[query].rest for query in sizes if query not in small}
     unread = {side.rest for p in pairings if p.query not in result.rest for side in p.sides}
     for number, target in targets.items():
         if target.high and number not in unread:
@@ -137,11 +123,6 @@ def exploded(df: DataFrame, number: int, target: Target) -> Frame:
     packed = df.filter((F.col("stream") == number) & (F.col("kind") == "rows")).select("payload")
     rows = packed.mapInArrow(Exploding(target.fields), schema_of(target.fields))
     return Frame(rows, target.fields)
-
-
-def part_of(told: str) -> Part:
-    values = json.loads(told)
-    return Part(values["query"], Path(values["path"]), values["rows"])
 
 
 # ---- in the workers ------------------------------------------------------------------------------

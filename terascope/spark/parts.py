@@ -7,10 +7,10 @@ in their order.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,6 @@ from terascope.low.parts import PartFormat, PartWriter
 from terascope.plan.rel import Field
 from terascope.spark.frame import place
 from terascope.spark.mistakes import telling, translating
-from terascope.spark.native import Part
 from terascope.spark.relations import sort_column
 from terascope.spark.write import Format, write_output
 
@@ -30,6 +29,19 @@ IN_MEMORY: Final = 2_000_000
 """Rows that the driver may sort by itself."""
 
 TOLD = T.StructType([T.StructField("told", T.StringType())])
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file of a result that a task wrote."""
+
+    query: str
+    path: Path
+    rows: int
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Part:
+        return cls(told["query"], Path(told["path"]), told["rows"])
 
 
 def write_parts(df: DataFrame, folder: Path, format: PartFormat, fields: Sequence[Field]) -> int:

@@ -9,7 +9,7 @@ others use is computed once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -17,18 +17,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import ReadReport
+from terascope.connectors.dataframe import DataFrameInterface
 from terascope.low.delivery import Sink
 from terascope.low.prepare import prepare
 from terascope.low.reports import Reports, add_report, reports_from_json
 from terascope.physical.job import Job, Output, SourceRead
-from terascope.physical.targets import needed
+from terascope.physical.targets import deliveries, needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Scan
+from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
 from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
-from terascope.spark.native import KEPT, Part, native_streams
-from terascope.spark.parts import more_parts
+from terascope.spark.native import KEPT, NativeStreams, native_streams
+from terascope.spark.parts import Part, more_parts
 from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.source import META, source_frame
 
@@ -92,11 +94,12 @@ def run_job(
     result = JobResult(spark)
     try:
         with translating():
+            low = NativeStreams()
             if any(read.low is not None for read in job.reads):
-                run_low_level(job, spark, result, tell, sink)
-            else:
-                sources = read_sources(job, spark, result, tell)
-                compute_streams(job, spark, sources, {}, result, tell)
+                low = run_low_level(job, spark, result, tell, sink)
+            sources = read_sources(job, spark, result, tell)
+            context = compute_streams(job, spark, sources, low.frames, result, tell)
+            write_rests(low, context, result, sink)
     except BaseException:
         result.close()
         raise
@@ -105,11 +108,12 @@ def run_job(
 
 def run_low_level(
     job: Job, spark: SparkSession, result: JobResult, tell: Progress, sink: Sink | None
-) -> None:
-    """The low level where the sources are read, and the high level above it."""
-    prepare_kernels(job, tell)
+) -> NativeStreams:
+    """The low level in the tasks that read; its streams are for the high level above it."""
+    planned = deliveries(job, sink is not None, sink is not None and sink.format == "held")
+    prepare_kernels(planned.reads, tell)
     tell("reading", 0, 1)
-    low = native_streams(job, spark, sink)
+    low = native_streams(job, planned, spark, sink)
     result.kept += low.kept
     result.counters = low.counters
     for name, reports in low.reports.items():
@@ -120,7 +124,11 @@ def run_low_level(
         result.parts[query] = [part for part in low.parts if part.query == query]
         result.part_fields[query] = fields
     tell("reading", 1, 1)
-    context = compute_streams(job, spark, {}, low.frames, result, tell)
+    return low
+
+
+def write_rests(low: NativeStreams, context: Context, result: JobResult, sink: Sink | None) -> None:
+    """What tasks could not join of the queries they write."""
     for query, rel in low.rest.items():
         assert sink is not None
         frame = frame_of(rel, context)
@@ -130,9 +138,9 @@ def run_low_level(
         result.parts[query] += more_parts(columns, query, folder, sink.format, fields)
 
 
-def prepare_kernels(job: Job, tell: Progress) -> None:
+def prepare_kernels(reads: Sequence[SourceRead], tell: Progress) -> None:
     """Compile the generated kernels before the tasks ask for them, once for all of them."""
-    plans = [read.low for read in job.reads if read.low is not None]
+    plans = [read.low for read in reads if read.low is not None]
     for done, plan in enumerate(plans):
         prepare(plan, lambda made, total: tell("compiling kernels", made, total))
         tell("compiling kernels", done + 1, len(plans))
@@ -141,21 +149,27 @@ def prepare_kernels(job: Job, tell: Progress) -> None:
 def read_sources(
     job: Job, spark: SparkSession, result: JobResult, tell: Progress
 ) -> dict[str, tuple[SourceRead, DataFrame]]:
-    """Every source, by interface: read, kept, counted."""
+    """Every source whose tuples go up, by interface: read, kept, counted."""
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
     sources: dict[str, tuple[SourceRead, DataFrame]] = {}
-    for done, read in enumerate(job.reads):
-        tell("reading", done, len(job.reads))
-        df = result.keep(source_frame(spark, read, tasks))
-        meta = F.col(f"`{META}`")
-        told = df.filter(meta.isNotNull()).select(meta).collect()
-        reports = reports_from_json(row[0] for row in told)
+    meta = F.col(f"`{META}`")
+    wanted = [read for read in job.reads if read.low is None]
+    for done, read in enumerate(wanted):
+        tell("reading", done, len(wanted))
+        if isinstance(bound := read.interfaces[0], DataFrameInterface):
+            df = result.keep(dataframe_tuples(spark, bound, read))
+            reports = dataframe_reports(df, bound, read)
+        else:
+            df = result.keep(source_frame(spark, read, tasks))
+            told = df.filter(meta.isNotNull()).select(meta).collect()
+            reports = reports_from_json(row[0] for row in told)
         result.reports[read.name] = summed(reports.values())
         for interface, report in reports.items():
             add_report(result.interfaces, interface, report)
         tuples = df.filter(meta.isNull()).drop(META)
         sources |= {i.name: (read, tuples) for i in read.interfaces}
-    tell("reading", len(job.reads), len(job.reads))
+    if wanted:
+        tell("reading", len(wanted), len(wanted))
     return sources
 
 
@@ -186,6 +200,8 @@ def compute_streams(
     for done, stage in enumerate(stages):
         tell("planning", done, len(stages))
         frame = frame_of(stage.rel, context)
+        if stage.name in low:  # the tasks gave the tuples of their sources, Spark has the others'
+            frame = Frame(low[stage.name].df.union(frame.df), frame.fields)
         if stage.keep and uses[stage.name] > 1:
             result.keep(frame.df)
         streams[stage.name] = frame

@@ -66,6 +66,12 @@ INSTANT = dt.datetime(2020, 1, 2, 3, 4, 5, 678000)
 NANOSECONDS = 1577934245678000000
 
 
+def test_decimals_become_the_nearest_float(tmp_path: Path) -> None:
+    texts = [f"{n // 100}.{n % 100:02}" for n in range(0, 10**9, 7_654_321)]
+    array = pa.array(map(decimal.Decimal, texts), pa.decimal128(10, 2))
+    assert one(tmp_path, array, Type.FLOAT) == ([float(text) for text in texts], {})
+
+
 @pytest.mark.parametrize("type", [Type.INT, Type.UINT, Type.LLONG, Type.ULLONG])
 @pytest.mark.parametrize(
     ("array", "values", "malformed"),
@@ -89,6 +95,11 @@ NANOSECONDS = 1577934245678000000
             pa.array([decimal.Decimal("60.00"), decimal.Decimal("0.50")]),
             [60],
             {"not an integer": 1},
+        ),
+        (
+            pa.array([2**53 + 1, 2**63 - 1, 2**63, -(2**63), None], pa.decimal128(20, 0)),
+            [2**53 + 1, 2**63 - 1, -(2**63), None],
+            {"integer out of range": 1},
         ),
         (pa.array([None, None], pa.null()), [None, None], {}),
         (pa.array([b"12", b"\xff"]), [12], {"not UTF-8": 1}),

@@ -100,8 +100,11 @@ def assert_low_level_agrees(
     whole = split_plan(plan, settings.host, settings.costs).plan
     wanted = Plan(tuple(s for s in whole if s.name in found), plan.parameters)
     expected = evaluate(wanted, sources)
-    for name, rows in found.items():
-        rel = wanted[name].rel
+    columns = {output.name: [f.name for f in output.fields] for output in job.low}
+    for name, wide in found.items():
+        rel = wanted[name].rel  # its table may have slots of others, too
+        places = [columns[name].index(f.name) for f in rel.fields]
+        rows = [tuple(row[i] for i in places) for row in wide]
         if isinstance(rel, Aggregate):
             keys = Counter(row[: len(rel.keys)] for row in rows)
             assert not [key for key, count in keys.items() if count > 1], name

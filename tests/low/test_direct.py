@@ -4,8 +4,10 @@ and queries over queries, whether their groups were complete where they arose or
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +19,15 @@ import pytest
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source
 from terascope.low.delivery import Outgoing, Sink
+from terascope.low.pairs import Pairing
 from terascope.low.payload import unpack_tuples
 from terascope.low.regroup import Regroup
 from terascope.low.top import Top
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
-from terascope.physical.pairings import joinings, rest_name
+from terascope.physical.pairings import rest_name
 from terascope.physical.planner import LowSettings, plan_job
-from terascope.physical.targets import direct_queries, stream_numbers, stream_targets
+from terascope.physical.targets import deliveries, direct_queries, stream_numbers
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
 from terascope.reference.context import Context
@@ -32,7 +35,9 @@ from terascope.reference.interpreter import evaluate, tuples_of
 from terascope.reference.rows import Row, Rows
 from terascope.reference.sources import ConnectorSources
 from terascope.spark.low_task import NativeRead, low_rows, native_bundles
-from terascope.spark.native import Merging, part_of
+from terascope.spark.native import Merging
+from terascope.spark.parts import Part
+from terascope.spark.rests import RestJoining, rest_sizes
 from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case
 
@@ -51,14 +56,12 @@ class Written:
 
 
 def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) -> Written:
-    direct = direct_queries(job, sorted_later=True)
-    joined = joinings(job, direct, sorted_later=True)
-    pairings = tuple(made.pairing for made in joined.values())
-    targets = stream_targets(job, direct, joined)
+    planned = deliveries(job, writing=True, sorted_later=True)
+    targets, pairings, fields = planned.targets, planned.pairings, planned.fields
     sink = Sink(str(folder), "held", compiled=False, memory_bytes=memory)
     outgoing: list[Outgoing] = []
     payloads: dict[int, list[tuple[int, bytes]]] = {}
-    for read in job.reads:
+    for read in planned.reads:
         numbers = stream_numbers(job, read)
         own = tuple(p for p in pairings if p.left.stream in numbers)
         reading = NativeRead(read, numbers, targets, sink, DESTINATIONS, own)
@@ -69,19 +72,15 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
                     assert row.payload is not None
                     payloads.setdefault(row.destination, []).append((row.stream, row.payload))
     for some in payloads.values():
-        batch = pa.RecordBatch.from_arrays(
-            [pa.array([s for s, _ in some], pa.int32()), pa.array([p for _, p in some])],
-            ["stream", "payload"],
-        )
+        batch = payload_batch([s for s, _ in some], [p for _, p in some])
         outgoing += Merging(targets, sink, 1 << 28, pairings).merged(iter([batch]), folder)
-    fields = {name: made.fields for name, made in direct.items()}
-    fields |= {pairing.query: pairing.fields for pairing in pairings}
     rows: dict[str, list[Row]] = {name: [] for name in fields}
-    for part in (part_of(row.told or "") for row in outgoing if row.kind == "part"):
+    for part in (Part.of(json.loads(r.told or "")) for r in outgoing if r.kind == "part"):
         rows[part.query] += tuples(pq.ParquetFile(part.path).read(), len(fields[part.query]))
     rest: Counter[str] = Counter()
-    told = {row.told for row in outgoing if row.kind == "rest"}
-    for query, made in joined.items():
+    told = rest_sizes([row.told or "" for row in outgoing if row.kind == "rest"])
+    packed = [(r.stream, r.payload) for r in outgoing if r.kind == "rows"]
+    for query, made in planned.joined.items():
         sides = {side.rest: Rows(side.fields, []) for side in made.pairing.sides}
         for row in outgoing:
             if row.kind == "rows" and row.stream in sides:
@@ -93,8 +92,26 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
         context = Context(plan, ConnectorSources({}), streams)
         found = Rows(made.rest.fields, tuples_of(made.rest, context))
         places = [found.names.index(f.name) for f in fields[query]]
-        rows[query] += [tuple(t[i] for i in places) for t in found.tuples]
+        by_reference = [tuple(t[i] for i in places) for t in found.tuples]
+        in_one_task = joined_in_one_task(made.pairing, sink, packed)
+        assert_same_rows(by_reference, in_one_task, fields[query])
+        rows[query] += in_one_task
     return Written(rows, rest)
+
+
+def joined_in_one_task(
+    pairing: Pairing, sink: Sink, packed: list[tuple[int, bytes | None]]
+) -> list[Row]:
+    own = [(s, p) for s, p in packed if s in {side.rest for side in pairing.sides}]
+    batch = payload_batch([s for s, _ in own], [p for _, p in own])
+    (told,) = RestJoining((pairing,), sink)(iter([batch]))
+    part = Part.of(json.loads(told["told"][0].as_py()))
+    return tuples(pq.ParquetFile(part.path).read(), len(pairing.fields))
+
+
+def payload_batch(streams: Sequence[int], payloads: Sequence[bytes | None]) -> pa.RecordBatch:
+    arrays = [pa.array(streams, pa.int32()), pa.array(payloads, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, ["stream", "payload"])
 
 
 def tuples(table: Any, width: int) -> list[Row]:
@@ -215,3 +232,47 @@ def test_joins(memory: int, tasks: int, tmp_path: Path) -> None:
 
 def groups(written: Written, *queries: str) -> int:
     return sum(len(written.rows[query]) for query in queries)
+
+
+SHARED = """
+PROTOCOL FLOW (time UINT increasing, host STRING, port UINT, size UINT);
+QUERY first: SELECT tb, host, port, COUNT(*) AS n, SUM(size) AS size
+  FROM flows.FLOW GROUP BY time/10 AS tb, host, port;
+QUERY turned: SELECT minute, p, h, MAX(size) AS largest, COUNT(*) AS n
+  FROM flows.FLOW GROUP BY port AS p, time/10 AS minute, host AS h;
+QUERY alarm: SELECT tb, host, port, MIN(size) AS size
+  FROM flows.FLOW GROUP BY time/10 AS tb, host, port HAVING SUM(size) > 40 AND AVG(size) < 30;
+QUERY narrow: SELECT tb, host, port, SUM(size) AS total
+  FROM flows.FLOW WHERE size > 3 GROUP BY time/10 AS tb, host, port;
+QUERY short: SELECT tb, host, port, SUM(size) AS total
+  FROM flows.FLOW GROUP BY time/5 AS tb, host, port;
+QUERY most: SELECT tb, host, port, MAX(size) AS top FROM flows.FLOW
+  GROUP BY time/10 AS tb, host, port ORDER BY top DESC, host, port LIMIT 2;
+QUERY above: SELECT tb, h, SUM(largest) AS all_of_them FROM again GROUP BY tb, h;
+DEFINE { query_name 'again'; visibility 'internal'; }
+SELECT tb, host AS h, port, MAX(size) AS largest
+  FROM flows.FLOW GROUP BY time/10 AS tb, host, port;
+"""
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 12])
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_queries_with_the_same_keys_have_one_table(memory: int, tasks: int, tmp_path: Path) -> None:
+    rows = range(700)
+    columns = {
+        "time": [i // 9 for i in rows],
+        "host": [None if i % 13 == 0 else "abc"[i * i % 3] for i in rows],
+        "port": [i * 5 % 7 for i in rows],
+        "size": [None if i % 17 == 0 else i * 7 % 31 for i in rows],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "flows.parquet", row_group_size=135)
+    interfaces = {"flows": parse_interface(f"flows=parquet:{tmp_path / 'flows.parquet'}")}
+    made = compile_set(Source(SHARED, "set.gsql"), Bindings(interfaces))
+    settings = LowSettings(tables=TableSettings(compiled=False, memory_bytes=memory))
+    job, written = check(made.optimized, interfaces, settings, tasks, tmp_path)
+    assert len(written.rows) == 7
+    (read,) = job.reads
+    assert read.low is not None
+    slots = {q.name: [s.kind for s in q.slots] for q in read.low.queries if hasattr(q, "slots")}
+    assert len(slots) == 3  # of `first` and all with its keys, of `narrow`, of `short`
+    assert sorted(slots["first_low"]) == ["count", "count_of", "max_int", "min_int", "sum_int"]

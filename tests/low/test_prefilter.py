@@ -11,7 +11,7 @@ import pytest
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.low.plan import LowPlan
-from terascope.low.task import Counters, LowTask
+from terascope.low.task import Counters, LowTask, Reached
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, plan_job
@@ -105,5 +105,6 @@ def test_the_prefilter_remembers_how_far_time_moved(flows: Path, tmp_path: Path)
     (read,) = job_of(text, flows).reads
     assert read.low is not None
     task = LowTask(read.low, {})
-    assert list(task.run(read.splits, read.clocks)) == []
+    ready = list(task.run(read.splits, read.clocks))
+    assert not [one for one in ready if not isinstance(one, Reached)]
     assert task.reports["flows"].horizon["time"] == (ROWS - 1) // 10

@@ -10,13 +10,31 @@ import pytest
 
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from tests.agreement import assert_same_answers, delivered, spark_answers
+from tests.agreement import INTERPRETED, assert_same_answers, delivered, spark_answers
 from tests.properties.engines import make_case
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SEEDS = range(100, 100 + int(os.environ.get("TERASCOPE_SPARK_SEEDS", "4")))
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("seed", SEEDS[::4], ids=lambda s: f"seed-{s}")
+def test_a_dataframe_beside_files_agrees_with_the_reference(
+    seed: int, tmp_path: Path, spark: SparkSession
+) -> None:
+    from terascope.spark.dataframes import bound_dataframe
+
+    case = make_case(1000 + seed, tmp_path, queries=14, rows=70)
+    plan, interfaces = case.compiled.optimized, case.compiled.bindings.interfaces
+    expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
+    (name, *_) = interfaces
+    frame = spark.read.parquet(interfaces[name].location)
+    mixed = {**interfaces, name: bound_dataframe(name, frame)}
+    partitions = 1 if seed % 8 else 3
+    found = spark_answers(plan, mixed, spark, partitions, 1, INTERPRETED)
+    assert_same_answers(expected, found)
 
 
 @pytest.mark.xdist_group("spark")

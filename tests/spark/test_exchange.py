@@ -22,8 +22,9 @@ from terascope.low.dictionary import dictionary_for
 from terascope.low.groups import Block, GroupFields
 from terascope.low.parts import PartWriter
 from terascope.low.payload import pack
-from terascope.low.rows import RowProgram
+from terascope.low.rows import Compute, RowProgram
 from terascope.low.slots import Shape
+from terascope.plan.expr import Col
 from terascope.plan.rel import Field
 from terascope.spark.frame import schema_of
 from terascope.spark.low_task import OUTGOING
@@ -128,8 +129,9 @@ def test_partials_of_all_workers_meet(spark: SparkSession) -> None:
 
 def test_tasks_write_what_they_have_merged(spark: SparkSession, tmp_path: Path) -> None:
     fields = (GROUPS.fields[3], GROUPS.fields[1])
-    program = RowProgram("low", ())
-    target = Target("low", GROUPS.fields, GROUPS, False, (Direct("q", program, fields, (3, 1)),))
+    last = Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
+    direct = Direct("q", RowProgram("low", (last,)), fields, (3, 1))
+    target = Target("low", GROUPS.fields, GROUPS, False, (direct,))
     told = merged(spark, 10, target, Sink(str(tmp_path), "parquet")).collect()
     assert {row.kind for row in told} == {"part"}
     parts = [json.loads(row.told) for row in told]

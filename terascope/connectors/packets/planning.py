@@ -59,7 +59,7 @@ def cutting(target_bytes: int, edge: Edge | None) -> Cutting:
     target = max(target_bytes, 1)
     step = NO_STEP
     if edge is not None and edge.column in NANOSECONDS:
-        step = edge.step * NANOSECONDS[edge.column]
+        step = (edge.often or edge.step) * NANOSECONDS[edge.column]
     if not 0 < step <= LARGEST:
         return Cutting(target, target, NO_STEP)
     return Cutting(target // 2, target + target // 2, step)

@@ -8,6 +8,8 @@ or without the leading version byte.
 
 from __future__ import annotations
 
+import decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,8 +27,10 @@ from terascope.connectors.tables.convert import (
     validity,
 )
 from terascope.connectors.tables.kernels import Bytes
-from terascope.types import Type
+from terascope.types import INT_MAX, INT_MIN, Type
 
+WIDE = pa.decimal256(76, 0)
+"""Holds the whole part of any decimal of 128 bits."""
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """In a tick of a clock."""
 
@@ -71,7 +75,10 @@ def from_arrow(array: pa.Array, type: Type) -> Converted:
         integers = _nanoseconds(array)
         return integers if type.is_integer else _then(integers, type)
     if pa.types.is_decimal(held):
-        array = array.cast(pa.float64())
+        if type.is_integer:
+            return _from_decimal(array)
+        # By way of text: Arrow's own cast often misses the nearest number by one bit.
+        array = array.cast(pa.string()).cast(pa.float64())
     return _from_number(array, type)
 
 
@@ -152,6 +159,17 @@ def _from_integral(array: pa.Array) -> Converted:
     if held == pa.uint64():
         bad = _mask(pc.greater(array, pa.scalar(2**63 - 1, pa.uint64())))
     return _faulty(array.cast(pa.int64(), safe=False), bad, Fault.OUT_OF_RANGE)
+
+
+def _from_decimal(array: pa.Array) -> Converted:
+    """Decimals as integers, with all their digits."""
+    whole = pc.floor(array).cast(WIDE)
+    faults = np.zeros(len(array), np.uint8)
+    least, most = (pa.scalar(decimal.Decimal(limit), WIDE) for limit in (INT_MIN, INT_MAX))
+    faults[_mask(pc.or_(pc.less(whole, least), pc.greater(whole, most)))] = Fault.OUT_OF_RANGE
+    faults[_mask(pc.not_equal(pc.floor(array), array))] = Fault.NOT_INTEGER
+    fitting = pc.if_else(pa.array(faults == 0), whole, pa.scalar(None, WIDE))
+    return Converted(fitting.cast(pa.int64()), faults if faults.any() else None)
 
 
 def _from_ipv4_number(array: pa.Array) -> Converted:

@@ -1,0 +1,180 @@
+"""What a query asks of groups before they become columns.
+
+In: blocks of finished groups. Out: the rows that a query has use for, and of these the columns that
+it reads. Most groups fail a HAVING or are not among the first; to make columns of their keys, only
+to drop them, takes longer than to compute them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from terascope.functions.base import ValueMistake
+from terascope.low.dictionary import Dictionary, all_valid
+from terascope.low.finish import Numbers, columns, result_columns
+from terascope.low.groups import Block, GroupFields
+from terascope.low.lanes import Batch, Dictionaries
+from terascope.low.nothing import NOTHING
+from terascope.low.program import vector
+from terascope.low.regroup import Regroup
+from terascope.low.rows import Compute, Keep, RowProgram, Step, origin, picked
+from terascope.low.terms import Source
+from terascope.low.top import Top
+from terascope.plan.expr import Col, Expr, columns_of, substitute
+from terascope.plan.show import show_expr
+from terascope.types import Type
+
+
+@dataclass(frozen=True)
+class First:
+    """The rows of an epoch that can be among the first: by one number."""
+
+    place: int
+    descending: bool
+    limit: int
+
+    def of(self, block: Block, fields: GroupFields) -> Block:
+        if len(block.rows) <= 4 * self.limit or self.limit < 1:
+            return block
+        (column,) = result_columns([block], fields, (), (self.place,))
+        assert isinstance(column, Numbers)
+        if column.valid is not None:
+            return block
+        values = np.ascontiguousarray(column.values)
+        if self.descending:
+            edge = np.partition(values, len(values) - self.limit)[len(values) - self.limit]
+            return Block(block.epoch, block.rows[values >= edge])
+        edge = np.partition(values, self.limit - 1)[self.limit - 1]
+        return Block(block.epoch, block.rows[values <= edge])
+
+
+@dataclass(frozen=True)
+class Early:
+    """A program over groups, taken apart."""
+
+    fields: GroupFields
+    conditions: tuple[Expr, ...]
+    first: First | None
+    rest: RowProgram
+    """The program without the conditions it begins with."""
+    read: tuple[int, ...]
+    """The places of the columns it reads."""
+    picked: tuple[int, ...] | None
+    """When it merely picks columns of the groups that are left: which."""
+
+    def reduced(self, block: Block, dictionaries: Sequence[Dictionary]) -> Block:
+        """The groups that the query has use for."""
+        for condition in self.conditions:
+            block = self._passing(condition, block, dictionaries)
+        return block if self.first is None else self.first.of(block, self.fields)
+
+    def columns(self, block: Block, dictionaries: Sequence[Dictionary]) -> pa.RecordBatch:
+        """Reduced groups after the steps of the program."""
+        return self.rest(columns([block], self.fields, dictionaries, places=self.read))
+
+    def _passing(self, condition: Expr, block: Block, dictionaries: Sequence[Dictionary]) -> Block:
+        kept = passing_numbers(condition, block, self.fields)
+        if kept is not None:
+            return Block(block.epoch, block.rows[kept])
+        places = places_of(columns_of(condition), self.fields)
+        made = columns([block], self.fields, dictionaries, places=places)
+        batch = Batch(made, Dictionaries(), NOTHING, lambda *_: None)
+        kept = batch.passing(condition, np.arange(len(block.rows), dtype=np.int32))
+        return Block(block.epoch, block.rows[kept])
+
+
+def early(program: RowProgram, fields: GroupFields) -> Early:
+    """A program over the groups of a stream, as `Early`."""
+    conditions, steps = conditions_first(program.steps)
+    rest = replace(program, steps=steps)
+    plain = not any(isinstance(step, Keep) for step in rest.steps)
+    first = first_of(rest, fields) if plain else None
+    read = places_of(columns_read(rest), fields)
+    places = None if first is not None else picked(rest, [f.name for f in fields.fields])
+    return Early(fields, conditions, first, rest, read, places)
+
+
+def conditions_first(steps: Sequence[Step]) -> tuple[tuple[Expr, ...], tuple[Step, ...]]:
+    """The conditions that steps begin with, as conditions on groups, and the other steps: columns
+    may get other names in between.
+    """
+    conditions: list[Expr] = []
+    names: dict[str, Expr] = {}
+    done = 0
+    for step in steps:
+        if isinstance(step, Keep):
+            conditions.append(substitute(step.predicate, names))
+        elif all(isinstance(expr, Col) for _, expr in step.items):
+            names = {name: substitute(expr, names) for name, expr in step.items}
+        else:
+            break
+        done += 1
+    renamed: tuple[Step, ...] = (Compute(tuple(names.items())),) if names else ()
+    return tuple(conditions), (*renamed, *steps[done:])
+
+
+def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArray[np.bool_] | None:
+    """Which groups a condition on nothing but slots is TRUE for, straight from their rows; None for
+    other conditions.
+    """
+    slots = {f.name: len(fields.keys) + i for i, f in enumerate(fields.slots)}
+    wanted, function = vector(condition)
+    lanes: list[Any] = []
+    for one in wanted:
+        if one.source is not Source.NUMBER or one.expr.type is Type.BOOL:
+            return None
+        place = slots.get(one.expr.name) if isinstance(one.expr, Col) else None
+        if place is None:
+            return None
+        (column,) = result_columns([block], fields, (), (place,))
+        assert isinstance(column, Numbers)
+        valid = all_valid(len(block.rows)) if column.valid is None else column.valid.view(np.uint8)
+        lanes += [column.values if column.valid is None else column.values * column.valid, valid]
+    with np.errstate(all="ignore"):
+        value, valid, overflow = function(*lanes)
+    if np.any(overflow):
+        raise ValueMistake(f"integer overflow in {show_expr(condition)}")
+    passing = (np.asarray(value) != 0) & np.asarray(valid, np.bool_)
+    return np.broadcast_to(passing, len(block.rows))
+
+
+def first_of(program: RowProgram, fields: GroupFields) -> First | None:
+    """Of a program that ranks each epoch, by an integer that is a column of the groups."""
+    top = program.whole
+    if not isinstance(top, Top) or fields.epoch is None or not top.order:
+        return None
+    epoch = fields.keys[fields.epoch].name
+    if any(origin(program, name) != epoch for name in top.per):
+        return None
+    criterion, descending = top.order[0]
+    if not isinstance(criterion, Col) or not criterion.type.is_integer:
+        return None
+    slots = {f.name: len(fields.keys) + i for i, f in enumerate(fields.slots)}
+    place = slots.get(origin(program, criterion.name) or "")
+    return None if place is None else First(place, descending, top.limit)
+
+
+def columns_read(program: RowProgram) -> frozenset[str] | None:
+    """The columns of the stream that a program reads; None: all."""
+    found: set[str] = set()
+    for step in program.steps:
+        if isinstance(step, Compute):
+            return frozenset(found.union(*(columns_of(expr) for _, expr in step.items)))
+        found |= columns_of(step.predicate)
+    if isinstance(program.whole, Regroup):
+        arguments = (s.argument for s in program.whole.slots if s.argument is not None)
+        expressions = [*(expr for _, expr in program.whole.keys), *arguments]
+        return frozenset(found.union(*(columns_of(expr) for expr in expressions)))
+    return None
+
+
+def places_of(names: frozenset[str] | None, fields: GroupFields) -> tuple[int, ...]:
+    """Where columns are; at least one, for a batch without columns has no rows."""
+    found = tuple(i for i, f in enumerate(fields.fields) if names is None or f.name in names)
+    return found or (0,)

@@ -1,0 +1,202 @@
+"""A user's DataFrame as a source: its columns as those of a read, in the session that runs the set.
+
+In: any batch DataFrame. Out: a `DataFrameInterface` to bind queries to, and later its tuples c0,
+c1, ... with a last column `#meta`: NULL, or why the tuple is malformed, as a number. Columns that
+Spark holds as GSQL does stay in the JVM. What has to be parsed (a text that is an address, a number
+or a time) goes, that column alone, through the code that reads Parquet files, so that both give the
+same values and refuse the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.utils import is_remote
+
+from terascope.connectors.base import (
+    HIDDEN_PREFIX,
+    POSITION,
+    Column,
+    ReadReport,
+    SourceError,
+)
+from terascope.connectors.dataframe import KIND, DataFrameInterface, HeldColumn
+from terascope.connectors.tables.convert import Fault
+from terascope.physical.job import SourceRead
+from terascope.spark.dataframe_columns import Made, as_it_is, is_parsed, parsing
+from terascope.spark.frame import in_places, place
+from terascope.spark.source import META
+
+FAULT_BITS = 4
+"""`#meta` of a malformed tuple is the place of its first bad column and, in these, the Fault."""
+
+
+# ---- binding -------------------------------------------------------------------------------------
+
+
+def bound_dataframe(name: str, df: object) -> DataFrameInterface:
+    """A DataFrame as an interface.
+
+    Raises:
+        SourceError: it is none, it is a stream, its Spark was stopped, or two of its columns have
+            one name.
+    """
+    if not isinstance(df, DataFrame):
+        raise SourceError(not_a_dataframe(name, df))
+    if not is_running(df.sparkSession):
+        raise SourceError(
+            f"DataFrame '{name}' is of a Spark that was stopped; make it anew in the one that runs"
+        )
+    try:
+        if df.isStreaming:
+            raise SourceError(
+                f"DataFrame '{name}' is a stream; only a DataFrame of Spark's batch mode"
+                " (spark.read, spark.table, ...) can be bound"
+            )
+        fields = list(df.schema.fields)
+    except PySparkException as problem:
+        reason = str(problem).strip().partition("\n")[0]
+        raise SourceError(f"DataFrame '{name}' cannot be read: {reason}") from problem
+    names = [field.name for field in fields]
+    twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
+    if twice is not None:
+        raise SourceError(
+            f"two columns of DataFrame '{name}' are called '{twice}'; give each a name of its own,"
+            " such as with df.toDF(...)"
+        )
+    held = (HeldColumn(f.name, f.dataType.simpleString(), arrow_of(f.dataType)) for f in fields)
+    return DataFrameInterface(name, KIND, name, (), df, tuple(held))
+
+
+def is_running(spark: SparkSession) -> bool:
+    if is_remote():
+        return True
+    try:
+        return spark.sparkContext.defaultParallelism > 0
+    except Exception:  # whichever, in Python or in Java, notices first
+        return False
+
+
+def not_a_dataframe(name: str, given: object) -> str:
+    kind = f"{type(given).__module__.partition('.')[0]}.{type(given).__qualname__}"
+    text = f"'{name}' is bound to a {kind}, not to a DataFrame of Spark"
+    tabular = hasattr(given, "columns") and hasattr(given, "shape")
+    return text + ("; make one of it with spark.createDataFrame(...)" if tabular else "")
+
+
+def arrow_of(held: T.DataType) -> pa.DataType | None:
+    """How Arrow, and so a Parquet file, holds a column; None for what GSQL has no type for."""
+    match held:
+        case T.DecimalType():
+            return pa.decimal128(held.precision, held.scale)
+        case T.StringType() | T.CharType() | T.VarcharType():
+            return pa.string()
+        case _:
+            return ARROW.get(type(held))
+
+
+ARROW: dict[type[T.DataType], pa.DataType] = {
+    T.NullType: pa.null(),
+    T.BooleanType: pa.bool_(),
+    T.ByteType: pa.int8(),
+    T.ShortType: pa.int16(),
+    T.IntegerType: pa.int32(),
+    T.LongType: pa.int64(),
+    T.FloatType: pa.float32(),
+    T.DoubleType: pa.float64(),
+    T.BinaryType: pa.binary(),
+    T.DateType: pa.date32(),
+    T.TimestampType: pa.timestamp("us", "UTC"),
+    T.TimestampNTZType: pa.timestamp("us"),
+    T.DayTimeIntervalType: pa.duration("us"),
+}
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+def dataframe_tuples(
+    spark: SparkSession, interface: DataFrameInterface, read: SourceRead
+) -> DataFrame:
+    """The tuples of a read, malformed ones marked; not computed yet."""
+    names = list(interface.column_names)
+    used = [c for c in read.columns if c.name in names]
+    raw = in_session(spark, interface.frame, [names.index(c.name) for c in used])
+    held = {c.name: interface.held[names.index(c.name)].arrow for c in used}
+    raws = {c.name: F.col(place(i)) for i, c in enumerate(used)}
+    parsed = {c.name: parsing(c)(raws[c.name]) for c in used if is_parsed(held[c.name], c)}
+    # In a step of its own, so that both the value and the fault come from one call.
+    raw = raw.select("*", *(made.alias(f"p.{name}") for name, made in parsed.items()))
+
+    def made(column: Column) -> Made:
+        if column.name == POSITION:
+            return Made(F.monotonically_increasing_id())
+        if column.name not in raws:
+            return Made(F.lit(interface.name))
+        if column.name in parsed:
+            both = F.col(quoted(f"p.{column.name}"))
+            return Made(both["value"], both["fault"])
+        return as_it_is(raws[column.name], held[column.name], column)
+
+    columns = [made(column) for column in read.columns]
+    return raw.select(*in_places(c.value for c in columns), first_fault(columns).alias(META))
+
+
+def in_session(spark: SparkSession, df: DataFrame, places: Sequence[int]) -> DataFrame:
+    """Some columns of a DataFrame, as c0, c1, ..., in another session of the same Spark: one that
+    has our settings. What the DataFrame means was settled in its own.
+    """
+    plain = df.toDF(*(place(i) for i in range(len(df.columns))))
+    chosen = plain.select(*in_places(F.col(place(i)) for i in places))
+    if not places:  # a view has a column at least
+        chosen = plain.select(F.lit(True).alias(place(0)))
+    view = f"terascope_{uuid4().hex}"
+    chosen.createGlobalTempView(view)
+    ours = spark.table(f"global_temp.{view}")
+    if not is_remote():  # a server looks the name up whenever it computes
+        spark.catalog.dropGlobalTempView(view)
+    return ours
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def first_fault(columns: Sequence[Made]) -> SparkColumn:
+    codes = [
+        F.when(c.fault != F.lit(0), c.fault.cast("int") + F.lit(i << FAULT_BITS))
+        for i, c in enumerate(columns)
+        if c.fault is not None
+    ]
+    return F.coalesce(*codes, F.lit(None).cast("int"))
+
+
+def dataframe_reports(
+    df: DataFrame, interface: DataFrameInterface, read: SourceRead
+) -> dict[str, ReadReport]:
+    """What reading saw: one pass over the marked tuples. How many bytes they had nobody knows."""
+    report = ReadReport()
+    numbers = {
+        column.name: F.max(place(i)).alias(place(i))
+        for i, column in enumerate(read.columns)
+        if column.type.is_integer and not column.name.startswith(HIDDEN_PREFIX)
+    }
+    meta = F.col(quoted(META)).alias("fault")
+    told = df.groupBy(meta).agg(F.count(F.lit(1)).alias("tuples"), *numbers.values()).collect()
+    for fault, tuples, *furthest in told:
+        if fault is None:
+            report.tuples = tuples
+            reached = zip(numbers, furthest, strict=True)
+            report.horizon = {name: latest for name, latest in reached if latest is not None}
+        else:
+            column = read.columns[fault >> FAULT_BITS].name
+            why = Fault(fault & (1 << FAULT_BITS) - 1).text
+            report.malformed[f"column '{column}': {why}"] = tuples
+    return {interface.name: report}

@@ -1,0 +1,90 @@
+"""What tasks could not join by themselves: joined in one task when it is little.
+
+In: the packed rows of both sides that went up, of all joins. Out: parts of these queries. The rows
+at the ends of the tasks are few, and to make columns of Spark of them takes longer than to join
+them; where they are many, Spark joins them (terascope.spark.run).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from terascope.connectors.base import arrow_type
+from terascope.low.delivery import Sink
+from terascope.low.pairs import MEMORY_SHARE, Pairing, Side
+from terascope.low.parts import PartWriter
+from terascope.low.payload import unpack_tuples
+from terascope.low.top import plain
+from terascope.spark.mistakes import telling
+from terascope.spark.parts import TOLD, Part
+
+
+def small_rests(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:
+    """The queries whose rests fit into the memory of one task, by the bytes of each."""
+    chosen: list[str] = []
+    free = memory_bytes // MEMORY_SHARE
+    for query, size in sorted(sizes.items(), key=lambda item: item[1]):
+        free -= size
+        if free < 0:
+            break
+        chosen.append(query)
+    return chosen
+
+
+def join_rests(frames: Sequence[DataFrame], pairings: Sequence[Pairing], sink: Sink) -> list[Part]:
+    numbers = [side.rest for pairing in pairings for side in pairing.sides]
+    packed = reduce(DataFrame.union, frames).filter(
+        (F.col("kind") == "rows") & F.col("stream").isin(numbers)
+    )
+    joining = RestJoining(tuple(pairings), sink)
+    together = packed.select("stream", "payload").coalesce(1)
+    told = [json.loads(row[0]) for row in together.mapInArrow(joining, TOLD).collect()]
+    return [Part.of(part) for part in told]
+
+
+@dataclass(frozen=True)
+class RestJoining:
+    """Joins the rows of all tasks, each pairing's in one go."""
+
+    pairings: tuple[Pairing, ...]
+    sink: Sink
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with telling():
+            rows: dict[int, list[pa.RecordBatch]] = {}
+            for batch in batches:
+                for stream, payload in zip(batch["stream"], batch["payload"], strict=True):
+                    rows.setdefault(stream.as_py(), []).extend(unpack_tuples(payload.as_py()))
+            for pairing in self.pairings:
+                sides = [together(rows.pop(side.rest, []), side) for side in pairing.sides]
+                folder = self.sink.folder_of(pairing.query)
+                folder.mkdir(parents=True, exist_ok=True)
+                with PartWriter(folder, self.sink.format, pairing.fields) as part:
+                    part.write(pairing.joined(sides[0], sides[1]))
+                    path, count = part.close()
+                told = json.dumps({"query": pairing.query, "path": str(path), "rows": count})
+                yield pa.RecordBatch.from_arrays([pa.array([told])], ["told"])
+
+
+def together(batches: Sequence[pa.RecordBatch], side: Side) -> pa.RecordBatch:
+    if batches:
+        return pa.concat_batches([plain(batch) for batch in batches])
+    empty = [pa.array([], arrow_type(f.type)) for f in side.fields]
+    return pa.RecordBatch.from_arrays(empty, [f.name for f in side.fields])
+
+
+def rest_sizes(told: Sequence[str]) -> Counter[str]:
+    """What tasks told of their rests: bytes, by query."""
+    sizes: Counter[str] = Counter()
+    for text in told:
+        values = json.loads(text)
+        sizes[values["query"]] += values["bytes"]
+    return sizes
