@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -53,15 +54,19 @@ def output(dtype: Any, dimensions: int = 1) -> Any:
 INTEGER = types.int64
 WORD = types.uint64
 
+compiling = Lock()
+"""A thread that is done forbids a kernel to compile more: no other may be about to."""
+
 
 def compile_for(function: Any, *signature: Any) -> Any:
     """Compile a generated kernel for one signature, or load what an earlier process compiled. The
     text of another query may be the same over columns of other types.
     """
     if signature not in function.signatures:
-        function.disable_compile(False)
-        function.compile(signature)
-        function.disable_compile()
+        with compiling:
+            function.disable_compile(False)
+            function.compile(signature)
+            function.disable_compile()
     return function
 
 
