@@ -15,19 +15,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.functions.base import ValueMistake
 from terascope.low.dictionary import Dictionary, all_valid
 from terascope.low.finish import Numbers, columns, result_columns
 from terascope.low.groups import Block, GroupFields
-from terascope.low.lanes import Batch, Dictionaries
+from terascope.low.lanes import Batch, Dictionaries, evaluated
 from terascope.low.nothing import NOTHING
 from terascope.low.program import vector
 from terascope.low.regroup import Regroup
 from terascope.low.rows import Compute, Keep, RowProgram, Step, origin, picked
 from terascope.low.terms import Source
-from terascope.low.top import Top
+from terascope.low.top import Top, hopes
 from terascope.plan.expr import Col, Expr, columns_of, substitute
-from terascope.plan.show import show_expr
 from terascope.types import Type
 
 
@@ -47,11 +45,7 @@ class First:
         if column.valid is not None:
             return block
         values = np.ascontiguousarray(column.values)
-        if self.descending:
-            edge = np.partition(values, len(values) - self.limit)[len(values) - self.limit]
-            return Block(block.epoch, block.rows[values >= edge])
-        edge = np.partition(values, self.limit - 1)[self.limit - 1]
-        return Block(block.epoch, block.rows[values <= edge])
+        return Block(block.epoch, block.rows[hopes(values, self.limit, self.descending)])
 
 
 @dataclass(frozen=True)
@@ -124,7 +118,7 @@ def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArr
     other conditions.
     """
     slots = {f.name: len(fields.keys) + i for i, f in enumerate(fields.slots)}
-    wanted, function = vector(condition)
+    wanted, _ = vector(condition)
     lanes: list[Any] = []
     for one in wanted:
         if one.source is not Source.NUMBER or one.expr.type is Type.BOOL:
@@ -136,12 +130,8 @@ def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArr
         assert isinstance(column, Numbers)
         valid = all_valid(len(block.rows)) if column.valid is None else column.valid.view(np.uint8)
         lanes += [column.values if column.valid is None else column.values * column.valid, valid]
-    with np.errstate(all="ignore"):
-        value, valid, overflow = function(*lanes)
-    if np.any(overflow):
-        raise ValueMistake(f"integer overflow in {show_expr(condition)}")
-    passing = (np.asarray(value) != 0) & np.asarray(valid, np.bool_)
-    return np.broadcast_to(passing, len(block.rows))
+    values, present = evaluated(condition, lanes, len(block.rows))
+    return np.asarray((values != 0) & present)
 
 
 def first_of(program: RowProgram, fields: GroupFields) -> First | None:

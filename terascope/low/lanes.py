@@ -7,7 +7,7 @@ asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
@@ -309,21 +309,27 @@ class Batch:
 
     def evaluate(self, expr: Expr, rows: Codes) -> tuple[Values, NDArray[np.bool_]]:
         """An expression by numpy, for some tuples: values, and where there are any."""
-        wanted, function = vector(expr)
+        wanted, _ = vector(expr)
         lanes: list[Values] = []
         for one in wanted:
             if one.source is Source.BYTES:
                 lanes += self.payload_lane(one.expr, rows)
             else:
                 lanes += [array[rows] for array in self.input(one)]
-        with np.errstate(all="ignore"):
-            value, valid, overflow = function(*lanes)
-        if np.any(overflow):
-            raise ValueMistake(f"integer overflow in {show_expr(expr)}")
-        return (
-            np.broadcast_to(np.asarray(value), len(rows)),
-            np.broadcast_to(np.asarray(valid, np.bool_), len(rows)),
-        )
+        return evaluated(expr, lanes, len(rows))
+
+
+def evaluated(expr: Expr, lanes: Sequence[Values], count: int) -> tuple[Values, NDArray[np.bool_]]:
+    """An expression by numpy, over the lanes it reads: values, and where there are any."""
+    _, function = vector(expr)
+    with np.errstate(all="ignore"):
+        value, valid, overflow = function(*lanes)
+    if np.any(overflow):
+        raise ValueMistake(f"integer overflow in {show_expr(expr)}")
+    return (
+        np.broadcast_to(np.asarray(value), count),
+        np.broadcast_to(np.asarray(valid, np.bool_), count),
+    )
 
 
 def encode_some(

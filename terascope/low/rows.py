@@ -22,7 +22,7 @@ from terascope.low.plan import has_slot, slot_of
 from terascope.low.regroup import Regroup
 from terascope.low.top import Top
 from terascope.plan.expr import Cast, Col, Expr, Lit, Param, transform
-from terascope.plan.rel import Aggregate, Filter, Named, NamedAgg, Project, Rank, Read, Rel
+from terascope.plan.rel import Aggregate, Field, Filter, Named, NamedAgg, Project, Rank, Read, Rel
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,11 @@ def run_steps(steps: Sequence[Step], columns: pa.RecordBatch) -> pa.RecordBatch:
     for step in steps:
         columns = run_step(step, columns)
     return columns
+
+
+def picking(fields: Sequence[Field]) -> Compute:
+    """The step that leaves nothing but some columns."""
+    return Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
 
 
 def picked(program: RowProgram, names: Sequence[str]) -> tuple[int, ...] | None:

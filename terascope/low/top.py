@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from terascope.low.assemble import sorted_places
 from terascope.low.lanes import Batch, Dictionaries
@@ -102,12 +103,14 @@ def hopeful(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
     found = batch.column(expr, np.arange(len(batch), dtype=np.int32))
     if pa.types.is_dictionary(found.type) or found.null_count:
         return columns
-    values = found.to_numpy()
-    if descending:
-        edge = np.partition(values, len(values) - top.limit)[len(values) - top.limit]
-        return columns.filter(pa.array(values >= edge))
-    edge = np.partition(values, top.limit - 1)[top.limit - 1]
-    return columns.filter(pa.array(values <= edge))
+    return columns.filter(pa.array(hopes(found.to_numpy(), top.limit, descending)))
+
+
+def hopes(values: NDArray[Any], limit: int, descending: bool) -> NDArray[np.bool_]:
+    """Which of more than `limit` numbers can be among the first so many; ties are."""
+    place = len(values) - limit if descending else limit - 1
+    edge = np.partition(values, place)[place]
+    return np.asarray(values >= edge if descending else values <= edge)
 
 
 def is_constant(column: pa.Array) -> bool:

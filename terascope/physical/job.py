@@ -80,6 +80,13 @@ class Output:
     order: tuple[tuple[str, bool], ...]
     """Column names, hidden ones included, with True for descending."""
 
+    def part_fields(self, rel: Rel, sorted_later: bool) -> tuple[Field, ...]:
+        """The columns of parts; those that are sorted later have the hidden ones that takes."""
+        names = [*self.columns]
+        if sorted_later:
+            names += [name for name, _ in self.order if name not in self.columns]
+        return tuple(Field(name, rel.type_of(name)) for name in names)
+
 
 @dataclass(frozen=True)
 class Job:

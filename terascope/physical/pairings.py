@@ -18,17 +18,17 @@ from terascope.low.groups import GroupFields
 from terascope.low.match import can_match
 from terascope.low.pairs import Pairing, Side
 from terascope.low.rows import (
-    Compute,
-    Keep,
     RowProgram,
+    extended,
     is_computable,
     origin,
+    picking,
     row_program,
     with_values,
 )
 from terascope.physical.job import Job, Output
 from terascope.plan.expr import Call, Col, Expr, Lit
-from terascope.plan.rel import Field, Filter, Join, Named, Project, Rank, Read, Rel, with_inputs
+from terascope.plan.rel import Filter, Join, Project, Rank, Read, Rel, with_inputs
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,7 @@ def joining(job: Job, output: Output, sorted_later: bool, number: int) -> Joinin
         return None
     if not any(names_all_keys(bound, place, end) for place, end in enumerate(ends)):
         return None
-    names = [*output.columns]
-    if sorted_later:
-        names += [name for name, _ in output.order if name not in output.columns]
-    fields = tuple(Field(name, rel.type_of(name)) for name in names)
-    last = Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
+    fields = output.part_fields(rel, sorted_later)
     pairing = Pairing(
         output.stream,
         join.kind,
@@ -94,7 +90,7 @@ def joining(job: Job, output: Output, sorted_later: bool, number: int) -> Joinin
         tuple((a, b) for a, b in bound),
         ahead,
         fills,
-        after.extended(last),
+        after.extended(picking(fields)),
         fields,
     )
     inputs = tuple(
@@ -128,27 +124,20 @@ def steps_above(
     """What is done to the rows of a join. Its residual is one more condition, if rows that fail it
     are simply none.
     """
-    program = RowProgram("", ())
-    predicates: list[Expr] = []
+    program: RowProgram | None = RowProgram("", ())
     if join.residual is not None:
         if join.kind != "inner":
             return None
-        predicates.append(join.residual)
-    steps: list[Keep | tuple[Named, ...]] = [Keep(p) for p in predicates]
+        program = extended(program, [join.residual], parameters, None)
     for rel in reversed(chain):
         match rel:
             case Filter(_, predicate):
-                steps.append(Keep(predicate))
+                program = extended(program, [predicate], parameters, None)
             case Project(_, items):
-                steps.append(items)
+                names = [name for name, _ in items]
+                program = extended(program, [expr for _, expr in items], parameters, names)
             case _:  # a rank without a limit says only how rows are delivered
                 pass
-    for step in steps:
-        items = (("", step.predicate),) if isinstance(step, Keep) else step
-        bound = tuple((name, with_values(expr, parameters)) for name, expr in items)
-        if not all(is_computable(expr) for _, expr in bound):
-            return None
-        program = program.extended(Keep(bound[0][1]) if isinstance(step, Keep) else Compute(bound))
     return program
 
 

@@ -16,7 +16,7 @@ from terascope.low.groups import GroupFields
 from terascope.low.pairs import Pairing
 from terascope.low.plan import LowPlan, LowSelect, expressions_of
 from terascope.low.regroup import Regroup
-from terascope.low.rows import Compute, Keep, RowProgram, origin, picked, row_program
+from terascope.low.rows import Keep, RowProgram, origin, picked, picking, row_program
 from terascope.physical.job import Job, SourceRead
 from terascope.physical.pairings import Joining, joinings, rest_name
 from terascope.plan.expr import Col, Expr, columns_of, substitute
@@ -86,12 +86,8 @@ def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
             program = within_epochs(program, groups.get(program.stream))
         if program is None or program.stream not in low:
             continue
-        names = [*output.columns]
-        if sorted_later:
-            names += [name for name, _ in output.order if name not in output.columns]
-        fields = tuple(Field(name, rel.type_of(name)) for name in names)
-        last = Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
-        steps = program.extended(last)
+        fields = output.part_fields(rel, sorted_later)
+        steps = program.extended(picking(fields))
         places = picked(steps, low[program.stream])
         found[output.stream] = Direct(output.stream, steps, fields, places)
     return found
