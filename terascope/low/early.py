@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from terascope.low.dictionary import Dictionary, all_valid
 from terascope.low.finish import Numbers, columns, result_columns
+from terascope.low.finished_rows import FinishedRows
 from terascope.low.groups import Block, GroupFields
-from terascope.low.lanes import Batch, Dictionaries, evaluated
-from terascope.low.nothing import NOTHING
+from terascope.low.lanes import evaluated
 from terascope.low.program import vector
 from terascope.low.regroup import Regroup
 from terascope.low.rows import Compute, Keep, RowProgram, Step, origin, picked
@@ -78,9 +78,7 @@ class Early:
             return Block(block.epoch, block.rows[kept])
         places = places_of(columns_of(condition), self.fields)
         made = columns([block], self.fields, dictionaries, places=places)
-        batch = Batch(made, Dictionaries(), NOTHING, lambda *_: None)
-        kept = batch.passing(condition, np.arange(len(block.rows), dtype=np.int32))
-        return Block(block.epoch, block.rows[kept])
+        return Block(block.epoch, block.rows[FinishedRows(made).passing(condition)])
 
 
 def early(program: RowProgram, fields: GroupFields) -> Early:

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.low.lanes import Batch, Dictionaries
-from terascope.low.nothing import NOTHING
+from terascope.low.finished_rows import FinishedRows
 from terascope.plan.expr import Expr
 from terascope.plan.rel import JoinKind, Named
 from terascope.types import Type
@@ -45,14 +44,14 @@ def matched(
     fills: Sequence[Named] = (),
 ) -> pa.RecordBatch:
     """See plan.rel.Join."""
-    sides = Lanes(left), Lanes(right)
-    pairs = [comparable(sides[0].column(a), sides[1].column(b)) for a, b in equalities]
+    rows = FinishedRows(left), FinishedRows(right)
+    pairs = [comparable(rows[0].column(a), rows[1].column(b)) for a, b in equalities]
     tables = [
         pa.Table.from_arrays(
-            [*(pair[i] for pair in pairs), pa.array(np.arange(len(side.columns), dtype=np.int64))],
+            [*(pair[i] for pair in pairs), pa.array(np.arange(side.num_rows, dtype=np.int64))],
             [*(f"{letter}{k}" for k in range(len(pairs))), letter],
         )
-        for i, (letter, side) in enumerate(zip("lr", sides, strict=True))
+        for i, (letter, side) in enumerate(zip("lr", (left, right), strict=True))
     ]
     found = tables[0].join(
         tables[1],
@@ -68,23 +67,12 @@ def matched(
         return pa.RecordBatch.from_arrays(columns, left.schema.names)
     others = found.column("r").combine_chunks()
     names = [*left.schema.names, *right.schema.names]
-    rows = pa.RecordBatch.from_arrays([*columns, *right.take(others).columns], names)
+    joined = pa.RecordBatch.from_arrays([*columns, *right.take(others).columns], names)
     missing = {n: places.is_null() for n in left.schema.names}
     missing |= {n: others.is_null() for n in right.schema.names}
     for name, expr in fills:
-        rows = filled(rows, name, expr, missing[name])
-    return rows
-
-
-class Lanes:
-    """A batch of rows, whose expressions are asked for."""
-
-    def __init__(self, columns: pa.RecordBatch) -> None:
-        self.columns = Batch(columns, Dictionaries(), NOTHING, lambda *_: None)
-        self._everybody = np.arange(columns.num_rows, dtype=np.int32)
-
-    def column(self, expr: Expr) -> pa.Array:
-        return self.columns.column(expr, self._everybody)
+        joined = filled(joined, name, expr, missing[name])
+    return joined
 
 
 def comparable(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -108,7 +96,7 @@ def filled(rows: pa.RecordBatch, name: str, expr: Expr, missing: pa.Array) -> pa
     column = rows.column(name)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    value = Lanes(rows.filter(missing)).column(expr)
+    value = FinishedRows(rows.filter(missing)).column(expr)
     if pa.types.is_dictionary(value.type):
         value = value.dictionary_decode()
     made = pc.replace_with_mask(column, missing, value.cast(column.type))

@@ -10,13 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from terascope.functions.base import Value
 from terascope.low.expressions import unsupported
-from terascope.low.lanes import Batch, Dictionaries
-from terascope.low.nothing import NOTHING
+from terascope.low.finished_rows import FinishedRows
 from terascope.low.payload_patterns import is_payload_text
 from terascope.low.plan import has_slot, slot_of
 from terascope.low.regroup import Regroup
@@ -93,13 +91,12 @@ def picked(program: RowProgram, names: Sequence[str]) -> tuple[int, ...] | None:
 
 
 def run_step(step: Step, columns: pa.RecordBatch) -> pa.RecordBatch:
-    batch = Batch(columns, Dictionaries(), NOTHING, lambda *_: None)
-    everybody = np.arange(len(batch), dtype=np.int32)
+    rows = FinishedRows(columns)
     match step:
         case Keep(predicate):
-            return columns.filter(pa.array(batch.passing(predicate, everybody)))
+            return columns.filter(pa.array(rows.passing(predicate)))
         case Compute(items):
-            made = [batch.column(expr, everybody) for _, expr in items]
+            made = [rows.column(expr) for _, expr in items]
             return pa.RecordBatch.from_arrays(made, [name for name, _ in items])
 
 

@@ -15,8 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.low.assemble import sorted_places
-from terascope.low.lanes import Batch, Dictionaries
-from terascope.low.nothing import NOTHING
+from terascope.low.finished_rows import FinishedRows
 from terascope.plan.expr import Expr
 
 MOST_KEPT: Final = 1 << 17
@@ -62,10 +61,9 @@ def plain(columns: pa.RecordBatch) -> pa.RecordBatch:
 
 def first_rows(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
     columns = plain(hopeful(columns, top))
-    batch = Batch(columns, Dictionaries(), NOTHING, lambda *_: None)
-    everybody = np.arange(len(batch), dtype=np.int32)
+    rows = FinishedRows(columns)
     arrays = [columns.column(name) for name in top.per]
-    arrays += [batch.column(expr, everybody) for expr, _ in top.order]
+    arrays += [rows.column(expr) for expr, _ in top.order]
     names = [f"k{i}" for i in range(len(arrays))]
     down = [False] * len(top.per) + [descending for _, descending in top.order]
     table = pa.Table.from_arrays(arrays, names)
@@ -99,8 +97,7 @@ def hopeful(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
     expr, descending = top.order[0]
     if not expr.type.is_integer:
         return columns
-    batch = Batch(columns, Dictionaries(), NOTHING, lambda *_: None)
-    found = batch.column(expr, np.arange(len(batch), dtype=np.int32))
+    found = FinishedRows(columns).column(expr)
     if pa.types.is_dictionary(found.type) or found.null_count:
         return columns
     return columns.filter(pa.array(hopes(found.to_numpy(), top.limit, descending)))
