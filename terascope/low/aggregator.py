@@ -20,7 +20,7 @@ from terascope.low.kernels import column, compiled, output
 from terascope.low.lanes import Batch, Dictionaries, Lane
 from terascope.low.numpy_table import NumpyTable
 from terascope.low.open_table import OpenTable, Values
-from terascope.low.partitioned import group_parts, in_order, partition
+from terascope.low.partitioned import group_parts
 from terascope.low.plan import LowAggregate
 from terascope.low.slots import Shape, takes_argument
 from terascope.low.table_rows import has_value
@@ -58,7 +58,6 @@ class Aggregator:
         self._dictionaries = dictionaries
         self.key_dictionaries = [dictionaries.of_key(expr) for expr in query.plain_keys]
         """One for each key that is a code."""
-        self._waiting = Waiting(self.shape)
         self._epoch = NO_EPOCH
         """Of the groups in the table: their epoch, or the earliest of their epochs."""
         self._reach = 0
@@ -66,6 +65,8 @@ class Aggregator:
         self._last: int | None = None
         """How many groups there were the last time."""
         self._table = self._make_table(compiled)
+        once = not isinstance(self._table, BoundedTable)  # it may evict a group again and again
+        self._waiting = Waiting(self.shape, once)
 
     def _make_table(self, compiled: bool) -> OpenTable | NumpyTable | BoundedTable:
         choice = self.query.table
@@ -81,13 +82,23 @@ class Aggregator:
     def memory_bytes(self) -> int:
         return self._table.memory_bytes + self._waiting.memory_bytes
 
+    @property
+    def is_empty(self) -> bool:
+        return self._held == 0 and len(self._waiting) == 0
+
+    @property
+    def _held(self) -> int:
+        """Groups in the table."""
+        table = self._table
+        return table.occupied if isinstance(table, BoundedTable) else table.count
+
     # ---- tuples
 
     def take(self, batch: Batch, rows: Codes) -> None:
         """The tuples `rows` of a batch."""
         if not len(rows):
             return
-        codes = [batch.key_codes(expr, rows) for expr in self.query.plain_keys]
+        codes = self.encode(batch, rows)
         lanes = [
             argument(batch, slot.argument, rows, has_value(slot.kind))
             for slot in self.query.slots
@@ -113,11 +124,15 @@ class Aggregator:
                 if epoch != self._epoch:
                     self._empty()
                     self._epoch, self._reach = epoch, 0
-                if self._is_large(some) and self._add_apart(batch, some, codes, lanes, sure):
+                if self._is_large(some) and self._add_apart(batch, rows, some, codes, lanes, sure):
                     continue
                 self._reach += len(some) * most_of(batch, self._summed(lanes))
                 fine = sure and self._reach < NO_OVERFLOW
                 self._add(some, codes, values, None if fine else masks)
+
+    def encode(self, batch: Batch, rows: Codes) -> list[Codes]:
+        """The keys of some tuples."""
+        return [batch.key_codes(expr, rows) for expr in self.query.plain_keys]
 
     def _epochs(self, batch: Batch, rows: Codes) -> Epochs | None:
         if self.query.epoch is None:
@@ -138,12 +153,7 @@ class Aggregator:
 
     def _note_oldest(self, epochs: Epochs) -> None:
         oldest = int(epochs.min())
-        empty = (
-            self._table.occupied == 0
-            if isinstance(self._table, BoundedTable)
-            else (self._table.count == 0)
-        )
-        self._epoch = oldest if empty else min(oldest, self._epoch)
+        self._epoch = min(oldest, self._epoch) if self._held else oldest
 
     def _add(
         self,
@@ -170,6 +180,18 @@ class Aggregator:
         few = self._last is not None and self._last < MANY_GROUPS
         return not few and math.prod(sizes) > MANY_GROUPS
 
+    @property
+    def _most_different(self) -> int:
+        """The key with the most values: tuples are put apart by it."""
+        sizes = [len(d) for d in self.key_dictionaries]
+        return sizes.index(max(sizes))
+
+    def apart_by(self) -> int:
+        """Queries for which this is the same had better come one after the other."""
+        if not self.key_dictionaries:
+            return 0
+        return id(self.key_dictionaries[self._most_different])
+
     def _is_sure(self, batch: Batch, lanes: Sequence[Lane]) -> bool:
         """Whether no argument of a tuple is NULL, and no sum of a batch can overflow."""
         present = all(batch.once(("valid", id(masks)), masks.all) for _, masks in lanes)
@@ -184,25 +206,19 @@ class Aggregator:
         self,
         batch: Batch,
         rows: Codes,
+        some: Codes,
         codes: Sequence[Codes],
         lanes: Sequence[Lane],
         sure: bool,
     ) -> bool:
-        """Group the tuples part by part; FALSE when a sum overflows."""
-        sizes = [len(d) for d in self.key_dictionaries]
-        by = sizes.index(max(sizes))
-        name = ("apart", id(codes[by]), id(rows))
-        parts = batch.once(name, partition, codes[by], rows)
-
-        def apart(lane: Values) -> Values:
-            return batch.once((name, id(lane)), in_order, lane, parts.order)
-
+        """Group some of the tuples part by part; FALSE when a sum overflows."""
+        apart = batch.apart(codes[self._most_different], rows, some)
         groups = group_parts(
             self.shape,
-            parts.edges,
-            [apart(c) for c in codes],
-            [apart(values) for values, _ in lanes],
-            None if sure else [apart(masks) for _, masks in lanes],
+            apart.edges,
+            [apart.lane(c) for c in codes],
+            [apart.lane(values) for values, _ in lanes],
+            None if sure else [apart.lane(masks) for _, masks in lanes],
         )
         if groups is None:
             return False
@@ -235,6 +251,12 @@ class Aggregator:
     def _bounded_groups(self, groups: Rows) -> None:
         """Rows of a bounded table, which have their epoch in the second word."""
         self._waiting.add_mixed(groups[:, 1], np.delete(groups, 1, axis=1))
+
+    def put_aside(self) -> None:
+        """All groups that wait or are in the table go to disk."""
+        self._empty()
+        self._waiting.put_aside()
+        self.shrink()
 
     def shrink(self) -> None:
         """Give back the memory of a table that is empty."""

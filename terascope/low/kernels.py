@@ -39,11 +39,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # ---- signatures ----------------------------------------------------------------------------------
 
 
-def column(dtype: Any) -> Any:
+def column(dtype: Any, dimensions: int = 1) -> Any:
     """An array a kernel only reads. Columns of Arrow are read-only, which numba takes for a type of
     its own: a kernel compiled for these takes the others, too.
     """
-    return types.Array(numba.from_dtype(np.dtype(dtype)), 1, "C", readonly=True)
+    return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C", readonly=True)
 
 
 def output(dtype: Any, dimensions: int = 1) -> Any:

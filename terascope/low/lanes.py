@@ -35,6 +35,7 @@ from terascope.low.dictionary import (
 )
 from terascope.low.kernels import INTEGER, compiled, output
 from terascope.low.kernels import column as column_of
+from terascope.low.partitioned import Apart
 from terascope.low.payload_patterns import extracted, payload_extraction
 from terascope.low.payload_tests import payload_column, payload_values
 from terascope.low.program import Program, vector
@@ -140,6 +141,8 @@ class Batch:
     _codes: dict[Expr, Codes] = field(default_factory=dict)
     _derived: dict[Expr, tuple[Values, Masks, Masks | None]] | None = None
     _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict)
+    _apart_by: tuple[Codes | None, Codes | None] = (None, None)
+    _aparts: dict[int, Apart] = field(default_factory=dict)
 
     def once(self, name: object, compute: Callable[..., Fact], *args: Any) -> Fact:
         """Something of the batch that several queries ask for, computed for the first of them.
@@ -151,6 +154,18 @@ class Batch:
             self._facts[name] = (compute(*args), compute, args)
         fact: Fact = self._facts[name][0]
         return fact
+
+    def apart(self, codes: Codes, rows: Codes, some: Codes) -> Apart:
+        """Some tuples of a query that has `rows`, apart by one of its keys. Kept until a query
+        wants others, or another key: all of them would need many times the memory of the batch.
+        """
+        if self._apart_by[0] is not codes or self._apart_by[1] is not rows:
+            self._aparts.clear()
+            self._apart_by = codes, rows
+        apart = self._aparts.get(id(some))
+        if apart is None:
+            apart = self._aparts[id(some)] = Apart(codes, some)
+        return apart
 
     def __len__(self) -> int:
         return int(self.columns.num_rows)

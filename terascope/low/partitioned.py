@@ -35,6 +35,8 @@ from terascope.low.slots import Shape
 PART_ROWS: Final = 1 << 12
 """About as many tuples as a part has."""
 MOST_PARTS: Final = 1 << 12
+STRETCH_ROWS: Final = 1 << 18
+"""Tuples that are put in order at a time."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,39 @@ class Partition:
     order: Codes
     """Places of the tuples in the batch."""
     edges: Ints
-    """Where each part begins, and the end of the last."""
+    """For each stretch of tuples, where each of its parts begins, and the end of the last."""
+
+
+class Apart:
+    """The tuples `rows` apart by one of their keys, and the lanes that were put in that order."""
+
+    def __init__(self, codes: Codes, rows: Codes) -> None:
+        self._rows = rows  # kept: no others can get their identity
+        self._partition = partition(codes, rows)
+        self._lanes: dict[int, tuple[Values, Values]] = {}
+
+    @property
+    def edges(self) -> Ints:
+        return self._partition.edges
+
+    def lane(self, lane: Values) -> Values:
+        """A lane of the batch, which is kept: no other can get its identity."""
+        known = self._lanes.get(id(lane))
+        if known is None:
+            known = self._lanes[id(lane)] = lane, in_order(lane, self._partition.order)
+        return known[1]
 
 
 def partition(codes: Codes, rows: Codes) -> Partition:
-    """The tuples `rows`, apart by the hash of a key."""
+    """The tuples `rows`, apart by the hash of a key, one stretch after the other: what is put in
+    order meanwhile should not be more than the cache holds.
+    """
     bits = max(1, (max(1, len(rows) // PART_ROWS)).bit_length())
     parts = min(1 << bits, MOST_PARTS)
-    edges = np.zeros(parts + 1, np.int64)
+    stretches = max(1, -(-len(rows) // STRETCH_ROWS))
+    edges = np.zeros((stretches, parts + 1), np.int64)
     order = np.empty(len(rows), np.int32)
-    spread(codes, rows, parts.bit_length() - 1, edges, order)
+    spread(codes, rows, parts.bit_length() - 1, STRETCH_ROWS, edges, order)
     return Partition(order, edges)
 
 
@@ -62,19 +87,28 @@ def part_of(code: np.int32, shift: np.uint64) -> int:
     return int((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> shift)
 
 
-@compiled(column(np.int32), column(np.int32), INTEGER, output(np.int64), output(np.int32))
-def spread(codes: Codes, rows: Codes, bits: int, edges: Ints, order: Codes) -> None:
-    """Count, then place: two passes over the key."""
+@compiled(
+    column(np.int32), column(np.int32), INTEGER, INTEGER, output(np.int64, 2), output(np.int32)
+)
+def spread(codes: Codes, rows: Codes, bits: int, length: int, edges: Ints, order: Codes) -> None:
+    """Count, then place: two passes over the key of each stretch."""
     shift = np.uint64(64 - bits)
-    for r in range(len(rows)):
-        edges[part_of(codes[rows[r]], shift) + 1] += 1
-    for part in range(len(edges) - 1):
-        edges[part + 1] += edges[part]
-    at = edges.copy()
-    for r in range(len(rows)):
-        part = part_of(codes[rows[r]], shift)
-        order[at[part]] = rows[r]
-        at[part] += 1
+    parts = edges.shape[1] - 1
+    at = np.empty(parts, np.int64)
+    for stretch in range(len(edges)):
+        begin = stretch * length
+        end = min(begin + length, len(rows))
+        own = edges[stretch]
+        for r in range(begin, end):
+            own[part_of(codes[rows[r]], shift) + 1] += 1
+        own[0] = begin
+        for part in range(parts):
+            own[part + 1] += own[part]
+            at[part] = own[part]
+        for r in range(begin, end):
+            part = part_of(codes[rows[r]], shift)
+            order[at[part]] = rows[r]
+            at[part] += 1
 
 
 def in_order(lane: Values, order: Codes) -> Values:
@@ -110,9 +144,9 @@ def group_parts(
     No masks: no argument is NULL, and no sum can overflow. The rows are a view of the room all
     tuples might have needed: whoever keeps them for long should copy them.
     """
-    longest = int(np.diff(edges).max(initial=0))
+    longest = int(np.diff(edges).sum(axis=0).max(initial=0))
     places = np.zeros(1 << max(1, (2 * longest - 1).bit_length()), np.int32)
-    groups = np.empty(int(edges[-1]) * shape.stride, np.int64)
+    groups = np.empty(int(edges[-1, -1]) * shape.stride, np.int64)
     kernel = group_kernel(shape, masks is None)
     floats = groups.view(np.float64)
     count = kernel(places, groups, floats, edges, *codes, *values, *(masks or ()))
@@ -124,7 +158,7 @@ def group_parts(
 @cache
 def group_kernel(shape: Shape, sure: bool) -> Any:
     module = load_module(group_source(shape, sure))
-    head = (output(np.int32), output(np.int64), output(np.float64), column(np.int64))
+    head = (output(np.int32), output(np.int64), output(np.float64), column(np.int64, 2))
     return compile_for(module.group_parts, *head, *column_types(shape, sure))
 
 
@@ -137,8 +171,10 @@ def group_source(shape: Shape, sure: bool) -> str:
     signature = f"group_parts(places, entries, floats, edges{column_names(shape, sure)})"
     body = [
         "count = np.int64(0)",
-        "for part in range(len(edges) - 1):",
-        "    number = edges[part + 1] - edges[part]",
+        "for part in range(edges.shape[1] - 1):",
+        "    number = np.int64(0)",
+        "    for stretch in range(len(edges)):",
+        "        number += edges[stretch, part + 1] - edges[stretch, part]",
         "    bits = np.int64(1)",
         "    while (np.int64(1) << bits) < 2 * number:",
         "        bits += 1",
@@ -146,25 +182,29 @@ def group_source(shape: Shape, sure: bool) -> str:
         "    shift = np.uint64(64 - bits)",
         "    first = count",
         "    places[: top + 1] = 0",
-        "    for i in range(edges[part], edges[part + 1]):",
-        *indent(load_words(shape), 2),
-        f"        at = np.int64(({hashed(shape)}) >> shift) & top",
-        "        while True:",
-        "            known = np.int64(places[at])",
-        "            if known == 0:",
-        "                places[at] = np.int32(count - first + 1)",
-        f"                base = count * {shape.stride}",
-        "                count += 1",
-        "                state = np.int64(1)",
-        *(f"                entries[base + {shape.first_word + w}] = w{w}" for w in words),
-        *(f"                entries[base + {shape.slot(j)}] = 0" for j in range(len(shape.slots))),
-        "                break",
-        f"            base = (first + known - 1) * {shape.stride}",
-        f"            if {same_words(shape)}:",
-        "                state = entries[base]",
-        "                break",
-        "            at = (at + 1) & top",
-        *indent(slots, 2),
+        "    for stretch in range(len(edges)):",
+        "        for i in range(edges[stretch, part], edges[stretch, part + 1]):",
+        *indent(load_words(shape), 3),
+        f"            at = np.int64(({hashed(shape)}) >> shift) & top",
+        "            while True:",
+        "                known = np.int64(places[at])",
+        "                if known == 0:",
+        "                    places[at] = np.int32(count - first + 1)",
+        f"                    base = count * {shape.stride}",
+        "                    count += 1",
+        "                    state = np.int64(1)",
+        *(f"                    entries[base + {shape.first_word + w}] = w{w}" for w in words),
+        *(
+            f"                    entries[base + {shape.slot(j)}] = 0"
+            for j in range(len(shape.slots))
+        ),
+        "                    break",
+        f"                base = (first + known - 1) * {shape.stride}",
+        f"                if {same_words(shape)}:",
+        "                    state = entries[base]",
+        "                    break",
+        "                at = (at + 1) & top",
+        *indent(slots, 3),
         "return count",
     ]
     return "\n".join(["", "", *function(signature, body)])

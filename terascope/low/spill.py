@@ -69,7 +69,7 @@ def payloads(file: BinaryIO) -> Iterator[bytes]:
         yield file.read(int.from_bytes(length, "little"))
 
 
-def cannot_spill(folder: Path, problem: OSError) -> OutputError:
+def cannot_spill(folder: Path | str, problem: OSError) -> OutputError:
     why = (problem.strerror or str(problem)).lower()
     return OutputError(
         f"groups do not fit in memory and cannot be kept in '{folder}' meanwhile: {why}"

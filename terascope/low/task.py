@@ -34,8 +34,10 @@ BATCH_ROWS = 1 << 17
 """So many tuples are worth a batch of their own, if it ends where all epochs end."""
 LARGE_ROWS = 1 << 19
 """So many also if only the epochs of most aggregations end there."""
-BATCH_SHARE = 16
-"""A batch that has this part of the memory is taken as it is, wherever it ends."""
+FIXED_BYTES = 48 << 20
+"""What a task needs beside its data, more than an interpreter with nothing to do."""
+BATCH_COST = 3
+"""As much memory as the columns of a batch, their codes, lanes and groups have, in columns."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,7 @@ class LowTask:
         self._choices = [known.setdefault((q.signature, q.rest), len(known)) for q in plan.queries]
         self._grouped = grouped_columns(plan)
         self._seen = Seen()
+        self._memory_bytes = max(plan.memory_bytes // 2, plan.memory_bytes - FIXED_BYTES)
         self._begin()
 
     def _begin(self) -> None:
@@ -172,7 +175,7 @@ class LowTask:
                 note_clocks(columns, clocks, report)
                 if columns.num_rows:
                     yield from self._see(columns)
-                if BATCH_SHARE * self._seen.size >= self.plan.memory_bytes:
+                if self._is_full(columns):
                     yield from self._take_all(place)
             add_report(self.reports, split.interface, report)
             if place + 1 == len(splits) or self._is_batch(place):
@@ -180,6 +183,12 @@ class LowTask:
         for place in self._aggregators:
             yield from self._groups(place, None)
             yield Reached(place, ALL)
+
+    def _is_full(self, last: pa.RecordBatch) -> bool:
+        """Whether there is no memory for another batch as large as the last."""
+        size = self._seen.size + int(last.select(self._grouped).nbytes)
+        room = self._memory_bytes * 5 // 8 - self._dictionaries.memory_bytes
+        return BATCH_COST * size > room
 
     def _is_batch(self, place: int) -> bool:
         """Whether a batch should end with a split: a group that is cut has to be merged."""
@@ -216,17 +225,29 @@ class LowTask:
         """All batches that wait, as one; the splits from `then` on may have more tuples."""
         if not self._seen.rows:
             return
-        seen, self._seen = self._seen, Seen()
-        columns, chosen = seen.together()
+        columns, chosen = self._seen.together()
+        self._seen = Seen()
+        taken_bytes = BATCH_COST * columns.nbytes
         batch = Batch(columns, self._dictionaries, self._second, self._derive_keys)
-        for place, aggregator in self._aggregators.items():
+        for place in self._in_good_order(batch, chosen):
+            aggregator = self._aggregators[place]
             aggregator.take(batch, chosen[self._choices[place]])
             over = self._timelines[place].earliest[then]
             if over is not None:
                 yield from self._groups(place, over)
                 yield Reached(place, over)
             aggregator.settle()
-        yield from self._make_room()
+            yield from self._make_room(taken_bytes)
+        yield from self._forget()
+
+    def _in_good_order(self, batch: Batch, chosen: Mapping[Choice, Codes]) -> list[int]:
+        """Aggregations that put the same tuples apart by the same key follow each other."""
+        for place, aggregator in self._aggregators.items():
+            aggregator.encode(batch, chosen[self._choices[place]])
+        order: dict[tuple[Choice, int], list[int]] = {}
+        for place, aggregator in self._aggregators.items():
+            order.setdefault((self._choices[place], aggregator.apart_by()), []).append(place)
+        return [place for places in order.values() for place in places]
 
     def _bits(self, batch: Batch) -> list[Hashes]:
         bits = [np.empty(len(batch), np.uint64) for _ in range(self._first.words)]
@@ -254,21 +275,41 @@ class LowTask:
             yield Groups(place, released.block, aggregator.key_dictionaries, complete)
         self.counters.evicted[place] = aggregator.evicted
 
-    def _make_room(self) -> Iterator[Ready]:
-        """Beyond the memory budget all groups go up as partials, and dictionaries begin anew."""
-        used = sum(a.memory_bytes for a in self._aggregators.values())
-        if 2 * (used + self._dictionaries.memory_bytes) <= self.plan.memory_bytes:
-            return  # the other half is for the batch and for what is being written
-        for place in self._aggregators:
-            yield from self._groups(place, None, surrendered=True)
-            self._aggregators[place].shrink()
-        if 4 * self._dictionaries.memory_bytes > self.plan.memory_bytes:
-            self._forget()
+    def _make_room(self, batch_bytes: int) -> Iterator[Ready]:
+        """Groups leave that there is no memory for beside a batch, the dictionaries and what is
+        being written. Those of a query that has epochs of its own wait on disk, others go up as
+        partials, as they would have to anyway.
+        """
+        sizes = {place: a.memory_bytes for place, a in self._aggregators.items()}
+        used = sum(sizes.values())
+        most = self._memory_bytes * 3 // 4 - self._dictionaries.memory_bytes - batch_bytes
+        if used <= most:
+            return
+        for place in sorted(sizes, key=lambda place: sizes[place], reverse=True):
+            if self._owned.get(place) is not None:
+                self._aggregators[place].put_aside()
+            else:
+                yield from self._groups(place, None, surrendered=True)
+                self._aggregators[place].shrink()
+            used -= sizes[place]
+            if 2 * used <= most:
+                return
 
-    def _forget(self) -> None:
+    def _forget(self) -> Iterator[Ready]:
+        """Dictionaries begin anew when they are large: best while no groups know their codes."""
+        known = self._dictionaries.memory_bytes
+        if 4 * known > self._memory_bytes:
+            for place in self._aggregators:
+                yield from self._groups(place, None, surrendered=True)
+        elif 8 * known <= self._memory_bytes or not self._is_empty:
+            return
         surrendered = self._surrendered
         self._begin()
         self._surrendered = surrendered
+
+    @property
+    def _is_empty(self) -> bool:
+        return all(aggregator.is_empty for aggregator in self._aggregators.values())
 
 
 def project(batch: Batch, query: LowSelect, rows: Codes) -> pa.RecordBatch:

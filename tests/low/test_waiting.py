@@ -1,0 +1,112 @@
+"""Groups that wait, in memory and on disk: merged, and each of them once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from terascope.low.groups import Rows
+from terascope.low.slots import Shape
+from terascope.low.waiting import MERGED_ROWS, Waiting
+from terascope.types import INT_MAX
+
+SHAPE = Shape(2, ("count", "sum_int", "max_int"))
+SEEN = 0b1101  # a group, and both slots that take an argument have seen one
+
+
+def lot(rng: np.random.Generator, number: int, groups: int, once: bool = True) -> Rows:
+    keys = rng.choice(groups, number, replace=not once)
+    rows = np.empty((number, SHAPE.stride), np.int64)
+    rows[:, 0] = SEEN
+    rows[:, 1] = (keys % 97 + 1) << 32 | (keys // 97 + 1)
+    rows[:, 2] = rng.integers(1, 9, number)
+    rows[:, 3] = rng.integers(-1000, 1000, number)
+    rows[:, 4] = rng.integers(-1000, 1000, number)
+    return rows
+
+
+def expected(lots: list[Rows]) -> dict[int, tuple[int, int, int]]:
+    found: dict[int, list[list[int]]] = defaultdict(list)
+    for rows in lots:
+        for _, key, *slots in rows.tolist():
+            found[key].append(slots)
+    return {
+        key: (sum(s[0] for s in some), sum(s[1] for s in some), max(s[2] for s in some))
+        for key, some in found.items()
+    }
+
+
+def released(waiting: Waiting, before: int | None) -> dict[int | None, dict[int, tuple[int, ...]]]:
+    found: dict[int | None, dict[int, tuple[int, ...]]] = defaultdict(dict)
+    for one in waiting.release(before):
+        assert one.whole
+        groups = found[one.block.epoch]
+        for _, key, *slots in one.block.rows.tolist():
+            assert key not in groups, "a group stands twice"
+            groups[key] = tuple(slots)
+    return dict(found)
+
+
+@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize("disk", ["never", "once", "always"])
+def test_lots_are_merged(once: bool, disk: str) -> None:
+    rng = np.random.default_rng(7)
+    waiting = Waiting(SHAPE, once)
+    lots = {epoch: [lot(rng, 500, 900, once) for _ in range(4)] for epoch in (3, 4)}
+    for number in range(4):
+        for epoch in (3, 4):
+            waiting.add(epoch, lots[epoch][number])
+        if disk == "always" or (disk == "once" and number == 1):
+            waiting.put_aside()
+            assert waiting.memory_bytes == 0
+    assert released(waiting, 4) == {3: expected(lots[3])}
+    assert released(waiting, None) == {4: expected(lots[4])}
+    assert len(waiting) == 0
+    waiting.add(5, lots[3][0])  # there is a file again
+    waiting.put_aside()
+    assert released(waiting, None) == {5: expected(lots[3][:1])}
+
+
+@pytest.mark.parametrize("disk", [False, True])
+def test_many_rows_are_merged_part_by_part(disk: bool) -> None:
+    rng = np.random.default_rng(8)
+    waiting = Waiting(SHAPE, once=True)
+    lots = [lot(rng, 2 * MERGED_ROWS, 3 * MERGED_ROWS) for _ in range(3)]
+    for rows in lots:
+        waiting.add(1, rows)
+        if disk:
+            waiting.put_aside()
+    assert released(waiting, None) == {1: expected(lots)}
+
+
+def test_a_single_lot_of_a_table_that_evicts_is_merged_too() -> None:
+    rows = lot(np.random.default_rng(9), 300, 20, once=False)
+    waiting = Waiting(SHAPE, once=False)
+    waiting.add_mixed(np.full(len(rows), 6, np.int64), rows)
+    assert released(waiting, None) == {6: expected([rows])}
+
+
+@pytest.mark.parametrize("disk", [False, True])
+def test_sums_that_overflow_stay_apart(disk: bool) -> None:
+    waiting = Waiting(SHAPE, once=True)
+    large = lot(np.random.default_rng(1), 10, 10)
+    large[:, 3] = INT_MAX // 2 + 1
+    for _ in range(2):
+        waiting.add(1, large.copy())
+        if disk:
+            waiting.put_aside()
+    blocks = list(waiting.release(None))
+    assert not any(block.whole for block in blocks)
+    assert sum(len(block.block.rows) for block in blocks) == 20
+
+
+def test_a_full_disk_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from terascope.diagnostic import OutputError
+
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
+    waiting = Waiting(SHAPE, once=True)
+    waiting.add(1, lot(np.random.default_rng(1), 10, 10))
+    with pytest.raises(OutputError, match="cannot be kept in '/nowhere/at/all'"):
+        waiting.put_aside()
