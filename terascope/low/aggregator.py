@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from terascope.low.bounded_tables import BoundedTable, capacity_for
 from terascope.low.dictionary import Codes, Masks, NumberDictionary
+from terascope.low.gathered import Choice, Gathered
 from terascope.low.groups import GroupFields, Rows, key_codes
 from terascope.low.kernels import column, compiled, output
-from terascope.low.lanes import Batch, Dictionaries, Lane
+from terascope.low.lanes import Dictionaries, Lane
 from terascope.low.numpy_table import NumpyTable
 from terascope.low.open_table import OpenTable, Values
-from terascope.low.partitioned import group_parts
+from terascope.low.partitioned import Apart, group_parts
 from terascope.low.plan import LowAggregate
 from terascope.low.slots import Shape, takes_argument
 from terascope.low.table_rows import has_value
@@ -94,51 +95,51 @@ class Aggregator:
 
     # ---- tuples
 
-    def take(self, batch: Batch, rows: Codes) -> None:
-        """The tuples `rows` of a batch."""
+    def take(self, tuples: Gathered, choice: Choice) -> None:
+        """The tuples of a choice."""
+        rows = tuples.chosen[choice]
         if not len(rows):
             return
-        codes = self.encode(batch, rows)
+        codes = [tuples.codes(expr, choice) for expr in self.query.plain_keys]
         lanes = [
-            argument(batch, slot.argument, rows, has_value(slot.kind))
+            argument(tuples, slot.argument, choice, has_value(slot.kind))
             for slot in self.query.slots
             if slot.argument is not None and takes_argument(slot.kind)
         ]
         values, masks = [v for v, _ in lanes], [m for _, m in lanes]
-        epochs = self._epochs(batch, rows)
+        epochs = self._epochs(tuples, choice)
         if isinstance(self._table, BoundedTable):
             if epochs is None:
-                epochs = np.full(len(batch), NO_EPOCH, np.int64)
+                epochs = np.full(tuples.count, NO_EPOCH, np.int64)
             self._note_oldest(epochs[rows])
             self._table.add(epochs, rows, codes, values, masks)
         elif epochs is None:
             self._add(rows, codes, values, masks)
         elif self.query.epoch_in_key:
             self._note_oldest(epochs[rows])
-            first = np.zeros(len(batch), np.int32)
+            first = np.zeros(tuples.count, np.int32)
             first[rows] = self._epoch_codes.encode_numbers(epochs[rows], None)
             self._add(rows, [first, *codes], values, masks)
         else:
-            sure = self._is_sure(batch, lanes)
-            for epoch, some in batch.once(("runs", self._epoch_key, id(rows)), runs, epochs, rows):
+            sure = self._is_sure(tuples, lanes)
+            name = ("runs", self._epoch_key, choice)
+            for epoch, some in tuples.once(name, runs, epochs, rows):
                 if epoch != self._epoch:
                     self._empty()
                     self._epoch, self._reach = epoch, 0
-                if self._is_large(some) and self._add_apart(batch, rows, some, codes, lanes, sure):
-                    continue
-                self._reach += len(some) * most_of(batch, self._summed(lanes))
+                if self._is_large(some):
+                    apart = tuples.apart(codes[self._most_different], choice, some)
+                    if self._add_apart(apart, codes, lanes, sure):
+                        continue
+                self._reach += len(some) * most_of(tuples, self._summed(lanes))
                 fine = sure and self._reach < NO_OVERFLOW
                 self._add(some, codes, values, None if fine else masks)
 
-    def encode(self, batch: Batch, rows: Codes) -> list[Codes]:
-        """The keys of some tuples."""
-        return [batch.key_codes(expr, rows) for expr in self.query.plain_keys]
-
-    def _epochs(self, batch: Batch, rows: Codes) -> Epochs | None:
+    def _epochs(self, tuples: Gathered, choice: Choice) -> Epochs | None:
         if self.query.epoch is None:
             return None
-        values, masks = batch.number(self._epoch_key, rows)
-        if batch.once(("valid", self._epoch_key), masks.all):
+        values, masks = tuples.number(self._epoch_key, choice)
+        if tuples.once(("valid", id(masks)), masks.all):
             return values
         return np.where(masks != 0, values, NO_EPOCH)
 
@@ -192,10 +193,10 @@ class Aggregator:
             return 0
         return id(self.key_dictionaries[self._most_different])
 
-    def _is_sure(self, batch: Batch, lanes: Sequence[Lane]) -> bool:
-        """Whether no argument of a tuple is NULL, and no sum of a batch can overflow."""
-        present = all(batch.once(("valid", id(masks)), masks.all) for _, masks in lanes)
-        return present and len(batch) * most_of(batch, self._summed(lanes)) < NO_OVERFLOW
+    def _is_sure(self, tuples: Gathered, lanes: Sequence[Lane]) -> bool:
+        """Whether no argument of a tuple is NULL, and no sum of all can overflow."""
+        present = all(tuples.once(("valid", id(masks)), masks.all) for _, masks in lanes)
+        return present and tuples.count * most_of(tuples, self._summed(lanes)) < NO_OVERFLOW
 
     def _summed(self, lanes: Sequence[Lane]) -> list[Values]:
         arguments = [s for s in self.query.slots if takes_argument(s.kind)]
@@ -203,16 +204,9 @@ class Aggregator:
         return [values for slot, (values, _) in pairs if slot.kind == "sum_int"]
 
     def _add_apart(
-        self,
-        batch: Batch,
-        rows: Codes,
-        some: Codes,
-        codes: Sequence[Codes],
-        lanes: Sequence[Lane],
-        sure: bool,
+        self, apart: Apart, codes: Sequence[Codes], lanes: Sequence[Lane], sure: bool
     ) -> bool:
-        """Group some of the tuples part by part; FALSE when a sum overflows."""
-        apart = batch.apart(codes[self._most_different], rows, some)
+        """Group some tuples part by part; FALSE when a sum overflows."""
         groups = group_parts(
             self.shape,
             apart.edges,
@@ -274,21 +268,20 @@ class Aggregator:
         yield from self._waiting.release(before)
 
 
-def most_of(batch: Batch, summed: Sequence[Values]) -> int:
+def most_of(tuples: Gathered, summed: Sequence[Values]) -> int:
     """The largest size of a value that is summed."""
-    return max((batch.once(("most", id(v)), largest, v) for v in summed), default=0)
+    return max((tuples.once(("most", id(v)), largest, v) for v in summed), default=0)
 
 
 def largest(values: Values) -> int:
     return max(abs(int(values.max())), abs(int(values.min())))
 
 
-def argument(batch: Batch, expr: Expr, rows: Codes, valued: bool) -> tuple[Values, Masks]:
+def argument(tuples: Gathered, expr: Expr, choice: Choice, valued: bool) -> Lane:
     """The lane of an aggregate's argument. Of what is merely counted only the validity matters."""
     if not valued:
-        return np.zeros(len(batch), np.int64), batch.validity(expr, rows)
-    values, masks = batch.number(expr, rows)
-    return (values.astype(np.int64) if values.dtype == np.bool_ else values), masks
+        return np.zeros(tuples.count, np.int64), tuples.validity(expr, choice)
+    return tuples.number(expr, choice)
 
 
 def runs(epochs: Epochs, rows: Codes) -> list[tuple[int, Codes]]:

@@ -130,7 +130,7 @@ def evaluate(lanes: Batch, call: Call, rows: np.ndarray[tuple[int], np.dtype[np.
     if is_payload_test(call):
         lanes.payload_lane(call, rows)
     elif is_coded(call.type):
-        lanes.key_codes(call, rows)
+        lanes.key_codes(call)
     else:
         lanes.number(call, rows)
 

@@ -98,7 +98,7 @@ class NumberDictionary:
 
     def _grow(self) -> None:
         self._values = np.concatenate([self._values, np.zeros_like(self._values)])
-        self._table = np.zeros((4 * len(self._values), 2), np.int64)
+        self._table = np.zeros((2 * len(self._values), 2), np.int64)
         refill(self._values, self._count, self._table)
 
     def numbers(self, codes: Codes) -> Ints:
@@ -296,7 +296,7 @@ class BytesDictionary:
         if self._count == len(self._words):
             self._ends = np.concatenate([self._ends, np.zeros(len(self._words), np.int64)])
             self._words = np.concatenate([self._words, np.zeros_like(self._words)])
-            self._table = np.zeros((4 * len(self._words), 2), np.int64)
+            self._table = np.zeros((2 * len(self._words), 2), np.int64)
             refill_bytes(self._words, self._count, self._table)
 
     def values(self, codes: Codes | None = None) -> pa.Array:
@@ -449,3 +449,30 @@ class Derived:
             fresh = self._function(self._source.values(np.arange(done, count, dtype=np.int32)))
             self._column = fresh if done == 0 else pa.concat_arrays([self._column, fresh])
         return self._column
+
+
+class DerivedCodes:
+    """The same, and what it gives as codes of another dictionary."""
+
+    def __init__(
+        self, source: Dictionary, function: Callable[[pa.Array], pa.Array], target: Dictionary
+    ) -> None:
+        self._source = source
+        self._function = function
+        self._target = target
+        self._codes: Codes = np.empty(0, np.int32)
+        self._done = 0
+
+    def codes(self) -> Codes:
+        """One per code of the source."""
+        count = len(self._source)
+        if self._done < count:
+            values = self._source.values(np.arange(self._done, count, dtype=np.int32))
+            fresh = self._target.encode(self._function(values))
+            if count > len(self._codes):
+                larger = np.empty(2 * count, np.int32)
+                larger[: self._done] = self._codes[: self._done]
+                self._codes = larger
+            self._codes[self._done : count] = fresh
+            self._done = count
+        return self._codes[:count]

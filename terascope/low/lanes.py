@@ -26,6 +26,7 @@ from terascope.low.dictionary import (
     BytesDictionary,
     Codes,
     Derived,
+    DerivedCodes,
     Dictionary,
     Masks,
     NumberDictionary,
@@ -35,7 +36,6 @@ from terascope.low.dictionary import (
 )
 from terascope.low.kernels import INTEGER, compiled, output
 from terascope.low.kernels import column as column_of
-from terascope.low.partitioned import Apart
 from terascope.low.payload_patterns import extracted, payload_extraction
 from terascope.low.payload_tests import payload_column, payload_values
 from terascope.low.program import Program, vector
@@ -62,6 +62,7 @@ class Dictionaries:
     def __init__(self) -> None:
         self._by_name: dict[object, Dictionary] = {}
         self._derived: dict[Expr, Derived] = {}
+        self._keys: dict[Expr, DerivedCodes] = {}
 
     def of_column(self, column: Col) -> Dictionary:
         name: object = ADDRESSES if column.type.is_address else column
@@ -87,6 +88,14 @@ class Dictionaries:
             column = coded_column(expr, name)
             self._derived[expr] = Derived(self.of_column(column), function_of(expr, name))
         return self._derived[expr].column()
+
+    def key_codes(self, expr: Expr) -> Codes:
+        """A key made of one coded column: its code, for every code of that column."""
+        if expr not in self._keys:
+            (name,) = columns_of(expr)
+            column = self.of_column(coded_column(expr, name))
+            self._keys[expr] = DerivedCodes(column, function_of(expr, name), self.of_key(expr))
+        return self._keys[expr].codes()
 
     @property
     def memory_bytes(self) -> int:
@@ -141,8 +150,6 @@ class Batch:
     _codes: dict[Expr, Codes] = field(default_factory=dict)
     _derived: dict[Expr, tuple[Values, Masks, Masks | None]] | None = None
     _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict)
-    _apart_by: tuple[Codes | None, Codes | None] = (None, None)
-    _aparts: dict[int, Apart] = field(default_factory=dict)
 
     def once(self, name: object, compute: Callable[..., Fact], *args: Any) -> Fact:
         """Something of the batch that several queries ask for, computed for the first of them.
@@ -154,18 +161,6 @@ class Batch:
             self._facts[name] = (compute(*args), compute, args)
         fact: Fact = self._facts[name][0]
         return fact
-
-    def apart(self, codes: Codes, rows: Codes, some: Codes) -> Apart:
-        """Some tuples of a query that has `rows`, apart by one of its keys. Kept until a query
-        wants others, or another key: all of them would need many times the memory of the batch.
-        """
-        if self._apart_by[0] is not codes or self._apart_by[1] is not rows:
-            self._aparts.clear()
-            self._apart_by = codes, rows
-        apart = self._aparts.get(id(some))
-        if apart is None:
-            apart = self._aparts[id(some)] = Apart(codes, some)
-        return apart
 
     def __len__(self) -> int:
         return int(self.columns.num_rows)
@@ -238,7 +233,7 @@ class Batch:
             valid: NDArray[np.bool_] = present.is_valid().to_numpy(zero_copy_only=False)
             return valid.view(np.uint8)
         if is_coded(expr.type):
-            return np.asarray(self.key_codes(expr, rows) != NULL_CODE).view(np.uint8)
+            return np.asarray(self.key_codes(expr) != NULL_CODE).view(np.uint8)
         return self.number(expr, rows)[1]
 
     def _derive(self) -> dict[Expr, tuple[Values, Masks, Masks | None]]:
@@ -265,29 +260,30 @@ class Batch:
             codes = self._codes[column] = dictionary.encode(self.columns.column(column.name))
         return codes
 
-    def key_codes(self, expr: Expr, rows: Codes) -> Codes:
-        """Codes of a group key, for `rows` at least."""
-        known = self._codes.get(expr)
-        if known is not None:
-            return known
+    def key_codes(self, expr: Expr) -> Codes:
+        """Codes of a group key."""
+        if expr not in self._codes:
+            self._codes[expr] = self._key_codes(expr)
+        return self._codes[expr]
+
+    def _key_codes(self, expr: Expr) -> Codes:
+        if isinstance(expr, Col) and not is_number(expr.type):
+            return self.column_codes(expr)
         if is_coded(expr.type) or expr.type is Type.BINARY:
-            return self._coded_key(expr)
+            (name,) = columns_of(expr)
+            codes = self.column_codes(coded_column(expr, name))  # first: may bring new values
+            return self.dictionaries.key_codes(expr)[codes]
+        return self.some_codes(expr, np.arange(len(self), dtype=np.int32))
+
+    def some_codes(self, expr: Expr, rows: Codes) -> Codes:
+        """Codes of a key that is a number, of some tuples only; of the others, anything."""
         values, masks = self.number(expr, rows)
-        words = canonical_floats(values) if expr.type is Type.FLOAT else as_words(values)
         dictionary = self.dictionaries.of_key(expr)
         assert isinstance(dictionary, NumberDictionary)
-        if 2 * len(rows) < len(self):  # most tuples are none of this query's
-            return self.once(("part", expr, id(rows)), encode_some, dictionary, words, masks, rows)
-        codes = self._codes[expr] = dictionary.encode_numbers(words, masks)
-        return codes
-
-    def _coded_key(self, expr: Expr) -> Codes:
-        if isinstance(expr, Col):
-            return self.column_codes(expr)
-        (name,) = columns_of(expr)
-        by_code = self.dictionaries.of_key(expr).encode(self.dictionaries_lookup(expr, name))
-        codes = self._codes[expr] = by_code[self.column_codes(coded_column(expr, name))]
-        return codes
+        if len(rows) == len(self):
+            return dictionary.encode_numbers(words_of(values, expr.type), masks)
+        codes = dictionary.encode_numbers(words_of(values[rows], expr.type), masks[rows])
+        return spread(codes, rows, len(self))
 
     # ---- values of some tuples
 
@@ -347,13 +343,6 @@ def evaluated(expr: Expr, lanes: Sequence[Values], count: int) -> tuple[Values, 
     )
 
 
-def encode_some(
-    dictionary: NumberDictionary, words: NDArray[np.int64], masks: Masks, rows: Codes
-) -> Codes:
-    """Codes of some tuples only."""
-    return spread(dictionary.encode_numbers(words[rows], masks[rows]), rows, len(words))
-
-
 def spread(part: Values, rows: Codes, count: int) -> Values:
     """Values of some tuples as a lane of all; of the others, anything."""
     lane = np.zeros(count, part.dtype)
@@ -361,7 +350,10 @@ def spread(part: Values, rows: Codes, count: int) -> Values:
     return lane
 
 
-def as_words(values: Values) -> NDArray[np.int64]:
+def words_of(values: Values, type: Type) -> NDArray[np.int64]:
+    """Numbers as the 64-bit words that a dictionary knows."""
+    if type is Type.FLOAT:
+        return canonical_floats(values)
     return values if values.dtype == np.int64 else values.astype(np.int64)
 
 

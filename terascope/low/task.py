@@ -10,7 +10,7 @@ they read waits, and no payload with it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -20,21 +20,22 @@ from terascope.connectors.base import ReadReport, Split
 from terascope.connectors.registry import read_split
 from terascope.low.aggregator import Aggregator
 from terascope.low.dictionary import Codes, Dictionary, Hashes, Ints
+from terascope.low.gathered import Choice, Gathering
 from terascope.low.groups import Block
 from terascope.low.kernels import WORD, column, compiled, output
 from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.memory import keep_freed_memory
 from terascope.low.ownership import ALL, Epochs, Timeline, timelines
-from terascope.low.plan import LowAggregate, LowPlan, LowQuery, LowSelect, expressions_of
+from terascope.low.plan import LowAggregate, LowPlan, LowQuery, LowSelect
 from terascope.low.program import functions, programs
 from terascope.low.reports import Reports, add_report, note_clocks
-from terascope.plan.expr import Col, Expr, columns_of
+from terascope.plan.expr import Col, Expr
 
 BATCH_ROWS = 1 << 17
 """So many tuples are worth a batch of their own, if it ends where all epochs end."""
 LARGE_ROWS = 1 << 19
 """So many also if only the epochs of most aggregations end there."""
-FIXED_BYTES = 48 << 20
+FIXED_BYTES = 64 << 20
 """What a task needs beside its data, more than an interpreter with nothing to do."""
 BATCH_COST = 3
 """As much memory as the columns of a batch, their codes, lanes and groups have, in columns."""
@@ -94,35 +95,6 @@ class Counters:
         }
 
 
-Choice: TypeAlias = int
-"""Queries with the same bits and the same conditions beyond have the same tuples, and this number.
-"""
-
-
-class Seen:
-    """Batches that wait for the aggregations, and the tuples of them that were chosen."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.size = 0
-        self._batches: list[pa.RecordBatch] = []
-        self._chosen: dict[Choice, list[Codes]] = {}
-
-    def add(self, columns: pa.RecordBatch, chosen: Mapping[Choice, Codes]) -> None:
-        self._batches.append(columns)
-        for choice, rows in chosen.items():
-            self._chosen.setdefault(choice, []).append(rows + np.int32(self.rows))
-        self.rows += columns.num_rows
-        self.size += columns.nbytes
-
-    def together(self) -> tuple[pa.RecordBatch, dict[Choice, Codes]]:
-        """One behind the other, as one."""
-        if len(self._batches) == 1:
-            return self._batches[0], {choice: rows for choice, (rows,) in self._chosen.items()}
-        chosen = {choice: np.concatenate(rows) for choice, rows in self._chosen.items()}
-        return pa.concat_batches(self._batches), chosen
-
-
 class LowTask:
     """The queries of a plan at work in one task."""
 
@@ -147,8 +119,8 @@ class LowTask:
         self._signatures = [signature_words(q, self._first.words) for q in plan.queries]
         known: dict[tuple[tuple[int, ...], tuple[Expr, ...]], Choice] = {}
         self._choices = [known.setdefault((q.signature, q.rest), len(known)) for q in plan.queries]
-        self._grouped = grouped_columns(plan)
-        self._seen = Seen()
+        asked = zip(self._choices, plan.queries, strict=True)
+        self._gathering = Gathering([(c, q) for c, q in asked if isinstance(q, LowAggregate)])
         self._memory_bytes = max(plan.memory_bytes // 2, plan.memory_bytes - FIXED_BYTES)
         self._begin()
 
@@ -175,7 +147,7 @@ class LowTask:
                 note_clocks(columns, clocks, report)
                 if columns.num_rows:
                     yield from self._see(columns)
-                if self._is_full(columns):
+                if self._is_full():
                     yield from self._take_all(place)
             add_report(self.reports, split.interface, report)
             if place + 1 == len(splits) or self._is_batch(place):
@@ -184,18 +156,18 @@ class LowTask:
             yield from self._groups(place, None)
             yield Reached(place, ALL)
 
-    def _is_full(self, last: pa.RecordBatch) -> bool:
+    def _is_full(self) -> bool:
         """Whether there is no memory for another batch as large as the last."""
-        size = self._seen.size + int(last.select(self._grouped).nbytes)
+        size = self._gathering.size + self._gathering.last_size
         room = self._memory_bytes * 5 // 8 - self._dictionaries.memory_bytes
         return BATCH_COST * size > room
 
     def _is_batch(self, place: int) -> bool:
         """Whether a batch should end with a split: a group that is cut has to be merged."""
-        if self._seen.rows < BATCH_ROWS:
+        if self._gathering.rows < BATCH_ROWS:
             return False
         cut = sum(not timeline.ends_with(place) for timeline in self._timelines.values())
-        most = len(self._aggregators) // 2 if self._seen.rows >= LARGE_ROWS else 0
+        most = len(self._aggregators) // 2 if self._gathering.rows >= LARGE_ROWS else 0
         return cut <= most
 
     # ---- tuples
@@ -218,32 +190,27 @@ class LowTask:
             if isinstance(query, LowSelect) and len(rows):
                 yield Tuples(place, project(batch, query, rows))
         if self._aggregators:
-            wanted = {self._choices[place]: None for place in self._aggregators}
-            self._seen.add(columns.select(self._grouped), {c: chosen[c] for c in wanted})
+            keyed = Batch(columns, self._dictionaries, self._second, self._derive_keys)
+            self._gathering.add(keyed, chosen)
 
     def _take_all(self, then: int) -> Iterator[Ready]:
         """All batches that wait, as one; the splits from `then` on may have more tuples."""
-        if not self._seen.rows:
+        if not self._gathering.rows:
             return
-        columns, chosen = self._seen.together()
-        self._seen = Seen()
-        taken_bytes = BATCH_COST * columns.nbytes
-        batch = Batch(columns, self._dictionaries, self._second, self._derive_keys)
-        for place in self._in_good_order(batch, chosen):
+        tuples = self._gathering.take()
+        for place in self._in_good_order():
             aggregator = self._aggregators[place]
-            aggregator.take(batch, chosen[self._choices[place]])
+            aggregator.take(tuples, self._choices[place])
             over = self._timelines[place].earliest[then]
             if over is not None:
                 yield from self._groups(place, over)
                 yield Reached(place, over)
             aggregator.settle()
-            yield from self._make_room(taken_bytes)
+            yield from self._make_room(BATCH_COST * tuples.size)
         yield from self._forget()
 
-    def _in_good_order(self, batch: Batch, chosen: Mapping[Choice, Codes]) -> list[int]:
+    def _in_good_order(self) -> list[int]:
         """Aggregations that put the same tuples apart by the same key follow each other."""
-        for place, aggregator in self._aggregators.items():
-            aggregator.encode(batch, chosen[self._choices[place]])
         order: dict[tuple[Choice, int], list[int]] = {}
         for place, aggregator in self._aggregators.items():
             order.setdefault((self._choices[place], aggregator.apart_by()), []).append(place)
@@ -321,15 +288,6 @@ def project(batch: Batch, query: LowSelect, rows: Codes) -> pa.RecordBatch:
         for _, expr in query.items
     ]
     return pa.RecordBatch.from_arrays(columns, [name for name, _ in query.items])
-
-
-def grouped_columns(plan: LowPlan) -> list[str]:
-    """The columns that aggregations read, in the order they are decoded in."""
-    found: set[str] = set()
-    for query in plan.queries:
-        if isinstance(query, LowAggregate):
-            found |= {n for e in expressions_of(replace(query, rest=())) for n in columns_of(e)}
-    return [column.name for column in plan.columns if column.name in found]
 
 
 # ---- the bit vector ------------------------------------------------------------------------------

@@ -1,0 +1,217 @@
+"""What aggregations read of many batches, put together: they want many tuples of an epoch at once.
+
+In: batches as they were read, and which of their tuples were chosen. Out: one long lane for each
+key, argument and epoch. A key waits as the codes of its values, which take less memory than the
+columns it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+
+from terascope.low.dictionary import Codes, Masks, all_valid
+from terascope.low.lanes import Batch, Lane, Values
+from terascope.low.partitioned import Apart
+from terascope.low.payload_tests import is_payload_test
+from terascope.low.plan import LowAggregate
+from terascope.low.slots import takes_argument
+from terascope.low.table_rows import has_value
+from terascope.low.terms import is_number
+from terascope.plan.expr import Expr
+
+Choice: TypeAlias = int
+"""Queries with the same bits and the same conditions beyond have the same tuples, and this number.
+"""
+Kind: TypeAlias = Literal["codes", "values", "masks"]
+Name: TypeAlias = tuple[Kind, Expr, Choice | None]
+"""Of a lane; with a choice where only the tuples of that choice have values in it."""
+
+Fact = TypeVar("Fact")
+
+
+@dataclass
+class Gathered:
+    """The tuples of many batches, as lanes."""
+
+    count: int
+    size: int
+    """Memory of the lanes."""
+    chosen: Mapping[Choice, Codes]
+    lanes: Mapping[Name, Values]
+    _facts: dict[object, Any] = field(default_factory=dict)
+    _apart_by: tuple[Codes, Choice] | None = None
+    _aparts: dict[int, Apart] = field(default_factory=dict)
+
+    def codes(self, expr: Expr, choice: Choice) -> Codes:
+        """Codes of a group key."""
+        return self._lane("codes", expr, choice)
+
+    def number(self, expr: Expr, choice: Choice) -> Lane:
+        return self._lane("values", expr, choice), self._lane("masks", expr, choice)
+
+    def validity(self, expr: Expr, choice: Choice) -> Masks:
+        """Where a value of any type is not NULL."""
+        return self._lane("masks", expr, choice)
+
+    def _lane(self, kind: Kind, expr: Expr, choice: Choice) -> Values:
+        shared = self.lanes.get((kind, expr, None))
+        return self.lanes[kind, expr, choice] if shared is None else shared
+
+    def once(self, name: object, compute: Callable[..., Fact], *args: Any) -> Fact:
+        """Something that several queries ask for, computed for the first of them. A name may hold
+        the identity of a lane: all lanes live as long as this does.
+        """
+        if name not in self._facts:
+            self._facts[name] = compute(*args)
+        fact: Fact = self._facts[name]
+        return fact
+
+    def apart(self, codes: Codes, choice: Choice, some: Codes) -> Apart:
+        """Some tuples of a choice, apart by one of their keys. Kept until others are wanted, or
+        another key: all of them would need many times the memory of the lanes.
+        """
+        by = self._apart_by
+        if by is None or by[0] is not codes or by[1] != choice:
+            self._aparts.clear()
+            self._apart_by = codes, choice
+        apart = self._aparts.get(id(some))
+        if apart is None:
+            apart = self._aparts[id(some)] = Apart(codes, some)
+        return apart
+
+
+class Gathering:
+    """Lanes that grow batch by batch, for some aggregations.
+
+    What was taken is read before more is added: the next tuples come to the same memory.
+    """
+
+    def __init__(self, queries: Sequence[tuple[Choice, LowAggregate]]) -> None:
+        self._queries = queries
+        self._names: dict[Name, list[Choice]] | None = None
+        self._lanes: dict[Name, Lengthening] = {}
+        self._chosen = {choice: Lengthening(np.dtype(np.int32)) for choice, _ in queries}
+        self.rows = 0
+        self.last_size = 0
+        """Memory of the last batch's part."""
+
+    @property
+    def size(self) -> int:
+        return sum(lane.size for lane in (*self._lanes.values(), *self._chosen.values()))
+
+    def add(self, batch: Batch, chosen: Mapping[Choice, Codes]) -> None:
+        if self._names is None:
+            self._names = lane_names(self._queries, chosen, len(batch))
+        before = self.size
+        for choice, places in self._chosen.items():
+            places.add(chosen[choice])[:] += np.int32(self.rows)
+        for name, choices in self._names.items():
+            piece = self._piece(batch, name, [chosen[choice] for choice in choices])
+            if piece is None:
+                if name not in self._lanes:
+                    continue
+                piece = all_valid(len(batch))
+            elif name not in self._lanes:
+                self._lanes[name] = Lengthening(piece.dtype)
+                if name[0] == "masks":
+                    self._lanes[name].add(all_valid(self.rows))
+            self._lanes[name].add(piece)
+        self.rows += len(batch)
+        self.last_size = self.size - before
+
+    def _piece(self, batch: Batch, name: Name, rows: Sequence[Codes]) -> Values | None:
+        """None for a validity of which there is nothing to say: all are valid. Each choice is asked
+        for: an overflow among its tuples is an error.
+        """
+        kind, expr, choice = name
+        if kind == "codes":
+            return batch.key_codes(expr) if choice is None else batch.some_codes(expr, rows[0])
+        if kind == "masks":
+            known = [batch.validity(expr, some) for some in rows]
+            return None if known[0].all() else known[0]
+        lanes = [batch.number(expr, some) for some in rows]
+        values, _ = lanes[0]
+        return values.astype(np.int64) if values.dtype == np.bool_ else values
+
+    def take(self) -> Gathered:
+        """All of it; nothing is left."""
+        count, size = self.rows, self.size
+        chosen = {choice: places.take() for choice, places in self._chosen.items()}
+        names = () if self._names is None else self._names
+        lanes = {n: self._lanes[n].take() if n in self._lanes else all_valid(count) for n in names}
+        for name in [name for name in self._lanes if name[0] == "masks"]:
+            del self._lanes[name]
+        self.rows = 0
+        return Gathered(count, size, chosen, lanes)
+
+
+class Lengthening:
+    """An array that values are put behind each other in."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._values: Values = np.empty(0, dtype)
+        self._count = 0
+
+    @property
+    def size(self) -> int:
+        return self._count * self._values.itemsize
+
+    def add(self, values: Values) -> Values:
+        """Where they stand now."""
+        end = self._count + len(values)
+        if end > len(self._values):
+            larger = np.empty(max(end, 3 * self._count // 2), self._values.dtype)
+            larger[: self._count] = self._values[: self._count]
+            self._values = larger
+        place = self._values[self._count : end]
+        place[:] = values
+        self._count = end
+        return place
+
+    def take(self) -> Values:
+        """All of them. The next go to the same place."""
+        count, self._count = self._count, 0
+        return self._values[:count]
+
+
+def lane_names(
+    queries: Sequence[tuple[Choice, LowAggregate]], chosen: Mapping[Choice, Codes], count: int
+) -> dict[Name, list[Choice]]:
+    """The lanes that queries read, and whose tuples must have values in each. A key of which only
+    few tuples are wanted is not made of the others, if nobody else wants it.
+    """
+    common = {
+        expr
+        for choice, query in queries
+        for expr in query.plain_keys
+        if not is_number(expr.type) or 2 * len(chosen[choice]) >= count
+    }
+    names: dict[Name, list[Choice]] = {}
+
+    def want(kind: Kind, expr: Expr, choice: Choice, shared: bool) -> None:
+        names.setdefault((kind, expr, None if shared else choice), []).append(choice)
+
+    for choice, query in queries:
+        for expr in query.plain_keys:
+            want("codes", expr, choice, expr in common)
+        for expr, valued in arguments(query):
+            if valued:
+                want("values", expr, choice, not is_payload_test(expr))
+            want("masks", expr, choice, not is_payload_test(expr))
+    return names
+
+
+def arguments(query: LowAggregate) -> list[tuple[Expr, bool]]:
+    """What a query reads as numbers, and whether more of it than its validity."""
+    wanted = [
+        (slot.argument, has_value(slot.kind))
+        for slot in query.slots
+        if slot.argument is not None and takes_argument(slot.kind)
+    ]
+    if query.epoch is not None:
+        wanted.append((query.keys[query.epoch][1], True))
+    return wanted
