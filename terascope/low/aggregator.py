@@ -63,6 +63,8 @@ class Aggregator:
         """Of the groups in the table: their epoch, or the earliest of their epochs."""
         self._reach = 0
         """No sum in the table is larger than this."""
+        self._complete = True
+        """Every slot in the table has seen a value."""
         self._last: int | None = None
         """How many groups there were the last time."""
         self._table = self._make_table(compiled)
@@ -121,18 +123,20 @@ class Aggregator:
             first[rows] = self._epoch_codes.encode_numbers(epochs[rows], None)
             self._add(rows, [first, *codes], values, masks)
         else:
-            sure = self._is_sure(tuples, lanes)
+            present = all(tuples.once(("valid", id(m)), m.all) for m in masks)
+            sure = present and tuples.count * most_of(tuples, self._summed(lanes)) < NO_OVERFLOW
             name = ("runs", self._epoch_key, choice)
             for epoch, some in tuples.once(name, runs, epochs, rows):
                 if epoch != self._epoch:
                     self._empty()
-                    self._epoch, self._reach = epoch, 0
+                    self._epoch, self._reach, self._complete = epoch, 0, True
                 if self._is_large(some):
                     apart = tuples.apart(codes[self._most_different], choice, some)
                     if self._add_apart(apart, codes, lanes, sure):
                         continue
                 self._reach += len(some) * most_of(tuples, self._summed(lanes))
-                fine = sure and self._reach < NO_OVERFLOW
+                self._complete = self._complete and present
+                fine = self._complete and self._reach < NO_OVERFLOW
                 self._add(some, codes, values, None if fine else masks)
 
     def _epochs(self, tuples: Gathered, choice: Choice) -> Epochs | None:
@@ -192,11 +196,6 @@ class Aggregator:
         if not self.key_dictionaries:
             return 0
         return id(self.key_dictionaries[self._most_different])
-
-    def _is_sure(self, tuples: Gathered, lanes: Sequence[Lane]) -> bool:
-        """Whether no argument of a tuple is NULL, and no sum of all can overflow."""
-        present = all(tuples.once(("valid", id(masks)), masks.all) for _, masks in lanes)
-        return present and tuples.count * most_of(tuples, self._summed(lanes)) < NO_OVERFLOW
 
     def _summed(self, lanes: Sequence[Lane]) -> list[Values]:
         arguments = [s for s in self.query.slots if takes_argument(s.kind)]
