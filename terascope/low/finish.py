@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from terascope.connectors.base import arrow_type
 from terascope.low.dictionary import Codes, Dictionary
 from terascope.low.groups import Block, GroupFields, Rows, key_codes
+from terascope.low.kernels import column, compiled
 from terascope.low.payload import compact
 from terascope.low.slots import SlotKind, is_float
 from terascope.types import Type
@@ -88,14 +90,26 @@ class State:
     """Which slots of some rows have seen a value."""
 
     def __init__(self, rows: Rows) -> None:
-        self._words = np.ascontiguousarray(rows[:, 0])
-        self._everywhere = int(np.bitwise_and.reduce(self._words)) if len(rows) else -1
+        self._rows = rows
+
+    @cached_property
+    def _everywhere(self) -> int:
+        return int(common_state(np.ascontiguousarray(self._rows)))
 
     def valid(self, slot: int) -> NDArray[np.bool_] | None:
         """None: all have."""
         if self._everywhere >> (1 + slot) & 1:
             return None
-        return (self._words >> (1 + slot) & 1).astype(np.bool_)
+        return (self._rows[:, 0] >> (1 + slot) & 1).astype(np.bool_)
+
+
+@compiled(column(np.int64, 2))
+def common_state(rows: Rows) -> np.int64:
+    """The bits that all rows have in their state."""
+    state = np.int64(-1)
+    for i in range(len(rows)):
+        state &= rows[i, 0]
+    return state
 
 
 def slot_column(rows: Rows, state: State, fields: GroupFields, slot: int) -> Numbers:

@@ -13,7 +13,16 @@ from typing import Any, Final
 import numpy as np
 
 from terascope.low.kernels import INTEGER, column, compile_for, load_module, output
-from terascope.low.slots import Shape, combine, is_float, overflows, take, takes_argument
+from terascope.low.slots import (
+    Shape,
+    combine,
+    is_float,
+    neutral,
+    overflows,
+    take,
+    take_any,
+    takes_argument,
+)
 
 INTS: Final = output(np.int64)
 FLOATS: Final = output(np.float64)
@@ -88,6 +97,7 @@ def open_source(shape: Shape, sure: bool) -> str:
         "            count += 1",
         "            state = np.int64(1)",
         *(f"            entries[base + {shape.first_word + w}] = w{w}" for w in range(shape.words)),
+        *indent(new_slots(shape, sure), 3),
         "            break",
         f"        if {same_words(shape)}:",
         "            break",
@@ -111,6 +121,7 @@ def dense_source(shape: Shape, sure: bool) -> str:
         "    if state == 0:",
         "        count += 1",
         "        state = np.int64(1)",
+        *indent(new_slots(shape, sure), 2),
         *indent(update_slots(shape, sure), 1),
         "return len(rows), count",
     ]
@@ -206,9 +217,15 @@ def sure_slots(shape: Shape) -> list[str]:
     lines: list[str] = []
     everything = 1
     for j, kind in enumerate(shape.slots):
-        lines += take(kind, target(shape, j), f"v{j}[i]", "state != 1")
+        lines += take_any(kind, target(shape, j), f"v{j}[i]", "state != 1")
         everything |= (1 << (j + 1)) if takes_argument(kind) else 0
     return [*lines, "if state == 1:", f"    entries[base] = np.int64({everything})"]
+
+
+def new_slots(shape: Shape, sure: bool) -> list[str]:
+    """The slots of a new group in memory that is zero."""
+    starts = [neutral(kind) if sure else 0 for kind in shape.slots]
+    return [f"entries[base + {shape.slot(j)}] = {n}" for j, n in enumerate(starts) if n]
 
 
 def slot_lines(shape: Shape, j: int) -> list[str]:

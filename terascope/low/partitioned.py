@@ -27,6 +27,7 @@ from terascope.low.open_table_source import (
     hashed,
     indent,
     load_words,
+    new_slots,
     same_words,
     update_slots,
 )
@@ -164,9 +165,10 @@ def group_kernel(shape: Shape, sure: bool) -> Any:
 
 def group_source(shape: Shape, sure: bool) -> str:
     """`places` has the numbers of groups by their hash; groups are made one behind the other."""
-    slots = [
+    update = [
         line.replace("return r, count", "return np.int64(-1)") for line in update_slots(shape, sure)
     ]
+    slots = range(shape.first_slot, shape.stride)
     words = range(shape.words)
     signature = f"group_parts(places, entries, floats, edges{column_names(shape, sure)})"
     body = [
@@ -194,17 +196,15 @@ def group_source(shape: Shape, sure: bool) -> str:
         "                    count += 1",
         "                    state = np.int64(1)",
         *(f"                    entries[base + {shape.first_word + w}] = w{w}" for w in words),
-        *(
-            f"                    entries[base + {shape.slot(j)}] = 0"
-            for j in range(len(shape.slots))
-        ),
+        *(f"                    entries[base + {j}] = 0" for j in slots),
+        *indent(new_slots(shape, sure), 5),
         "                    break",
         f"                base = (first + known - 1) * {shape.stride}",
         f"                if {same_words(shape)}:",
         "                    state = entries[base]",
         "                    break",
         "                at = (at + 1) & top",
-        *indent(slots, 3),
+        *indent(update, 3),
         "return count",
     ]
     return "\n".join(["", "", *function(signature, body)])

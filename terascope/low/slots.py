@@ -15,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from terascope.types import INT_MAX, INT_MIN
+
 SlotKind: TypeAlias = Literal[
     "count",
     "count_of",
@@ -94,6 +96,26 @@ def start(kind: SlotKind, target: str) -> str:
             return f"{target} = 0.0"
         case _:
             return f"{target} = 0"
+
+
+def neutral(kind: SlotKind) -> int:
+    """What a slot starts with that takes every value by `take_any`."""
+    return {"min_int": INT_MAX, "max_int": INT_MIN, "and_int": -1}.get(kind, 0)
+
+
+def take_any(kind: SlotKind, target: str, value: str, seen: str) -> list[str]:
+    """As `take`, for a slot that started neutral: nothing depends on what it has seen, so that the
+    processor need not guess. Only FLOATs do, for their NaN.
+    """
+    match kind:
+        case "min_int":
+            return [f"{target} = min({target}, {value})"]
+        case "max_int":
+            return [f"{target} = max({target}, {value})"]
+        case "and_int":
+            return [f"{target} &= {value}"]
+        case _:
+            return take(kind, target, value, seen)
 
 
 def take(kind: SlotKind, target: str, value: str, seen: str) -> list[str]:

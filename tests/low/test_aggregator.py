@@ -62,8 +62,8 @@ def test_a_slot_without_a_value_so_far_meets_a_batch_without_nulls(earlier: int)
 
     def batch(keys: range, number: int | None, other: int) -> dict[str, list[int | None]]:
         many = len(keys)
-        columns = {"time": [5] * many, "key": list(keys)}
-        return columns | {"number": [number] * many, "other": [other] * many}
+        time: list[int | None] = [5] * many
+        return {"time": time, "key": [*keys], "number": [number] * many, "other": [other] * many}
 
     batches = [batch(range(30_000 * i, 30_000 * (i + 1)), 1, 1) for i in range(earlier)]
     batches += [batch(range(-1, 0), None, 7), batch(range(-1, 0), -3, 1)]
