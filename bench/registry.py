@@ -14,6 +14,7 @@ EXPERIMENTS: dict[str, str] = {
     "decode": "bench.decode",
     "onemore": "bench.onemore",
     "scaling": "bench.scaling",
+    "budget": "bench.budget",
 }
 """Name -> the module that holds it as EXPERIMENT."""
 

@@ -19,6 +19,8 @@ class Terascope:
     pair: Pair
     name: str = "terascope"
     needs: tuple[str, ...] = ()
+    memory_bytes: int | None = None
+    """What a task may use; by default as much as Terascope thinks fit."""
 
     def start(self, cores: int) -> Queries:
         from terascope.spark.session import open_session
@@ -29,9 +31,12 @@ class Terascope:
     def on(self, spark: SparkSession, close: Callable[[], object] = lambda: None) -> Queries:
         """In a Spark that is open already."""
         import terascope
+        from terascope.config import load_config
+
+        config = load_config(memory_bytes=self.memory_bytes)
 
         def answer(workload: Workload, output: Path) -> Figures:
-            with terascope.Session(spark) as session:
+            with terascope.Session(spark, config=config) as session:
                 session.source(workload.source)
                 session.load(workload.gsql).write(output, format="parquet", parts=True)
             return {}

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -71,9 +72,10 @@ class Aside:
 
     def put(self, epoch: int, rows: Rows) -> None:
         order, edges = apart(rows, self._shape, PARTS, ON_DISK)
+        folder = Path(tempfile.gettempdir())
         try:
             if self._file is None:
-                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+                self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
                 weakref.finalize(self, self._file.close)
             self._file.seek(self._end)
             for start in range(0, len(order), WRITTEN_ROWS):
@@ -81,7 +83,7 @@ class Aside:
                 while written:
                     written = written[self._file.write(written) :]
         except OSError as problem:
-            raise cannot_spill(tempfile.gettempdir(), problem) from problem
+            raise cannot_spill(folder, problem) from problem
         reach = largest_sum(rows, self._shape) * (1 if self._once else len(rows))
         lot = Lot(self._end, edges, reach)
         self._lots.setdefault(epoch, []).append(lot)

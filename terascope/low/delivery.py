@@ -22,7 +22,7 @@ from terascope.low.finish import columns as finished_columns
 from terascope.low.groups import Block, GroupFields
 from terascope.low.ownership import Epochs
 from terascope.low.pairs import Paired, Pairing, Pairs, Up
-from terascope.low.parts import GROUP_BYTES, PartFormat, PartWriter
+from terascope.low.parts import GROUP_BYTES, Part, PartFormat, PartWriter
 from terascope.low.payload import pack_tuples
 from terascope.low.regroup import Regroup, Regrouping
 from terascope.low.rows import RowProgram
@@ -226,9 +226,8 @@ class Delivery:
             for batch in collected.results():
                 self._writer(direct).write(direct.program.finish(batch))
         for query, writer in self._writers.items():
-            path, rows = writer.close()
-            told = json.dumps({"query": query, "path": str(path), "rows": rows})
-            yield Outgoing(-1, self._destination, "part", None, told)
+            part = Part(query, *writer.close())
+            yield Outgoing(-1, self._destination, "part", None, part.told())
         for query, size in self._rest.items():
             told = json.dumps({"query": query, "bytes": size})
             yield Outgoing(-1, self._destination, "rest", None, told)

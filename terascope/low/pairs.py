@@ -176,7 +176,7 @@ class Pairs:
         )
         due = sorted(e for e in meeting.left.keys() | meeting.right.keys() if e < horizon)
         ready = [e for e in due if self._is_whole(meeting, e)]
-        yield from self._send_up(meeting, [e for e in due if not self._is_whole(meeting, e)])
+        yield from self._send_up(meeting, sorted(set(due).difference(ready)))
         left, right = (self._pieces(c, ready) for _, c, _ in meeting.sides)
         pairing = meeting.pairing
         if (left or right) and can_give_rows(pairing.kind, bool(left), bool(right)):

@@ -10,8 +10,10 @@ a row against 42 to 102, whatever its options are (docs/decisions.md has the tab
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Literal, TypeAlias
@@ -51,6 +53,23 @@ MOST_CODES: Final = 1 << 20
 """Values a dictionary of a part may know before it starts anew."""
 
 MAGIC: Final = b"PAR1"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file of a result that a task wrote, and how the task tells of it."""
+
+    query: str
+    path: Path
+    rows: int
+
+    def told(self) -> str:
+        return json.dumps({"query": self.query, "path": str(self.path), "rows": self.rows})
+
+    @classmethod
+    def of(cls, told: str) -> Part:
+        known = json.loads(told)
+        return cls(known["query"], Path(known["path"]), known["rows"])
 
 
 class PartWriter:

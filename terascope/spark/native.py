@@ -25,6 +25,7 @@ from terascope.connectors.base import arrow_type
 from terascope.low.delivery import Delivery, Outgoing, Sink, Target
 from terascope.low.merge import Merger
 from terascope.low.pairs import Pairing
+from terascope.low.parts import Part
 from terascope.low.payload import unpack_tuples
 from terascope.low.reports import Reports, reports_from_json
 from terascope.physical.job import Job
@@ -33,7 +34,6 @@ from terascope.plan.rel import Field, Rel
 from terascope.spark.frame import Frame, place, schema_of
 from terascope.spark.low_task import OUTGOING, NativeRead, to_arrow
 from terascope.spark.mistakes import telling
-from terascope.spark.parts import Part
 from terascope.spark.rests import join_rests, rest_sizes, small_rests
 from terascope.spark.source import source_frame
 
@@ -75,7 +75,7 @@ def native_streams(
         result.kept.append(df)
         told = df.filter(F.col("told").isNotNull()).select("kind", "told").collect()
         result.reports[read.name] = reports_from_json(t for kind, t in told if kind == "report")
-        result.parts += [Part.of(json.loads(t)) for kind, t in told if kind == "part"]
+        result.parts += [Part.of(t) for kind, t in told if kind == "part"]
         sizes += rest_sizes([t for kind, t in told if kind == "rest"])
         counted = [json.loads(t) for kind, t in told if kind == "counters"]
         result.counters += counted
@@ -89,7 +89,7 @@ def native_streams(
         merged = merge(partial, merging, max(1, partitions // 2)).persist(KEPT)
         result.kept.append(merged)
         told = merged.filter(F.col("told").isNotNull()).select("kind", "told").collect()
-        result.parts += [Part.of(json.loads(t)) for kind, t in told if kind == "part"]
+        result.parts += [Part.of(t) for kind, t in told if kind == "part"]
         sizes += rest_sizes([t for kind, t in told if kind == "rest"])
         sides = [side for p in pairings for side in p.sides]
         for number in {*partial, *(side.rest for side in sides if side.stream in partial)}:
@@ -138,18 +138,18 @@ class Merging:
     pairings: tuple[Pairing, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with telling(), tempfile.TemporaryDirectory(prefix="terascope-merge-") as folder:
-            for row in self.merged(batches, Path(folder)):
+        with telling():
+            for row in self.merged(batches):
                 yield to_arrow(row)
 
-    def merged(self, batches: Iterator[pa.RecordBatch], folder: Path) -> Iterator[Outgoing]:
+    def merged(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Outgoing]:
         delivery = Delivery(self.targets, self.sink, 0, self.pairings)
         mergers: dict[int, Merger] = {}
         payloads = ((s, p) for b in batches for s, p in zip(b["stream"], b["payload"], strict=True))
         for stream, payload in payloads:
             number = stream.as_py()
             if number not in mergers:
-                mergers[number] = self.merger(number, folder)
+                mergers[number] = self.merger(number)
             mergers[number].add(payload.as_py())
         for number in sorted(mergers):
             for groups in mergers.pop(number).results():
@@ -157,12 +157,12 @@ class Merging:
                     yield from delivery.take_groups(number, block, groups.dictionaries)
         yield from delivery.close()
 
-    def merger(self, number: int, folder: Path) -> Merger:
+    def merger(self, number: int) -> Merger:
         fields = self.targets[number].groups
         assert fields is not None
         streams = sum(t.groups is not None for t in self.targets.values())
         share = max(1 << 24, self.memory_bytes // streams)
-        return Merger(fields.shape, fields.key_types, share, folder)
+        return Merger(fields.shape, fields.key_types, share, Path(tempfile.gettempdir()))
 
 
 @dataclass(frozen=True)

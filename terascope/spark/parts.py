@@ -6,11 +6,10 @@ in their order.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from terascope.low.assemble import assemble
-from terascope.low.parts import PartFormat, PartWriter
+from terascope.low.parts import Part, PartFormat, PartWriter
 from terascope.plan.rel import Field
 from terascope.spark.frame import place
 from terascope.spark.mistakes import telling, translating
@@ -29,19 +28,6 @@ IN_MEMORY: Final = 2_000_000
 """Rows that the driver may sort by itself."""
 
 TOLD = T.StructType([T.StructField("told", T.StringType())])
-
-
-@dataclass(frozen=True)
-class Part:
-    """A file of a result that a task wrote."""
-
-    query: str
-    path: Path
-    rows: int
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Part:
-        return cls(told["query"], Path(told["path"]), told["rows"])
 
 
 def write_parts(df: DataFrame, folder: Path, format: PartFormat, fields: Sequence[Field]) -> int:
@@ -58,9 +44,8 @@ def more_parts(
     folder.mkdir(parents=True, exist_ok=True)
     with translating():
         plain = df.toDF(*(place(i) for i in range(len(df.columns))))
-        written = plain.mapInArrow(Writing(str(folder.absolute()), format, tuple(fields)), TOLD)
-        told = [json.loads(row[0]) for row in written.collect()]
-    return [Part(query, Path(part["path"]), part["rows"]) for part in told]
+        writing = Writing(query, str(folder.absolute()), format, tuple(fields))
+        return [Part.of(row[0]) for row in plain.mapInArrow(writing, TOLD).collect()]
 
 
 def keep_only(folder: Path, parts: Sequence[Path]) -> None:
@@ -76,6 +61,7 @@ def keep_only(folder: Path, parts: Sequence[Path]) -> None:
 class Writing:
     """Writes the rows of a task to one part."""
 
+    query: str
     folder: str
     format: PartFormat
     fields: tuple[Field, ...]
@@ -85,9 +71,8 @@ class Writing:
             for batch in batches:
                 if batch.num_rows:
                     part.write(batch)
-            path, rows = part.close()
-        told = json.dumps({"path": str(path), "rows": rows})
-        yield pa.RecordBatch.from_arrays([pa.array([told])], ["told"])
+            written = Part(self.query, *part.close())
+        yield pa.RecordBatch.from_arrays([pa.array([written.told()])], ["told"])
 
 
 def collected(

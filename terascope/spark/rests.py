@@ -20,11 +20,11 @@ from pyspark.sql import functions as F
 from terascope.connectors.base import arrow_type
 from terascope.low.delivery import Sink
 from terascope.low.pairs import MEMORY_SHARE, Pairing, Side
-from terascope.low.parts import PartWriter
+from terascope.low.parts import Part, PartWriter
 from terascope.low.payload import unpack_tuples
 from terascope.low.top import plain
 from terascope.spark.mistakes import telling
-from terascope.spark.parts import TOLD, Part
+from terascope.spark.parts import TOLD
 
 
 def small_rests(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:
@@ -46,8 +46,7 @@ def join_rests(frames: Sequence[DataFrame], pairings: Sequence[Pairing], sink: S
     )
     joining = RestJoining(tuple(pairings), sink)
     together = packed.select("stream", "payload").coalesce(1)
-    told = [json.loads(row[0]) for row in together.mapInArrow(joining, TOLD).collect()]
-    return [Part.of(part) for part in told]
+    return [Part.of(row[0]) for row in together.mapInArrow(joining, TOLD).collect()]
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,8 @@ class RestJoining:
                 folder.mkdir(parents=True, exist_ok=True)
                 with PartWriter(folder, self.sink.format, pairing.fields) as part:
                     part.write(pairing.joined(sides[0], sides[1]))
-                    path, count = part.close()
-                told = json.dumps({"query": pairing.query, "path": str(path), "rows": count})
-                yield pa.RecordBatch.from_arrays([pa.array([told])], ["told"])
+                    written = Part(pairing.query, *part.close())
+                yield pa.RecordBatch.from_arrays([pa.array([written.told()])], ["told"])
 
 
 def together(batches: Sequence[pa.RecordBatch], side: Side) -> pa.RecordBatch:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from terascope.connectors.base import ReadReport
 from terascope.connectors.dataframe import DataFrameInterface
 from terascope.low.delivery import Sink
+from terascope.low.parts import Part
 from terascope.low.prepare import prepare
 from terascope.low.reports import Reports, add_report, reports_from_json
 from terascope.physical.job import Job, Output, SourceRead
@@ -30,7 +31,7 @@ from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
 from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
 from terascope.spark.native import KEPT, NativeStreams, native_streams
-from terascope.spark.parts import Part, more_parts
+from terascope.spark.parts import more_parts
 from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.source import META, source_frame
 

@@ -4,7 +4,6 @@ and queries over queries, whether their groups were complete where they arose or
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source
 from terascope.low.delivery import Outgoing, Sink
 from terascope.low.pairs import Pairing
+from terascope.low.parts import Part
 from terascope.low.payload import unpack_tuples
 from terascope.low.regroup import Regroup
 from terascope.low.top import Top
@@ -36,7 +36,6 @@ from terascope.reference.rows import Row, Rows
 from terascope.reference.sources import ConnectorSources
 from terascope.spark.low_task import NativeRead, low_rows, native_bundles
 from terascope.spark.native import Merging
-from terascope.spark.parts import Part
 from terascope.spark.rests import RestJoining, rest_sizes
 from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case
@@ -75,7 +74,7 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
         batch = payload_batch([s for s, _ in some], [p for _, p in some])
         outgoing += Merging(targets, sink, 1 << 28, pairings).merged(iter([batch]), folder)
     rows: dict[str, list[Row]] = {name: [] for name in fields}
-    for part in (Part.of(json.loads(r.told or "")) for r in outgoing if r.kind == "part"):
+    for part in (Part.of(r.told or "") for r in outgoing if r.kind == "part"):
         rows[part.query] += tuples(pq.ParquetFile(part.path).read(), len(fields[part.query]))
     rest: Counter[str] = Counter()
     told = rest_sizes([row.told or "" for row in outgoing if row.kind == "rest"])
@@ -105,7 +104,7 @@ def joined_in_one_task(
     own = [(s, p) for s, p in packed if s in {side.rest for side in pairing.sides}]
     batch = payload_batch([s for s, _ in own], [p for _, p in own])
     (told,) = RestJoining((pairing,), sink)(iter([batch]))
-    part = Part.of(json.loads(told["told"][0].as_py()))
+    part = Part.of(told["told"][0].as_py())
     return tuples(pq.ParquetFile(part.path).read(), len(pairing.fields))
 
 

@@ -153,7 +153,7 @@ def test_a_part_that_cannot_be_written_is_one_clear_line(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     df = spark.range(3).select(F.col("id").alias("c0"))
-    writing = Writing(str(tmp_path / "nowhere"), "parquet", GROUPS.fields[:1])
+    writing = Writing("q", str(tmp_path / "nowhere"), "parquet", GROUPS.fields[:1])
     with pytest.raises(OutputError, match=r"^cannot write '.*': no such file"), translating():
         df.mapInArrow(writing, TOLD).collect()
 
