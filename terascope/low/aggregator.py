@@ -123,7 +123,7 @@ class Aggregator:
             first[rows] = self._epoch_codes.encode_numbers(epochs[rows], None)
             self._add(rows, [first, *codes], values, masks)
         else:
-            present = all(tuples.once(("valid", id(m)), m.all) for m in masks)
+            present = all(tuples.is_present(m) for m in masks)
             sure = present and tuples.count * most_of(tuples, self._summed(lanes)) < NO_OVERFLOW
             name = ("runs", self._epoch_key, choice)
             for epoch, some in tuples.once(name, runs, epochs, rows):
@@ -143,7 +143,7 @@ class Aggregator:
         if self.query.epoch is None:
             return None
         values, masks = tuples.number(self._epoch_key, choice)
-        if tuples.once(("valid", id(masks)), masks.all):
+        if tuples.is_present(masks):
             return values
         return np.where(masks != 0, values, NO_EPOCH)
 

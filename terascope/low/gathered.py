@@ -70,6 +70,10 @@ class Gathered:
         fact: Fact = self._facts[name]
         return fact
 
+    def is_present(self, masks: Masks) -> bool:
+        """Whether a validity has no gap."""
+        return masks.base is all_valid(1).base or self.once(("gaps", id(masks)), all_of, masks)
+
     def apart(self, codes: Codes, choice: Choice, some: Codes) -> Apart:
         """Some tuples of a choice, apart by one of their keys. Kept until others are wanted, or
         another key: all of them would need many times the memory of the lanes.
@@ -82,6 +86,10 @@ class Gathered:
         if apart is None:
             apart = self._aparts[id(some)] = Apart(codes, some)
         return apart
+
+
+def all_of(masks: Masks) -> bool:
+    return bool(masks.all())
 
 
 class Gathering:

@@ -33,7 +33,7 @@ from terascope.low.open_table_source import (
 )
 from terascope.low.slots import Shape
 
-PART_ROWS: Final = 1 << 12
+PART_ROWS: Final = 1 << 11
 """About as many tuples as a part has."""
 MOST_PARTS: Final = 1 << 12
 STRETCH_ROWS: Final = 1 << 18

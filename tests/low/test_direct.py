@@ -72,7 +72,7 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
                     payloads.setdefault(row.destination, []).append((row.stream, row.payload))
     for some in payloads.values():
         batch = payload_batch([s for s, _ in some], [p for _, p in some])
-        outgoing += Merging(targets, sink, 1 << 28, pairings).merged(iter([batch]), folder)
+        outgoing += Merging(targets, sink, 1 << 28, pairings).merged(iter([batch]))
     rows: dict[str, list[Row]] = {name: [] for name in fields}
     for part in (Part.of(r.told or "") for r in outgoing if r.kind == "part"):
         rows[part.query] += tuples(pq.ParquetFile(part.path).read(), len(fields[part.query]))
