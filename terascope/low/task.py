@@ -38,7 +38,8 @@ LARGE_ROWS = 1 << 19
 FIXED_BYTES = 64 << 20
 """What a task needs beside its data, more than an interpreter with nothing to do."""
 BATCH_COST = 3
-"""As much memory as the columns of a batch, their codes, lanes and groups have, in columns."""
+"""Lanes that wait need so many times their own memory when they are grouped: to be put in order, and
+for the groups of one query."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,8 @@ class LowTask:
             if not complete:
                 self.counters.partials[place] += len(released.block.rows)
             yield Groups(place, released.block, aggregator.key_dictionaries, complete)
-        self.counters.evicted[place] = aggregator.evicted
+        self.counters.evicted[place] += aggregator.evicted
+        aggregator.evicted = 0
 
     def _make_room(self, batch_bytes: int) -> Iterator[Ready]:
         """Groups leave that there is no memory for beside a batch, the dictionaries and what is
