@@ -38,8 +38,8 @@ LARGE_ROWS = 1 << 19
 FIXED_BYTES = 64 << 20
 """What a task needs beside its data, more than an interpreter with nothing to do."""
 BATCH_COST = 3
-"""Lanes that wait need so many times their own memory when they are grouped: to be put in order, and
-for the groups of one query."""
+"""Lanes that wait need so many times their own memory when they are grouped: to be put in order,
+and for the groups of one query."""
 
 
 @dataclass(frozen=True)
