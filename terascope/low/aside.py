@@ -142,7 +142,7 @@ def pick_rows(rows: Rows, order: Codes, out: Rows) -> None:
     """Numpy takes several times as long."""
     for i in range(len(order)):
         for k in range(rows.shape[1]):
-            out[i, k] = rows[order[i], k]
+            out[i, k] = rows[np.uint32(order[i]), k]
 
 
 def apart(rows: Rows, shape: Shape, parts: int, bits: int) -> tuple[Codes, Ints]:

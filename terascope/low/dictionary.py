@@ -13,18 +13,16 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
-from terascope.low.kernels import INTEGER, column, compiled, output
+from terascope.low.kernels import INTEGER, column, compiled, inlined, output
 from terascope.types import Type
 
 Codes: TypeAlias = NDArray[np.int32]
 Ints: TypeAlias = NDArray[np.int64]
 Hashes: TypeAlias = NDArray[np.uint64]
 Masks: TypeAlias = NDArray[np.uint8]
-inlined = njit(cache=True, nogil=True)
 
 NULL_CODE = 0
 FIRST_ROOM = 1 << 10
@@ -183,7 +181,7 @@ def encode_integers(
 
     A row of the table is (value, code), with code 0 for an empty one.
     """
-    top = np.int64(len(table) - 1)
+    top = np.uint64(len(table) - 1)
     for i in range(start, len(values)):
         value = values[i]
         if masks[i] == 0:
@@ -200,7 +198,7 @@ def encode_integers(
                 count += 1
             codes[i] = code
             continue
-        at = np.int64(mix(value) >> np.uint64(8)) & top
+        at = (mix(value) >> np.uint64(8)) & top
         while True:
             held = table[at, 1]
             if held == 0:
@@ -215,20 +213,20 @@ def encode_integers(
             if table[at, 0] == value:
                 codes[i] = held
                 break
-            at = (at + 1) & top
+            at = (at + np.uint64(1)) & top
     return len(values), count
 
 
 @compiled(column(np.int64), INTEGER, output(np.int64, 2))
 def refill(known: Ints, count: int, table: Ints) -> None:
-    top = np.int64(len(table) - 1)
+    top = np.uint64(len(table) - 1)
     for code in range(1, count):
         value = known[code]
         if 0 <= value < 65536:
             continue
-        at = np.int64(mix(value) >> np.uint64(8)) & top
+        at = (mix(value) >> np.uint64(8)) & top
         while table[at, 1] != 0:
-            at = (at + 1) & top
+            at = (at + np.uint64(1)) & top
         table[at, 0] = value
         table[at, 1] = code
 
@@ -330,13 +328,14 @@ def word_of(data: NDArray[np.uint8], begin: int, end: int) -> np.int64:
     """
     size = end - begin
     if size == 5:
+        first = np.uint64(begin)
         return (
             np.int64(5 << 56)
-            | np.int64(data[begin])
-            | np.int64(data[begin + 1]) << 8
-            | np.int64(data[begin + 2]) << 16
-            | np.int64(data[begin + 3]) << 24
-            | np.int64(data[begin + 4]) << 32
+            | np.int64(data[first])
+            | np.int64(data[first + np.uint64(1)]) << 8
+            | np.int64(data[first + np.uint64(2)]) << 16
+            | np.int64(data[first + np.uint64(3)]) << 24
+            | np.int64(data[first + np.uint64(4)]) << 32
         )
     word = np.int64(size) << 56
     if size < 8:
@@ -371,7 +370,7 @@ def encode_bytes(
     count: int,
 ) -> tuple[int, int]:
     """As encode_integers; a row of the table is (word, code)."""
-    top = np.int64(len(table) - 1)
+    top = np.uint64(len(table) - 1)
     for i in range(start, len(codes)):
         if masks[i] == 0:
             codes[i] = 0
@@ -379,7 +378,7 @@ def encode_bytes(
         begin, end = offsets[i], offsets[i + 1]
         size = end - begin
         word = word_of(data, begin, end)
-        at = np.int64(np.uint64(mix(word)) >> np.uint64(8)) & top
+        at = (mix(word) >> np.uint64(8)) & top
         while True:
             held = table[at, 1]
             if held == 0:
@@ -397,7 +396,7 @@ def encode_bytes(
             if table[at, 0] == word and (word >= 0 or same(content, ends, held, data, begin, end)):
                 codes[i] = held
                 break
-            at = (at + 1) & top
+            at = (at + np.uint64(1)) & top
     return len(codes), count
 
 
@@ -421,11 +420,11 @@ def same(
 
 @compiled(column(np.int64), INTEGER, output(np.int64, 2))
 def refill_bytes(words: Ints, count: int, table: Ints) -> None:
-    top = np.int64(len(table) - 1)
+    top = np.uint64(len(table) - 1)
     for code in range(1, count):
-        at = np.int64(np.uint64(mix(words[code])) >> np.uint64(8)) & top
+        at = (mix(words[code]) >> np.uint64(8)) & top
         while table[at, 1] != 0:
-            at = (at + 1) & top
+            at = (at + np.uint64(1)) & top
         table[at, 0] = words[code]
         table[at, 1] = code
 

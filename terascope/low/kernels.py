@@ -70,15 +70,19 @@ def compile_for(function: Any, *signature: Any) -> Any:
     return function
 
 
+def inlined(function: Function) -> Function:
+    """A part of kernels, compiled with each of them."""
+    try:
+        return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # no folder to keep machine code in
+        return cast(Function, numba.njit(nogil=True)(function))
+
+
 def compiled(*signature: Any) -> Callable[[Function], Function]:
     """A kernel that is compiled, for this signature only, when it is first called."""
 
     def decorate(function: Function) -> Function:
-        try:
-            dispatcher = numba.njit(cache=True, nogil=True)(function)
-        except RuntimeError:  # no folder to keep machine code in
-            dispatcher = numba.njit(nogil=True)(function)
-
+        dispatcher = inlined(function)
         ready: Any = None
 
         @wraps(function)

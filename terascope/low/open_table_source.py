@@ -82,26 +82,26 @@ def column_names(shape: Shape, sure: bool) -> str:
 def open_source(shape: Shape, sure: bool) -> str:
     assert not shape.with_epoch
     body = [
-        "top = np.int64(places - 1)",
+        "top = np.uint64(places - 1)",
         *SHIFT,
         "for r in range(begin, len(rows)):",
-        "    i = rows[r]",
+        "    i = np.uint32(rows[r])",
         *indent(load_words(shape), 1),
-        f"    at = np.int64(({hashed(shape)}) >> shift) & top",
+        f"    at = (({hashed(shape)}) >> shift) & top",
         "    while True:",
-        f"        base = at * {shape.stride}",
+        f"        base = at * np.uint64({shape.stride})",
         "        state = entries[base]",
         "        if state == 0:",
         "            if count >= limit:",
         "                return r, count",
         "            count += 1",
         "            state = np.int64(1)",
-        *(f"            entries[base + {shape.first_word + w}] = w{w}" for w in range(shape.words)),
+        *indent(new_words(shape), 3),
         *indent(new_slots(shape, sure), 3),
         "            break",
         f"        if {same_words(shape)}:",
         "            break",
-        "        at = (at + 1) & top",
+        "        at = (at + np.uint64(1)) & top",
         *indent(update_slots(shape, sure), 1),
         "return len(rows), count",
     ]
@@ -115,8 +115,8 @@ def dense_source(shape: Shape, sure: bool) -> str:
         place = f"(({place} << b{k}) | np.int64(c{k}[i]))"
     body = [
         "for r in range(begin, len(rows)):",
-        "    i = rows[r]",
-        f"    base = {place} * {shape.stride}",
+        "    i = np.uint32(rows[r])",
+        f"    base = np.uint64({place}) * np.uint64({shape.stride})",
         "    state = entries[base]",
         "    if state == 0:",
         "        count += 1",
@@ -131,24 +131,25 @@ def dense_source(shape: Shape, sure: bool) -> str:
 
 
 def insert_source(shape: Shape) -> str:
+    words = [f"w{w} = groups{word(shape.first_word + w, 'own')}" for w in range(shape.words)]
     body = [
-        "top = np.int64(places - 1)",
+        "top = np.uint64(places - 1)",
         *SHIFT,
         "for r in range(number):",
-        f"    own = r * {shape.stride}",
-        *(f"    w{w} = groups[own + {shape.first_word + w}]" for w in range(shape.words)),
-        f"    at = np.int64(({hashed(shape)}) >> shift) & top",
+        f"    own = np.uint64(r) * np.uint64({shape.stride})",
+        *indent(words, 1),
+        f"    at = (({hashed(shape)}) >> shift) & top",
         "    while True:",
-        f"        base = at * {shape.stride}",
+        f"        base = at * np.uint64({shape.stride})",
         "        if entries[base] == 0:",
         "            count += 1",
-        f"            for k in range({shape.stride}):",
+        f"            for k in range(np.uint64({shape.stride})):",
         "                entries[base + k] = groups[own + k]",
         "            break",
         f"        if {same_words(shape)}:",
         *indent(combine_slots(shape), 3),
         "            break",
-        "        at = (at + 1) & top",
+        "        at = (at + np.uint64(1)) & top",
         "return count",
     ]
     signature = "insert(entries, floats, places, count, groups, fgroups, number)"
@@ -161,6 +162,17 @@ def function(signature: str, body: Sequence[str]) -> list[str]:
 
 def indent(lines: Sequence[str], depth: int) -> list[str]:
     return ["    " * depth + line for line in lines]
+
+
+def word(place: int, base: str = "base") -> str:
+    """A word of a row. All indices are unsigned: with signed ones every access would first ask
+    whether it counts from the end, which takes a third of the time.
+    """
+    return f"[{base} + np.uint64({place})]"
+
+
+def new_words(shape: Shape) -> list[str]:
+    return [f"entries{word(shape.first_word + w)} = w{w}" for w in range(shape.words)]
 
 
 def load_words(shape: Shape) -> list[str]:
@@ -186,13 +198,13 @@ def hashed(shape: Shape) -> str:
 
 
 def same_words(shape: Shape) -> str:
-    tests = [f"entries[base + {shape.first_word + w}] == w{w}" for w in range(shape.words)]
+    tests = [f"entries{word(shape.first_word + w)} == w{w}" for w in range(shape.words)]
     return " and ".join(tests) or "True"
 
 
 def target(shape: Shape, j: int) -> str:
     array = "floats" if is_float(shape.slots[j]) else "entries"
-    return f"{array}[base + {shape.slot(j)}]"
+    return f"{array}{word(shape.slot(j))}"
 
 
 def update_slots(shape: Shape, sure: bool) -> list[str]:
@@ -225,7 +237,7 @@ def sure_slots(shape: Shape) -> list[str]:
 def new_slots(shape: Shape, sure: bool) -> list[str]:
     """The slots of a new group in memory that is zero."""
     starts = [neutral(kind) if sure else 0 for kind in shape.slots]
-    return [f"entries[base + {shape.slot(j)}] = {n}" for j, n in enumerate(starts) if n]
+    return [f"entries{word(shape.slot(j))} = {n}" for j, n in enumerate(starts) if n]
 
 
 def slot_lines(shape: Shape, j: int) -> list[str]:
@@ -246,11 +258,11 @@ def combine_slots(shape: Shape) -> list[str]:
     lines = ["state, other = entries[base], groups[own]"]
     for j, kind in enumerate(shape.slots):
         if kind == "sum_int":
-            mine, theirs = target(shape, j), f"groups[own + {shape.slot(j)}]"
+            mine, theirs = target(shape, j), f"groups{word(shape.slot(j), 'own')}"
             *compute, test = overflows(mine, theirs, f"s{j}")
             lines += [*compute, f"if {test}:", "    return np.int64(-1)"]
     for j, kind in enumerate(shape.slots):
-        value = f"{'fgroups' if is_float(kind) else 'groups'}[own + {shape.slot(j)}]"
+        value = f"{'fgroups' if is_float(kind) else 'groups'}{word(shape.slot(j), 'own')}"
         seen = f"(state >> {j + 1}) & 1 != 0"
         merged = combine(kind, target(shape, j), value, seen)
         if takes_argument(kind):

@@ -14,15 +14,14 @@ from typing import Any, Final, TypeAlias
 
 import numba
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
 from terascope.connectors.packets.compiled import store64
 from terascope.low.dictionary import Codes, Ints
-from terascope.low.kernels import INTEGER, column, compiled, output
+from terascope.low.kernels import INTEGER, column, compiled, inlined, output
 
 Bytes: TypeAlias = NDArray[np.uint8]
-inlined = njit(cache=True, nogil=True)
 
 SLACK: Final = 64
 BLOCK: Final = 128
@@ -69,20 +68,20 @@ def number_codes(
 
     `used` is the code of each number. Returns how many numbers and how many indices there are then.
     """
-    present = 0
+    present = np.uint64(0)
     for i in range(len(codes)):
-        code = codes[i]
+        code = np.uint32(codes[i])
         number = numbers[code]
         if number < 0:
             if code == 0:
                 continue
             number = np.int32(count)
             numbers[code] = number
-            used[count] = code
+            used[count] = codes[i]
             count += 1
         indices[present] = number
-        present += 1
-    return count, present
+        present += np.uint64(1)
+    return count, int(present)
 
 
 @compiled(output(np.uint8), column(np.int32), INTEGER)

@@ -15,10 +15,17 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from terascope.low.dictionary import Codes, Ints, Masks, all_valid
-from terascope.low.kernels import INTEGER, column, compile_for, compiled, load_module, output
+from terascope.low.kernels import (
+    INTEGER,
+    column,
+    compile_for,
+    compiled,
+    inlined,
+    load_module,
+    output,
+)
 from terascope.low.open_table import Rows, Values
 from terascope.low.open_table_source import (
     column_names,
@@ -28,8 +35,10 @@ from terascope.low.open_table_source import (
     indent,
     load_words,
     new_slots,
+    new_words,
     same_words,
     update_slots,
+    word,
 )
 from terascope.low.slots import Shape
 
@@ -83,9 +92,9 @@ def partition(codes: Codes, rows: Codes) -> Partition:
     return Partition(order, edges)
 
 
-@njit(cache=True, nogil=True)
-def part_of(code: np.int32, shift: np.uint64) -> int:
-    return int((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> shift)
+@inlined
+def part_of(code: np.int32, shift: np.uint64) -> np.uint64:
+    return (np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> shift
 
 
 @compiled(
@@ -101,15 +110,15 @@ def spread(codes: Codes, rows: Codes, bits: int, length: int, edges: Ints, order
         end = min(begin + length, len(rows))
         own = edges[stretch]
         for r in range(begin, end):
-            own[part_of(codes[rows[r]], shift) + 1] += 1
+            own[part_of(codes[np.uint32(rows[r])], shift) + np.uint64(1)] += 1
         own[0] = begin
         for part in range(parts):
             own[part + 1] += own[part]
             at[part] = own[part]
         for r in range(begin, end):
-            part = part_of(codes[rows[r]], shift)
-            order[at[part]] = rows[r]
-            at[part] += 1
+            own_part = part_of(codes[np.uint32(rows[r])], shift)
+            order[np.uint64(at[own_part])] = rows[r]
+            at[own_part] += 1
 
 
 def in_order(lane: Values, order: Codes) -> Values:
@@ -124,7 +133,7 @@ def in_order(lane: Values, order: Codes) -> Values:
 def gather(lane: Values, order: Codes, out: Values) -> None:
     """Numpy would make 64-bit numbers of the places first."""
     for i in range(len(order)):
-        out[i] = lane[order[i]]
+        out[i] = lane[np.uint32(order[i])]
 
 
 gathers: Final = {
@@ -169,7 +178,6 @@ def group_source(shape: Shape, sure: bool) -> str:
         line.replace("return r, count", "return np.int64(-1)") for line in update_slots(shape, sure)
     ]
     slots = range(shape.first_slot, shape.stride)
-    words = range(shape.words)
     signature = f"group_parts(places, entries, floats, edges{column_names(shape, sure)})"
     body = [
         "count = np.int64(0)",
@@ -180,30 +188,31 @@ def group_source(shape: Shape, sure: bool) -> str:
         "    bits = np.int64(1)",
         "    while (np.int64(1) << bits) < 2 * number:",
         "        bits += 1",
-        "    top = (np.int64(1) << bits) - 1",
+        "    top = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)",
         "    shift = np.uint64(64 - bits)",
         "    first = count",
-        "    places[: top + 1] = 0",
+        "    places[: np.int64(1) << bits] = 0",
         "    for stretch in range(len(edges)):",
-        "        for i in range(edges[stretch, part], edges[stretch, part + 1]):",
+        "        end = np.uint64(edges[stretch, part + 1])",
+        "        for i in range(np.uint64(edges[stretch, part]), end):",
         *indent(load_words(shape), 3),
-        f"            at = np.int64(({hashed(shape)}) >> shift) & top",
+        f"            at = (({hashed(shape)}) >> shift) & top",
         "            while True:",
         "                known = np.int64(places[at])",
         "                if known == 0:",
         "                    places[at] = np.int32(count - first + 1)",
-        f"                    base = count * {shape.stride}",
+        f"                    base = np.uint64(count) * np.uint64({shape.stride})",
         "                    count += 1",
         "                    state = np.int64(1)",
-        *(f"                    entries[base + {shape.first_word + w}] = w{w}" for w in words),
-        *(f"                    entries[base + {j}] = 0" for j in slots),
+        *indent(new_words(shape), 5),
+        *(f"                    entries{word(j)} = 0" for j in slots),
         *indent(new_slots(shape, sure), 5),
         "                    break",
-        f"                base = (first + known - 1) * {shape.stride}",
+        f"                base = np.uint64(first + known - 1) * np.uint64({shape.stride})",
         f"                if {same_words(shape)}:",
         "                    state = entries[base]",
         "                    break",
-        "                at = (at + 1) & top",
+        "                at = (at + np.uint64(1)) & top",
         *indent(update, 3),
         "return count",
     ]
