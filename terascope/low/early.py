@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.low.dictionary import Dictionary, Ints, all_valid
+from terascope.low.aside import picked as picked_rows
+from terascope.low.dictionary import Codes, Dictionary, Ints, all_valid
 from terascope.low.finish import Numbers, columns, is_count, result_columns
 from terascope.low.finished_rows import FinishedRows
 from terascope.low.groups import Block, GroupFields, Rows
@@ -27,8 +28,8 @@ from terascope.low.rows import Compute, Keep, RowProgram, Step, origin, picked
 from terascope.low.slots import is_float
 from terascope.low.terms import Source
 from terascope.low.top import Top, hopes
-from terascope.plan.expr import Col, Expr, columns_of, substitute
-from terascope.types import Type
+from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, substitute
+from terascope.types import INT_MAX, INT_MIN, Type
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,9 @@ class Early:
         return self.rest(columns([block], self.fields, dictionaries, places=self.read))
 
     def _passing(self, condition: Expr, block: Block, dictionaries: Sequence[Dictionary]) -> Block:
+        limits = limits_of(condition, self.fields)
+        if limits is not None:
+            return Block(block.epoch, rows_within(block.rows, limits))
         kept = passing_numbers(condition, block, self.fields)
         if kept is not None:
             return Block(block.epoch, block.rows[kept])
@@ -111,6 +115,60 @@ def conditions_first(steps: Sequence[Step]) -> tuple[tuple[Expr, ...], tuple[Ste
         done += 1
     renamed: tuple[Step, ...] = (Compute(tuple(names.items())),) if names else ()
     return tuple(conditions), (*renamed, *steps[done:])
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A slot must have a value from `least` to `most`."""
+
+    place: int
+    bit: int
+    """Of the state, when it has one."""
+    least: int
+    most: int
+
+
+def limits_of(condition: Expr, fields: GroupFields) -> Limits | None:
+    """A comparison of an integer in a slot with a constant, as most conditions of a HAVING are."""
+    match condition:
+        case Call(function, (Col(name, type), Lit(value=int(value)))) if type.is_integer:
+            slots = [i for i, field in enumerate(fields.slots) if field.name == name]
+            ranges = {
+                ">": (value + 1, INT_MAX),
+                ">=": (value, INT_MAX),
+                "<": (INT_MIN, value - 1),
+                "<=": (INT_MIN, value),
+                "=": (value, value),
+            }
+            if not slots or function.name not in ranges:
+                return None
+            least, most = ranges[function.name]
+            least, most = max(least, INT_MIN), min(most, INT_MAX)
+            if least > INT_MAX or most < INT_MIN:
+                least, most = 1, 0
+            bit = 0 if is_count(fields.shape.slots[slots[0]]) else 1 + slots[0]
+            return Limits(fields.shape.slot(slots[0]), bit, least, most)
+    return None
+
+
+def rows_within(rows: Rows, limits: Limits) -> Rows:
+    places = np.empty(len(rows), np.int32)
+    found = find_within(rows, limits.place, limits.bit, limits.least, limits.most, places)
+    return picked_rows(rows, places[:found])
+
+
+@compiled(column(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int32))
+def find_within(
+    rows: Rows, place: int, bit: int, least: int, most: int, places: Codes
+) -> np.uint64:
+    """Without a branch: a row that does not pass is overwritten by the next."""
+    found = np.uint64(0)
+    for i in range(len(rows)):
+        places[found] = i
+        value = rows[i, place]
+        passes = (least <= value) & (value <= most) & ((rows[i, 0] >> bit) & 1 == 1)
+        found += np.uint64(passes)
+    return found
 
 
 def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArray[np.bool_] | None:
