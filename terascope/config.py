@@ -62,7 +62,8 @@ class Config(BaseSettings):
     low: Literal["native", "catalyst", "auto"] = "auto"
     """Who runs the low level: compiled kernels where the source is read, or Spark's operators."""
     memory_bytes: int | None = Field(default=None, ge=1 << 20)
-    """What a task may use for its tables; by default a share of the machine's memory."""
+    """What a task may use: tuples that wait, groups, dictionaries, parts being written. Groups that
+    do not fit wait on disk. By default a share of the machine's memory."""
     table: Literal["open", "direct_mapped", "second_chance", "lru"] = "open"
     """How the low level keeps groups (paper 1, section 6; paper 4, III-C)."""
     flush: Literal["eager", "lazy"] = "eager"
