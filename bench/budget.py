@@ -16,7 +16,7 @@ from bench.compare import EachItsOwn, SameRows
 from bench.experiment import Contender, Outcome, Prepared, Settings, Tell
 from bench.peers.duckdb import DuckDb
 from bench.peers.terascope import Terascope
-from bench.queries78 import PAIRS, RECORDS, SMALL, flow_workload, gsql, sql
+from bench.queries78 import PAIRS, RECORDS, flow_pair, gsql, sql
 from bench.scaling import CIRCLE
 from bench.workload import Pair, same_rows
 
@@ -48,10 +48,8 @@ def cases(settings: Settings) -> Sequence[tuple[str, Pair]]:
     found = []
     for name, pairs, size in CASES:
         records = settings.count(RECORDS * size)
-        text, queries = gsql(pairs), sql(pairs)
-        small = flow_workload(settings, SMALL, text, queries)
-        full = flow_workload(settings, records, text, queries)
-        found.append((f"{name}, {size}x", Pair(full, small)))
+        pair = flow_pair(settings, records, gsql(pairs), sql(pairs))
+        found.append((f"{name}, {size}x", pair))
     return found
 
 

@@ -17,8 +17,8 @@ from bench.compare import EachItsOwn
 from bench.experiment import Contender, Figures, Outcome, Prepared, Running, Settings, Tell
 from bench.peers.duckdb import DuckDb
 from bench.peers.terascope import Terascope
-from bench.queries78 import EPOCH, PAIRS, PROTOCOL, RECORDS, SMALL, flow_workload, gsql, sql
-from bench.workload import Pair, Workload, same_rows
+from bench.queries78 import EPOCH, PAIRS, PROTOCOL, RECORDS, flow_pair, gsql, sql
+from bench.workload import Pair, same_rows
 
 ADDED = PAIRS[::6][:12]
 PACKETS = 5000
@@ -125,11 +125,7 @@ class OneMore:
     def pair(
         self, settings: Settings, text: str, queries: dict[str, str], script: str | None = None
     ) -> Pair:
-        def workload(records: int) -> Workload:
-            return flow_workload(settings, records, text, queries, script)
-
-        records = settings.count(RECORDS)
-        return Pair(workload(records), workload(min(records, SMALL)))
+        return flow_pair(settings, settings.count(RECORDS), text, queries, script)
 
 
 EXPERIMENT = OneMore()

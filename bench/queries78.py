@@ -77,6 +77,18 @@ def flow_workload(
     return Workload(f"flows=parquet:{parquet}", script, "flows", parquet, queries)
 
 
+def flow_pair(
+    settings: Settings,
+    records: int,
+    text: str,
+    queries: dict[str, str],
+    script_name: str | None = None,
+) -> Pair:
+    """The same, and over few records to warm up."""
+    sizes = (records, min(records, SMALL))
+    return Pair(*(flow_workload(settings, n, text, queries, script_name) for n in sizes))
+
+
 @dataclass(frozen=True)
 class Queries78:
     name: str = "queries78"
@@ -86,8 +98,8 @@ class Queries78:
         records = settings.count(RECORDS)
         tell(f"{records:,} flow records in {settings.data}")
         text, queries = gsql(PAIRS), sql(PAIRS)
-        full = flow_workload(settings, records, text, queries)
-        pair = Pair(full, flow_workload(settings, min(records, SMALL), text, queries))
+        pair = flow_pair(settings, records, text, queries)
+        full = pair.full
         contenders: tuple[Contender, ...] = (
             Terascope(pair),
             SparkSql(pair),

@@ -17,8 +17,8 @@ from bench.compare import EachItsOwn, SameRows
 from bench.experiment import Contender, Outcome, Prepared, Settings, Tell
 from bench.peers.duckdb import DuckDb
 from bench.peers.terascope import Terascope
-from bench.queries78 import RECORDS, SMALL, flow_workload, gsql, sql
-from bench.workload import Pair, same_rows
+from bench.queries78 import RECORDS, flow_pair, gsql, sql
+from bench.workload import same_rows
 from terascope.connectors.generate.flow_records import ATTRIBUTES
 
 SIZES = (1, 2, 5, 10)
@@ -79,18 +79,16 @@ class Scaling:
         checks: dict[str, SameRows] = {}
         inputs = []
         text, queries = gsql(CIRCLE), sql(CIRCLE)
-        small = flow_workload(settings, SMALL, text, queries)
         for size in SIZES:
             records = settings.count(RECORDS * size)
             tell(f"{records:,} flow records in {settings.data}")
-            full = flow_workload(settings, records, text, queries)
-            inputs.append(full.parquet)
-            pair = Pair(full, small)
+            pair = flow_pair(settings, records, text, queries)
+            inputs.append(pair.full.parquet)
             mine: tuple[Contender, ...] = (
                 Terascope(pair, f"terascope {size}x"),
                 DuckDb(pair, f"duckdb {size}x"),
             )
-            check = same_rows(settings, mine[-1], full)
+            check = same_rows(settings, mine[-1], pair.full)
             contenders += mine
             checks |= {contender.name: check for contender in mine}
         largest = settings.count(RECORDS * SIZES[-1])

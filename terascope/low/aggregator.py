@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from terascope.low.bounded_tables import BoundedTable, capacity_for
 from terascope.low.dictionary import Codes, Masks, NumberDictionary
-from terascope.low.gathered import Choice, Gathered
-from terascope.low.groups import GroupFields, Rows, key_codes
+from terascope.low.gathered import Choice, Gathered, slot_arguments
+from terascope.low.groups import GroupFields, Rows, key_codes, largest
 from terascope.low.kernels import column, compiled, output
 from terascope.low.lanes import Dictionaries, Lane
 from terascope.low.numpy_table import NumpyTable
@@ -24,7 +24,6 @@ from terascope.low.open_table import OpenTable, Values
 from terascope.low.partitioned import Apart, group_parts
 from terascope.low.plan import LowAggregate
 from terascope.low.slots import Shape, takes_argument
-from terascope.low.table_rows import has_value
 from terascope.low.waiting import NO_EPOCH, Released, Waiting
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
@@ -103,11 +102,8 @@ class Aggregator:
         if not len(rows):
             return
         codes = [tuples.codes(expr, choice) for expr in self.query.plain_keys]
-        lanes = [
-            argument(tuples, slot.argument, choice, has_value(slot.kind))
-            for slot in self.query.slots
-            if slot.argument is not None and takes_argument(slot.kind)
-        ]
+        wanted = slot_arguments(self.query)
+        lanes = [argument(tuples, expr, choice, valued) for expr, valued in wanted]
         values, masks = [v for v, _ in lanes], [m for _, m in lanes]
         epochs = self._epochs(tuples, choice)
         if isinstance(self._table, BoundedTable):
@@ -270,10 +266,6 @@ class Aggregator:
 def most_of(tuples: Gathered, summed: Sequence[Values]) -> int:
     """The largest size of a value that is summed."""
     return max((tuples.once(("most", id(v)), largest, v) for v in summed), default=0)
-
-
-def largest(values: Values) -> int:
-    return max(abs(int(values.max())), abs(int(values.min())))
 
 
 def argument(tuples: Gathered, expr: Expr, choice: Choice, valued: bool) -> Lane:

@@ -19,7 +19,7 @@ import numpy as np
 
 from terascope.diagnostic import OutputError
 from terascope.low.dictionary import Codes, Ints, mix
-from terascope.low.groups import Rows
+from terascope.low.groups import Rows, largest, rows_at
 from terascope.low.kernels import INTEGER, column, compiled, output
 from terascope.low.slots import Shape
 from terascope.low.spill import cannot_spill
@@ -79,7 +79,7 @@ class Aside:
                 weakref.finalize(self, self._file.close)
             self._file.seek(self._end)
             for start in range(0, len(order), WRITTEN_ROWS):
-                written = picked(rows, order[start : start + WRITTEN_ROWS]).data.cast("B")
+                written = rows_at(rows, order[start : start + WRITTEN_ROWS]).data.cast("B")
                 while written:
                     written = written[self._file.write(written) :]
         except OSError as problem:
@@ -118,7 +118,7 @@ class Aside:
 
 def largest_sum(rows: Rows, shape: Shape) -> int:
     sums = [rows[:, shape.slot(j)] for j, kind in enumerate(shape.slots) if kind == "sum_int"]
-    return max((max(abs(int(s.max())), abs(int(s.min()))) for s in sums), default=0)
+    return max((largest(values) for values in sums), default=0)
 
 
 def parts_of(lots: Sequence[Rows], shape: Shape, parts: int) -> Iterator[list[Rows]]:
@@ -126,23 +126,9 @@ def parts_of(lots: Sequence[Rows], shape: Shape, parts: int) -> Iterator[list[Ro
     ordered = [apart(rows, shape, parts, IN_MEMORY) for rows in lots]
     for part in range(parts):
         yield [
-            picked(rows, order[edges[part] : edges[part + 1]])
+            rows_at(rows, order[edges[part] : edges[part + 1]])
             for rows, (order, edges) in zip(lots, ordered, strict=True)
         ]
-
-
-def picked(rows: Rows, order: Codes) -> Rows:
-    out = np.empty((len(order), rows.shape[1]), np.int64)
-    pick_rows(rows, order, out)
-    return out
-
-
-@compiled(column(np.int64, 2), column(np.int32), output(np.int64, 2))
-def pick_rows(rows: Rows, order: Codes, out: Rows) -> None:
-    """Numpy takes several times as long."""
-    for i in range(len(order)):
-        for k in range(rows.shape[1]):
-            out[i, k] = rows[np.uint32(order[i]), k]
 
 
 def apart(rows: Rows, shape: Shape, parts: int, bits: int) -> tuple[Codes, Ints]:

@@ -9,7 +9,7 @@ hashed again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
 from terascope.low.kernels import INTEGER, column, compiled, inlined, output
+from terascope.low.lengthening import Lengthening
 from terascope.types import Type
 
 Codes: TypeAlias = NDArray[np.int32]
@@ -131,9 +132,12 @@ def number_arrays(given: pa.Array, type: Type) -> tuple[Ints, Masks | None]:
         masks = given.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
         given = given.fill_null(False if type is Type.BOOL else 0)
     values = given.to_numpy(zero_copy_only=False)
-    if type is Type.FLOAT:
-        return canonical_floats(values), masks
-    return values.astype(np.int64, copy=False), masks
+    return words_of(values, type), masks
+
+
+def words_of(values: NDArray[Any], type: Type) -> Ints:
+    """Numbers as the 64-bit words that a dictionary knows."""
+    return canonical_floats(values) if type is Type.FLOAT else values.astype(np.int64, copy=False)
 
 
 def canonical_floats(values: NDArray[np.float64]) -> Ints:
@@ -459,19 +463,12 @@ class DerivedCodes:
         self._source = source
         self._function = function
         self._target = target
-        self._codes: Codes = np.empty(0, np.int32)
-        self._done = 0
+        self._codes = Lengthening(np.int32)
 
     def codes(self) -> Codes:
         """One per code of the source."""
-        count = len(self._source)
-        if self._done < count:
-            values = self._source.values(np.arange(self._done, count, dtype=np.int32))
-            fresh = self._target.encode(self._function(values))
-            if count > len(self._codes):
-                larger = np.empty(2 * count, np.int32)
-                larger[: self._done] = self._codes[: self._done]
-                self._codes = larger
-            self._codes[self._done : count] = fresh
-            self._done = count
-        return self._codes[:count]
+        done, count = len(self._codes), len(self._source)
+        if done < count:
+            values = self._source.values(np.arange(done, count, dtype=np.int32))
+            self._codes.add(self._target.encode(self._function(values)))
+        return self._codes.values

@@ -15,17 +15,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.low.aside import picked as picked_rows
-from terascope.low.dictionary import Codes, Dictionary, Ints, all_valid
+from terascope.low.dictionary import Codes, Dictionary, all_valid
 from terascope.low.finish import Numbers, columns, is_count, result_columns
 from terascope.low.finished_rows import FinishedRows
-from terascope.low.groups import Block, GroupFields, Rows
-from terascope.low.kernels import INTEGER, column, compiled, output
-from terascope.low.lanes import Lane, evaluated
+from terascope.low.groups import Block, GroupFields, Rows, rows_at
+from terascope.low.kernels import INTEGER, compiled, output
+from terascope.low.kernels import column as column_of
+from terascope.low.lanes import evaluated
 from terascope.low.program import vector
 from terascope.low.regroup import Regroup
 from terascope.low.rows import Compute, Keep, RowProgram, Step, origin, picked
-from terascope.low.slots import is_float
 from terascope.low.terms import Source
 from terascope.low.top import Top, hopes
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, substitute
@@ -154,10 +153,10 @@ def limits_of(condition: Expr, fields: GroupFields) -> Limits | None:
 def rows_within(rows: Rows, limits: Limits) -> Rows:
     places = np.empty(len(rows), np.int32)
     found = find_within(rows, limits.place, limits.bit, limits.least, limits.most, places)
-    return picked_rows(rows, places[:found])
+    return rows_at(rows, places[:found])
 
 
-@compiled(column(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int32))
+@compiled(column_of(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int32))
 def find_within(
     rows: Rows, place: int, bit: int, least: int, most: int, places: Codes
 ) -> np.uint64:
@@ -175,39 +174,21 @@ def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArr
     """Which groups a condition on nothing but slots is TRUE for, straight from their rows; None for
     other conditions.
     """
-    slots = {f.name: i for i, f in enumerate(fields.slots)}
+    slots = {f.name: len(fields.keys) + i for i, f in enumerate(fields.slots)}
     wanted, _ = vector(condition)
     lanes: list[Any] = []
     for one in wanted:
         if one.source is not Source.NUMBER or one.expr.type is Type.BOOL:
             return None
-        slot = slots.get(one.expr.name) if isinstance(one.expr, Col) else None
-        if slot is None:
+        place = slots.get(one.expr.name) if isinstance(one.expr, Col) else None
+        if place is None:
             return None
-        lanes += slot_lane(block.rows, fields, slot)
+        (column,) = result_columns([block], fields, (), (place,))
+        assert isinstance(column, Numbers)
+        valid = all_valid(len(block.rows)) if column.valid is None else column.valid.view(np.uint8)
+        lanes += [column.values if column.valid is None else column.values * column.valid, valid]
     values, present = evaluated(condition, lanes, len(block.rows))
     return np.asarray((values != 0) & present)
-
-
-def slot_lane(rows: Rows, fields: GroupFields, slot: int) -> Lane:
-    """A slot of some rows, and where it has a value."""
-    kind, values = fields.shape.slots[slot], np.empty(len(rows), np.int64)
-    masks = all_valid(len(rows))
-    bit = 0 if is_count(kind) else 1 + slot  # every row has the first bit
-    if copy_slot(rows, fields.shape.slot(slot), bit, values) < len(rows):
-        masks = (rows[:, 0] >> bit & 1).astype(np.uint8)
-    return (values.view(np.float64) if is_float(kind) else values), masks
-
-
-@compiled(column(np.int64, 2), INTEGER, INTEGER, output(np.int64))
-def copy_slot(rows: Rows, place: int, bit: int, values: Ints) -> int:
-    """One word of each row, or 0 where its state has not the bit; how many have it."""
-    seen = 0
-    for i in range(len(rows)):
-        has = (rows[i, 0] >> bit) & 1
-        values[i] = rows[i, place] * has
-        seen += has
-    return seen
 
 
 def first_of(program: RowProgram, fields: GroupFields) -> First | None:

@@ -7,14 +7,15 @@ columns it was made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from terascope.low.dictionary import Codes, Masks, all_valid
-from terascope.low.lanes import Batch, Lane, Values
+from terascope.low.lanes import Batch, Facts, Lane, Values
+from terascope.low.lengthening import Lengthening
 from terascope.low.partitioned import Apart
 from terascope.low.payload_tests import is_payload_test
 from terascope.low.plan import LowAggregate
@@ -30,11 +31,9 @@ Kind: TypeAlias = Literal["codes", "values", "masks"]
 Name: TypeAlias = tuple[Kind, Expr, Choice | None]
 """Of a lane; with a choice where only the tuples of that choice have values in it."""
 
-Fact = TypeVar("Fact")
-
 
 @dataclass
-class Gathered:
+class Gathered(Facts):
     """The tuples of many batches, as lanes."""
 
     count: int
@@ -42,7 +41,7 @@ class Gathered:
     """Memory of the lanes."""
     chosen: Mapping[Choice, Codes]
     lanes: Mapping[Name, Values]
-    _facts: dict[object, Any] = field(default_factory=dict)
+    _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict)
     _apart_by: tuple[Codes, Choice] | None = None
     _aparts: dict[int, Apart] = field(default_factory=dict)
 
@@ -60,15 +59,6 @@ class Gathered:
     def _lane(self, kind: Kind, expr: Expr, choice: Choice) -> Values:
         shared = self.lanes.get((kind, expr, None))
         return self.lanes[kind, expr, choice] if shared is None else shared
-
-    def once(self, name: object, compute: Callable[..., Fact], *args: Any) -> Fact:
-        """Something that several queries ask for, computed for the first of them. A name may hold
-        the identity of a lane: all lanes live as long as this does.
-        """
-        if name not in self._facts:
-            self._facts[name] = compute(*args)
-        fact: Fact = self._facts[name]
-        return fact
 
     def is_present(self, masks: Masks) -> bool:
         """Whether a validity has no gap."""
@@ -102,7 +92,7 @@ class Gathering:
         self._queries = queries
         self._names: dict[Name, list[Choice]] | None = None
         self._lanes: dict[Name, Lengthening] = {}
-        self._chosen = {choice: Lengthening(np.dtype(np.int32)) for choice, _ in queries}
+        self._chosen = {choice: Lengthening(np.int32) for choice, _ in queries}
         self.rows = 0
         self.last_size = 0
         """Memory of the last batch's part."""
@@ -157,35 +147,6 @@ class Gathering:
         return Gathered(count, size, chosen, lanes)
 
 
-class Lengthening:
-    """An array that values are put behind each other in."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self._values: Values = np.empty(0, dtype)
-        self._count = 0
-
-    @property
-    def size(self) -> int:
-        return self._count * self._values.itemsize
-
-    def add(self, values: Values) -> Values:
-        """Where they stand now."""
-        end = self._count + len(values)
-        if end > len(self._values):
-            larger = np.empty(max(end, 3 * self._count // 2), self._values.dtype)
-            larger[: self._count] = self._values[: self._count]
-            self._values = larger
-        place = self._values[self._count : end]
-        place[:] = values
-        self._count = end
-        return place
-
-    def take(self) -> Values:
-        """All of them. The next go to the same place."""
-        count, self._count = self._count, 0
-        return self._values[:count]
-
-
 def lane_names(
     queries: Sequence[tuple[Choice, LowAggregate]], chosen: Mapping[Choice, Codes], count: int
 ) -> dict[Name, list[Choice]]:
@@ -215,11 +176,14 @@ def lane_names(
 
 def arguments(query: LowAggregate) -> list[tuple[Expr, bool]]:
     """What a query reads as numbers, and whether more of it than its validity."""
-    wanted = [
+    epoch = [] if query.epoch is None else [(query.keys[query.epoch][1], True)]
+    return [*slot_arguments(query), *epoch]
+
+
+def slot_arguments(query: LowAggregate) -> list[tuple[Expr, bool]]:
+    """Of the slots that take one, in their order."""
+    return [
         (slot.argument, has_value(slot.kind))
         for slot in query.slots
         if slot.argument is not None and takes_argument(slot.kind)
     ]
-    if query.epoch is not None:
-        wanted.append((query.keys[query.epoch][1], True))
-    return wanted

@@ -31,8 +31,8 @@ from terascope.low.dictionary import (
     Masks,
     NumberDictionary,
     all_valid,
-    canonical_floats,
     dictionary_for,
+    words_of,
 )
 from terascope.low.kernels import INTEGER, compiled, output
 from terascope.low.kernels import column as column_of
@@ -138,8 +138,25 @@ def function_of_addresses(expr: Expr) -> Callable[[pa.Array], pa.Array] | None:
     return None
 
 
+class Facts:
+    """What is computed once for all that ask."""
+
+    _facts: dict[object, tuple[Any, ...]]
+
+    def once(self, name: object, compute: Callable[..., Fact], *args: Any) -> Fact:
+        """Something that several queries ask for, computed for the first of them.
+
+        A name may hold the identity of an argument: arguments are kept as long as the fact is, so
+        that no other array can get the same one.
+        """
+        if name not in self._facts:
+            self._facts[name] = (compute(*args), compute, args)
+        fact: Fact = self._facts[name][0]
+        return fact
+
+
 @dataclass
-class Batch:
+class Batch(Facts):
     """One batch of a source, seen as lanes."""
 
     columns: pa.RecordBatch
@@ -150,17 +167,6 @@ class Batch:
     _codes: dict[Expr, Codes] = field(default_factory=dict)
     _derived: dict[Expr, tuple[Values, Masks, Masks | None]] | None = None
     _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict)
-
-    def once(self, name: object, compute: Callable[..., Fact], *args: Any) -> Fact:
-        """Something of the batch that several queries ask for, computed for the first of them.
-
-        A name may hold the identity of an argument: arguments are kept as long as the fact is, so
-        that no other array can get the same one.
-        """
-        if name not in self._facts:
-            self._facts[name] = (compute(*args), compute, args)
-        fact: Fact = self._facts[name][0]
-        return fact
 
     def __len__(self) -> int:
         return int(self.columns.num_rows)
@@ -348,13 +354,6 @@ def spread(part: Values, rows: Codes, count: int) -> Values:
     lane = np.zeros(count, part.dtype)
     lane[rows] = part
     return lane
-
-
-def words_of(values: Values, type: Type) -> NDArray[np.int64]:
-    """Numbers as the 64-bit words that a dictionary knows."""
-    if type is Type.FLOAT:
-        return canonical_floats(values)
-    return values if values.dtype == np.int64 else values.astype(np.int64)
 
 
 def numbers(column: pa.Array, type: Type) -> Lane:

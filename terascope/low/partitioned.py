@@ -10,7 +10,6 @@ docs/decisions.md has the figures.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -49,39 +48,26 @@ STRETCH_ROWS: Final = 1 << 18
 """Tuples that are put in order at a time."""
 
 
-@dataclass(frozen=True)
-class Partition:
-    """Tuples in the order of their parts."""
-
-    order: Codes
-    """Places of the tuples in the batch."""
-    edges: Ints
-    """For each stretch of tuples, where each of its parts begins, and the end of the last."""
-
-
 class Apart:
     """The tuples `rows` apart by one of their keys, and the lanes that were put in that order."""
 
     def __init__(self, codes: Codes, rows: Codes) -> None:
         self._rows = rows  # kept: no others can get their identity
-        self._partition = partition(codes, rows)
+        self._order, self.edges = partition(codes, rows)
         self._lanes: dict[int, tuple[Values, Values]] = {}
-
-    @property
-    def edges(self) -> Ints:
-        return self._partition.edges
 
     def lane(self, lane: Values) -> Values:
         """A lane of the batch, which is kept: no other can get its identity."""
         known = self._lanes.get(id(lane))
         if known is None:
-            known = self._lanes[id(lane)] = lane, in_order(lane, self._partition.order)
+            known = self._lanes[id(lane)] = lane, in_order(lane, self._order)
         return known[1]
 
 
-def partition(codes: Codes, rows: Codes) -> Partition:
+def partition(codes: Codes, rows: Codes) -> tuple[Codes, Ints]:
     """The tuples `rows`, apart by the hash of a key, one stretch after the other: what is put in
-    order meanwhile should not be more than the cache holds.
+    order meanwhile should not be more than the cache holds. Their places in that order; and for
+    each stretch where each of its parts begins, and the end of the last.
     """
     bits = max(1, (max(1, len(rows) // PART_ROWS)).bit_length())
     parts = min(1 << bits, MOST_PARTS)
@@ -89,7 +75,7 @@ def partition(codes: Codes, rows: Codes) -> Partition:
     edges = np.zeros((stretches, parts + 1), np.int64)
     order = np.empty(len(rows), np.int32)
     spread(codes, rows, parts.bit_length() - 1, STRETCH_ROWS, edges, order)
-    return Partition(order, edges)
+    return order, edges
 
 
 @inlined
