@@ -1,0 +1,126 @@
+"""Values that move with time: which of two is earlier, and where an expression reaches a value.
+
+In: values of an ordered column, increasing or decreasing. Out: comparisons and shifts along its
+own direction of time, so that no analysis has to write everything twice.
+
+A value V stands for "all rows earlier than V": None is before everything, ALL after it.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import Final
+
+from terascope.functions.base import Trend, Value, ValueMistake
+from terascope.functions.values import compare
+from terascope.plan.evaluate import Parameters, compile_expr
+from terascope.plan.expr import Col, Expr
+from terascope.types import INT_MAX, Type
+
+
+class End(enum.Enum):
+    """The value after every other: the stream has ended, and NULLs are complete too."""
+
+    ALL = "all"
+
+
+ALL: Final = End.ALL
+
+
+def earlier(a: Value, b: Value, trend: Trend) -> bool:
+    """Whether `a` comes before `b` in a column that moves with `trend`; None is before all."""
+    if a is None or b is ALL:
+        return b is not None and a is not ALL
+    if b is None or a is ALL:
+        return False
+    order = compare(a, b)
+    return order < 0 if trend is Trend.INCREASING else order > 0
+
+
+def earliest(values: Iterable[Value], trend: Trend) -> Value:
+    """The one that comes first; ALL of none."""
+    first: Value = ALL
+    for value in values:
+        if earlier(value, first, trend):
+            first = value
+    return first
+
+
+def moved(value: Value, amount: int | float, trend: Trend) -> Value:
+    """The sum as the edge of a set of rows: those of whole numbers are cut at the whole
+    number that cuts the same set, those of FLOATs a hair earlier, because FLOATs are rounded.
+    """
+    if value is None or value is ALL or amount == 0:
+        return value
+    rising = trend is Trend.INCREASING
+    if isinstance(value, float):
+        return math.nextafter(value + amount, -math.inf if rising else math.inf)
+    exact = value + Fraction(amount)
+    return math.ceil(exact) if rising else math.floor(exact)
+
+
+def is_number(value: Value) -> bool:
+    """Whether a promise can be made of it: a number that has a place in the order."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return not math.isnan(value)
+
+
+def value_at(expr: Expr, values: Mapping[str, Value], parameters: Parameters) -> Value:
+    """The expression where its columns have these values; None where it has no answer."""
+    try:
+        found = compile_expr(expr, tuple(values), parameters)(tuple(values.values()))
+    except (ValueMistake, OverflowError):
+        return None
+    return found if is_number(found) else None
+
+
+def reaches(
+    expr: Expr, trend: Trend, column: Col, column_trend: Trend, value: Value, parameters: Parameters
+) -> Value:
+    """The earliest value of its only column at which an expression is not earlier than `value`.
+
+    So the expression is earlier than `value` exactly where the column is earlier than the answer.
+    Found by bisection, because a monotone expression need not have an inverse that can be written.
+    None when it is not known.
+    """
+    if value is None or value is ALL or column.type not in PLACES:
+        return value if value is ALL else None
+    last, place_value = PLACES[column.type]
+    sign = 1 if column_trend is Trend.INCREASING else -1
+
+    def reached(place: int) -> bool:
+        found = value_at(expr, {column.name: place_value(sign * place)}, parameters)
+        # What overflows can be no tuple's value; it is on the far side of those that can.
+        return place > 0 if found is None else not earlier(found, value, trend)
+
+    if value_at(expr, {column.name: place_value(0)}, parameters) is None or reached(-last):
+        return None
+    low, high = -last, last
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return place_value(sign * high)
+
+
+def float_at(place: int) -> float:
+    """FLOATs counted from zero in their order: the place of a number is its bits."""
+    (found,) = struct.unpack("<d", struct.pack("<Q", abs(place)))
+    return math.copysign(found, place) if place else 0.0
+
+
+def whole_at(place: int) -> int:
+    return place
+
+
+(_INFINITY,) = struct.unpack("<q", struct.pack("<d", math.inf))
+
+PLACES: Final[Mapping[Type, tuple[int, Callable[[int], Value]]]] = {
+    Type.FLOAT: (_INFINITY, float_at),
+    **dict.fromkeys((Type.INT, Type.UINT, Type.LLONG, Type.ULLONG), (INT_MAX, whole_at)),
+}
+"""Types that can be searched: the last place, and the value at a place."""
