@@ -25,7 +25,9 @@ from terascope.functions.registry import Functions
 from terascope.optimize.driver import optimize
 from terascope.physical.job import Job
 from terascope.physical.planner import SPLIT_BYTES, LowSettings, plan_job
-from terascope.plan.plan import Plan
+from terascope.plan.plan import Plan, reads
+from terascope.plan.rel import Rel
+from terascope.plan.show import show_rel
 from terascope.syntax.ast import Script
 from terascope.syntax.parser import parse_recovering
 
@@ -64,8 +66,8 @@ class Compiled:
         """How the columns of every stream move with time."""
         return plan_orders(self.plan)
 
-    def job(self) -> Job:
-        """How it will be run.
+    def job(self, live: bool = False) -> Job:
+        """How it will be run; live: as a stream, whose sources are looked at later.
 
         Raises:
             SourceError: a source is missing or unreadable.
@@ -75,7 +77,17 @@ class Compiled:
                 "no source is bound; give one with --source [INTERFACE=]KIND:LOCATION"
             )
         bound = self.bindings
-        return plan_job(self.optimized, bound.interfaces, bound.split_bytes, bound.low)
+        return plan_job(self.optimized, bound.interfaces, bound.split_bytes, bound.low, live)
+
+    def texts(self) -> dict[str, str]:
+        """By query what it says, with all that it reads: the same text is the same query."""
+        trees = {stream.name: stream.rel for stream in self.plan}
+        return {stream.name: full_text(stream.rel, trees) for stream in self.plan.visible}
+
+
+def full_text(rel: Rel, trees: Mapping[str, Rel]) -> str:
+    below = (full_text(trees[read.stream], trees) for read in reads(rel))
+    return "\n".join([show_rel(rel), *below])
 
 
 def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:

@@ -9,7 +9,7 @@ they read waits, and no payload with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -135,10 +135,15 @@ class LowTask:
         }
         self._surrendered: set[tuple[int, int | None]] = set()
 
-    def run(self, splits: Sequence[Split], clocks: Sequence[str] = ()) -> Iterator[Ready]:
+    def run(
+        self,
+        splits: Sequence[Split],
+        clocks: Sequence[str] = (),
+        see: Callable[[pa.RecordBatch, str], None] | None = None,
+    ) -> Iterator[Ready]:
         """Read the splits. For aggregations batches are put together to large ones, which end where
         epochs end: much of the work is done once for a batch, and groups of a whole epoch leave
-        complete.
+        complete. `see` is shown every batch that was read, and the interface it is of.
         """
         queries = [aggregator.query for aggregator in self._aggregators.values()]
         self._timelines = dict(zip(self._aggregators, timelines(queries, splits), strict=True))
@@ -146,6 +151,8 @@ class LowTask:
             report = ReadReport()
             for columns in read_split(split, self.plan.columns, report):
                 note_clocks(columns, clocks, report)
+                if see is not None:
+                    see(columns, split.interface)
                 if columns.num_rows:
                     yield from self._see(columns)
                 if self._is_full():

@@ -86,12 +86,16 @@ class Halves:
         }
 
 
-def split_plan(plan: Plan, host: Host = COMPILED_HOST, costs: Costs | None = None) -> Halves:
-    """The plan with every query split into what runs next to its source and the rest."""
+def split_plan(
+    plan: Plan, host: Host = COMPILED_HOST, costs: Costs | None = None, live: bool = False
+) -> Halves:
+    """The plan with every query split into what runs next to its source and the rest. Live: groups
+    have to close while the stream goes on, so that an aggregation is split only by epochs.
+    """
     judge = Judge(host, costs or Costs(), plan.values)
     # A key has a horizon, the edge of a window has none: running groups would live longer.
     windows = not any(lives_on_streams(stream.rel) for stream in plan)
-    splitter = Splitter(judge, Drafts(Names({s.name for s in plan})), windows)
+    splitter = Splitter(judge, Drafts(Names({s.name for s in plan})), windows, live)
     high = [replace(s, rel=splitter.stream(s)) for s in plan]
     low = [Stream(draft.name, draft.rel, visible=False) for draft in splitter.drafts.made]
     fields = {stream.name: stream.rel.fields for stream in low}
@@ -113,6 +117,7 @@ class Splitter:
     drafts: Drafts
     windows: bool
     """Whether windows that do not overlap may become keys of low-level groups."""
+    live: bool = False
     stayed: list[Stayed] = field(default_factory=list)
     views: dict[str, Rel] = field(default_factory=dict)
     """Streams that are selections of a scan."""
@@ -135,7 +140,9 @@ class Splitter:
             windows = self.windows and rel.emit_empty is None
             chosen = self.chosen(rel.source, self.views, windows)
             if chosen is not None:
-                made = split_aggregation(query, rel, chosen, self.judge, self.drafts)
+                made = split_aggregation(
+                    query, rel, chosen, self.judge, self.drafts, self.live
+                )
                 if not isinstance(made, NotSplit):
                     return made
                 self.stay(query, made.reasons)

@@ -70,10 +70,13 @@ def plan_job(
     interfaces: Mapping[str, Interface],
     split_bytes: int = SPLIT_BYTES,
     low: LowSettings | None = None,
+    live: bool = False,
 ) -> Job:
-    """The job that computes every visible stream of a plan."""
+    """The job that computes every visible stream of a plan. The sources of a live one have no
+    splits yet.
+    """
     settings = low or LowSettings()
-    halves = split_plan(plan, settings.host, settings.costs)
+    halves = split_plan(plan, settings.host, settings.costs, live)
     whole = halves.plan
     uses = [use for stream in whole for use in scan_uses(stream.rel)]
     names = sorted({n for scan, _ in uses for n in scan.interfaces})
@@ -82,7 +85,10 @@ def plan_job(
     groups += [(n, [interfaces[n]]) for n in names if not interfaces[n].is_packets]
     lowest = {stream.name for stream in halves.low}
     edge = common_edge([s.rel for s in whole if s.name in lowest])
-    reads_ = tuple(source_read(name, members, uses, split_bytes, edge) for name, members in groups)
+    reads_ = tuple(
+        source_read(name, members, uses, None if live else split_bytes, edge)
+        for name, members in groups
+    )
     trees = {s.name: s.rel for s in whole}
     if settings.backend == "catalyst":
         stages = stream_stages(whole, {s.name: s.rel for s in whole})
@@ -187,7 +193,7 @@ def source_read(
     name: str,
     members: list[Interface],
     uses: list[ScanUse],
-    split_bytes: int,
+    split_bytes: int | None,
     edge: Edge | None,
 ) -> SourceRead:
     ours = {m.name for m in members}
@@ -201,7 +207,9 @@ def source_read(
         if ours - set(scan.interfaces):
             add_column(columns, Column(INTERFACE, Type.STRING), name)
     clocks = {f.read_from for scan, _ in relevant for f in scan.columns if f.slope is not None}
-    splits = [split for member in members for split in member.splits(split_bytes, edge)]
+    splits = []
+    if split_bytes is not None:
+        splits = [split for member in members for split in member.splits(split_bytes, edge)]
     return SourceRead(
         name,
         tuple(members),
@@ -210,7 +218,7 @@ def source_read(
         source_predicate(relevant, ours) if members[0].hosts_low_level else None,
         tuple(splits),
         tuple(sorted(clocks)),
-        tuple(notes(members)),
+        () if split_bytes is None else tuple(notes(members)),
         edge=edge,
     )
 

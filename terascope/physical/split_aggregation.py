@@ -17,6 +17,7 @@ from terascope.functions.decomposition import FIRST
 from terascope.physical.drafts import AggregationDraft, Drafts, Names
 from terascope.physical.host import Host
 from terascope.physical.low_keys import fewest, follows, unscaled
+from terascope.physical.low_planner import epoch_key
 from terascope.physical.selection import Selection
 from terascope.physical.sub_aggregates import SplitCall, depends_on_set, merged_again, split_call
 from terascope.plan.expr import AggCall, Col, Expr, Lit, Param, is_constant, transform
@@ -88,9 +89,16 @@ class NotSplit:
 
 
 def split_aggregation(
-    query: str, rel: Aggregate, chosen: Selection, judge: Judge, drafts: Drafts
+    query: str,
+    rel: Aggregate,
+    chosen: Selection,
+    judge: Judge,
+    drafts: Drafts,
+    live: bool = False,
 ) -> Rel | NotSplit:
-    """The high half of an aggregation whose sub-aggregates go low, or why they do not."""
+    """The high half of an aggregation whose sub-aggregates go low, or why they do not. Those of a
+    live source must close by epochs.
+    """
     if not judge.host.aggregates:
         text = f"GROUP BY {show_named(rel.keys)}"
         return NotSplit(((text, f"host {judge.host.name} does not aggregate"),))
@@ -101,6 +109,9 @@ def split_aggregation(
     finer = rel.sets is not None or set(groups) != set(own)
     splits = [split_call(call, finer) for call in calls]
     reasons = tuple(dict.fromkeys(against(chosen, own, groups, calls, splits, judge)))
+    if live and epoch_key(chosen.scan, groups) is None:
+        text = f"GROUP BY {show_named(rel.keys)}"
+        reasons += ((text, "no key increases with one column, so that sub-aggregates never close"),)
     if reasons:
         return NotSplit(reasons)
     made = [split for split in splits if isinstance(split, SplitCall)]

@@ -45,12 +45,20 @@ class Deliveries:
         return found | {name: made.pairing.fields for name, made in self.joined.items()}
 
 
-def deliveries(job: Job, writing: bool, sorted_later: bool) -> Deliveries:
-    """`writing`: tasks write what they can finish. Parts that are sorted later have the hidden
-    columns that takes, too.
+def deliveries(
+    job: Job,
+    writing: bool,
+    sorted_later: bool,
+    joins: bool = True,
+    held: Collection[str] = (),
+) -> Deliveries:
+    """`writing`: tasks write what they can finish, joins included if they may. Parts that are
+    sorted later have the hidden columns that takes, too. `held`: low-level streams whose rows wait
+    for others, so that no task can finish them.
     """
     direct = direct_queries(job, sorted_later) if writing else {}
-    joined = joinings(job, direct, sorted_later) if writing else {}
+    direct = {name: made for name, made in direct.items() if made.program.stream not in held}
+    joined = joinings(job, direct, sorted_later) if writing and joins else {}
     targets = stream_targets(job, direct, joined)
     conditions = {n: c for n, t in targets.items() if (c := first_conditions(t))}
     targets = narrowed(

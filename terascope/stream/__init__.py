@@ -1,1 +1,1 @@
-"""A Plan run as a stream: what is kept, and which rows are let go when."""
+"""What a stream needs beside a batch: slices, promises, state, results that grow. No Spark."""

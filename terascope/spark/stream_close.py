@@ -1,0 +1,87 @@
+"""Closing slices: partial groups of all micro-batches are merged, and their queries' rows written.
+
+In: for each destination the segments of the streams whose slices close. Out: told rows: the parts
+of queries that tasks finish, and the segments of closed rows that the high level reads. One Spark
+job, a task for each destination; no raw row and no partial passes through the JVM.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from terascope.low.delivery import Delivery, Sink, Target
+from terascope.low.merge import Merger
+from terascope.spark.mistakes import telling
+from terascope.spark.stream_task import TOLD, TOLD_ARROW, Stored, kept
+from terascope.stream.closing import Slices
+from terascope.stream.segments import SegmentWriter, groups_between, read_segment
+
+LEAST_BYTES = 1 << 24
+"""Of memory that a merge gets, however many streams there are."""
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Merges in the tasks."""
+
+    targets: Mapping[int, Target]
+    stored: Mapping[int, Stored]
+    sink: Sink
+    store: str
+    memory_bytes: int
+    work: Mapping[int, tuple[Slices, ...]]
+    """By destination."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with telling():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    for kind, told in self.closed(self.work[number]):
+                        yield pa.RecordBatch.from_arrays(
+                            [pa.array([kind]), pa.array([told])], schema=TOLD_ARROW
+                        )
+
+    def closed(self, work: Sequence[Slices]) -> Iterator[tuple[str, str]]:
+        delivery = Delivery(self.targets, self.sink, 0)
+        folder = Path(self.store)
+        with SegmentWriter(folder) as writer:
+            for slices in work:
+                merger = self.merger(slices.number)
+                for segment in slices.segments:
+                    payload = read_segment(folder, segment)
+                    for some in groups_between(payload, slices.low, slices.high):
+                        merger.add(some)
+                for groups in merger.results():
+                    for block in groups.blocks:
+                        rows = delivery.take_groups(slices.number, block, groups.dictionaries)
+                        yield from kept(rows, self.stored, writer)
+            yield from kept(delivery.close(), self.stored, writer)
+            writer.close()
+        for segment in writer.segments:
+            yield "segment", json.dumps(segment.to_json())
+
+    def merger(self, number: int) -> Merger:
+        fields = self.targets[number].groups
+        assert fields is not None
+        share = max(LEAST_BYTES, self.memory_bytes // 4)
+        return Merger(fields.shape, fields.key_types, share, Path(tempfile.gettempdir()))
+
+
+def close_slices(spark: SparkSession, closing: Closing) -> list[tuple[str, str]]:
+    """What the tasks tell."""
+    numbers = sorted(closing.work)
+    if not numbers:
+        return []
+    dense = {place: closing.work[number] for place, number in enumerate(numbers)}
+    job = Closing(
+        closing.targets, closing.stored, closing.sink, closing.store, closing.memory_bytes, dense
+    )
+    tasks = spark.range(0, len(numbers), 1, len(numbers))
+    return [(row[0], row[1]) for row in tasks.mapInArrow(job, TOLD).collect()]

@@ -1,0 +1,159 @@
+"""The high level of a stream: queries computed by Spark from the rows of closed slices.
+
+In: the segments of closed rows, and for each query the range of slices to let go. Out: the parts of
+these rows. A query is computed over all rows that are still kept, and only the rows of its range
+are taken: what a window or a join needs of earlier slices is there, what is not complete yet falls
+out (terascope.stream.releasing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from terascope.connectors.base import arrow_type
+from terascope.low.delivery import Sink
+from terascope.low.parts import Part
+from terascope.low.payload import unpack_tuples
+from terascope.plan.evaluate import Parameters
+from terascope.plan.horizon import Horizons
+from terascope.plan.plan import reads
+from terascope.plan.rel import Field, Rel
+from terascope.spark.frame import Frame, place, schema_of
+from terascope.spark.mistakes import telling
+from terascope.spark.native import plain
+from terascope.spark.parts import more_parts
+from terascope.spark.relations import Context, frame_of, sort_column
+from terascope.stream.plan import StreamOutput
+from terascope.stream.segments import Segment, read_segment
+
+FEW_ROWS = 1 << 20
+"""So many rows of closed slices give a result that one task sorts."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A stream that is read from the store."""
+
+    fields: tuple[Field, ...]
+    segments: tuple[Segment, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(segment.rows for segment in self.segments)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Segments as columns of Spark, each task some of them."""
+
+    store: str
+    fields: tuple[Field, ...]
+    work: tuple[tuple[Segment, ...], ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = [place(i) for i in range(len(self.fields))]
+        with telling():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    for segment in self.work[number]:
+                        for rows in unpack_tuples(read_segment(Path(self.store), segment)):
+                            yield pa.RecordBatch.from_arrays(self.columns(rows), names)
+
+    def columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """By name: a set that changed may have had more columns, or fewer."""
+        known = set(rows.schema.names)
+        return [
+            plain(rows.column(f.name), f)
+            if f.name in known
+            else pa.nulls(rows.num_rows, arrow_type(f.type))
+            for f in self.fields
+        ]
+
+
+class HighLevel:
+    """Computes queries of one micro-batch; streams that several of them read are computed once."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: Path,
+        leaves: Mapping[str, Leaf],
+        parameters: Parameters,
+        horizons: Horizons,
+        tasks: int,
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._leaves = leaves
+        self._parameters = parameters
+        self._horizons = horizons
+        self._tasks = tasks
+        self._frames: dict[tuple[str, tuple[int, ...]], Frame] = {}
+        self._alive: list[Mapping[str, Rel]] = []
+        """Trees are told by where they are: none may be where another was."""
+
+    def parts(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> list[Part]:
+        """The rows of a query, `trees` being those that let go what is due."""
+        self._alive.append(trees)
+        frame = self._stream(output.name, trees)
+        df = frame.df
+        if sum(leaf.rows for leaf in self._leaves.values()) <= FEW_ROWS:
+            order = [sort_column(frame.column(name), down) for name, down in output.output.order]
+            df = df.coalesce(1)
+            df = df.sortWithinPartitions(*order) if order else df
+        chosen = df.select(*(frame.column(f.name) for f in output.fields))
+        folder = sink.folder_of(output.name)
+        return more_parts(chosen, output.name, folder, sink.format, output.fields)
+
+    def frame(self, rel: Rel, trees: Mapping[str, Rel]) -> Frame:
+        streams: dict[str, Frame] = {}
+        for read in reads(rel):
+            streams[read.stream] = self._stream(read.stream, trees)
+        context = Context(self._spark, {}, streams, self._parameters, self._horizons)
+        return frame_of(rel, context)
+
+    def _stream(self, name: str, trees: Mapping[str, Rel]) -> Frame:
+        if name in self._leaves:
+            return self._leaf(name)
+        known = name, self._made_of(name, trees)
+        if known not in self._frames:
+            self._frames[known] = self.frame(trees[name], trees)
+        return self._frames[known]
+
+    def _made_of(self, name: str, trees: Mapping[str, Rel]) -> tuple[int, ...]:
+        """Which trees a stream is made of: one below it may give other rows to each query."""
+        if name in self._leaves:
+            return ()
+        below = (self._made_of(read.stream, trees) for read in reads(trees[name]))
+        return (id(trees[name]), *(number for some in below for number in some))
+
+    def _leaf(self, name: str) -> Frame:
+        known: tuple[str, tuple[int, ...]] = name, ()
+        if known not in self._frames:
+            self._frames[known] = self._read(self._leaves[name])
+        return self._frames[known]
+
+    def _read(self, leaf: Leaf) -> Frame:
+        schema = schema_of(leaf.fields)
+        if not leaf.segments:
+            return Frame(self._spark.createDataFrame([], schema), leaf.fields)
+        work = shares(leaf.segments, self._tasks)
+        reading = Reading(str(self._store), leaf.fields, work)
+        df: DataFrame = self._spark.range(0, len(work), 1, len(work)).mapInArrow(reading, schema)
+        return Frame(df, leaf.fields)
+
+
+def shares(segments: Sequence[Segment], tasks: int) -> tuple[tuple[Segment, ...], ...]:
+    """Segments for tasks, about equally many bytes for each."""
+    made: list[list[Segment]] = [[] for _ in range(min(tasks, len(segments)))]
+    sizes = [0] * len(made)
+    for segment in sorted(segments, key=lambda s: s.length, reverse=True):
+        least = sizes.index(min(sizes))
+        made[least].append(segment)
+        sizes[least] += segment.length
+    return tuple(tuple(some) for some in made)

@@ -1,0 +1,431 @@
+"""A running set: what happens in every micro-batch (foreachBatch).
+
+In: the told rows of a batch's tasks. Out: nothing that Spark sees: the slice store grows, slices
+close, rows of queries are delivered, and the state of the batch is put in place, in an order in
+which a process may be killed between any two steps: segments -> parts -> manifests -> state ->
+what the state before the last needed is removed. A batch that is run again finds what it did.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from terascope.analysis.moving import ALL
+from terascope.analysis.needs import needs
+from terascope.analysis.promises import Promises
+from terascope.analysis.release import complete_below
+from terascope.connectors.live import Offset
+from terascope.diagnostic import OutputError
+from terascope.functions.base import Value
+from terascope.low.delivery import Sink
+from terascope.low.parts import Part
+from terascope.plan.expr import Col
+from terascope.plan.horizon import Horizons
+from terascope.plan.rel import Read, Scan
+from terascope.spark.mistakes import translating
+from terascope.spark.stream_close import Closing, close_slices
+from terascope.spark.stream_high import HighLevel, Leaf
+from terascope.spark.stream_source import unpacked_offset
+from terascope.spark.stream_task import Stored
+from terascope.stream.closing import (
+    Slices,
+    closed_columns,
+    due,
+    hear,
+    portion_of,
+    scan_promises,
+    scattered,
+)
+from terascope.stream.heartbeat import Heartbeat
+from terascope.stream.manifest import GrowingResult
+from terascope.stream.plan import LowStream, StreamOutput, StreamPlan
+from terascope.stream.releasing import released
+from terascope.stream.segments import Segment
+from terascope.stream.state import Progress, State, StateFolder, remove_unneeded
+
+GRACE_SECONDS = 60.0
+"""Files of the store that are younger may be another attempt's, that is still at work."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where everything of a run is, under its checkpoint."""
+
+    path: Path
+
+    @property
+    def state(self) -> Path:
+        return self.path / "state"
+
+    @property
+    def slices(self) -> Path:
+        return self.path / "slices"
+
+    @property
+    def results(self) -> Path:
+        """Of a set whose results nobody asked to have elsewhere."""
+        return self.path / "results"
+
+
+@dataclass
+class BatchReport:
+    """What a batch did, for those who watch."""
+
+    batch: int
+    offset: Offset
+    state: State
+    beats: list[Heartbeat]
+    delivered: Mapping[str, int]
+    promises: Promises
+    seconds: float
+    hops: list[tuple[str, float]] = field(default_factory=list)
+    replayed: bool = False
+
+
+class Pipeline:
+    """The batches of a running set, one after the other."""
+
+    def __init__(
+        self,
+        plan: StreamPlan,
+        stored: Mapping[int, Stored],
+        folder: RunFolder,
+        sink: Sink,
+        state: State,
+        results: Mapping[str, GrowingResult],
+        skew_ns: int,
+        tasks: int,
+        watch: Callable[[BatchReport], None],
+    ) -> None:
+        self.plan = plan
+        self._stored = stored
+        self._folder = folder
+        self._sink = sink
+        self._results = results
+        self._skew_ns = skew_ns
+        self._tasks = tasks
+        self._watch = watch
+        self.state = state
+        self._states = StateFolder(folder.state)
+        self.between = threading.Lock()
+        """Held while a batch is at work: whoever has it may stop the stream."""
+        self.failure: BaseException | None = None
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        with self.between:
+            try:
+                with translating():
+                    self._run(frame, number)
+            except BaseException as problem:
+                self.failure = problem
+                raise
+
+    def _run(self, frame: DataFrame, number: int) -> None:
+        began = time.monotonic()
+        told = [(row[0], row[1]) for row in frame.collect()]
+        at = next((text for kind, text in told if kind == "offset"), None)
+        if at is None:  # a batch without tasks has nothing to say
+            return
+        offset = json.loads(at)
+        known = self._states.load(number)
+        if known is not None and known.offset == offset:
+            self.state = known
+            return
+        batch = Batch(self, frame.sparkSession, number, self._before(number), offset, told)
+        batch.run()
+        report = batch.commit()
+        report.seconds = time.monotonic() - began
+        self._watch(report)
+
+    def horizons(self, state: State) -> Horizons:
+        """How far time has moved, for groups that live on without tuples."""
+        job = self.plan.job
+
+        def furthest(scan: Scan) -> dict[str, int]:
+            found: dict[str, int] = {}
+            for interface in scan.interfaces:
+                seen = state.seen[interface].largest if interface in state.seen else {}
+                for column in scan.columns:
+                    if column.read_from in seen:
+                        value = int(seen[column.read_from])
+                        found[column.name] = max(found.get(column.name, value), value)
+            return found
+
+        return Horizons(furthest, job.trees, job.parameters)
+
+    def _before(self, number: int) -> State:
+        if self.state.batch < number:
+            return self.state.copy()
+        found = self._states.newest(number - 1)
+        if found is None:
+            raise OutputError(
+                f"the state before batch {number} is gone from '{self._folder.state}': begin anew"
+                " with another --checkpoint"
+            )
+        return found
+
+
+class Batch:
+    """One micro-batch at work."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        spark: SparkSession,
+        number: int,
+        state: State,
+        offset: Mapping[str, Any],
+        told: Sequence[tuple[str, str]],
+    ) -> None:
+        self._pipe = pipeline
+        self._spark = spark
+        self._number = number
+        self.state = state
+        self._told_offset = offset
+        self._offset = unpacked_offset(offset)
+        self._parts: dict[str, list[Part]] = {}
+        self._beats = [Heartbeat.from_json(json.loads(t)) for k, t in told if k == "heartbeat"]
+        self._new_bytes = 0
+        self._fresh: list[Segment] = []
+        self._hops = [("driver", time.time())]
+        self._take(told)
+
+    def _take(self, told: Iterable[tuple[str, str]]) -> None:
+        """Segments and parts that tasks tell of."""
+        for kind, text in told:
+            if kind == "segment":
+                segment = Segment.of(json.loads(text))
+                self.state.segments.append(segment)
+                self._fresh.append(segment)
+                if segment.kind == "groups":
+                    self._new_bytes += segment.length
+            elif kind == "part":
+                part = Part.of(text)
+                self._parts.setdefault(part.query, []).append(part)
+
+    # ---- slices
+
+    def run(self) -> None:
+        state = self.state
+        hear(state, self._beats, self._offset)
+        state.peak_bytes = max(state.peak_bytes, self._new_bytes)
+        self._promises = self._promised()
+        self._close_groups()
+        self._hops.append(("merge", time.time()))
+        self._promises = self._promised()
+        self._let_go()
+        self._hops.append(("high level", time.time()))
+        self._forget()
+
+    def _promised(self) -> Promises:
+        """How far everything is, given how far low-level streams were closed."""
+        plan = self._pipe.plan
+        limits: dict[str, Value] = {}
+        if not self.state.ended:
+            for stream in plan.low:
+                if stream.groups is not None:
+                    limits[stream.name] = self.state.streams[stream.key].until
+        scan = scan_promises(self.state.seen, self._pipe._skew_ns, self.state.ended)
+        return Promises(plan.trees, scan, limits=limits)
+
+    def _close_groups(self) -> None:
+        plan, state = self._pipe.plan, self.state
+        unlimited = Promises(plan.trees, self._promises.scan)
+        portion = portion_of(state)
+        jobs: list[Slices] = []
+        reached: dict[str, Any] = {}
+        for stream in plan.low:
+            if stream.groups is None:
+                continue
+            promise = ALL if state.ended else epoch_promise(stream, unlimited)
+            until, made = due(stream, state, promise, portion)
+            reached[stream.key] = until
+            jobs += made
+            if not made:
+                jobs += scattered(stream, state)
+        told = self._closed(jobs)
+        done = {s for slices in jobs if slices.together for s in slices.segments}
+        state.segments = [s for s in state.segments if s not in done]
+        self._take(told)
+        for key, until in reached.items():
+            progress = state.streams[key]
+            progress.until, progress.ended = until, state.ended
+        self._drop_closed()
+
+    def _closed(self, jobs: Sequence[Slices]) -> list[tuple[str, str]]:
+        if not jobs:
+            return []
+        work: dict[int, tuple[Slices, ...]] = {}
+        for slices in jobs:
+            work[slices.destination] = (*work.get(slices.destination, ()), slices)
+        pipe = self._pipe
+        closing = Closing(
+            pipe.plan.deliveries.targets,
+            pipe._stored,
+            pipe._sink,
+            str(pipe._folder.slices),
+            pipe._sink.memory_bytes,
+            work,
+        )
+        before = self._new_bytes
+        told = close_slices(self._spark, closing)
+        self._new_bytes = before
+        return told
+
+    def _drop_closed(self) -> None:
+        """Partials of closed slices, and those that came too late for theirs."""
+        until = {key: one for key, one in self.state.streams.items()}
+        kept: list[Segment] = []
+        for segment in self.state.segments:
+            one = until.get(segment.stream)
+            if segment.kind == "groups" and one is not None:
+                if one.ended or (one.until is not None and segment.ends_before(one.until)):
+                    continue
+            kept.append(segment)
+        self.state.segments = kept
+
+    # ---- the high level
+
+    def _let_go(self) -> None:
+        """The rows of all queries that Spark computes, as far as they are complete."""
+        plan, state = self._pipe.plan, self.state
+        high: HighLevel | None = None
+        for output in plan.outputs:
+            release = output.release
+            if release is None:
+                progress = state.queries[output.name]
+                if output.low is not None:
+                    progress.until = state.streams[plan.low[output.low].key].until
+                progress.ended = state.ended
+                continue
+            bounds = self._bounds(output)
+            if bounds is None:
+                continue
+            if release.kind == "at_once":
+                # What is not ordered waits for nothing: only what is new is looked at.
+                fresh = self._high_level(self._fresh)
+                made = fresh.parts(output, plan.trees.streams, self._pipe._sink)
+                self._parts.setdefault(output.name, []).extend(made)
+                continue
+            if high is None:
+                high = self._high_level(state.segments)
+            trees = released(plan.trees.streams, release, bounds)
+            made = high.parts(output, trees, self._pipe._sink)
+            self._parts.setdefault(output.name, []).extend(made)
+            state.queries[output.name].bounds = [above for _, above in bounds]
+            state.queries[output.name].ended = state.ended
+
+    def _bounds(self, output: StreamOutput) -> list[tuple[Value, Value]] | None:
+        """For each part of a query's release what is let go: from, and up to; None: nothing."""
+        release = output.release
+        assert release is not None
+        progress = self.state.queries[output.name]
+        if progress.ended:
+            return None
+        if release.kind == "at_once":
+            return []
+        if self.state.ended:
+            return [(low, ALL) for low in progress.lows(len(release.parts))]
+        if release.kind == "at_end":
+            return None
+        below = complete_below(release, self._promises)
+        lows = progress.lows(len(below))
+        bounds = [
+            (low, low if high is None else high) for low, high in zip(lows, below, strict=True)
+        ]
+        return bounds if any(low != high for low, high in bounds) else None
+
+    def _high_level(self, segments: Sequence[Segment]) -> HighLevel:
+        plan = self._pipe.plan
+        leaves = {
+            stream.name: Leaf(
+                plan.deliveries.targets[stream.number].fields,
+                tuple(
+                    s for s in segments if s.kind == "rows" and s.stream == stream.key
+                ),
+            )
+            for stream in plan.low
+        }
+        return HighLevel(
+            self._spark,
+            self._pipe._folder.slices,
+            leaves,
+            plan.job.parameters,
+            self._pipe.horizons(self.state),
+            self._pipe._tasks,
+        )
+
+    def _forget(self) -> None:
+        """Rows of the store that can matter no more."""
+        plan, state = self._pipe.plan, self.state
+        names = {stream.name: stream for stream in plan.low}
+        least: dict[str, Value] = {stream.key: ALL for stream in plan.low}
+        for output in plan.outputs:
+            if output.release is None or output.release.kind == "at_once":
+                continue
+            progress = state.queries[output.name]
+            values = [ALL] * len(output.release.parts) if progress.ended else progress.lows(
+                len(output.release.parts)
+            )
+            if progress.ended and output.release.kind != "ordered":
+                continue
+            for leaf, value in needs(output.release, values, plan.trees, names).items():
+                if isinstance(leaf, str):
+                    key = names[leaf].key
+                    sign = -1 if names[leaf].descending else 1
+                    least[key] = smaller(least[key], value, sign)
+        kept: list[Segment] = []
+        for segment in state.segments:
+            bound = least.get(segment.stream)
+            if segment.kind == "rows" and segment.stream in least:
+                if bound is ALL or (bound is not None and segment.ends_before(bound)):
+                    continue
+            kept.append(segment)
+        state.segments = kept
+
+    # ---- the end of a batch
+
+    def commit(self) -> BatchReport:
+        pipe, state = self._pipe, self.state
+        state.batch = self._number
+        state.offset = dict(self._told_offset)
+        state.closed = closed_columns(pipe.plan, state)
+        delivered: dict[str, int] = {}
+        for name, result in pipe._results.items():
+            until = None
+            if name in state.queries:
+                until = state.queries[name].told()
+            delivered[name] = result.deliver(self._number, self._parts.pop(name, []), until)
+        assert not self._parts, f"rows of unknown queries: {sorted(self._parts)}"
+        self._hops.append(("sinks", time.time()))
+        pipe._states.save(state)
+        pipe.state = state
+        kept = pipe._states.prune()
+        remove_unneeded(pipe._folder.slices, kept, time.time() - GRACE_SECONDS)
+        return BatchReport(
+            self._number, self._offset, state, self._beats, delivered, self._promises, 0.0,
+            self._hops,
+        )  # fmt: skip
+
+
+def epoch_promise(stream: LowStream, promises: Promises) -> Value:
+    """The epoch before which all groups of a stream are complete."""
+    assert stream.value is not None
+    column = next(f for f in stream.fields if f.name == stream.value)
+    return promises.of(Col(column.name, column.type), Read(stream.name, stream.tree_fields))
+
+
+def smaller(a: Value, b: Value, sign: int) -> Value:
+    """The earlier of two bounds, as the store has them; None is before all."""
+    if a is None or b is None:
+        return None
+    other = b if b is ALL else sign * b
+    return other if a is ALL else a if other is ALL else min(a, other)

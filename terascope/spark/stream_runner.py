@@ -1,0 +1,230 @@
+"""Running a set as a stream: everything is set up, and one Structured Streaming query is started.
+
+In: a StreamPlan, the live interfaces, where state and results go. Out: a `Runner`, which can be
+waited for and stopped between two batches. The offsets, the journal and the states under the
+checkpoint are all that another process needs to go on from there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from terascope.connectors.live import LinkClock, LiveSettings
+from terascope.diagnostic import OutputError
+from terascope.low.delivery import Sink
+from terascope.low.parts import PartFormat
+from terascope.low.prepare import prepare
+from terascope.physical.targets import stream_numbers
+from terascope.plan.rel import Field
+from terascope.spark.low_task import NativeRead
+from terascope.spark.mistakes import translated
+from terascope.spark.stream_pipeline import BatchReport, Pipeline, RunFolder
+from terascope.spark.stream_source import StreamSource, stream_frame
+from terascope.spark.stream_task import Stored, StreamRead
+from terascope.stream.adoption import adopted
+from terascope.stream.late import LATE, kept_fields
+from terascope.stream.manifest import GrowingResult
+from terascope.stream.plan import StreamPlan
+from terascope.stream.state import State, StateFolder
+
+
+@dataclass(frozen=True)
+class StreamSettings:
+    """How a set is run as a stream."""
+
+    checkpoint: Path
+    output: Path | None = None
+    format: PartFormat = "parquet"
+    late: Path | None = None
+    live: LiveSettings = LiveSettings()
+    trigger_seconds: float = 1.0
+    skew_ns: int = 0
+    memory_bytes: int = 1 << 30
+    compiled: bool = True
+    tasks: int = 2
+
+
+class Runner:
+    """A set that runs."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        plan: StreamPlan,
+        settings: StreamSettings,
+        watch: Callable[[BatchReport], None] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.settings = settings
+        self._spark = spark
+        self.folder = RunFolder(settings.checkpoint.absolute() / "terascope")
+        self._lock = locked(self.folder.path)
+        self.results_folder = (settings.output or self.folder.results).absolute()
+        self.sink = Sink(
+            str(self.results_folder), settings.format, settings.compiled, settings.memory_bytes
+        )
+        self._watch = watch or (lambda report: None)
+        self.results = self._open_results()
+        self.pipeline = self._pipeline()
+        self._query: StreamingQuery | None = None
+
+    def _open_results(self) -> dict[str, GrowingResult]:
+        found = {
+            output.name: GrowingResult(
+                self.sink.folder_of(output.name), output.name, self.settings.format, output.fields
+            )
+            for output in self.plan.outputs
+        }
+        if self.settings.late is not None:
+            for read in self.plan.deliveries.reads:
+                assert read.low is not None
+                columns = read.low.columns
+                fields = kept_fields([c.name for c in columns], [c.type for c in columns])
+                for interface in read.interfaces:
+                    name = LATE + interface.name
+                    folder = self.settings.late.absolute() / interface.name
+                    found[name] = GrowingResult(folder, name, self.settings.format, fields)
+        for result in found.values():
+            result.sweep()
+        return found
+
+    def _pipeline(self) -> Pipeline:
+        states = StateFolder(self.folder.state)
+        before = states.newest()
+        state = adopted(self.plan, before, self.settings.tasks)
+        if before is not None:
+            states.save(state)
+        return Pipeline(
+            self.plan,
+            self.stored,
+            self.folder,
+            self.sink,
+            state,
+            self.results,
+            self.settings.skew_ns,
+            self.settings.tasks,
+            self._watch,
+        )
+
+    @property
+    def stored(self) -> dict[int, Stored]:
+        return {
+            stream.number: Stored(
+                stream.key,
+                stream.value,
+                stream.shelf,
+                stream.layout,
+                stream.descending,
+            )
+            for stream in self.plan.low
+        }
+
+    def prepare(self, tell: Callable[[int, int], None] | None = None) -> None:
+        """Compile the kernels, once for all tasks."""
+        for read in self.plan.deliveries.reads:
+            if read.low is not None:
+                prepare(read.low, tell or (lambda done, total: None))
+
+    def start(self) -> None:
+        plan, settings = self.plan, self.settings
+        reads = tuple(
+            NativeRead(
+                read,
+                stream_numbers(plan.job, read),
+                plan.deliveries.targets,
+                self.sink,
+                self.pipeline.state.destinations,
+            )
+            for read in plan.deliveries.reads
+        )
+        late = None if settings.late is None else str(settings.late.absolute())
+        reading = StreamRead(reads, self.stored, str(self.folder.slices), late, settings.format)
+        source = StreamSource(
+            reading,
+            tuple(i for read in plan.job.reads for i in read.interfaces),
+            link_clocks(plan),
+            plan.job.reads[0].edge if plan.job.reads else None,
+            settings.live,
+            str(self.folder.path),
+            settings.tasks,
+        )
+        trigger = f"{settings.trigger_seconds} seconds"
+        writer = (
+            stream_frame(self._spark, source)
+            .writeStream.foreachBatch(self.pipeline)
+            .option("checkpointLocation", str(settings.checkpoint.absolute()))
+            .trigger(processingTime=trigger)
+        )
+        self._query = writer.start()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until it has ended, or so long; whether it has. A failure is raised."""
+        assert self._query is not None
+        try:
+            over = self._query.awaitTermination(seconds) if seconds else self._query.awaitTermination()
+        except Exception as problem:
+            if self.pipeline.failure is not None:
+                raise self.pipeline.failure from problem
+            raise translated(problem) from problem
+        return over is None or bool(over)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more can come, and all of it was delivered."""
+        return self.pipeline.state.ended
+
+    def stop(self) -> None:
+        """Between two batches."""
+        if self._query is not None:
+            with self.pipeline.between:
+                self._query.stop()
+        self._lock.close()
+
+
+def locked(folder: Path) -> IO[Any]:
+    """Nobody else may run from the same checkpoint.
+
+    Raises:
+        OutputError: somebody does, or the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("w", encoding="utf-8")
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise OutputError(f"cannot write the checkpoint '{folder.parent}': {reason}") from problem
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        file.close()
+        raise OutputError(
+            f"a set is running from '{folder.parent}' already; stop it, or give another"
+            " --checkpoint"
+        ) from problem
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
+
+
+def link_clocks(plan: StreamPlan) -> dict[str, LinkClock | None]:
+    """Of each interface the finest column that is a clock."""
+    fineness = {"s": 0, "ms": 1, "us": 2, "ns": 3}
+    found: dict[str, LinkClock | None] = {}
+    for stream in plan.low:
+        for interface in stream.scan.interfaces:
+            best = found.get(interface)
+            for column in stream.scan.columns:
+                if column.clock is None:
+                    continue
+                if best is None or fineness[column.clock] > fineness[best.unit]:
+                    best = LinkClock(column.read_from, column.clock)
+            found[interface] = best
+    return found

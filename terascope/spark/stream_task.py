@@ -1,0 +1,131 @@
+"""The low level of a stream in a task: new tuples in, segments of the slice store and told rows out.
+
+In: the splits that a micro-batch has for one task. Out: nothing but lines of JSON: the segments
+that were written, the parts of queries that need not wait, and the task's heartbeat: what it saw of
+each interface, whether a query took it or not (dissertation 4.4).
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.datasource import InputPartition
+
+from terascope.connectors.base import Split
+from terascope.low.delivery import Delivery, Outgoing
+from terascope.low.ownership import Epochs
+from terascope.low.parts import PartFormat
+from terascope.low.task import LowTask
+from terascope.spark.low_task import NativeRead, Partials, taken
+from terascope.stream.heartbeat import Heartbeat, Watch
+from terascope.stream.late import LateWatch, kept_fields
+from terascope.stream.segments import SegmentWriter, SliceValue
+
+TOLD = T.StructType([T.StructField("kind", T.StringType()), T.StructField("told", T.StringType())])
+TOLD_ARROW = pa.schema([("kind", pa.string()), ("told", pa.string())])
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How the payloads of a low-level stream are kept."""
+
+    key: str
+    column: str | None
+    """Of rows, by which slices are told; groups know their epochs."""
+    shelf: str
+    layout: str
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class StreamRead:
+    """All that the tasks of a stream need to know; it travels as an option."""
+
+    reads: tuple[NativeRead, ...]
+    stored: Mapping[int, Stored]
+    store: str
+    """The folder of the slice store."""
+    late: str | None = None
+    """The folder where late tuples are kept apart."""
+    late_format: PartFormat = "parquet"
+
+
+@dataclass
+class StreamPartition(InputPartition):
+    """The new tuples of a micro-batch that one task reads."""
+
+    read: int
+    splits: tuple[Split, ...]
+    number: int
+    owned: Mapping[int, Epochs | None]
+    """By query: epochs that this task has alone, and that end with the batch."""
+    closed: Mapping[str, tuple[tuple[str, SliceValue], ...]]
+    """By interface: columns, and the value below which a slice of some query is closed."""
+    planned: float
+    """When the batch was planned, for the trace of its heartbeats."""
+    end: str
+    """The offset that the batch ends at."""
+
+
+def run_stream_task(reading: StreamRead, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
+    for kind, told in stream_rows(reading, partition):
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([kind], pa.string()), pa.array([told], pa.string())], schema=TOLD_ARROW
+        )
+
+
+def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tuple[str, str]]:
+    began = time.time()
+    native = reading.reads[partition.read]
+    plan = native.read.low
+    assert plan is not None
+    task = LowTask(plan, partition.owned)
+    home = partition.number % native.destinations
+    mine = {native.streams[place]: epochs for place, epochs in partition.owned.items()}
+    delivery = Delivery(native.targets, native.sink, home, (), mine)
+    partials = Partials(native)
+    fields = kept_fields([c.name for c in plan.columns], [c.type for c in plan.columns])
+    late = LateWatch(partition.closed, reading.late, fields, reading.late_format)
+    watch = Watch(native.read.clocks, late)
+    with SegmentWriter(Path(reading.store)) as writer:
+        for ready in task.run(partition.splits, (), watch.see):
+            yield from kept(taken(ready, native, delivery, partials), reading.stored, writer)
+        yield from kept(partials.close(), reading.stored, writer)
+        yield from kept(delivery.close(), reading.stored, writer)
+        writer.close()
+    yield from watch.close()
+    for segment in writer.segments:
+        yield "segment", json.dumps(segment.to_json())
+    hops = [("source", partition.planned), ("low level", began), ("slice store", time.time())]
+    names = [query.name for query in plan.queries]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    counters = task.counters.summary()
+    beat = Heartbeat.of(
+        partition.number, task.reports, watch, counters, names, hops, memory
+    )
+    yield "heartbeat", json.dumps(beat.to_json())
+    yield "offset", partition.end
+
+
+def kept(
+    rows: Iterator[Outgoing], stored: Mapping[int, Stored], writer: SegmentWriter
+) -> Iterator[tuple[str, str]]:
+    """Payloads go to the store; all else is told."""
+    for row in rows:
+        if row.kind in ("groups", "rows"):
+            assert row.payload is not None
+            how = stored[row.stream]
+            column = "epoch" if row.kind == "groups" else how.column
+            writer.append(
+                how.key, row.kind, row.destination, row.payload, column, how.shelf, how.layout,
+                how.descending and row.kind == "rows",
+            )  # fmt: skip
+        elif row.told is not None:
+            yield row.kind, row.told

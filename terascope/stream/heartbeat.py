@@ -1,0 +1,170 @@
+"""Heartbeats: what a task of the low level has to say, with or without tuples (dissertation 4.3,
+4.4, 4.6).
+
+In: every batch of tuples a task reads, before the prefilter drops any (4.4.2). Out: `Heartbeat`:
+for each interface the ends of its ordered columns, from which promises are made, and by how much
+tuples came out of order; statistics; and the trace, when which operator had it in hands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from terascope.low.dictionary import Ints
+from terascope.low.kernels import INTEGER, column, compiled
+from terascope.low.reports import Reports
+from terascope.stream.segments import SliceValue
+
+
+@compiled(column(np.int64), INTEGER)
+def ends(values: Ints, before: int) -> tuple[int, int, int]:
+    """The smallest and the largest value, and by how much one fell behind an earlier one."""
+    least, most, behind = values[0], max(before, values[0]), np.int64(0)
+    for value in values:
+        if value > most:
+            most = value
+        else:
+            behind = max(behind, most - value)
+            least = min(least, value)
+    return least, most, behind
+
+
+@dataclass
+class Ends:
+    """Of one ordered column of an interface."""
+
+    smallest: SliceValue
+    largest: SliceValue
+    behind: SliceValue = 0
+
+    def add(self, other: Ends) -> None:
+        self.smallest = min(self.smallest, other.smallest)
+        self.largest = max(self.largest, other.largest)
+        self.behind = max(self.behind, other.behind)
+
+
+class Apart(Protocol):
+    """Who looks for tuples that come too late."""
+
+    def see(self, columns: pa.RecordBatch, interface: str, smallest: Mapping[str, Any]) -> None: ...
+
+    def close(self) -> Iterator[tuple[str, str]]: ...
+
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+
+
+class Watch:
+    """Sees all tuples of a task."""
+
+    def __init__(self, columns: Sequence[str], late: Apart) -> None:
+        self._columns = tuple(columns)
+        self._late = late
+        self.ends: dict[str, dict[str, Ends]] = {}
+
+    def see(self, batch: pa.RecordBatch, interface: str) -> None:
+        known = self.ends.setdefault(interface, {})
+        now: dict[str, SliceValue] = {}
+        for name in self._columns:
+            at = batch.schema.get_field_index(name)
+            found = None if at < 0 else column_ends(batch.column(at), known.get(name))
+            if found is None:
+                continue
+            now[name] = found.smallest
+            if name in known:
+                known[name].add(found)
+            else:
+                known[name] = found
+        self._late.see(batch, interface, now)
+
+    @property
+    def late(self) -> Mapping[str, int]:
+        return self._late.counts
+
+    def close(self) -> Iterator[tuple[str, str]]:
+        """What is told of tuples that were kept apart."""
+        yield from self._late.close()
+
+
+def column_ends(values: pa.Array, known: Ends | None) -> Ends | None:
+    if pa.types.is_int64(values.type) and values.null_count == 0 and len(values):
+        before = np.iinfo(np.int64).min if known is None else int(known.largest)
+        least, most, behind = ends(values.to_numpy(), before)
+        return Ends(int(least), int(most), int(behind))
+    if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
+        return None
+    found = pc.min_max(values)
+    if not found["min"].is_valid:
+        return None
+    return Ends(found["min"].as_py(), found["max"].as_py())
+
+
+@dataclass
+class Heard:
+    """What a heartbeat says of one interface."""
+
+    tuples: int = 0
+    bytes: int = 0
+    late: int = 0
+    malformed: dict[str, int] = field(default_factory=dict)
+    smallest: dict[str, SliceValue] = field(default_factory=dict)
+    largest: dict[str, SliceValue] = field(default_factory=dict)
+    behind: dict[str, SliceValue] = field(default_factory=dict)
+
+
+@dataclass
+class Heartbeat:
+    """Of one task."""
+
+    task: int
+    interfaces: dict[str, Heard]
+    counters: dict[str, Any]
+    """What the low level did: tuples, predicates evaluated, tuples passed, groups evicted."""
+    queries: list[str]
+    """The low-level queries, in the order the counters have them."""
+    hops: list[tuple[str, float]]
+    """Operators, and when each received it."""
+    memory_bytes: int
+
+    @staticmethod
+    def of(
+        task: int,
+        reports: Reports,
+        watch: Watch,
+        counters: dict[str, Any],
+        queries: Sequence[str],
+        hops: Sequence[tuple[str, float]],
+        memory_bytes: int,
+    ) -> Heartbeat:
+        heard: dict[str, Heard] = {}
+        for name, report in reports.items():
+            one = heard.setdefault(name, Heard())
+            one.tuples, one.bytes = report.tuples, report.bytes_read
+            one.malformed = dict(report.malformed)
+        for name, columns in watch.ends.items():
+            one = heard.setdefault(name, Heard())
+            for column_name, found in columns.items():
+                one.smallest[column_name] = found.smallest
+                one.largest[column_name] = found.largest
+                one.behind[column_name] = found.behind
+        for name, count in watch.late.items():
+            heard.setdefault(name, Heard()).late = count
+        return Heartbeat(task, heard, counters, list(queries), list(hops), memory_bytes)
+
+    def to_json(self) -> dict[str, Any]:
+        told = dict(vars(self))
+        told["interfaces"] = {name: vars(one) for name, one in self.interfaces.items()}
+        return told
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Heartbeat:
+        known = dict(told)
+        known["interfaces"] = {name: Heard(**one) for name, one in told["interfaces"].items()}
+        known["hops"] = [(name, when) for name, when in told["hops"]]
+        return cls(**known)

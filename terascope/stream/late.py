@@ -1,0 +1,80 @@
+"""Tuples that come when a slice they belong to is closed: counted, and kept apart on request.
+
+In: batches of tuples, and for each interface the values of its ordered columns below which a slice
+of some query is closed. Out: how many came too late, and their rows in files of their own, with
+the column and the value that was promised. They are late by the promise of their own source: it
+said that no such tuple would come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from terascope.low.parts import Part, PartFormat, PartWriter
+from terascope.plan.rel import Field
+from terascope.stream.segments import SliceValue
+from terascope.types import Type
+
+LATE: Final = "late:"
+"""Before the name of an interface: who has the rows of its late tuples."""
+
+
+class LateWatch:
+    """Looks at the tuples of one task."""
+
+    def __init__(
+        self,
+        closed: Mapping[str, Sequence[tuple[str, SliceValue]]],
+        folder: str | None,
+        fields: Sequence[Field] = (),
+        format: PartFormat = "parquet",
+    ) -> None:
+        """`fields`: the columns of the tuples, those that are kept."""
+        self._closed = closed
+        self._folder = folder
+        self._fields = tuple(fields)
+        self._format = format
+        self._writers: dict[str, PartWriter] = {}
+        self.counts: Counter[str] = Counter()
+
+    def see(self, columns: pa.RecordBatch, interface: str, smallest: Mapping[str, Any]) -> None:
+        """`smallest`: of the ordered columns in this batch; most batches are told by these."""
+        late: pa.Array | None = None
+        for name, limit in self._closed.get(interface, ()):
+            if name in smallest and smallest[name] < limit:
+                found = pc.fill_null(pc.less(columns.column(name), limit), False)
+                late = found if late is None else pc.or_(late, found)
+        if late is None:
+            return
+        rows = columns.filter(late)
+        self.counts[interface] += rows.num_rows
+        if self._folder is not None and rows.num_rows:
+            self._keep(rows, interface)
+
+    def _keep(self, rows: pa.RecordBatch, interface: str) -> None:
+        assert self._folder is not None
+        if interface not in self._writers:
+            folder = Path(self._folder) / interface
+            folder.mkdir(parents=True, exist_ok=True)
+            self._writers[interface] = PartWriter(folder, self._format, self._fields)
+        names = [f.name for f in self._fields]
+        self._writers[interface].write(rows.select(names))
+
+    def close(self) -> Iterator[tuple[str, str]]:
+        for interface, writer in self._writers.items():
+            yield "part", Part(LATE + interface, *writer.close()).told()
+
+
+def kept_fields(names: Sequence[str], types: Sequence[Type]) -> tuple[Field, ...]:
+    """The columns that are kept of late tuples: those that were read, but for marks of our own."""
+    return tuple(
+        Field(name, type)
+        for name, type in zip(names, types, strict=True)
+        if not name.startswith("#")
+    )

@@ -1,0 +1,191 @@
+"""A Job as a stream: what is kept of its low level, and how each query is let go.
+
+In: a Job whose sources are live. Out: a `StreamPlan`, pure data. A low-level stream is known by its
+key, which says what it is and not how it is called, so that a changed query set finds its slices
+again. A query is *direct* when tasks write its rows from the groups of closed slices, or, when it
+only selects tuples of one interface, from the tuples as they come; any other one is computed by
+Spark from the rows of closed slices.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from terascope.analysis.release import Release, release_columns, release_of
+from terascope.analysis.trees import Trees
+from terascope.connectors.base import SourceError
+from terascope.functions.base import Trend
+from terascope.low.groups import GroupFields
+from terascope.low.plan import LowAggregate, LowQuery
+from terascope.physical.job import Job, Output
+from terascope.physical.low_planner import scanned, source_of
+from terascope.physical.targets import Deliveries, deliveries
+from terascope.plan.rel import Aggregate, Field, Project, Read, Rel, Scan
+from terascope.plan.show import show_expr
+
+
+@dataclass(frozen=True)
+class LowStream:
+    """A low-level stream as the slice store has it."""
+
+    number: int
+    name: str
+    key: str
+    scan: Scan
+    groups: GroupFields | None
+    """None for a selection."""
+    fields: tuple[Field, ...]
+    slots: tuple[str, ...]
+    """What each slot, or column of a selection, is."""
+    value: str | None
+    """The column that tells slices apart; None when nothing does."""
+    tree_fields: tuple[Field, ...] = ()
+    """Its columns in the plan; those that share a table have more."""
+    descending: bool = False
+    """Whether that column falls with time."""
+    epoch_text: str = ""
+    """Of groups: what their epoch is."""
+
+    @property
+    def layout(self) -> str:
+        return digest("|".join(self.slots))
+
+    @property
+    def shelf(self) -> str:
+        """Streams whose slices live equally long share files."""
+        if self.groups is None:
+            return self.key
+        return self.epoch_text
+
+
+@dataclass(frozen=True)
+class StreamOutput:
+    """A query whose rows are delivered."""
+
+    output: Output
+    fields: tuple[Field, ...]
+    text: str
+    """What the query is; one that says something else is another query."""
+    low: int | None
+    """Of a direct query: the number of the stream its rows are made of."""
+    release: Release | None
+    """Of any other one."""
+
+    @property
+    def name(self) -> str:
+        return self.output.stream
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    job: Job
+    deliveries: Deliveries
+    low: tuple[LowStream, ...]
+    outputs: tuple[StreamOutput, ...]
+    trees: Trees
+    """Of all streams, low-level ones as they are made of their sources."""
+
+    def stream(self, number: int) -> LowStream:
+        return self.low[number]
+
+    @property
+    def by_name(self) -> Mapping[str, LowStream]:
+        return {low.name: low for low in self.low}
+
+
+def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
+    """`texts`: by query, what it says.
+
+    Raises:
+        SourceError: a source cannot be read as a stream.
+    """
+    for read in job.reads:
+        if read.low is None:
+            raise SourceError(
+                f"'{read.name}' cannot be streamed: its tuples are Spark's already; set low to"
+                " auto, and bind files, folders or the generator"
+            )
+    queries = {query.name: query for read in job.reads if read.low for query in read.low.queries}
+    low_names = [made.name for made in job.low]
+    stages = {stage.name: stage.rel for stage in job.streams}
+    trees = Trees({**{n: job.trees[n] for n in low_names}, **stages}, job.parameters)
+    low = tuple(
+        with_own_keys(
+            low_stream(number, queries[made.name], made.groups, trees)
+            for number, made in enumerate(job.low)
+        )
+    )
+    merged = {stream.name for stream in low if needs_order(stream)}
+    planned = deliveries(job, writing=True, sorted_later=False, joins=False, held=merged)
+    leaves = {stream.name for stream in low}
+    numbers = {stream.name: stream.number for stream in low}
+    outputs = []
+    for output in job.outputs:
+        direct = planned.direct.get(output.stream)
+        outputs.append(
+            StreamOutput(
+                output,
+                output.part_fields(stages[output.stream], False),
+                texts.get(output.stream, output.stream),
+                None if direct is None else numbers[direct.program.stream],
+                None if direct is not None else release_of(output.stream, trees, leaves),
+            )
+        )
+    return StreamPlan(job, planned, low, tuple(outputs), trees)
+
+
+def low_stream(
+    number: int, query: LowQuery, groups: GroupFields | None, trees: Trees
+) -> LowStream:
+    rel = trees.streams[query.name]
+    scan = scanned(rel)
+    if isinstance(query, LowAggregate):
+        assert isinstance(rel, Aggregate)
+        assert groups is not None
+        keys = [show_expr(expr) for _, expr in query.keys]
+        slots = tuple(
+            f"{slot.kind}({'' if slot.argument is None else show_expr(slot.argument)})"
+            for slot in query.slots
+        )
+        value = None if groups.epoch is None else groups.keys[groups.epoch].name
+        key = digest("|".join(["groups", *tuples_of(rel.source), *keys]))
+        return LowStream(
+            number, query.name, key, scan, groups, groups.fields, slots, value, rel.fields,
+            epoch_text="" if groups.epoch is None else keys[groups.epoch],
+        )  # fmt: skip
+    assert isinstance(rel, Project)
+    slots = tuple(show_expr(expr) for _, expr in query.items)
+    key = digest("|".join(["rows", *tuples_of(rel.source)]))
+    read = Read(query.name, rel.fields)
+    value = next(iter(release_columns(read, trees)), None)
+    falling = value is not None and trees.orders(read)[value].slope.trend is Trend.DECREASING
+    return LowStream(
+        number, query.name, key, scan, None, query.fields, slots, value, rel.fields, falling
+    )
+
+
+def tuples_of(rel: Rel) -> list[str]:
+    """Which tuples a low-level stream is made of."""
+    scan, predicate = source_of(rel)
+    return [scan.protocol, ",".join(sorted(scan.interfaces)), show_expr(predicate)]
+
+
+def with_own_keys(streams: Iterable[LowStream]) -> Iterator[LowStream]:
+    """Streams of the same tuples that were not made one are told apart by their order."""
+    known: Counter[str] = Counter()
+    for stream in streams:
+        known[stream.key] += 1
+        several = known[stream.key] > 1
+        yield replace(stream, key=f"{stream.key}.{known[stream.key]}") if several else stream
+
+
+def needs_order(stream: LowStream) -> bool:
+    """Whether tuples of a selection wait for those of other interfaces: it is their merge."""
+    return stream.groups is None and len(stream.scan.interfaces) > 1 and stream.value is not None
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
