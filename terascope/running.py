@@ -11,20 +11,22 @@ what is wrong with a query or a value is not tried again.
 
 from __future__ import annotations
 
+import os
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from terascope.connectors.base import SourceError
+from terascope.connectors.live import LiveSettings, Speed
 from terascope.diagnostic import OutputError
 from terascope.functions.base import ValueMistake
+from terascope.pipeline import Compiled
+from terascope.stream.plan import stream_plan
 
 if TYPE_CHECKING:
+    from terascope.session import Session
     from terascope.spark.stream_pipeline import BatchReport
     from terascope.spark.stream_runner import Runner
 
@@ -36,6 +38,31 @@ POLL_SECONDS: Final = 0.2
 
 FINAL: Final = (SourceError, ValueMistake, OutputError)
 """Would happen again."""
+
+
+StreamFormat: TypeAlias = Literal["parquet", "csv", "ndjson"]
+
+
+@dataclass(frozen=True)
+class StreamSettings:
+    """How a set runs as a stream."""
+
+    speed: str | None = None
+    """None: sources are followed as they grow. `1x`, `10x`, `max`: what is there is replayed."""
+    until_idle: bool = False
+    """Stop when all that is there was read; windows close then, as at the end of a batch."""
+    heartbeat_seconds: float = 1.0
+    """How often silent sources say how late it is; 0: never."""
+    skew_seconds: float = 0.0
+    """How far a silent source may be behind the clock."""
+    trigger_seconds: float = 1.0
+    """A micro-batch begins so long after the one before, or when that is done; 0: at once."""
+    batch_bytes: int = 256 << 20
+    """What a micro-batch reads at most."""
+    late: str | Path | None = None
+    """A folder for tuples that came when their slice was closed."""
+    tasks: int = field(default_factory=lambda: os.cpu_count() or 2)
+    """At once, in every micro-batch."""
 
 
 @dataclass
@@ -74,8 +101,8 @@ class RunningSet:
 
     # ---- running
 
-    def start(self) -> RunningSet:
-        self.runner.prepare()
+    def start(self, compiling: Callable[[int, int], None] | None = None) -> RunningSet:
+        self.runner.prepare(compiling)
         self.runner.start()
         self.told.state = "running"
         self._thread = threading.Thread(target=self._supervise, name="terascope", daemon=True)
@@ -163,6 +190,49 @@ class RunningSet:
             KeyError: there is no such query.
         """
         return self.runner.results[query].folder
+
+
+def open_running(
+    session: Session,
+    compiled: Compiled,
+    checkpoint: str | Path,
+    output: str | Path | None = None,
+    format: StreamFormat = "parquet",
+    settings: StreamSettings | None = None,
+    watch: Callable[[BatchReport], None] | None = None,
+    say: Callable[[str], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> RunningSet:
+    """Start a compiled set as a stream; `QuerySet.stream` is the usual way."""
+    chosen = settings or StreamSettings()
+    plan = stream_plan(compiled.job(live=True), compiled.texts())
+    tell = progress or (lambda phase, done, total: None)
+    if not session.has_spark:
+        tell("starting Spark", 0, 1)
+    spark = session.spark
+    from terascope.spark.stream_runner import Runner, RunSettings
+
+    tables = compiled.bindings.low.tables
+    run = RunSettings(
+        Path(checkpoint),
+        None if output is None else Path(output),
+        format,
+        None if chosen.late is None else Path(chosen.late),
+        LiveSettings(
+            None if chosen.speed is None else Speed.parse(chosen.speed),
+            chosen.until_idle,
+            round(chosen.heartbeat_seconds * 1e9),
+            compiled.bindings.split_bytes,
+            chosen.batch_bytes,
+        ),
+        chosen.trigger_seconds,
+        round(chosen.skew_seconds * 1e9),
+        tables.memory_bytes,
+        tables.compiled,
+        chosen.tasks,
+    )
+    running = RunningSet(lambda told: Runner(spark, plan, run, told), say, watch)
+    return running.start(lambda done, total: tell("compiling kernels", done, total))
 
 
 def one_line(problem: BaseException) -> str:

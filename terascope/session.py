@@ -43,6 +43,8 @@ from terascope.results import Results
 
 if TYPE_CHECKING:
     from terascope.low.parts import PartFormat
+    from terascope.running import RunningSet, StreamFormat, StreamSettings
+    from terascope.spark.stream_pipeline import BatchReport
     from terascope.spark.api import DataFrame, SparkSession
 
 PARTS: Final = ".parts"
@@ -325,6 +327,36 @@ class QuerySet:
         if not parts:
             shutil.rmtree(tasks_folder, ignore_errors=True)
         return results
+
+    def stream(
+        self,
+        checkpoint: str | Path,
+        output: str | Path | None = None,
+        format: StreamFormat = "parquet",
+        settings: StreamSettings | None = None,
+        watch: Callable[[BatchReport], None] | None = None,
+        say: Callable[[str], None] | None = None,
+        progress: Told | None = None,
+    ) -> RunningSet:
+        """Run the set as a stream, until its sources end or it is stopped.
+
+            with flows.stream("state", "out") as running:
+                running.wait(60)
+
+        With `output`, the rows of each query go to a folder OUTPUT/NAME of immutable files with a
+        manifest, each row once, whatever happens; else they are kept under the checkpoint for those
+        who subscribe. `settings`: speed, heartbeats and all else. `watch` is called after
+        every micro-batch, `say` with what a person should know.
+
+        Raises:
+            SourceError: a source is missing.
+            OutputError: the output or the checkpoint cannot be written, or is of another set.
+        """
+        from terascope.running import open_running
+
+        return open_running(
+            self._session, self.compiled, checkpoint, output, format, settings, watch, say, progress
+        )
 
     def _repr_html_(self) -> str:
         return f'<div style="overflow:auto">{as_svg(picture(self.compiled))}</div>'

@@ -9,7 +9,7 @@ rows whose value is NULL included; these are complete only then.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from terascope.analysis.bounded import Bound, join_bound
@@ -22,7 +22,7 @@ from terascope.analysis.join_times import (
     stream_side,
     temporal_equalities,
 )
-from terascope.analysis.moving import ALL, End, earliest, is_number, moved, reaches, value_at
+from terascope.analysis.moving import ALL, End, earlier, earliest, is_number, moved, reaches, value_at
 from terascope.analysis.trees import Trees
 from terascope.analysis.window_edges import open_from
 from terascope.functions.base import Trend, Value
@@ -68,6 +68,8 @@ class Promises:
     """For an aggregation that also gives rows for empty windows (`emit_empty`): the key by which it
     is released of its last complete row that has tuples. Which windows stay empty is known up to
     there and not further; None: at the end only."""
+    limits: Mapping[str, tuple[str, Value]] = field(default_factory=dict)
+    """Streams that were let go only up to a value of one of their columns, whatever is promised."""
     in_order: bool = False
     """`scan` gives promises: the disorder is taken off already."""
 
@@ -107,7 +109,7 @@ class Promises:
                 band = 0 if self.in_order else orders[name].slope.band
                 return self.of_scan(name, rel, -band if trend is Trend.INCREASING else band, trend)
             case Read():
-                return self.of_column(name, self.trees.streams[rel.stream])
+                return self.of_stream(name, rel.stream, trend)
             case Lookup():
                 return ALL
             case Filter():
@@ -133,6 +135,16 @@ class Promises:
                 return moved(found, -rel.slack if trend is Trend.INCREASING else rel.slack, trend)
             case _:
                 assert_never(rel)
+
+    def of_stream(self, name: str, stream: str, trend: Trend) -> Value:
+        found = self.of_column(name, self.trees.streams[stream])
+        if stream not in self.limits:
+            return found
+        column, limit = self.limits[stream]
+        if name == column:
+            return earliest((found, limit), trend)
+        promised = self.of_column(column, self.trees.streams[stream])
+        return None if earlier(limit, promised, trend) else found
 
     def of_scan(self, name: str, scan: Scan, disorder: int | float, trend: Trend) -> Value:
         seen = self.scan(scan)

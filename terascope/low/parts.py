@@ -36,10 +36,10 @@ from terascope.low.groups import Block, GroupFields, Groups
 from terascope.low.parquet_chunk import ColumnPages
 from terascope.low.parquet_thrift import RowGroup, file_metadata
 from terascope.low.payload import portions
-from terascope.low.text import csv_header, csv_lines
+from terascope.low.text import csv_header, csv_lines, json_lines
 from terascope.plan.rel import Field
 
-PartFormat: TypeAlias = Literal["parquet", "held", "csv"]
+PartFormat: TypeAlias = Literal["parquet", "held", "csv", "ndjson"]
 """`held` is Parquet with values as engines hold them: parts that will be put together."""
 
 PAGE_ROWS: Final = 20_000
@@ -92,7 +92,7 @@ class PartWriter:
         """
         self.fields = tuple(fields)
         self._places = places
-        self.path = folder / f"part-{uuid.uuid4().hex}.{'csv' if format == 'csv' else 'parquet'}"
+        self.path = folder / f"part-{uuid.uuid4().hex}.{'parquet' if format == 'held' else format}"
         self.rows = 0
         self._pending: list[Block] = []
         self._pending_rows = 0
@@ -104,9 +104,9 @@ class PartWriter:
             file = self.path.open("xb", BUFFER_BYTES)
         except OSError as problem:
             raise cannot_write(self.path, problem) from problem
-        self._sink: ParquetSink | CsvSink = (
-            CsvSink(file, self.fields)
-            if format == "csv"
+        self._sink: ParquetSink | TextSink = (
+            TextSink(file, self.fields, format == "ndjson")
+            if format in ("csv", "ndjson")
             else ParquetSink(file, self.fields, format == "held", group_bytes)
         )
 
@@ -278,17 +278,23 @@ class ParquetSink:
         self.file.close()
 
 
-class CsvSink:
-    """Lines after a header."""
+class TextSink:
+    """Lines; those of CSV after a header."""
 
-    def __init__(self, file: BinaryIO, fields: Sequence[Field]) -> None:
+    def __init__(self, file: BinaryIO, fields: Sequence[Field], json: bool) -> None:
         self.file = file
+        self._names = [f.name for f in fields]
         self._types = [f.type for f in fields]
-        file.write(csv_header([f.name for f in fields]))
+        self._json = json
+        if not json:
+            file.write(csv_header(self._names))
 
     def write(self, given: Sequence[ResultColumn]) -> int:
         arrays = [arrow_column(c, t, False) for c, t in zip(given, self._types, strict=True)]
-        self.file.write(csv_lines(arrays, self._types))
+        if self._json:
+            self.file.write(json_lines(self._names, arrays, self._types))
+        else:
+            self.file.write(csv_lines(arrays, self._types))
         return len(arrays[0])
 
     def close(self) -> None:

@@ -228,11 +228,12 @@ class Batch:
     def _promised(self) -> Promises:
         """How far everything is, given how far low-level streams were closed."""
         plan = self._pipe.plan
-        limits: dict[str, Value] = {}
+        limits: dict[str, tuple[str, Value]] = {}
         if not self.state.ended:
             for stream in plan.low:
-                if stream.groups is not None:
-                    limits[stream.name] = self.state.streams[stream.key].until
+                if stream.value is not None and stream.groups is not None:
+                    until = self.state.streams[stream.key].until
+                    limits[stream.name] = stream.value, until
         scan = scan_promises(self.state.seen, self._pipe._skew_ns, self.state.ended)
         return Promises(plan.trees, scan, limits=limits)
 
@@ -320,8 +321,9 @@ class Batch:
             trees = released(plan.trees.streams, release, bounds)
             made = high.parts(output, trees, self._pipe._sink)
             self._parts.setdefault(output.name, []).extend(made)
-            state.queries[output.name].bounds = [above for _, above in bounds]
-            state.queries[output.name].ended = state.ended
+            progress = state.queries[output.name]
+            progress.bounds = [low if above is ALL else above for low, above in bounds]
+            progress.ended = state.ended
 
     def _bounds(self, output: StreamOutput) -> list[tuple[Value, Value]] | None:
         """For each part of a query's release what is let go: from, and up to; None: nothing."""

@@ -37,7 +37,7 @@ from terascope.stream.state import State, StateFolder
 
 
 @dataclass(frozen=True)
-class StreamSettings:
+class RunSettings:
     """How a set is run as a stream."""
 
     checkpoint: Path
@@ -59,7 +59,7 @@ class Runner:
         self,
         spark: SparkSession,
         plan: StreamPlan,
-        settings: StreamSettings,
+        settings: RunSettings,
         watch: Callable[[BatchReport], None] | None = None,
     ) -> None:
         self.plan = plan
@@ -186,6 +186,10 @@ class Runner:
         if self._query is not None:
             with self.pipeline.between:
                 self._query.stop()
+        self.close()
+
+    def close(self) -> None:
+        """Somebody else may run from the checkpoint."""
         self._lock.close()
 
 

@@ -117,7 +117,7 @@ class LiveReader(DataSourceStreamReader):
         return {"source": self.source, "_links": None}
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
-        return packed_offset(Offset())
+        return packed_offset(Offset.initial(i.name for i in self.source.interfaces))
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
         with telling():
