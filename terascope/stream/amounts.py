@@ -7,6 +7,7 @@ from typing import Final
 
 NANOSECONDS: Final = 1_000_000_000
 UNKNOWN: Final = "-"
+SPANS: Final = ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
 def readable_bytes(size: int) -> str:
@@ -22,7 +23,7 @@ def readable_bytes(size: int) -> str:
 
 
 def readable_seconds(seconds: float | None) -> str:
-    """0.31 s, 2.1 s, 48 s, 12 min 5 s, 3 h 20 min, 4 d 7 h."""
+    """0.31 s, 2.1 s, 48 s, 9 min 5 s, 20 min, 3 h 20 min, 4 d 7 h: at most ten letters."""
     if seconds is None:
         return UNKNOWN
     if seconds < 0:
@@ -31,11 +32,12 @@ def readable_seconds(seconds: float | None) -> str:
         digits = 2 if seconds < 0.995 else 1 if seconds < 9.95 else 0
         return f"{seconds:.{digits}f} s"
     whole = round(seconds)
-    for size, unit, below, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min")):
+    for size, unit, below, smaller in SPANS:
         if whole >= size:
-            rest = whole % size // below
-            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
-    return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+            # Of ten minutes or hours the smaller unit is no longer of interest.
+            rest = whole % size // below if whole < 10 * size else 0
+            return f"{whole // size:,} {unit}" + (f" {rest} {smaller}" if rest else "")
+    raise AssertionError(whole)
 
 
 def readable_count(count: float) -> str:

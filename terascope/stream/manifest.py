@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 from terascope.plan.rel import Field
 from terascope.stream.mistakes import StreamError
 from terascope.stream.runs import MANIFEST
-from terascope.types import type_names
+from terascope.types import Type
 
 RowFormat: TypeAlias = Literal["parquet", "csv", "ndjson"]
 VERSION: Final = 1
@@ -58,6 +58,8 @@ class ManifestReader:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / MANIFEST
+        self.begun_anew = 0
+        """How often the manifest was found to be another one."""
         self._offset = 0
         self._file: tuple[int, int] | None = None
 
@@ -73,6 +75,7 @@ class ManifestReader:
                 known = self.path.stat()
                 identity = (known.st_dev, known.st_ino)
                 if identity != self._file or known.st_size < self._offset:
+                    self.begun_anew += self._file is not None
                     self._file, self._offset = identity, 0
                 file.seek(self._offset)
                 content = file.read()
@@ -106,7 +109,7 @@ def header(told: dict[str, Any]) -> Header:
         )
     if told["format"] not in get_args(RowFormat):
         raise StreamError(f"the rows of {told['query']} are {told['format']}, which is not read")
-    fields = tuple(Field(f["name"], type_names[f["type"].upper()]) for f in told["fields"])
+    fields = tuple(Field(f["name"], Type(f["type"])) for f in told["fields"])
     return Header(told["query"], cast(RowFormat, told["format"]), fields)
 
 

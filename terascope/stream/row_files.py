@@ -2,8 +2,8 @@
 
 In: a Parquet, CSV or NDJSON file of results, and the fields it has. Out: an Arrow table in readable
 form: addresses as text, raw bytes in hexadecimal, integers, FLOATs and BOOLs as they are. Text
-formats cannot tell everything apart: NaN and infinities of NDJSON come back as NULL, and so does an
-empty text that is the only column of a CSV file.
+formats cannot tell everything apart: NaN and infinities of NDJSON come back as NULL, and so do
+empty raw bytes of CSV, and an empty text there that is the only column.
 """
 
 from __future__ import annotations

@@ -78,6 +78,7 @@ class Subscription:
         self._is_over = is_over
         self._wait = wait
         self._reader = ManifestReader(folder)
+        self._begun_anew = 0
         self._last = -1 if since_batch is None else since_batch
         if not from_start and since_batch is None:
             for entry in self._reader.new():
@@ -85,6 +86,8 @@ class Subscription:
 
     def _note(self, entry: Header | Batch) -> bool:
         """Whether it is a batch that was not there before."""
+        if self._reader.begun_anew != self._begun_anew:
+            self._begun_anew, self._last = self._reader.begun_anew, -1
         if isinstance(entry, Header):
             self.header = entry
             return False
