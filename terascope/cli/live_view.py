@@ -6,6 +6,7 @@ plain line every ten seconds and whenever something changes that somebody should
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Final
@@ -45,9 +46,13 @@ class LiveView:
 
     def __enter__(self) -> LiveView:
         if not self._quiet and self._console.is_terminal:
-            # Drawn when there is something new and at no other time: nothing flickers.
+            # Drawn when there is something new and at no other time: nothing flickers. What goes to
+            # stdout is left alone when it goes elsewhere: it is somebody's rows.
             self._live = Live(
-                console=self._console, auto_refresh=False, vertical_overflow="crop", transient=False
+                console=self._console,
+                auto_refresh=False,
+                vertical_overflow="crop",
+                redirect_stdout=sys.stdout.isatty(),
             )
             self._live.start()
         return self

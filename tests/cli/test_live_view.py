@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from dataclasses import replace
 
 import pytest
@@ -141,6 +142,15 @@ def test_a_terminal_is_drawn_once_for_each_status() -> None:
     assert "\x1b[1A" in second  # the lines of the first are written over
     assert "\x1b[2J" not in file.getvalue()  # and the screen is never emptied
     assert "\x1b[1;31meth1 is stalled" in first
+
+
+def test_rows_on_stdout_are_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    made, file = console(True)
+    with LiveView(made) as view:
+        view.show(STATUS)
+        sys.stdout.write("a row\n")
+    assert capsys.readouterr().out == "a row\n"
+    assert "a row" not in file.getvalue()
 
 
 def test_elsewhere_there_is_a_line_every_ten_seconds_and_at_news() -> None:
