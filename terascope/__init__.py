@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from terascope.functions.user import aggregate, scalar
     from terascope.results import MalformedInput, OutputError, Result, Results
     from terascope.session import QuerySet, Session
+    from terascope.stream.mistakes import StreamError
+    from terascope.stream.subscription import Subscription, subscribe
 
 _HOMES = {
     "Config": "terascope.config",
@@ -40,10 +42,13 @@ _HOMES = {
     "Results": "terascope.results",
     "Session": "terascope.session",
     "SourceError": "terascope.connectors.base",
+    "StreamError": "terascope.stream.mistakes",
+    "Subscription": "terascope.stream.subscription",
     "ValueMistake": "terascope.functions.base",
     "aggregate": "terascope.functions.user",
     "load_config": "terascope.config",
     "scalar": "terascope.functions.user",
+    "subscribe": "terascope.stream.subscription",
 }
 
 __all__ = [
@@ -59,11 +64,14 @@ __all__ = [
     "Results",
     "Session",
     "SourceError",
+    "StreamError",
+    "Subscription",
     "ValueMistake",
     "__version__",
     "aggregate",
     "load_config",
     "scalar",
+    "subscribe",
 ]
 
 

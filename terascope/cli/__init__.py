@@ -1,4 +1,5 @@
-"""The command line: `terascope check | fmt | explain | run | generate | demo | bench | calibrate`.
+"""The command line: `terascope check | fmt | explain | run | generate | demo | bench | calibrate`,
+and for a set that is running `terascope status | why | tail | set`.
 
 In: flags. Out: results on stdout; progress, warnings and mistakes on stderr; the exit codes 0
 (done), 1 (the query set or its input is wrong), 2 (usage), 130 (interrupted). Every command is a
@@ -7,6 +8,7 @@ module of its name; what is slow to import is imported when a command needs it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -20,6 +22,10 @@ from terascope.cli.fmt import fmt
 from terascope.cli.generate import generate
 from terascope.cli.mistakes import told
 from terascope.cli.run import run
+from terascope.cli.set import set_
+from terascope.cli.status import status
+from terascope.cli.tail import tail
+from terascope.cli.why import why
 from terascope.cli.words import EXAMPLES, help_text
 from terascope.version import VERSION
 
@@ -32,9 +38,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EXAMPLES["terascope"],
 )
-for command in (check, fmt, explain, run, generate, demo, bench, calibrate):
-    name = command.__name__
-    app.command(name, help=help_text(command), epilog=EXAMPLES[name])(told(command))
+
+
+def add(command: Callable[..., None], panel: str | None = None) -> None:
+    """A command by the name of its function; `set_` leaves Python its own set."""
+    name = command.__name__.removesuffix("_")
+    help = help_text(command)
+    app.command(name, help=help, epilog=EXAMPLES[name], rich_help_panel=panel)(told(command))
+
+
+for batch_command in (check, fmt, explain, run, generate, demo, bench, calibrate):
+    add(batch_command)
+for stream_command in (status, why, tail, set_):
+    add(stream_command, "A running set")
 
 
 def print_version(wanted: bool) -> None:

@@ -110,12 +110,14 @@ def expected_mistakes() -> tuple[type[Exception], ...]:
     from terascope.connectors.base import SourceError
     from terascope.diagnostic import OutputError
     from terascope.functions.base import FunctionMistake, ValueMistake
+    from terascope.stream.mistakes import StreamError
 
     known: tuple[type[Exception], ...] = (
         ConfigError,
         FunctionMistake,
         OutputError,
         SourceError,
+        StreamError,
         ValueMistake,
     )
     if "terascope.spark.session" in sys.modules:

@@ -48,6 +48,25 @@ EXAMPLES: Mapping[str, str] = {
         "terascope run log.gsql --source log=csv:log.csv --source-option 'log.delimiter=;'",
         "terascope run flows.gsql --source pcap:trace.pcap --format ndjson | jq .",
     ),
+    "status": examples(
+        "terascope status",
+        "terascope status --watch",
+        "terascope status --checkpoint state --json | jq .sources",
+    ),
+    "why": examples(
+        "terascope why talkers",
+        "terascope why talkers --checkpoint state",
+    ),
+    "tail": examples(
+        "terascope tail talkers",
+        "terascope tail talkers --from-start --format csv > talkers.csv",
+        "terascope tail talkers --checkpoint state --rows 100 --no-follow",
+        "terascope tail scanners --format ndjson | jq .srcIP",
+    ),
+    "set": examples(
+        "terascope set threshold=200",
+        "terascope set victim=10.1.2.3 --checkpoint state",
+    ),
     "generate": examples(
         "terascope generate trace.pcap --duration 120 --rate 5000",
         "terascope generate trace.parquet --packets 1M --seed 7",

@@ -30,6 +30,7 @@ from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
 from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import Rel, Scan, inputs, walk, with_inputs
 from terascope.plan.show import show_expr
+from terascope.stream.amounts import readable_bytes
 from terascope.types import Type
 
 UNBOUND = "no source is bound, so that files and partitions are not known; add --source"
@@ -195,17 +196,6 @@ def file_bytes(path: Path) -> int:
 
 def counted(number: int, word: str, plural: str = "") -> str:
     return f"{number} {word if number == 1 else plural or word + 's'}"
-
-
-def readable_bytes(size: int) -> str:
-    amount = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000:
-            return (
-                f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
-            )
-        amount /= 1000
-    return f"{amount:.1f} TB"
 
 
 # ---- streams -------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ from terascope.stream.closing import (
     scattered,
 )
 from terascope.stream.heartbeat import Heartbeat
-from terascope.stream.manifest import GrowingResult
+from terascope.stream.growing_result import GrowingResult
 from terascope.stream.plan import LowStream, StreamOutput, StreamPlan
 from terascope.stream.releasing import released
 from terascope.stream.segments import Segment

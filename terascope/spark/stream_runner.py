@@ -31,7 +31,7 @@ from terascope.spark.stream_source import StreamSource, stream_frame
 from terascope.spark.stream_task import Stored, StreamRead
 from terascope.stream.adoption import adopted
 from terascope.stream.late import LATE, kept_fields
-from terascope.stream.manifest import GrowingResult
+from terascope.stream.growing_result import GrowingResult
 from terascope.stream.plan import StreamPlan
 from terascope.stream.state import State, StateFolder
 

@@ -1,1 +1,2 @@
-"""What a stream needs beside a batch: slices, promises, state, results that grow. No Spark."""
+"""What a stream needs beside a batch: slices, promises, state, results that grow; and those who
+watch it. No Spark."""

@@ -1,165 +1,119 @@
-"""A result that grows: a folder of immutable files, and a manifest that says which of them count.
+"""The list of a stream's batches: `FOLDER/manifest.jsonl`, which only grows.
 
-In: for each micro-batch the parts that tasks wrote. Out: `manifest.jsonl`, lines of JSON that are
-only ever appended: a header with the columns, then a line for each batch that has rows. A batch is
-in the result when its line is there: once, however often the batch was run. A line without its
-newline was not written to its end, and is not there yet.
-
-    {"version": 1, "query": "flows", "format": "csv", "fields": [{"name": "tb", "type": "UINT"}]}
-    {"batch": 7, "rows": 812, "files": [{"name": "part-....csv", "rows": 812}], "until": 5}
+In: the file, while somebody writes it. Out: its entries, each once. A last line without its end is
+not there yet. A header says what the batches after it look like; a new one comes when the columns
+change.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
-from terascope.diagnostic import OutputError
-from terascope.low.parts import Part
 from terascope.plan.rel import Field
+from terascope.stream.mistakes import StreamError
+from terascope.stream.runs import MANIFEST
+from terascope.types import Type
 
-MANIFEST: Final = "manifest.jsonl"
+RowFormat: TypeAlias = Literal["parquet", "csv", "ndjson"]
 VERSION: Final = 1
 
 
 @dataclass(frozen=True)
-class Delivered:
-    """A batch of a result."""
+class Header:
+    """What the batches that follow look like."""
 
-    batch: int
+    query: str
+    format: RowFormat
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class BatchFile:
+    """A file of a batch."""
+
+    name: str
     rows: int
-    files: tuple[str, ...]
 
 
-class GrowingResult:
-    """The folder of one query.
+@dataclass(frozen=True)
+class Batch:
+    """The rows that one micro-batch gave, and between which values of the window key they lie."""
 
-    Raises:
-        OutputError: it cannot be written, or holds something else.
-    """
-
-    def __init__(self, folder: Path, query: str, format: str, fields: Sequence[Field]) -> None:
-        self.folder = folder
-        self.query = query
-        self._header: dict[str, Any] = {
-            "version": VERSION,
-            "query": query,
-            "format": format,
-            "fields": [{"name": f.name, "type": f.type.value} for f in fields],
-        }
-        self.rows = 0
-        self.last_batch = -1
-        self.until: Any = None
-        """How far the last batch let the query go."""
-        self._known: set[str] = set()
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            self._open()
-
-    def _open(self) -> None:
-        path = self.folder / MANIFEST
-        known: dict[str, Any] | None = None
-        if path.exists():
-            drop_torn_line(path)
-            for line in manifest_lines(path):
-                if "batch" in line:
-                    self._note(line)
-                else:
-                    known = line
-        elif any(self.folder.iterdir()):
-            raise OutputError(
-                f"'{self.folder}' has files but no {MANIFEST}: it is no result of a stream; choose"
-                " another --output"
-            )
-        if known != self._header:
-            append_line(path, self._header)
-
-    def _note(self, line: Mapping[str, Any]) -> None:
-        self.rows += line["rows"]
-        self.last_batch = max(self.last_batch, line["batch"])
-        self.until = line.get("until")
-        self._known |= {file["name"] for file in line["files"]}
-
-    def has(self, batch: int) -> bool:
-        """Whether a batch is in the result, or is known to have given nothing to it."""
-        return batch <= self.last_batch
-
-    def deliver(self, batch: int, parts: Sequence[Part], until: Any = None) -> int:
-        """The parts of a batch become part of the result; those of one that is in it already do
-        not. `until`: how far the query is with it. Returns the rows that were added.
-        """
-        if self.has(batch):
-            for part in parts:
-                part.path.unlink(missing_ok=True)
-            return 0
-        full = [part for part in parts if part.rows]
-        for part in parts:
-            if not part.rows:
-                part.path.unlink(missing_ok=True)
-        if not full:
-            return 0
-        rows = sum(part.rows for part in full)
-        files = [{"name": part.path.name, "rows": part.rows} for part in full]
-        line = {"batch": batch, "rows": rows, "files": files, "until": until}
-        with writing(self.folder):
-            append_line(self.folder / MANIFEST, line)
-        self._note(line)
-        return rows
-
-    def sweep(self) -> None:
-        """Remove the files that no batch has: those of attempts that failed."""
-        with writing(self.folder):
-            for path in self.folder.iterdir():
-                if path.name != MANIFEST and path.name not in self._known:
-                    path.unlink(missing_ok=True)
+    number: int
+    rows: int
+    files: tuple[BatchFile, ...]
+    low: Any = None
+    high: Any = None
 
 
-class writing:
-    """Problems of the file system in one line."""
+Entry: TypeAlias = Header | Batch
+
+
+class ManifestReader:
+    """Reads what is new since the last time."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.path = folder / MANIFEST
+        self.begun_anew = 0
+        """How often the manifest was found to be another one."""
+        self._offset = 0
+        self._file: tuple[int, int] | None = None
 
-    def __enter__(self) -> None:
-        return None
+    def new(self) -> Iterator[Entry]:
+        """The entries that are complete now and were not given yet. A manifest that was begun anew
+        is read from its beginning.
 
-    def __exit__(self, kind: object, problem: BaseException | None, _: object) -> None:
-        if isinstance(problem, OSError):
+        Raises:
+            StreamError: a line is not of this form.
+        """
+        try:
+            with self.path.open("rb") as file:
+                known = self.path.stat()
+                identity = (known.st_dev, known.st_ino)
+                if identity != self._file or known.st_size < self._offset:
+                    self.begun_anew += self._file is not None
+                    self._file, self._offset = identity, 0
+                file.seek(self._offset)
+                content = file.read()
+        except FileNotFoundError:
+            return
+        except OSError as problem:
             reason = (problem.strerror or str(problem)).lower()
-            raise OutputError(f"cannot write '{self._folder}': {reason}") from problem
+            raise StreamError(f"cannot read '{self.path}': {reason}") from problem
+        complete = content[: content.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        for line in complete.splitlines():
+            if line.strip():
+                yield self._entry(line)
+
+    def _entry(self, line: bytes) -> Entry:
+        try:
+            told = json.loads(line)
+            return header(told) if "fields" in told else batch(told)
+        except (ValueError, KeyError, TypeError) as problem:
+            shown = line[:60].decode(errors="replace")
+            raise StreamError(f"'{self.path}' has a line that is no entry: {shown}") from problem
 
 
-def append_line(path: Path, line: Mapping[str, Any]) -> None:
-    """Whole, and on disk, when it returns."""
-    with path.open("ab") as file:
-        file.write(json.dumps(line).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+def header(told: dict[str, Any]) -> Header:
+    """A header, from its JSON."""
+    version = told.get("version", VERSION)
+    if version != VERSION:
+        raise StreamError(
+            f"the rows of {told['query']} are of version {version}, and this Terascope reads"
+            f" version {VERSION}; read them with the Terascope that wrote them"
+        )
+    if told["format"] not in get_args(RowFormat):
+        raise StreamError(f"the rows of {told['query']} are {told['format']}, which is not read")
+    fields = tuple(Field(f["name"], Type(f["type"])) for f in told["fields"])
+    return Header(told["query"], cast(RowFormat, told["format"]), fields)
 
 
-def drop_torn_line(path: Path) -> None:
-    """Without what a process that was killed had begun to write."""
-    content = path.read_bytes()
-    end = content.rfind(b"\n") + 1
-    if end < len(content):
-        with path.open("r+b") as file:
-            file.truncate(end)
-
-
-def manifest_lines(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_bytes().split(b"\n")[:-1]:
-        yield json.loads(line)
-
-
-def delivered(folder: Path) -> Iterator[Delivered]:
-    """The batches of a result, as far as they are complete."""
-    path = folder / MANIFEST
-    if path.exists():
-        for line in manifest_lines(path):
-            if "batch" in line:
-                names = tuple(file["name"] for file in line["files"])
-                yield Delivered(line["batch"], line["rows"], names)
+def batch(told: dict[str, Any]) -> Batch:
+    """A batch, from its JSON."""
+    files = tuple(BatchFile(f["name"], int(f["rows"])) for f in told["files"])
+    return Batch(int(told["batch"]), int(told["rows"]), files, told.get("low"), told.get("high"))

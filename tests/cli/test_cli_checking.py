@@ -14,7 +14,10 @@ import pytest
 from terascope.cli.generate import count_of
 from tests.cli.calls import FLOWS, call, small_trace
 
-COMMANDS = ("check", "fmt", "explain", "run", "generate", "demo", "bench")
+COMMANDS = (
+    *("check", "fmt", "explain", "run", "generate", "demo", "bench"),
+    *("status", "why", "tail", "set"),
+)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.blocks import DOCS, ROOT, page
 
-PAGES = ("language.md", "extending.md", "papers.md")
+PAGES = ("language.md", "extending.md", "papers.md", "operations.md")
 LATER = frozenset({"architecture.md", "decisions.md"})
 """Pages beside these, which have tests of their own."""
 

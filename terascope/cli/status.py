@@ -1,0 +1,62 @@
+"""`terascope status`: how a running set is."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from terascope.cli.binding import Debug
+from terascope.cli.operating import Checkpoint, asked, found
+
+if TYPE_CHECKING:
+    from terascope.stream.runs import Run
+
+BETWEEN_LOOKS = 1.0
+
+
+def status(
+    checkpoint: Checkpoint = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Everything that is known, as one line of JSON.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Look again every second, until Ctrl-C.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Show how a running set is: its sources, its queries, and what it takes of the machine.
+
+    A source's promise says that nothing earlier will come from it; a query's lag, how far its
+    closed windows are behind the present. The same is served at /status, and for Prometheus at
+    /metrics, on the port that run prints.
+    """
+    del debug
+    if json and watch:
+        raise typer.BadParameter("--json shows one status; call it again", param_hint="--watch")
+    run = found(checkpoint)
+    if watch:
+        watched(run)
+    elif json:
+        typer.echo(asked(run).to_json())
+    else:
+        from terascope.cli.status_view import StatusView
+        from terascope.display import stdout_console
+
+        stdout_console().print(StatusView(asked(run)))
+
+
+def watched(run: Run) -> None:
+    """One status after the other, until the run is over or somebody has seen enough."""
+    from terascope.cli.live_view import LiveView
+    from terascope.display import stdout_console
+    from terascope.stream.status import OVER
+
+    with LiveView(stdout_console()) as view:
+        while run.is_alive:
+            now = asked(run)
+            view.show(now)
+            if now.run.state in OVER:
+                return
+            time.sleep(BETWEEN_LOOKS)

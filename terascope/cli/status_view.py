@@ -1,0 +1,200 @@
+"""A status for a terminal: a line about the run, a table of sources, a table of queries.
+
+In: a `Status`. Out: something rich prints, at most as high as there is room for. Columns keep their
+widths from one status to the next, and rows their places: where not all fit, those that lag most
+are shown, in the order of the set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rich import box
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from terascope.stream.amounts import (
+    UNKNOWN,
+    readable_bytes,
+    readable_count,
+    readable_moment,
+    readable_seconds,
+)
+from terascope.stream.status import QueryStatus, RunStatus, SourceStatus, Status
+
+T = TypeVar("T")
+NO_LIMIT = 1_000_000
+AROUND = 10
+"""Lines that are neither sources, queries nor alarms."""
+MOST_ALARMS = 3
+WIDEST_NAME = 24
+STATE_STYLES = {"running": "green", "failed": "bold red", "restarting": "bold yellow"}
+
+
+@dataclass(frozen=True)
+class StatusView:
+    """A status, to be printed on a rich console; `height`: lines at most."""
+
+    status: Status
+    height: int = NO_LIMIT
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        status = self.status
+        alarms = alarm_lines(status)
+        room = max(2, self.height - AROUND - len(alarms))
+        for_sources = min(len(status.sources), max(1, room // 3))
+        yield run_line(status.run)
+        yield second_line(status)
+        yield from alarms
+        yield Text()
+        yield from limited(status.sources, for_sources, source_urgency, source_table)
+        yield Text()
+        yield from limited(status.queries, room - for_sources, query_urgency, query_table)
+
+
+def limited(
+    given: Sequence[T],
+    room: int,
+    urgency: Callable[[T], tuple[float, ...]],
+    table: Callable[[Sequence[T], int], Table],
+) -> RenderResult:
+    """The most urgent ones, in the order they are given, and how many there are besides."""
+    shown: Sequence[T] = given
+    if len(given) > room:
+        places = sorted(range(len(given)), key=lambda i: urgency(given[i]), reverse=True)
+        shown = [given[i] for i in sorted(places[: max(1, room)])]
+    widest = max((len(getattr(one, "name", "")) for one in given), default=0)
+    yield table(shown, min(widest, WIDEST_NAME))
+    if len(shown) < len(given):
+        yield Text(f"... {len(given) - len(shown):,} more", style="dim")
+
+
+# ---- the run -------------------------------------------------------------------------------------
+
+
+def run_line(run: RunStatus) -> Text:
+    """What runs, for how long, and whether it is well."""
+    parts = [(run.set_name, "bold"), (run.state, STATE_STYLES.get(run.state, "yellow"))]
+    line = Text("  ", no_wrap=True, overflow="ellipsis").join(
+        Text(text, style=style) for text, style in parts
+    )
+    line.append(f"  up {readable_seconds(max(0.0, run.updated - run.started))}")
+    if run.batch >= 0:
+        line.append(f"  batch {run.batch:,} in {readable_seconds(run.batch_seconds)}")
+    if run.restarts:
+        line.append(f"  {run.restarts:,} restart{'' if run.restarts == 1 else 's'}", style="yellow")
+    return line
+
+
+def second_line(status: Status) -> Text:
+    """What it takes of the machine."""
+    run, store = status.run, status.store
+    segments = f"{store.segments:,} segment{'' if store.segments == 1 else 's'}"
+    memory = readable_bytes(run.driver_memory_bytes)
+    workers = readable_bytes(run.worker_memory_bytes)
+    return one_line(
+        f"store {readable_bytes(store.bytes)} in {segments}, {store.open_slices:,} slices open"
+        f"  memory {memory} + {workers} workers",
+        "dim",
+    )
+
+
+def alarm_lines(status: Status) -> list[Text]:
+    """What somebody should see to."""
+    alarms = [f"{s.name} is stalled: {s.stalled}" for s in status.sources if s.stalled is not None]
+    if len(alarms) > MOST_ALARMS:
+        more = len(alarms) - MOST_ALARMS + 1
+        alarms[MOST_ALARMS - 1 :] = [f"{more:,} more sources are stalled"]
+    if status.run.last_error and status.run.state != "running":
+        alarms.insert(0, f"last error: {first_line(status.run.last_error)}")
+    return [one_line(alarm, "bold red") for alarm in alarms]
+
+
+def one_line(text: str, style: str = "") -> Text:
+    """A line that ends at the edge of the terminal."""
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+
+def table_of(*columns: tuple[str, int, JustifyMethod]) -> Table:
+    """A table whose columns have their widths whatever is in them."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for name, width, justify in columns:
+        table.add_column(name, min_width=width, justify=justify, no_wrap=True)
+    return table
+
+
+def source_urgency(source: SourceStatus) -> tuple[float, ...]:
+    return (source.stalled is not None, source.backlog_bytes, source.rate)
+
+
+def source_table(sources: Sequence[SourceStatus], name_width: int) -> Table:
+    """A row for each source; one that is stalled is red."""
+    table = table_of(
+        ("source", max(6, name_width), "left"),
+        ("rate/s", 7, "right"),
+        ("promise", 19, "left"),
+        ("backlog", 7, "right"),
+        ("late", 7, "right"),
+        ("malformed", 9, "right"),
+    )
+    for source in sources:
+        table.add_row(
+            Text(source.name, style="red" if source.stalled else ""),
+            readable_count(source.rate),
+            Text(promise_text(source)),
+            readable_bytes(source.backlog_bytes),
+            counted(source.late),
+            counted(source.malformed),
+        )
+    return table
+
+
+def promise_text(source: SourceStatus) -> str:
+    """A moment where there is one, otherwise the value of the first ordered column."""
+    if source.promise_ns is not None:
+        return readable_moment(source.promise_ns)
+    return next((f"{name} {value}" for name, value in source.promise.items()), UNKNOWN)
+
+
+def counted(number: int) -> Text:
+    """A number that is best when it is nought."""
+    return Text(readable_count(number), style="yellow" if number else "")
+
+
+def query_urgency(query: QueryStatus) -> tuple[float, ...]:
+    return (query.lag_seconds or 0.0, query.rows)
+
+
+def query_table(queries: Sequence[QueryStatus], name_width: int) -> Table:
+    """A row for each stream; those that only other queries read are dim."""
+    table = table_of(
+        ("query", max(6, name_width), "left"),
+        ("rows", 7, "right"),
+        ("closed until", 19, "left"),
+        ("lag", 10, "right"),
+        ("held", 7, "right"),
+        ("open", 4, "right"),
+        ("waits for", 9, "left"),
+    )
+    for query in queries:
+        table.add_row(
+            Text(query.name),
+            readable_count(query.rows),
+            Text(query.closed_until or query.last_epoch or UNKNOWN),
+            readable_seconds(query.lag_seconds),
+            readable_bytes(query.held_bytes),
+            f"{query.open_slices:,}",
+            Text(query.holds[0].input if query.holds else ""),
+            style="" if query.visible else "dim",
+        )
+    return table

@@ -1,0 +1,88 @@
+"""`terascope why`: what keeps the window of a query open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from terascope.cli.binding import Debug
+from terascope.cli.operating import Checkpoint, asked, found, query_named
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from terascope.stream.causes import Cause
+    from terascope.stream.status import QueryStatus, Status
+
+
+def why(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A query of the running set.")],
+    checkpoint: Checkpoint = None,
+    debug: Debug = False,
+) -> None:
+    """Say which input holds the window of a query back, by how much, and what to do about it.
+
+    A window closes when every input has promised that nothing earlier will come. An input that is
+    another query of the set is followed to the sources.
+    """
+    del debug
+    from terascope.display import stdout_console
+
+    status = asked(found(checkpoint))
+    tell_why(stdout_console(), status, query_named(status, query), frozenset())
+
+
+def tell_why(console: Console, status: Status, query: QueryStatus, told: frozenset[str]) -> None:
+    """The causes of one query, then those of the query that holds it back."""
+    from rich.text import Text
+
+    from terascope.stream.amounts import readable_seconds
+    from terascope.stream.causes import causes
+
+    closed = query.closed_until
+    until = "has closed no window yet" if closed is None else f"is closed until {closed}"
+    line = Text.assemble((query.name, "bold"), f" {until}")
+    if query.lag_seconds is not None:
+        line.append(f", {readable_seconds(query.lag_seconds)} behind the present")
+    console.print(line)
+    found = causes(status, query)
+    if not found:
+        console.print("nothing holds it back: its window closes with the time it covers")
+        return
+    first = found[0]
+    if first.input is not None:
+        console.print()
+        console.print(cause_table(found))
+        console.print()
+    below = status.query(first.input) if first.kind == "stream" and first.input else None
+    if below is not None and below.name not in told:
+        tell_why(console, status, below, told | {query.name})
+        return
+    who = f"{query.name}:" if first.input is None else first.input
+    console.print(Text.assemble((who, "bold"), f" {first.what}"))
+    console.print(Text.assemble(("what to do: ", "bold"), first.advice))
+
+
+def cause_table(found: tuple[Cause, ...]) -> Table:
+    """All inputs that hold back, the smallest promise first."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from terascope.stream.amounts import UNKNOWN, readable_seconds
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    table.add_column("input", no_wrap=True)
+    table.add_column("promise", no_wrap=True)
+    table.add_column("behind", justify="right", no_wrap=True)
+    table.add_column("why")
+    for cause in found:
+        table.add_row(
+            Text(cause.input or UNKNOWN),
+            Text(cause.promise or UNKNOWN),
+            readable_seconds(cause.behind_seconds),
+            Text(cause.what),
+        )
+    return table

@@ -1,0 +1,129 @@
+"""Why a query's window is still open, and what to do about it.
+
+In: a `Status`. Out: `Cause`s, the input that holds the window back most first. A window closes when
+every input has promised that nothing earlier will come; so one input is enough to hold it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from terascope.stream.amounts import readable_bytes, readable_seconds
+from terascope.stream.status import Hold, QueryStatus, SourceStatus, Status
+
+Kind: TypeAlias = Literal["stalled", "silent", "backlog", "disorder", "stream", "flush", "other"]
+
+SILENT_HEARTBEATS: Final = 3
+"""Heartbeats without a tuple after which a source is called silent."""
+SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One reason, and what to do. `input` is None when it is not an input that holds back."""
+
+    kind: Kind
+    input: str | None
+    promise: str | None
+    behind_seconds: float | None
+    what: str
+    advice: str
+
+
+def causes(status: Status, query: QueryStatus) -> tuple[Cause, ...]:
+    """Everything that keeps the query's window open; empty when nothing does."""
+    held = tuple(cause_of(hold, status) for hold in query.holds)
+    return held or slow_flush(status, query)
+
+
+def cause_of(hold: Hold, status: Status) -> Cause:
+    """Why one input has not promised more."""
+    source = status.source(hold.input)
+    if source is not None:
+        kind, what, advice = source_cause(source, hold, status)
+    elif status.query(hold.input) is not None:
+        kind = "stream"
+        what = "is computed by this set, and is not closed further"
+        advice = f"see what holds it back: terascope why {hold.input}"
+    else:
+        kind, what, advice = "other", "has promised no more", "terascope status shows all inputs"
+    if kind in ("other", "stream") and hold.reason:
+        what = hold.reason  # the run knows more than can be seen from here
+    return Cause(kind, hold.input, hold.promise, hold.behind_seconds, what, advice)
+
+
+def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind, str, str]:
+    """The most likely reason first: a stalled source may have a backlog, a silent one may not."""
+    if source.stalled is not None:
+        return (
+            "stalled",
+            f"is stalled: {source.stalled}",
+            f"see to {source.name}; the window closes as soon as it gives tuples or heartbeats",
+        )
+    if source.backlog_bytes:
+        return (
+            "backlog",
+            f"has {readable_bytes(source.backlog_bytes)} that are not read yet",
+            "it is being read: wait, or give the run more cores if the backlog grows",
+        )
+    if is_silent(source, status):
+        silence = f"has been silent for {readable_seconds(source.silent_seconds)}"
+        if source.clock:
+            return (
+                "silent",
+                silence,
+                f"its clock() column promises by itself within"
+                f" {readable_seconds(status.run.heartbeat_seconds)} and its declared disorder",
+            )
+        return (
+            "silent",
+            f"{silence}, and none of its columns is a clock",
+            f"declare clock() on the time column in the PROTOCOL of {source.name}:"
+            " then silence, too, closes windows",
+        )
+    disorder = declared_seconds(source)
+    if (
+        disorder
+        and hold.behind_seconds is not None
+        and hold.behind_seconds <= disorder + patience(status)
+    ):
+        return (
+            "disorder",
+            f"may give tuples that are up to {readable_seconds(disorder)} late",
+            f"nothing, or declare less disorder for {source.name}:"
+            f" {source.disorder_observed:g} {source.disorder_unit} is what was seen so far",
+        )
+    return (
+        "other",
+        "has promised no more",
+        "nothing, if it is behind for less than a window: the next tuples close it",
+    )
+
+
+def is_silent(source: SourceStatus, status: Status) -> bool:
+    """Whether it gave nothing for some heartbeats."""
+    return source.silent_seconds > SILENT_HEARTBEATS * patience(status)
+
+
+def patience(status: Status) -> float:
+    """How old a promise is when all is well."""
+    return max(status.run.heartbeat_seconds, status.run.trigger_seconds, status.run.batch_seconds)
+
+
+def declared_seconds(source: SourceStatus) -> float | None:
+    """The disorder a source may have, where it is one of time."""
+    unit = SECONDS.get(source.disorder_unit)
+    return None if unit is None else source.disorder_declared * unit
+
+
+def slow_flush(status: Status, query: QueryStatus) -> tuple[Cause, ...]:
+    """All inputs have promised enough: what is open is the run's own work."""
+    lag = query.lag_seconds or 0.0
+    if not query.open_slices or lag <= SILENT_HEARTBEATS * patience(status):
+        return ()
+    slices = f"{query.open_slices:,} slice{' is' if query.open_slices == 1 else 's are'}"
+    what = f"{slices} waiting to be written; batches take"
+    what += f" {readable_seconds(status.run.batch_seconds)}"
+    advice = "give the run more cores, a longer --trigger, or fewer queries"
+    return (Cause("flush", None, None, lag, what, advice),)

@@ -1,0 +1,146 @@
+"""A status as Prometheus metrics. In: a `Status`. Out: metric families, made anew at every scrape,
+so that a source or query that is gone is gone here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from terascope.stream.amounts import NANOSECONDS
+from terascope.stream.status import QueryStatus, SourceStatus, Status
+
+Row: TypeAlias = tuple[tuple[str, ...], float | None]
+"""The labels of a sample, and its value; None when there is none."""
+
+
+class StatusCollector(Collector):
+    """Asks for the newest status when it is asked."""
+
+    def __init__(self, latest: Callable[[], Status | None]) -> None:
+        self._latest = latest
+
+    def collect(self) -> Iterator[Metric]:
+        """All families; none before the first status."""
+        status = self._latest()
+        if status is not None:
+            yield from run_families(status)
+            yield from source_families(status.sources)
+            yield from query_families(status.queries)
+            yield from low_families(status)
+
+
+def counter(
+    name: str, help: str, rows: Iterable[Row], labels: tuple[str, ...] = ()
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, help, labels=labels)
+    for values, amount in rows:
+        if amount is not None:
+            family.add_metric(values, amount)
+    return family
+
+
+def gauge(
+    name: str, help: str, rows: Iterable[Row], labels: tuple[str, ...] = ()
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, help, labels=labels)
+    for values, amount in rows:
+        if amount is not None:
+            family.add_metric(values, amount)
+    return family
+
+
+def run_families(status: Status) -> Iterator[Metric]:
+    """The run as a whole, and its store."""
+    run, store = status.run, status.store
+
+    def one(amount: float) -> list[Row]:
+        return [((), amount)]
+
+    yield gauge(
+        "terascope_run_info",
+        "What is running; the value is always 1.",
+        [((run.set_name, run.state), 1)],
+        ("set", "state"),
+    )
+    yield gauge("terascope_run_started_seconds", "Start, unix time.", one(run.started))
+    yield gauge("terascope_run_updated_seconds", "Last status, unix time.", one(run.updated))
+    yield counter("terascope_batches", "Micro-batches completed.", one(run.batch + 1))
+    yield gauge("terascope_batch_seconds", "Time the last batch took.", one(run.batch_seconds))
+    yield counter("terascope_restarts", "Restarts after failures.", one(run.restarts))
+    memory = (run.driver_memory_bytes, run.worker_memory_bytes)
+    yield gauge("terascope_driver_memory_bytes", "Memory of the driver.", one(memory[0]))
+    yield gauge("terascope_worker_memory_bytes", "Memory of all workers.", one(memory[1]))
+    yield gauge("terascope_store_bytes", "Bytes kept for open slices.", one(store.bytes))
+    yield gauge("terascope_store_files", "Files kept for open slices.", one(store.files))
+    yield gauge("terascope_store_segments", "Segments kept for open slices.", one(store.segments))
+    yield gauge("terascope_store_open_slices", "Slices not closed yet.", one(store.open_slices))
+    yield gauge("terascope_store_groups", "Groups kept for open slices.", one(store.groups))
+
+
+SOURCE_COUNTERS: tuple[tuple[str, str, Callable[[SourceStatus], float]], ...] = (
+    ("tuples", "Tuples read.", lambda s: s.tuples),
+    ("bytes", "Bytes read.", lambda s: s.bytes),
+    ("late", "Tuples that came after their window was closed.", lambda s: s.late),
+    ("malformed", "Packets or rows that could not be read.", lambda s: s.malformed),
+    ("heartbeats", "Heartbeats given.", lambda s: s.heartbeat),
+)
+SOURCE_GAUGES: tuple[tuple[str, str, Callable[[SourceStatus], float | None]], ...] = (
+    (
+        "promise_seconds",
+        "Unix time before which no tuple will come any more.",
+        lambda s: None if s.promise_ns is None else s.promise_ns / NANOSECONDS,
+    ),
+    ("rate", "Tuples a second, lately.", lambda s: s.rate),
+    ("backlog_bytes", "Bytes that are there and not read yet.", lambda s: s.backlog_bytes),
+    ("silent_seconds", "Time since the last tuple.", lambda s: s.silent_seconds),
+    ("heartbeat_age_seconds", "Time since the last heartbeat.", lambda s: s.heartbeat_age_seconds),
+    ("disorder", "Largest disorder seen, in the source's unit.", lambda s: s.disorder_observed),
+    ("stalled", "1 while it gives no promise.", lambda s: float(s.stalled is not None)),
+)
+QUERY_GAUGES: tuple[tuple[str, str, Callable[[QueryStatus], float | None]], ...] = (
+    ("lag_seconds", "How far its closed windows are behind the present.", lambda q: q.lag_seconds),
+    (
+        "closed_seconds",
+        "Unix time up to which its windows are closed.",
+        lambda q: None if q.closed_until_ns is None else q.closed_until_ns / NANOSECONDS,
+    ),
+    ("held_rows", "Rows kept until their window closes.", lambda q: q.held_rows),
+    ("held_bytes", "Bytes kept until their window closes.", lambda q: q.held_bytes),
+    ("open_slices", "Slices not closed yet.", lambda q: q.open_slices),
+)
+
+
+def source_families(sources: tuple[SourceStatus, ...]) -> Iterator[Metric]:
+    """Every source, by the label `source`."""
+    for name, help, count in SOURCE_COUNTERS:
+        rows: list[Row] = [((s.name,), count(s)) for s in sources]
+        yield counter(f"terascope_source_{name}", help, rows, ("source",))
+    for name, help, amount in SOURCE_GAUGES:
+        rows = [((s.name,), amount(s)) for s in sources]
+        yield gauge(f"terascope_source_{name}", help, rows, ("source",))
+
+
+def query_families(queries: tuple[QueryStatus, ...]) -> Iterator[Metric]:
+    """Every named stream, by the label `query`."""
+    written: list[Row] = [((q.name,), q.rows) for q in queries]
+    yield counter("terascope_query_rows", "Rows given.", written, ("query",))
+    for name, help, amount in QUERY_GAUGES:
+        rows: list[Row] = [((q.name,), amount(q)) for q in queries]
+        yield gauge(f"terascope_query_{name}", help, rows, ("query",))
+
+
+def low_families(status: Status) -> Iterator[Metric]:
+    """What runs next to the sources, by the label `stream`."""
+    labels = ("stream",)
+    low = status.low
+    come: list[Row] = [((one.name,), one.tuples_in) for one in low]
+    passed: list[Row] = [((one.name,), one.passed) for one in low]
+    evicted: list[Row] = [((one.name,), one.evicted) for one in low]
+    yield counter("terascope_low_tuples", "Tuples looked at next to the source.", come, labels)
+    yield counter("terascope_low_passed", "Tuples that passed its filter.", passed, labels)
+    yield counter("terascope_low_evicted", "Groups put out of a full table.", evicted, labels)

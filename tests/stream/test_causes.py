@@ -1,0 +1,94 @@
+"""Why a window is open, and what is advised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from terascope.stream.causes import causes
+from terascope.stream.status import Hold, QueryStatus, SourceStatus, Status
+from tests.stream.statuses import STATUS, TALKERS, run_status
+
+HELD = Hold("eth0", "100", 35.0)
+
+
+def held_by(source: SourceStatus, hold: Hold = HELD) -> tuple[Status, QueryStatus]:
+    query = QueryStatus("talkers", lag_seconds=40.0, open_slices=3, holds=(hold,))
+    return Status(run_status(), (source,), (query,)), query
+
+
+ETH0 = SourceStatus("eth0", "csv")
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "what", "advice"),
+    [
+        (
+            replace(ETH0, stalled="permission denied", backlog_bytes=5, silent_seconds=99),
+            "stalled",
+            "is stalled: permission denied",
+            "see to eth0",
+        ),
+        (
+            replace(ETH0, backlog_bytes=3_400_000),
+            "backlog",
+            "has 3.4 MB that are not read yet",
+            "it is being read",
+        ),
+        (
+            replace(ETH0, silent_seconds=35.0, clock=False),
+            "silent",
+            "has been silent for 35 s, and none of its columns is a clock",
+            "declare clock() on the time column in the PROTOCOL of eth0",
+        ),
+        (replace(ETH0, silent_seconds=35.0), "silent", "has been silent for 35 s", "promises by"),
+        (
+            replace(ETH0, disorder_declared=60_000, disorder_unit="ms", disorder_observed=12),
+            "disorder",
+            "may give tuples that are up to 1 min late",
+            "declare less disorder for eth0: 12 ms is what was seen so far",
+        ),
+        (replace(ETH0, disorder_declared=5), "other", "has promised no more", "nothing"),
+        (
+            replace(ETH0, disorder_declared=99, disorder_unit="packets"),
+            "other",
+            "has promised no more",
+            "nothing",
+        ),
+    ],
+)
+def test_a_source(source: SourceStatus, kind: str, what: str, advice: str) -> None:
+    (cause,) = causes(*held_by(source))
+    assert (cause.kind, cause.input, cause.promise, cause.behind_seconds) == (
+        *(kind, "eth0", "100", 35.0),
+    )
+    assert cause.what == what
+    assert advice in cause.advice
+
+
+def test_what_the_run_says_is_believed_where_nothing_better_is_known() -> None:
+    reasoned = replace(HELD, reason="waits for its first tuple")
+    assert causes(*held_by(ETH0, reasoned))[0].what == "waits for its first tuple"
+    stalled = replace(ETH0, stalled="gone")
+    assert causes(*held_by(stalled, reasoned))[0].what == "is stalled: gone"
+
+
+def test_another_stream_of_the_set_and_an_input_nobody_knows() -> None:
+    above = QueryStatus("heavy", holds=(Hold("talkers", "100", 40.0), Hold("moon", None, None)))
+    stream, unknown = causes(replace(STATUS, queries=(above, TALKERS)), above)
+    assert (stream.kind, stream.advice[-21:]) == ("stream", "terascope why talkers")
+    assert (unknown.kind, unknown.promise) == ("other", None)
+
+
+def test_order_is_that_of_the_holds() -> None:
+    assert [cause.input for cause in causes(STATUS, TALKERS)] == ["eth1", "eth0"]
+
+
+def test_a_slow_flush_is_the_run_itself() -> None:
+    waiting = QueryStatus("talkers", lag_seconds=40.0, open_slices=7)
+    (cause,) = causes(STATUS, waiting)
+    assert (cause.kind, cause.input) == ("flush", None)
+    assert cause.what == "7 slices are waiting to be written; batches take 0.31 s"
+    assert causes(STATUS, replace(waiting, lag_seconds=2.0)) == ()
+    assert causes(STATUS, replace(waiting, open_slices=0)) == ()
