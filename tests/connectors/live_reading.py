@@ -1,4 +1,4 @@
-"""What the tests of live sources share: a clock that is told the time, and reading what is offered."""
+"""What the tests of live sources share: a clock that is told the time, and reading the offered."""
 
 from __future__ import annotations
 

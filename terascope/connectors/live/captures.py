@@ -86,8 +86,8 @@ def capture_growth(file: Followed) -> Growth:
     if file.final:
         parts = plan_from(file, start, cut, file.size, NO_END)
         return Growth(as_pieces(file, parts), file.size, carried_at_end(file, start))
-    end, carried = complete_records(file, start)
-    torn = UNFINISHED_RECORD if end < file.size else None
+    end, carried, whole = complete_records(file, start)
+    torn = None if whole else UNFINISHED_RECORD
     if end <= state.position:
         return Growth((), state.position, state.carried, torn=torn)
     parts = plan_from(file, start, cut, end, end)
@@ -102,8 +102,10 @@ def framing_at(file: Followed, start: bytes) -> tuple[Framing, int]:
     return framing, max(header, file.state.position)
 
 
-def complete_records(file: Followed, start: bytes) -> tuple[int, Options]:
-    """Where the last complete record ends, and what a reader that starts there must know."""
+def complete_records(file: Followed, start: bytes) -> tuple[int, Options, bool]:
+    """Where the last complete record ends, what a reader that starts there must know, and whether
+    nothing stands after it that waits for its rest.
+    """
     framing, at = framing_at(file, start)
     end, carried = file.state.position, file.state.carried
     with opened(file.path) as raw:
@@ -117,7 +119,8 @@ def complete_records(file: Followed, start: bytes) -> tuple[int, Options]:
                 end, carried = scan.position, framing.carried(framing.latest)
             waits = scan.position == before and window.is_dry
             stuck = stuck + 1 if waits else 0
-    return end, carried
+        whole = scan.position >= file.size and not scan.is_lost
+    return end, carried, whole
 
 
 def plan_from(file: Followed, start: bytes, cut: Cutting, size: int, stop: int) -> list[Part]:

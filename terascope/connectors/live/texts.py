@@ -31,8 +31,10 @@ def text_growth(file: Followed) -> Growth:
     if is_gzip(file.path):
         return packed_growth(file)
     position = file.state.position
-    end = file.size if file.final else complete_records(file)
-    torn = UNFINISHED_LINE if end < file.size else None
+    end = whole = file.size
+    if not file.final:
+        end, whole = complete_records(file)
+    torn = UNFINISHED_LINE if whole < file.size else None
     if end <= position and not (file.final and position == 0):
         return Growth((), position, torn=torn)
     if not file.size:
@@ -48,18 +50,21 @@ def split_of(file: Followed, start: int, end: int) -> Split:
     )
 
 
-def complete_records(file: Followed) -> int:
-    """Where the last complete record ends."""
+def complete_records(file: Followed) -> tuple[int, int]:
+    """Where the last complete record ends that can be read, and where the last one of all: a header
+    is read with its first row.
+    """
     position = file.state.position
     if file.connector.kind != "csv":
-        return position + whole_records(file, lambda block: block.rfind(LF) + 1, 0)
+        end = position + whole_records(file, lambda block: block.rfind(LF) + 1, 0)
+        return end, end
     dialect = CsvOptions.of(dict(file.options), file.path)
     end = position + whole_records(file, partial(whole_rows, dialect), dialect.max_row_bytes)
     if position == 0 and end:
         layout = layout_of(file.path, dialect)
         if layout is None or end <= layout.data_start:
-            return 0  # a header, and no row yet
-    return end
+            return 0, end
+    return end, end
 
 
 def whole_records(file: Followed, consumed: Consumed, longest: int) -> int:
