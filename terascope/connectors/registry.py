@@ -25,7 +25,10 @@ from terascope.connectors.packets import PacketConnector
 from terascope.connectors.tables import CsvConnector, JsonConnector, ParquetConnector
 from terascope.types import Type
 
-PACKET_KINDS = frozenset({"pcap"})
+GENERATE = "generate"
+"""The kind of source that is made while it is read: only live."""
+
+PACKET_KINDS = frozenset({"pcap", GENERATE})
 """Kinds that deliver packets, and so offer all packet protocols."""
 
 KINDS: Mapping[str, tuple[Connector, tuple[str, ...]]] = {
@@ -36,6 +39,7 @@ KINDS: Mapping[str, tuple[Connector, tuple[str, ...]]] = {
         JsonConnector(),
         (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
     ),
+    GENERATE: (PacketConnector(), ()),
 }
 SYNONYMS = {"pcapng": "pcap", "jsonl": "json", "ndjson": "json"}
 
@@ -65,7 +69,7 @@ class Interface:
 
     @property
     def noun(self) -> str:
-        return f"a {self.kind} file"
+        return "generated traffic" if self.kind == GENERATE else f"a {self.kind} file"
 
     @property
     def connector(self) -> Connector:
@@ -73,11 +77,17 @@ class Interface:
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
+        if self.kind == GENERATE:
+            raise SourceError(
+                f"interface '{self.name}' is generated traffic, which is a live source; for a batch"
+                " write it to a file with 'terascope generate' first"
+            )
         return tuple(find_files(self.location, KINDS[self.kind][1]))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        return self.connector.columns(self.files, dict(self.options))
+        files = () if self.kind == GENERATE else self.files
+        return self.connector.columns(files, dict(self.options))
 
     def splits(self, target_bytes: int, edge: Edge | None = None) -> list[Split]:
         """Ranges to read, by absolute paths: a task may run in another working directory."""
@@ -108,8 +118,22 @@ def parse_interface(text: str, options: Mapping[str, str] | None = None) -> Inte
         )
     if kind not in KINDS:
         raise SourceError(f"unknown kind of source '{kind}'; known: {', '.join(sorted(KINDS))}")
+    if kind == GENERATE:
+        check_generated(location)
+        name = name or kind
     name = name or Path(location).name.split(".")[0] or kind
     return Interface(name, kind, location, tuple(sorted((options or {}).items())))
+
+
+def check_generated(location: str) -> None:
+    """Read the words of a generate source, so that mistakes are told at once.
+
+    Raises:
+        SourceError: there is one.
+    """
+    from terascope.connectors.generate.words import parse_words  # it compiles: only when asked for
+
+    parse_words(location)
 
 
 def read_split(

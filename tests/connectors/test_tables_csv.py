@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from terascope.connectors.base import Column, ReadReport, SourceError
 from terascope.connectors.tables import CsvConnector
-from terascope.connectors.tables.csv import _scanner
+from terascope.connectors.tables.csv import scanner
 from terascope.connectors.tables.options import CsvOptions
 from terascope.connectors.tables.records import Arrays, RecordReader
 from terascope.types import Type, parse_ip
@@ -177,7 +177,7 @@ def test_records_do_not_depend_on_the_blocks_they_come_in(
 ) -> None:
     dialect = CsvOptions.of({"max_row_bytes": str(limit)}, "t.csv")
     arrays = Arrays.of(0, rows=256)
-    scan = _scanner(dialect, arrays, ())
+    scan = scanner(dialect, arrays, ())
 
     def records(chunks: list[bytes]) -> tuple[list[tuple[int, ...]], dict[str, int]]:
         report = ReadReport()

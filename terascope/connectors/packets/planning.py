@@ -101,12 +101,22 @@ def next_cut(
     return count, smallest, largest
 
 
-def plan(window: Window, framing: Framing, at: int, size: int, cut: Cutting) -> Iterator[Part]:
-    """The parts of a file of `size` bytes whose first record stands at `at`."""
+def plan(
+    window: Window,
+    framing: Framing,
+    at: int,
+    size: int,
+    cut: Cutting,
+    start: int = 0,
+    options: tuple[tuple[str, str], ...] = (),
+    stop: int = NO_END,
+) -> Iterator[Part]:
+    """The parts of a file of `size` bytes whose first record stands at `at`. A file that grows is
+    planned from `start` on, where a reader must know `options`, and up to `stop`.
+    """
     records = empty_records()
-    scan = Scan(window, framing, at, NO_END, Counter())
-    start = since = 0
-    options: tuple[tuple[str, str], ...] = ()
+    scan = Scan(window, framing, at, stop, Counter())
+    since = start
     smallest, largest = EMPTY
     while not scan.done:
         latest = framing.latest

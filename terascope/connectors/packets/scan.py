@@ -172,6 +172,11 @@ class Scan:
         self.position = start
         self.done = False
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it stands in damage, and looks for the next record."""
+        return self._damaged_from is not None
+
     def fill(self, records: Records, most: int) -> int:
         """The records at hand, up to `most`: until the window must slide, or the scan is done.
 

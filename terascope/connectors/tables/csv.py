@@ -69,7 +69,7 @@ class CsvConnector:
         """The names of the first file that is not empty, with types from a sample of it."""
         for path in files:
             dialect = CsvOptions.of(options, path)
-            layout = _layout(path, dialect)
+            layout = layout_of(path, dialect)
             if layout is not None:
                 return _sampled_columns(path, dialect, layout)
         raise SourceError("cannot tell the columns: every file is empty; declare a PROTOCOL")
@@ -93,7 +93,7 @@ class CsvConnector:
         self, split: Split, columns: Sequence[Column], report: ReadReport
     ) -> Iterator[pa.RecordBatch]:
         dialect = CsvOptions.of(dict(split.options), split.path)
-        layout = _layout(split.path, dialect)
+        layout = layout_of(split.path, dialect)
         if layout is None:
             report.malformed[EMPTY_FILE] += 1
             return
@@ -109,14 +109,14 @@ class CsvConnector:
                 yield batch
 
 
-def _layout(path: str | Path, dialect: CsvOptions) -> Layout | None:
+def layout_of(path: str | Path, dialect: CsvOptions) -> Layout | None:
     """The header's findings; None when the file holds no record at all."""
     size = min(SAMPLE_BYTES, dialect.max_row_bytes) + 4
     start_of_file = head(path, size)
     data = np.frombuffer(start_of_file, np.uint8)
     mark = byte_order_mark(start_of_file)
     arrays = Arrays.of(0, rows=1)
-    rows, end = _scanner(dialect, arrays, ())(data, mark, True)
+    rows, end = scanner(dialect, arrays, ())(data, mark, True)
     if not rows:
         return None
     if dialect.header:
@@ -137,7 +137,7 @@ def _header_names(
     path: str | Path, dialect: CsvOptions, data: np.typing.NDArray[np.uint8], mark: int, count: int
 ) -> tuple[str, ...]:
     arrays = Arrays.of(count, rows=1)
-    _scanner(dialect, arrays, range(count))(data, mark, True)
+    scanner(dialect, arrays, range(count))(data, mark, True)
     names: list[str] = []
     only_row = np.zeros(1, np.int64)
     for slot in range(count):
@@ -159,7 +159,7 @@ def _sampled_columns(path: Path, dialect: CsvOptions, layout: Layout) -> tuple[C
     start_of_file = head(path, layout.data_start + SAMPLE_BYTES)
     data = np.frombuffer(start_of_file, np.uint8)
     is_whole = len(start_of_file) < layout.data_start + SAMPLE_BYTES
-    scan = _scanner(dialect, arrays, range(len(layout.names)))
+    scan = scanner(dialect, arrays, range(len(layout.names)))
     rows, end = scan(data, layout.data_start, is_whole)
     scanned = Scanned(data, 0, arrays, rows, layout.data_start, end)
     _mark_wrong_fields(scanned, len(layout.names))
@@ -174,7 +174,7 @@ def _ranges(path: Path, dialect: CsvOptions, target_bytes: int) -> list[tuple[in
     size = size_of(path)
     if size <= target_bytes or is_gzip(path):
         return [(0, size)]
-    layout = _layout(path, dialect)
+    layout = layout_of(path, dialect)
     first = layout.data_start if layout else size
     if dialect.newlines_in_values and dialect.quote >= 0 and contains(path, dialect.quote):
         cuts = _record_cuts(path, dialect, first, size, target_bytes)
@@ -190,7 +190,7 @@ def _record_cuts(
     """Starts of records about `target_bytes` apart, found by walking through all of them."""
     arrays = Arrays.of(0)
     report = ReadReport()
-    reader = RecordReader(_scanner(dialect, arrays, ()), arrays, dialect.max_row_bytes, report)
+    reader = RecordReader(scanner(dialect, arrays, ()), arrays, dialect.max_row_bytes, report)
     cuts: list[int] = []
     wanted = first + target_bytes
     for scanned in reader.read(read_chunks(path, first, size, report), first):
@@ -210,7 +210,7 @@ def _slots(path: str, layout: Layout, columns: Sequence[Column]) -> dict[str, in
     return {name: layout.names.index(name) for name in wanted if name in layout.names}
 
 
-def _scanner(dialect: CsvOptions, arrays: Arrays, fields: Sequence[int]) -> Scan:
+def scanner(dialect: CsvOptions, arrays: Arrays, fields: Sequence[int]) -> Scan:
     """A scan that delivers the given fields, the first of them in slot 0."""
     slot_of_field = np.full(max(fields, default=-1) + 1, -1, np.int32)
     slot_of_field[list(fields)] = np.arange(len(fields))
@@ -247,7 +247,7 @@ def _scan_range(
     report: ReadReport,
 ) -> Iterator[Scanned]:
     arrays = Arrays.of(len(slots))
-    scan = _scanner(dialect, arrays, tuple(slots.values()))
+    scan = scanner(dialect, arrays, tuple(slots.values()))
     reader = RecordReader(scan, arrays, dialect.max_row_bytes, report)
     for scanned in reader.read(read_chunks(split.path, start, split.end, report), start):
         _mark_wrong_fields(scanned, len(layout.names))

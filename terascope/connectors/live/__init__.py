@@ -1,0 +1,21 @@
+"""Interfaces as live sources, without an engine: growing files, paced replays, made traffic.
+
+In: interfaces and a folder for the journal. Out: offsets, and the splits between them. Reading
+order: settings, offset, entry, journal, growth with captures, texts and columnar, file_link,
+generator_link, clock, admission, links (the entry).
+"""
+
+from terascope.connectors.live.links import Links, LinkState
+from terascope.connectors.live.offset import LinkOffset, Offset
+from terascope.connectors.live.settings import LinkClock, LiveSettings
+from terascope.connectors.live.speed import Speed
+
+__all__ = [
+    "LinkClock",
+    "LinkOffset",
+    "LinkState",
+    "Links",
+    "LiveSettings",
+    "Offset",
+    "Speed",
+]

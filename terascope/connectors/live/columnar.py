@@ -1,0 +1,96 @@
+"""Parquet files that appear: each is offered once its footer can be read.
+
+In: a file. Out: its `Growth`. For a paced replay, row groups are cut by ranges of the clock: every
+range reads the whole row group, so there is a limit to how many a group is cut into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from terascope.connectors.base import SourceError, Split
+from terascope.connectors.live.growth import INCOMPLETE_PARQUET, Followed, Growth, Piece
+from terascope.connectors.live.timed import clock_bounds
+from terascope.connectors.tables.bytes_in import opened
+from terascope.connectors.tables.parquet_plan import Group, Part, cut_groups, in_order, read_groups
+from terascope.connectors.tables.row_range import RowRange
+from terascope.types import INT_MAX, INT_MIN
+
+MOST_RANGES: Final = 32
+"""Of one row group."""
+
+
+def columnar_growth(file: Followed) -> Growth:
+    """All of a Parquet file, or nothing yet."""
+    if not file.size:
+        if not file.ended:
+            return Growth((), 0)
+        return Growth((Piece(0, 0, (), (), 0, empty=True),), 0, closed=True)
+    try:
+        with opened(file.path) as raw:
+            groups = read_groups(pq.ParquetFile(raw))
+    except (pa.ArrowException, OSError) as error:
+        if file.ended:
+            raise SourceError(f"'{file.path}' is not a Parquet file, or is cut short") from error
+        return Growth((), 0, torn=INCOMPLETE_PARQUET)
+    pieces = tuple(as_piece(file, groups, part) for part in parts_of(file, groups))
+    return Growth(pieces, file.size, closed=True)
+
+
+def parts_of(file: Followed, groups: Sequence[Group]) -> Sequence[Part]:
+    """Runs of row groups, or for a paced replay the ranges of each."""
+    cuts = file.cuts
+    if cuts.piece_ns is None or file.clock is None:
+        return cut_groups(groups, cuts.split_bytes, cuts.edge)
+    if not in_order(groups, file.clock.column):
+        return cut_groups(groups, 1, None)
+    step = max(cuts.piece_ns // file.clock.tick_ns, 1)
+    return list(ranges_of(groups, file.clock.column, step))
+
+
+def ranges_of(groups: Sequence[Group], column: str, step: int) -> Iterator[Part]:
+    """Every row group cut where `step` of the column ends, into few enough ranges."""
+    for number, group in enumerate(groups):
+        low, high = group.bounds[column]
+        wide = step * -(-(high // step - low // step + 1) // MOST_RANGES)
+        inner = range((low // wide + 1) * wide, high + 1, wide)
+        for first, following in pairwise([INT_MIN, *inner, None]):
+            assert first is not None
+            last = INT_MAX if following is None else following - 1
+            own = RowRange(column, first, last)
+            yield Part(number, number + 1, None if own.is_all else own)
+
+
+def as_piece(file: Followed, groups: Sequence[Group], part: Part) -> Piece:
+    """A part with the bounds of the clock, which are read where no statistics tell them."""
+    bounds = part.bounds(groups)
+    options = part.range.options() if part.range else ()
+    size = part_bytes(file, groups, part)
+    piece = Piece(part.start, part.end, options, bounds, size, empty=part.start == part.end)
+    clock = file.clock
+    if clock is None or piece.empty or any(name == clock.column for name, _, _ in bounds):
+        return piece
+    state = file.state
+    split = Split(
+        file.connector.kind, file.interface, state.path, state.ordinal,
+        part.start, part.end, options,
+    )  # fmt: skip
+    found = clock_bounds(file, split)
+    return piece if found is None else replace(piece, bounds=(*bounds, (clock.column, *found)))
+
+
+def part_bytes(file: Followed, groups: Sequence[Group], part: Part) -> int:
+    """About the bytes of a part: of a range, its share of the time of its row groups."""
+    whole = sum(group.size for group in groups[part.start : part.end])
+    if part.range is None:
+        return whole
+    held = [group.bounds[part.range.column] for group in groups[part.start : part.end]]
+    low, high = min(one[0] for one in held), max(one[1] for one in held)
+    first, last = max(part.range.first, low), min(part.range.last, high)
+    return whole * (last + 1 - first) // (high + 1 - low)

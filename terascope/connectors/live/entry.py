@@ -1,0 +1,82 @@
+"""What the journal remembers: entries, which are splits to be read, and how far each file is.
+
+In and out: JSON values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from terascope.connectors.base import Split
+from terascope.connectors.live.settings import LinkClock
+
+Options = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A split, and what admission must know of it."""
+
+    split: Split
+    size: int
+    """Bytes, about."""
+    empty: bool = False
+    """Holds no tuple with a time: its bounds say nothing, and their absence neither."""
+
+    def times_ns(self, clock: LinkClock | None) -> tuple[int, int] | None:
+        """The first and last time in it, if they are known."""
+        held = self.split.bound(clock.column) if clock is not None else None
+        if clock is None or held is None:
+            return None
+        return held[0] * clock.tick_ns, held[1] * clock.tick_ns
+
+    def to_json(self) -> list[Any]:
+        """A list, in the order of the fields."""
+        s = self.split
+        return [
+            s.kind, s.path, s.ordinal, s.start, s.end, s.options, s.bounds, self.size, self.empty
+        ]  # fmt: skip
+
+
+def entry_from_json(link: str, held: list[Any]) -> Entry:
+    """Back from JSON; a link has all its splits under its own name."""
+    kind, path, ordinal, start, end, options, bounds, size, empty = held
+    split = Split(
+        kind, link, path, ordinal, start, end,
+        tuple((name, value) for name, value in options),
+        tuple((name, low, high) for name, low, high in bounds),
+    )  # fmt: skip
+    return Entry(split, size, empty)
+
+
+@dataclass(frozen=True)
+class FileState:
+    """How far a file is in the journal."""
+
+    path: str
+    ordinal: int
+    position: int = 0
+    """Where the next split starts."""
+    carried: Options = ()
+    """What the reader of that split must know."""
+    closed: bool = False
+    """Nothing more of it will be read."""
+
+    def to_json(self) -> list[Any]:
+        """A list, in the order of the fields."""
+        return [self.path, self.ordinal, self.position, self.carried, self.closed]
+
+
+def file_from_json(held: list[Any]) -> FileState:
+    """Back from JSON."""
+    path, ordinal, position, carried, closed = held
+    return FileState(path, ordinal, position, tuple((n, v) for n, v in carried), closed)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one look at one file gave: written to the journal as a whole, or not at all."""
+
+    file: FileState
+    entries: tuple[Entry, ...] = ()

@@ -1,0 +1,203 @@
+"""A link of files: a file that grows, or a directory or pattern in which files appear.
+
+In: an interface. Out, at every look: what was found of each file, to be written to the journal.
+Files found at once are numbered in the order of their paths, those found later go on from there;
+so with all files there from the start they are numbered as a batch numbers them.
+
+What is torn at the end of a file waits for its rest: until a later file is there and this one has
+stopped growing, or until idle ends the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from terascope.connectors.base import SourceError, Split, find_files
+from terascope.connectors.live.captures import capture_growth
+from terascope.connectors.live.columnar import columnar_growth
+from terascope.connectors.live.entry import Entry, FileState, Found
+from terascope.connectors.live.growth import Cuts, Followed, Growth, Piece
+from terascope.connectors.live.journal import LinkJournal
+from terascope.connectors.live.settings import LinkClock
+from terascope.connectors.live.texts import text_growth
+from terascope.connectors.registry import KINDS, Interface
+
+SETTLED_NS: Final = 1_000_000_000
+"""How long a file with a later one beside it must not have grown to be taken for finished."""
+PATIENCE_NS: Final = 10_000_000_000
+"""How long something torn keeps a link from being quiet after it grew last."""
+
+GROWTHS: Final[Mapping[str, Callable[[Followed], Growth]]] = {
+    "pcap": capture_growth,
+    "csv": text_growth,
+    "json": text_growth,
+    "parquet": columnar_growth,
+}
+
+
+@dataclass
+class Looked:
+    """How a file was when it was looked at last."""
+
+    size: int
+    settled: bool
+    final: bool
+    since_ns: int
+    """When it was found to have this size."""
+    torn: str | None = None
+
+
+@dataclass
+class FileLink:
+    """Files of one interface, followed or replayed."""
+
+    interface: Interface
+    clock: LinkClock | None
+    cuts: Cuts
+    journal: LinkJournal
+    replayed: bool
+    """What is there now is all that will be."""
+    until_idle: bool
+    now: Callable[[], int]
+    stalled: str | None = None
+    exhausted: bool = False
+    """The last look found nothing, and nothing is to be expected."""
+    holds_back: bool = False
+    """Something is there that cannot be read yet: the link is not known to be quiet."""
+    grown_ns: int | None = None
+    _looked: dict[str, Looked] = field(default_factory=dict)
+    _planned: bool = False
+
+    frontier_ns: int | None = None
+    """Nothing is known of what has not been found."""
+
+    def restore(self, marks: Mapping[str, int]) -> None:
+        """Go on after a restart: a replay that was planned has nothing more to find."""
+        self._planned = self.replayed and self._mark in marks
+        self.exhausted = self._planned
+
+    def marks(self) -> dict[str, int]:
+        """What a restart must know besides the journal of the link."""
+        return {self._mark: 1} if self._planned else {}
+
+    @property
+    def _mark(self) -> str:
+        return f"planned {self.interface.name}"
+
+    @property
+    def files(self) -> int:
+        return len(self.journal.files)
+
+    def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]:
+        """What has come since the last look; a path alone is a file that is gone for good."""
+        if self._planned:
+            return
+        self.stalled = None
+        found_any = False
+        try:
+            present = self._present()
+            yield from self._missing(present)
+            for state in self._numbered(present):
+                found = self._look_at(state, present[state.path])
+                if found is not None:
+                    found_any |= bool(found.entries)
+                    yield found
+        except SourceError as reason:
+            self.stalled = str(reason)
+        except OSError as reason:
+            self.stalled = f"cannot read '{self.interface.location}': {reason.strerror or reason}"
+        self._planned = self.replayed and self.stalled is None
+        settled = all(look.settled and look.final for look in self._looked.values())
+        idle = (settled and not found_any) or self.stalled is not None
+        self.exhausted = self._planned or (idle and (self.until_idle or self.replayed))
+        self.holds_back = self.stalled is not None or self._is_torn()
+
+    def release(self, entries: Iterable[Entry]) -> None:
+        """Entries are committed: the files are not ours to remove."""
+
+    def _present(self) -> dict[str, int]:
+        """The files of the location and their sizes, in order of path."""
+        suffixes = KINDS[self.interface.kind][1]
+        try:
+            found = find_files(self.interface.location, suffixes)
+        except SourceError:
+            if self.replayed:
+                raise
+            found = []  # they may come
+        return {str(path): path.stat().st_size for path in (p.absolute() for p in found)}
+
+    def _missing(self, present: Mapping[str, int]) -> Iterator[str]:
+        """Files that are gone: forgotten when they were read, a reason to stall when not.
+
+        Raises:
+            SourceError: a file is gone or has shrunk that was to be read.
+        """
+        location = str(Path(self.interface.location).absolute())
+        for path, state in tuple(self.journal.files.items()):
+            if path in present:
+                if state.position > present[path]:
+                    raise SourceError(f"'{path}' is shorter than what was read of it")
+                if state.closed and 0 < state.position < present[path]:
+                    raise SourceError(f"'{path}' was complete, and has grown since")
+            elif path == location or self.journal.waits(path):
+                raise SourceError(f"'{path}' is gone")
+            else:
+                self._looked.pop(path, None)
+                yield path
+
+    def _numbered(self, present: Mapping[str, int]) -> list[FileState]:
+        """All files in order of their numbers; new ones have the next."""
+        known = self.journal.files
+        following = self.journal.next_ordinal
+        new = [path for path in present if path not in known]
+        states = [FileState(path, following + k) for k, path in enumerate(new)]
+        held = [state for path, state in known.items() if path in present]
+        return sorted([*held, *states], key=lambda state: state.ordinal)
+
+    def _look_at(self, state: FileState, size: int) -> Found | None:
+        look = self._next_look(state, size)
+        before = self._looked.get(state.path)
+        if state.closed and size == state.position:
+            self._looked[state.path] = look
+            return None
+        if before is not None and before == replace(look, torn=before.torn):
+            return None
+        options = self.interface.options
+        ended = self.replayed or (self.until_idle and look.final)
+        file = Followed(
+            self.interface.name, self.interface.connector, options, self.clock, self.cuts,
+            state, size, look.settled, look.final, ended,
+        )  # fmt: skip
+        growth = GROWTHS[self.interface.kind](file)
+        self._looked[state.path] = replace(look, torn=growth.torn)
+        after = replace(
+            state, position=growth.position, carried=growth.carried, closed=growth.closed
+        )
+        entries = tuple(self._entry(state, piece) for piece in growth.pieces)
+        known = state.path in self.journal.files
+        return Found(after, entries) if entries or after != state or not known else None
+
+    def _next_look(self, state: FileState, size: int) -> Looked:
+        """What a look now knows of a file before it reads."""
+        before = self._looked.get(state.path)
+        if before is None or before.size != size:
+            self.grown_ns = self.now()
+            return Looked(size, False, self.replayed, self.grown_ns)
+        is_followed = self.journal.next_ordinal > state.ordinal + 1
+        finished = is_followed and self.now() - before.since_ns >= SETTLED_NS
+        return Looked(size, True, self.replayed or self.until_idle or finished, before.since_ns)
+
+    def _entry(self, state: FileState, piece: Piece) -> Entry:
+        split = Split(
+            self.interface.kind, self.interface.name, state.path, state.ordinal,
+            piece.start, piece.end, piece.options, piece.bounds,
+        )  # fmt: skip
+        return Entry(split, piece.size, piece.empty)
+
+    def _is_torn(self) -> bool:
+        """Whether something waits for its rest, and is still written to."""
+        torn = any(look.torn is not None for look in self._looked.values())
+        return torn and self.grown_ns is not None and self.now() - self.grown_ns < PATIENCE_NS

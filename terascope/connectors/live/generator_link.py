@@ -1,0 +1,222 @@
+"""A link of generated traffic: packets that are made while they are asked for.
+
+In: the words of a `generate` source. Out: capture files of about a second each, in a spool folder
+beside the journal, and their entries. A file is complete before the journal names it, and goes when
+what it held is committed, so a split that is read again is the same bytes. After a restart the
+traffic is made again from its seed, and what the journal has is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from terascope.connectors.base import SourceError, Split
+from terascope.connectors.generate.conversations import PACKET
+from terascope.connectors.generate.randomness import Array
+from terascope.connectors.generate.stream import Stream, open_stream
+from terascope.connectors.generate.words import Wanted, parse_words
+from terascope.connectors.generate.write_pcap import PcapWriter
+from terascope.connectors.live.entry import Entry, FileState, Found
+from terascope.connectors.live.growth import Cuts
+from terascope.connectors.live.journal import LinkJournal
+from terascope.connectors.live.speed import Speed
+from terascope.connectors.packets.connector import parts
+from terascope.connectors.registry import Interface
+
+CHUNK_NS: Final = 1_000_000_000
+MOST_CHUNKS: Final = 60
+"""Made at one look at most, so that one that is late does not keep the others waiting."""
+CHUNKS_AHEAD: Final = 4
+"""Made beyond what is admitted when nothing paces it."""
+
+
+@dataclass
+class GeneratorLink:
+    """Traffic of one interface."""
+
+    interface: Interface
+    cuts: Cuts
+    journal: LinkJournal
+    spool: Path
+    lead_ns: int | None
+    """How far it runs ahead of the clock: not at all when live, a little in a paced replay; None:
+    no clock paces it."""
+    now: Callable[[], int]
+    stalled: str | None = None
+    exhausted: bool = False
+    holds_back: bool = False
+    """Never: its frontier says what is still to come."""
+    grown_ns: int | None = None
+    start_ns: int | None = None
+    _chunks: Iterator[Array] | None = None
+    _stream: Stream | None = None
+    _rest: Array = field(default_factory=lambda: np.zeros(0, PACKET))
+    _made: int = 0
+    """Chunks that the stream has been drawn to."""
+    _dry: bool = False
+
+    def __post_init__(self) -> None:
+        self._wanted: Wanted = parse_words(self.interface.location)
+
+    @property
+    def files(self) -> int:
+        return self.journal.next_ordinal
+
+    @property
+    def frontier_ns(self) -> int | None:
+        """Packets that are not in the journal are not older than this."""
+        if self.start_ns is None or self.exhausted:
+            return None
+        return self.start_ns + self._written * CHUNK_NS
+
+    @property
+    def _links_written(self) -> int:
+        return 1 if self._wanted.link is not None else self._wanted.profile(0.0).links
+
+    @property
+    def _written(self) -> int:
+        """Chunks in the journal."""
+        return self.journal.next_ordinal // self._links_written
+
+    def restore(self, marks: Mapping[str, int]) -> None:
+        """Go on after a restart, from the same first second."""
+        self.start_ns = marks.get(self._mark)
+        self.release(())
+
+    def marks(self) -> dict[str, int]:
+        """What a restart must know besides the journal of the link."""
+        return {} if self.start_ns is None else {self._mark: self.start_ns}
+
+    @property
+    def _mark(self) -> str:
+        return f"start {self.interface.name}"
+
+    def release(self, entries: Iterable[Entry]) -> None:
+        """Entries are committed: remove the files that nobody will ask for."""
+        needed = {entry.split.path for entry in self.journal.entries}
+        for path in tuple(self.journal.files):
+            if path not in needed:
+                del self.journal.files[path]
+                Path(path).unlink(missing_ok=True)
+
+    def begin(self) -> int:
+        """The time of its first packet, fixed at the first look."""
+        if self.start_ns is None:
+            told = self._wanted.profile(self.now() // CHUNK_NS * 1.0).start_time
+            self.start_ns = round(told * 1e9) // CHUNK_NS * CHUNK_NS
+        return self.start_ns
+
+    def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]:
+        """The chunks that are due by the clock; `ahead` says how many splits already wait."""
+        start = self.begin()
+        self.stalled = None
+        if self.exhausted:
+            return
+        # What was written in this look is in the journal only after it.
+        written = self._written
+        try:
+            for _ in range(MOST_CHUNKS):
+                if not self._is_due(start, written, reading, ahead):
+                    return
+                chunk = self._chunk(written)
+                if chunk is None:
+                    self.exhausted = True
+                    return
+                yield from self._write(written, chunk)
+                self.grown_ns = self.now()
+                written += 1
+                ahead += 1
+        except OSError as reason:
+            self.stalled = f"cannot write to '{self.spool}': {reason.strerror or reason}"
+        except SourceError as reason:
+            self.stalled = str(reason)
+
+    def _is_due(self, start: int, written: int, reading: int | None, ahead: int) -> bool:
+        if self.lead_ns is None:
+            return ahead < CHUNKS_AHEAD
+        if reading is None:  # a replay whose clock starts with the first packet
+            return written == 0
+        return start + (written + 1) * CHUNK_NS <= reading + self.lead_ns
+
+    def _chunk(self, number: int) -> Array | None:
+        """The packets of a second; None when there are no more seconds."""
+        assert self.start_ns is not None
+        while True:
+            packets = self._until(self.start_ns + (self._made + 1) * CHUNK_NS)
+            if packets is None:
+                return None
+            self._made += 1
+            if self._made > number:
+                return packets
+
+    def _until(self, end_ns: int) -> Array | None:
+        """The packets before a time that were not given yet."""
+        if self._chunks is None:
+            assert self.start_ns is not None
+            self._stream = open_stream(self._wanted.profile(self.start_ns / 1e9))
+            self._chunks = self._stream.chunks()
+        while not self._dry and (not len(self._rest) or self._rest["time"][-1] < end_ns):
+            more = next(self._chunks, None)
+            self._dry = more is None
+            if more is not None:
+                self._rest = np.concatenate([self._rest, more])
+        if self._dry and not len(self._rest):
+            return None
+        cut = int(np.searchsorted(self._rest["time"], end_ns))
+        given, self._rest = self._rest[:cut], self._rest[cut:]
+        return given
+
+    def _write(self, number: int, packets: Array) -> Iterator[Found]:
+        """A second as files, one for each link that is wanted."""
+        assert self._stream is not None
+        chosen = [self._wanted.link or 0]
+        if self._wanted.link is None:
+            chosen = list(range(self._links_written))
+        self.spool.mkdir(parents=True, exist_ok=True)
+        several = self._stream.profile.links > 1
+        for place, link in enumerate(chosen):
+            ordinal = number * len(chosen) + place
+            if ordinal < self.journal.next_ordinal:  # a crash came between the links of a second
+                continue
+            path = self.spool / f"{ordinal:08}.pcap"
+            mine = packets[packets["link"] == link] if several else packets
+            writer = PcapWriter(path, self._stream.profile.snaplen, self._stream.custom, False)
+            writer.write(mine)
+            writer.close()
+            _sync(path)
+            yield Found(FileState(str(path), ordinal, closed=True), self._entries(path, ordinal))
+
+    def _entries(self, path: Path, ordinal: int) -> tuple[Entry, ...]:
+        return tuple(
+            Entry(
+                Split(
+                    "pcap", self.interface.name, str(path), ordinal,
+                    part.start, part.end, self.interface.options + part.options, part.bounds,
+                ),
+                part.end - part.start,
+                empty=not part.bounds,
+            )
+            for part in parts(path, self.cuts.for_packets())
+        )  # fmt: skip
+
+
+def _sync(path: Path) -> None:
+    """The file is on disk before the journal names it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def lead_ns(speed: Speed | None) -> int | None:
+    """How far traffic is made ahead of a clock: a second on the wall, when it is a replay's."""
+    if speed is None:
+        return 0
+    return CHUNK_NS + speed.trace_ns(CHUNK_NS) if speed.is_paced else None

@@ -1,0 +1,96 @@
+"""What has come to a file: pieces that can be read now, and how far that leads.
+
+In: a file and how far it was. Out: a `Growth`. One module per form of file makes them: `captures`,
+`texts`, `columnar`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from terascope.connectors.base import Connector, Edge
+from terascope.connectors.live.entry import FileState, Options
+from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock
+from terascope.connectors.packets.planning import NO_STEP, Cutting, cutting
+
+INCOMPLETE_GZIP: Final = "its gzip stream is not complete"
+INCOMPLETE_PARQUET: Final = "it is not a Parquet file, or not complete"
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """How large pieces are to be."""
+
+    split_bytes: int
+    edge: Edge | None = None
+    piece_ns: int | None = None
+    """Of a paced replay: a piece has no more time than this."""
+
+    def by_clock(self, clock: LinkClock | None) -> Cutting:
+        """In ticks of a clock."""
+        target = max(self.split_bytes, 1)
+        if clock is None:
+            return Cutting(target, target, NO_STEP)
+        if self.piece_ns is not None:
+            # However little there is: what waits for more bytes would come late.
+            return Cutting(1, target, max(self.piece_ns // clock.tick_ns, 1))
+        if self.edge is not None and self.edge.column == clock.column:
+            step = self.edge.often or self.edge.step
+            return Cutting(target // 2, target + target // 2, max(step, 0))
+        return Cutting(target, target, NO_STEP)
+
+    def for_packets(self) -> Cutting:
+        """For captures, whose planner knows all clocks of packets."""
+        if self.piece_ns is not None:
+            return self.by_clock(PACKET_CLOCK)
+        return cutting(self.split_bytes, self.edge)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A file that is looked at."""
+
+    interface: str
+    connector: Connector
+    options: Options
+    clock: LinkClock | None
+    cuts: Cuts
+    state: FileState
+    size: int
+    """As it was before anything was read."""
+    settled: bool
+    """It has not grown since the look before."""
+    final: bool
+    """It seems to be finished: what is torn at its end is taken as it is."""
+    ended: bool
+    """Nothing at all will come any more, so that what is not complete never will be."""
+
+    @property
+    def path(self) -> Path:
+        return Path(self.state.path)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What becomes a split."""
+
+    start: int
+    end: int
+    options: Options
+    bounds: tuple[tuple[str, int, int], ...]
+    size: int
+    empty: bool = False
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a look at a file gave."""
+
+    pieces: tuple[Piece, ...]
+    position: int
+    carried: Options = ()
+    closed: bool = False
+    torn: str | None = None
+    """Something stands there that is not complete: what it lacks."""

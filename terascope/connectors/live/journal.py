@@ -1,0 +1,203 @@
+"""The journal: every split that was ever offered, in an order that never changes.
+
+In: what links find. Out: the same entries for the same counts, after a crash too. It is a file of
+JSON lines to which lines are appended; a line is on disk before anybody hears of it, and a line
+that a crash tore is one nobody has heard of. What is committed is forgotten: now and then the file
+is written again without it and renamed into place. Counts stay those from the very beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from terascope.connectors.base import SourceError
+from terascope.connectors.live.entry import (
+    Entry,
+    FileState,
+    Found,
+    entry_from_json,
+    file_from_json,
+)
+
+FILE_NAME: Final = "journal.jsonl"
+MOST_WEIGHT: Final = 64
+"""Lines and splits that may be there although nobody needs them, besides as many as are needed."""
+
+
+@dataclass
+class LinkJournal:
+    """What is known of one link."""
+
+    base: int = 0
+    """Entries forgotten."""
+    entries: list[Entry] = field(default_factory=list)
+    files: dict[str, FileState] = field(default_factory=dict)
+    next_ordinal: int = 0
+
+    @property
+    def count(self) -> int:
+        """Entries since the beginning."""
+        return self.base + len(self.entries)
+
+    def between(self, start: int, end: int) -> list[Entry]:
+        """Entries start..end, counted from the beginning."""
+        if start < end and start < self.base:
+            raise SourceError(
+                f"entry {start} of the journal is forgotten; the first is {self.base}"
+            )
+        if end > self.count:
+            raise SourceError(f"the journal has {self.count} entries, not {end}; was it deleted?")
+        return self.entries[max(start - self.base, 0) : max(end - self.base, 0)]
+
+    def waits(self, path: str) -> bool:
+        """Whether a split of the file is not committed."""
+        return any(entry.split.path == path for entry in self.entries)
+
+
+class Journal:
+    """The journal of all links, in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._path = folder / FILE_NAME
+        self.links: dict[str, LinkJournal] = {}
+        self.marks: dict[str, int] = {}
+        """Numbers to be remembered, by name."""
+        self._weight = 0
+        self._load()
+
+    def link(self, name: str) -> LinkJournal:
+        """What is known of a link; nothing of a new one."""
+        return self.links.setdefault(name, LinkJournal())
+
+    def append(
+        self, found: Mapping[str, Iterable[Found | str]], marks: Mapping[str, int] | None = None
+    ) -> None:
+        """Write what was found of each link, in that order: a path alone is a file that is gone.
+        Returns when it is on disk.
+        """
+        lines: list[dict[str, Any]] = []
+        for name, each in found.items():
+            lines += [_line(name, one) for one in each]
+        lines += [{"mark": mark, "value": value} for mark, value in (marks or {}).items()]
+        if not lines:
+            return
+        self._write(lines)
+        for line in lines:
+            self._take(line)
+
+    def commit(self, counts: Mapping[str, int], marks: Mapping[str, int]) -> list[Entry]:
+        """Forget the entries before these counts; they are returned."""
+        forgotten = []
+        for name, count in counts.items():
+            link = self.link(name)
+            here = min(max(count - link.base, 0), len(link.entries))
+            forgotten += link.entries[:here]
+            del link.entries[:here]
+            link.base += here
+        self.marks |= marks
+        needed = sum(1 + len(link.files) + len(link.entries) for link in self.links.values())
+        if self._weight > 2 * needed + MOST_WEIGHT:
+            self._write_again()
+        else:
+            bases = {name: link.base for name, link in self.links.items()}
+            # Not forced to disk: without it, more than necessary is remembered, nothing less.
+            self._write([{"bases": bases, "marks": dict(marks)}], forced=False)
+            self._weight += 1
+        return forgotten
+
+    def _write(self, lines: list[dict[str, Any]], forced: bool = True) -> None:
+        with self._path.open("ab") as file:
+            end = file.tell()
+            try:
+                file.write(_encoded(lines))
+                file.flush()
+                if forced:
+                    os.fsync(file.fileno())
+            except OSError:
+                os.ftruncate(file.fileno(), end)  # half a line must not stand before the next one
+                raise
+
+    def _load(self) -> None:
+        if not self._path.exists():
+            return
+        held = self._path.read_bytes()
+        whole = held.rfind(b"\n") + 1
+        if whole < len(held):
+            with self._path.open("r+b") as file:
+                file.truncate(whole)
+        for line in held[:whole].splitlines():
+            self._take(json.loads(line))
+
+    def _take(self, line: dict[str, Any]) -> None:
+        """The meaning of a line."""
+        self._weight += 1 + len(line.get("splits", ()))
+        match line:
+            case {"link": name, "file": state, "splits": splits}:
+                link, file = self.link(name), file_from_json(state)
+                link.files[file.path] = file
+                link.next_ordinal = max(link.next_ordinal, file.ordinal + 1)
+                link.entries += [entry_from_json(name, one) for one in splits]
+            case {"link": name, "gone": path}:
+                self.link(name).files.pop(path, None)
+            case {"link": name, "base": base, "next_ordinal": ordinal}:
+                self.links[name] = LinkJournal(base, next_ordinal=ordinal)
+            case {"link": name, "waiting": splits}:
+                self.link(name).entries += [entry_from_json(name, one) for one in splits]
+            case {"bases": bases, "marks": marks}:
+                for name, base in bases.items():
+                    link = self.link(name)
+                    del link.entries[: max(base - link.base, 0)]
+                    link.base = max(base, link.base)
+                self.marks |= marks
+            case {"mark": mark, "value": value}:
+                self.marks[mark] = value
+            case _:
+                raise SourceError(f"'{self._path}' is not a journal that this version reads")
+
+    def _needed(self) -> Iterator[dict[str, Any]]:
+        """The lines that say what is known now."""
+        for name, link in self.links.items():
+            yield {"link": name, "base": link.base, "next_ordinal": link.next_ordinal}
+            for file in link.files.values():
+                yield {"link": name, "file": file.to_json(), "splits": []}
+            yield from ({"link": name, "waiting": [entry.to_json()]} for entry in link.entries)
+        for mark, value in self.marks.items():
+            yield {"mark": mark, "value": value}
+
+    def _write_again(self) -> None:
+        lines = list(self._needed())
+        fresh = self._path.with_suffix(".new")
+        with fresh.open("wb") as file:
+            file.write(_encoded(lines))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._path)
+        _sync_folder(self._folder)
+        self._weight = len(lines)
+
+
+def _line(name: str, found: Found | str) -> dict[str, Any]:
+    if isinstance(found, str):
+        return {"link": name, "gone": found}
+    splits = [entry.to_json() for entry in found.entries]
+    return {"link": name, "file": found.file.to_json(), "splits": splits}
+
+
+def _encoded(lines: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename outlive a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

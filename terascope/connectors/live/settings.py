@@ -1,0 +1,55 @@
+"""What can be said of live sources, beside which they are.
+
+In: plain values. Out: `LiveSettings` for all links of a run, `LinkClock` for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from terascope.connectors.live.speed import Speed
+
+Unit = Literal["s", "ms", "us", "ns"]
+NANOSECONDS: Final[dict[Unit, int]] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+PIECE_NS: Final = 200_000_000
+"""A paced replay gives the trace in pieces of this length on the wall, where that can be."""
+
+
+@dataclass(frozen=True)
+class LiveSettings:
+    """How sources are followed, or replayed."""
+
+    speed: Speed | None = None
+    """None: follow what grows; else a replay of what is there."""
+    until_idle: bool = False
+    """Stop when all that is there has been read."""
+    heartbeat_ns: int = 1_000_000_000
+    """How often silent sources move the offset; 0: never."""
+    split_bytes: int = 4 << 20
+    most_bytes: int = 256 << 20
+    """What one micro-batch reads at most, but at least one split."""
+
+    @property
+    def piece_ns(self) -> int | None:
+        """Time of the trace in one piece of a paced replay; None when it is not paced."""
+        if self.speed is None or not self.speed.is_paced:
+            return None
+        return max(self.speed.trace_ns(PIECE_NS), 1)
+
+
+@dataclass(frozen=True)
+class LinkClock:
+    """The column of an interface that is its clock."""
+
+    column: str
+    unit: Unit
+
+    @property
+    def tick_ns(self) -> int:
+        return NANOSECONDS[self.unit]
+
+
+PACKET_CLOCK: Final = LinkClock("timestamp", "ns")
+"""Packets have a finer clock than any query may ask for."""
