@@ -26,7 +26,7 @@ from terascope.pipeline import Compiled
 from terascope.stream.plan import stream_plan
 
 if TYPE_CHECKING:
-    from terascope.session import Session
+    from terascope.spark.api import SparkSession
     from terascope.spark.stream_pipeline import BatchReport
     from terascope.spark.stream_runner import Runner
 
@@ -193,7 +193,7 @@ class RunningSet:
 
 
 def open_running(
-    session: Session,
+    spark: Callable[[], SparkSession],
     compiled: Compiled,
     checkpoint: str | Path,
     output: str | Path | None = None,
@@ -207,9 +207,8 @@ def open_running(
     chosen = settings or StreamSettings()
     plan = stream_plan(compiled.job(live=True), compiled.texts())
     tell = progress or (lambda phase, done, total: None)
-    if not session.has_spark:
-        tell("starting Spark", 0, 1)
-    spark = session.spark
+    tell("starting Spark", 0, 1)
+    session = spark()
     from terascope.spark.stream_runner import Runner, RunSettings
 
     tables = compiled.bindings.low.tables
@@ -231,7 +230,7 @@ def open_running(
         tables.compiled,
         chosen.tasks,
     )
-    running = RunningSet(lambda told: Runner(spark, plan, run, told), say, watch)
+    running = RunningSet(lambda told: Runner(session, plan, run, told), say, watch)
     return running.start(lambda done, total: tell("compiling kernels", done, total))
 
 

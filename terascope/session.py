@@ -44,8 +44,8 @@ from terascope.results import Results
 if TYPE_CHECKING:
     from terascope.low.parts import PartFormat
     from terascope.running import RunningSet, StreamFormat, StreamSettings
-    from terascope.spark.stream_pipeline import BatchReport
     from terascope.spark.api import DataFrame, SparkSession
+    from terascope.spark.stream_pipeline import BatchReport
 
 PARTS: Final = ".parts"
 
@@ -355,7 +355,15 @@ class QuerySet:
         from terascope.running import open_running
 
         return open_running(
-            self._session, self.compiled, checkpoint, output, format, settings, watch, say, progress
+            lambda: self._session.spark,
+            self.compiled,
+            checkpoint,
+            output,
+            format,
+            settings,
+            watch,
+            say,
+            progress,
         )
 
     def _repr_html_(self) -> str:

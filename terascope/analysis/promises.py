@@ -22,7 +22,16 @@ from terascope.analysis.join_times import (
     stream_side,
     temporal_equalities,
 )
-from terascope.analysis.moving import ALL, End, earlier, earliest, is_number, moved, reaches, value_at
+from terascope.analysis.moving import (
+    ALL,
+    End,
+    earlier,
+    earliest,
+    is_number,
+    moved,
+    reaches,
+    value_at,
+)
 from terascope.analysis.trees import Trees
 from terascope.analysis.window_edges import open_from
 from terascope.functions.base import Trend, Value

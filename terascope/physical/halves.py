@@ -140,9 +140,7 @@ class Splitter:
             windows = self.windows and rel.emit_empty is None
             chosen = self.chosen(rel.source, self.views, windows)
             if chosen is not None:
-                made = split_aggregation(
-                    query, rel, chosen, self.judge, self.drafts, self.live
-                )
+                made = split_aggregation(query, rel, chosen, self.judge, self.drafts, self.live)
                 if not isinstance(made, NotSplit):
                     return made
                 self.stay(query, made.reasons)

@@ -44,12 +44,12 @@ from terascope.stream.closing import (
     scan_promises,
     scattered,
 )
-from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.growing_result import GrowingResult
+from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.plan import LowStream, StreamOutput, StreamPlan
 from terascope.stream.releasing import released
 from terascope.stream.segments import Segment
-from terascope.stream.state import Progress, State, StateFolder, remove_unneeded
+from terascope.stream.state import State, StateFolder, remove_unneeded
 
 GRACE_SECONDS = 60.0
 """Files of the store that are younger may be another attempt's, that is still at work."""
@@ -283,15 +283,14 @@ class Batch:
 
     def _drop_closed(self) -> None:
         """Partials of closed slices, and those that came too late for theirs."""
-        until = {key: one for key, one in self.state.streams.items()}
-        kept: list[Segment] = []
-        for segment in self.state.segments:
-            one = until.get(segment.stream)
-            if segment.kind == "groups" and one is not None:
-                if one.ended or (one.until is not None and segment.ends_before(one.until)):
-                    continue
-            kept.append(segment)
-        self.state.segments = kept
+
+        def is_closed(segment: Segment) -> bool:
+            one = self.state.streams.get(segment.stream)
+            if segment.kind != "groups" or one is None:
+                return False
+            return one.ended or (one.until is not None and segment.ends_before(one.until))
+
+        self.state.segments = [s for s in self.state.segments if not is_closed(s)]
 
     # ---- the high level
 
@@ -350,9 +349,7 @@ class Batch:
         leaves = {
             stream.name: Leaf(
                 plan.deliveries.targets[stream.number].fields,
-                tuple(
-                    s for s in segments if s.kind == "rows" and s.stream == stream.key
-                ),
+                tuple(s for s in segments if s.kind == "rows" and s.stream == stream.key),
             )
             for stream in plan.low
         }
@@ -374,8 +371,10 @@ class Batch:
             if output.release is None or output.release.kind == "at_once":
                 continue
             progress = state.queries[output.name]
-            values = [ALL] * len(output.release.parts) if progress.ended else progress.lows(
-                len(output.release.parts)
+            values = (
+                [ALL] * len(output.release.parts)
+                if progress.ended
+                else progress.lows(len(output.release.parts))
             )
             if progress.ended and output.release.kind != "ordered":
                 continue
@@ -384,14 +383,14 @@ class Batch:
                     key = names[leaf].key
                     sign = -1 if names[leaf].descending else 1
                     least[key] = smaller(least[key], value, sign)
-        kept: list[Segment] = []
-        for segment in state.segments:
-            bound = least.get(segment.stream)
-            if segment.kind == "rows" and segment.stream in least:
-                if bound is ALL or (bound is not None and segment.ends_before(bound)):
-                    continue
-            kept.append(segment)
-        state.segments = kept
+
+        def is_over(segment: Segment) -> bool:
+            if segment.kind != "rows" or segment.stream not in least:
+                return False
+            bound = least[segment.stream]
+            return bound is ALL or (bound is not None and segment.ends_before(bound))
+
+        state.segments = [s for s in state.segments if not is_over(s)]
 
     # ---- the end of a batch
 

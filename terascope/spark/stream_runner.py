@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from terascope.connectors.live import LinkClock, LiveSettings
 from terascope.diagnostic import OutputError
@@ -23,17 +23,16 @@ from terascope.low.delivery import Sink
 from terascope.low.parts import PartFormat
 from terascope.low.prepare import prepare
 from terascope.physical.targets import stream_numbers
-from terascope.plan.rel import Field
 from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
 from terascope.spark.stream_pipeline import BatchReport, Pipeline, RunFolder
 from terascope.spark.stream_source import StreamSource, stream_frame
 from terascope.spark.stream_task import Stored, StreamRead
 from terascope.stream.adoption import adopted
-from terascope.stream.late import LATE, kept_fields
 from terascope.stream.growing_result import GrowingResult
+from terascope.stream.late import LATE, kept_fields
 from terascope.stream.plan import StreamPlan
-from terascope.stream.state import State, StateFolder
+from terascope.stream.state import StateFolder
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class RunSettings:
     output: Path | None = None
     format: PartFormat = "parquet"
     late: Path | None = None
-    live: LiveSettings = LiveSettings()
+    live: LiveSettings = field(default_factory=LiveSettings)
     trigger_seconds: float = 1.0
     skew_ns: int = 0
     memory_bytes: int = 1 << 30
@@ -169,7 +168,9 @@ class Runner:
         """Until it has ended, or so long; whether it has. A failure is raised."""
         assert self._query is not None
         try:
-            over = self._query.awaitTermination(seconds) if seconds else self._query.awaitTermination()
+            over = (
+                self._query.awaitTermination(seconds) if seconds else self._query.awaitTermination()
+            )
         except Exception as problem:
             if self.pipeline.failure is not None:
                 raise self.pipeline.failure from problem

@@ -27,9 +27,9 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
+from terascope.connectors.base import Edge
 from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.registry import Interface
-from terascope.connectors.base import Edge
 from terascope.physical.bundles import bundles
 from terascope.spark.mistakes import telling
 from terascope.spark.stream_task import TOLD, StreamPartition, StreamRead, run_stream_task
@@ -95,7 +95,7 @@ class TerascopeStream(DataSource):
     def schema(self) -> T.StructType:
         return TOLD
 
-    def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:
         packed = zlib.decompress(base64.b64decode(self.options["source"]))
         return LiveReader(cast(StreamSource, PICKLER.loads(packed)))
 
@@ -116,19 +116,17 @@ class LiveReader(DataSourceStreamReader):
     def __getstate__(self) -> dict[str, Any]:
         return {"source": self.source, "_links": None}
 
-    def initialOffset(self) -> dict[str, str]:  # noqa: N802
+    def initialOffset(self) -> dict[str, str]:
         return packed_offset(Offset.initial(i.name for i in self.source.interfaces))
 
-    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
+    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
         with telling():
             self.links.poll()
             latest = self.links.latest(unpacked_offset(start))
             Control(Path(self.source.folder)).note_links(self.links.states())
             return packed_offset(latest)
 
-    def partitions(
-        self, start: dict[str, str], end: dict[str, str]
-    ) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         if start == end:
             return []
         with telling():

@@ -1,4 +1,4 @@
-"""The low level of a stream in a task: new tuples in, segments of the slice store and told rows out.
+"""The low level of a stream in a task: new tuples in, segments of the slice store out.
 
 In: the splits that a micro-batch has for one task. Out: nothing but lines of JSON: the segments
 that were written, the parts of queries that need not wait, and the task's heartbeat: what it saw of
@@ -107,9 +107,7 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
     names = [query.name for query in plan.queries]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     counters = task.counters.summary()
-    beat = Heartbeat.of(
-        partition.number, task.reports, watch, counters, names, hops, memory
-    )
+    beat = Heartbeat.of(partition.number, task.reports, watch, counters, names, hops, memory)
     yield "heartbeat", json.dumps(beat.to_json())
     yield "offset", partition.end
 

@@ -1,2 +1,3 @@
 """What a stream needs beside a batch: slices, promises, state, results that grow; and those who
-watch it. No Spark."""
+watch it. No Spark.
+"""

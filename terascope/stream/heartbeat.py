@@ -32,7 +32,7 @@ def ends(values: Ints, before: int) -> tuple[int, int, int]:
         else:
             behind = max(behind, most - value)
             least = min(least, value)
-    return least, most, behind
+    return least, most, behind  # type: ignore[return-value]
 
 
 @dataclass

@@ -137,9 +137,7 @@ def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
     return StreamPlan(job, planned, low, tuple(outputs), trees)
 
 
-def low_stream(
-    number: int, query: LowQuery, groups: GroupFields | None, trees: Trees
-) -> LowStream:
+def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: Trees) -> LowStream:
     rel = trees.streams[query.name]
     scan = scanned(rel)
     if isinstance(query, LowAggregate):

@@ -148,7 +148,9 @@ class StateFolder:
         """Those whose state is there, in order."""
         if not self.folder.is_dir():
             return []
-        return sorted(int(p.stem) for p in self.folder.glob("*.json") if p.stem.lstrip("-").isdigit())
+        return sorted(
+            int(p.stem) for p in self.folder.glob("*.json") if p.stem.lstrip("-").isdigit()
+        )
 
     def newest(self, at_most: int | None = None) -> State | None:
         """The newest state, or the newest that is not after a batch."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.analysis.moving import ALL, earlier, earliest
+from terascope.analysis.moving import ALL, earlier
 from terascope.analysis.needs import Leaf, needs
 from terascope.analysis.promises import Promises, Seen
 from terascope.analysis.release import Release, complete_below, release_columns, release_of
@@ -265,5 +265,3 @@ def settled_running(arrivals: Arrivals, name: str, cut: Cut) -> list[Row]:
     ranges = [(None, value) for value in arrivals.reached(name, cut)]
     trees = released(arrivals.trees.streams, release, ranges)
     return arrivals.rows(name, cut, {}, trees).tuples
-
-
