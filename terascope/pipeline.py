@@ -25,9 +25,8 @@ from terascope.functions.registry import Functions
 from terascope.optimize.driver import optimize
 from terascope.physical.job import Job
 from terascope.physical.planner import SPLIT_BYTES, LowSettings, plan_job
-from terascope.plan.plan import Plan, reads
-from terascope.plan.rel import Rel
-from terascope.plan.show import show_rel
+from terascope.plan.plan import Plan
+from terascope.stream.plan import full_text
 from terascope.syntax.ast import Script
 from terascope.syntax.parser import parse_recovering
 
@@ -83,11 +82,6 @@ class Compiled:
         """By query what it says, with all that it reads: the same text is the same query."""
         trees = {stream.name: stream.rel for stream in self.plan}
         return {stream.name: full_text(stream.rel, trees) for stream in self.plan.visible}
-
-
-def full_text(rel: Rel, trees: Mapping[str, Rel]) -> str:
-    below = (full_text(trees[read.stream], trees) for read in reads(rel))
-    return "\n".join([show_rel(rel), *below])
 
 
 def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:

@@ -17,7 +17,7 @@ from terascope.analysis.promises import Promises
 from terascope.analysis.release import Release, release_columns
 from terascope.analysis.trees import Trees
 from terascope.functions.base import Trend, Value
-from terascope.plan.rel import Read, Scan, SourceField
+from terascope.plan.rel import Read, Running, Scan, SourceField
 
 Leaf: TypeAlias = str | Scan
 """A stream that is read as it was kept, by name, or a scan of a plan that was not split."""
@@ -34,8 +34,22 @@ def needs(
     for each part. None: all of its rows can; ALL: none can.
     """
     rows = Needs(trees, leaves)
+    return by_leaf(rows.of_release(release, tuple(values)), trees)
+
+
+def epoch_needs(
+    running: Running, value: Value, trees: Trees, leaves: Collection[str] = ()
+) -> dict[Leaf, Value]:
+    """The same for the epochs of groups that live on, from `value` on: what they were before is
+    kept with them.
+    """
+    rows = Needs(trees, leaves)
+    return by_leaf(rows.of_expr(running.source, running.keys[0][1], value), trees)
+
+
+def by_leaf(needed: Iterable[Need], trees: Trees) -> dict[Leaf, Value]:
     found: dict[Leaf, Value] = {}
-    for need in rows.of_release(release, tuple(values)):
+    for need in needed:
         leaf = need.leaf.stream if isinstance(need.leaf, Read) else need.leaf
         bound, trend = release_bound(need, trees)
         found[leaf] = earliest((found.get(leaf, ALL), bound), trend)

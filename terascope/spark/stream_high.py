@@ -135,10 +135,11 @@ class HighLevel:
     def _leaf(self, name: str) -> Frame:
         known: tuple[str, tuple[int, ...]] = name, ()
         if known not in self._frames:
-            self._frames[known] = self._read(self._leaves[name])
+            self._frames[known] = self.read(self._leaves[name])
         return self._frames[known]
 
-    def _read(self, leaf: Leaf) -> Frame:
+    def read(self, leaf: Leaf) -> Frame:
+        """Rows of the store."""
         schema = schema_of(leaf.fields)
         if not leaf.segments:
             return Frame(self._spark.createDataFrame([], schema), leaf.fields)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -168,9 +168,8 @@ class Runner:
         """Until it has ended, or so long; whether it has. A failure is raised."""
         assert self._query is not None
         try:
-            over = (
-                self._query.awaitTermination(seconds) if seconds else self._query.awaitTermination()
-            )
+            # PySpark takes fractions of a second, and says integers only.
+            over = self._query.awaitTermination(cast(Any, seconds))
         except Exception as problem:
             if self.pipeline.failure is not None:
                 raise self.pipeline.failure from problem

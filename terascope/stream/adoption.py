@@ -7,8 +7,13 @@ after them, so that no row is of half a slice; what nobody reads any more is for
 
 from __future__ import annotations
 
+from typing import Final
+
 from terascope.stream.plan import StreamPlan
 from terascope.stream.state import Progress, State
+
+ALIVE: Final = ".alive"
+"""Behind the key of a stream: the groups of it that live on."""
 
 
 def adopted(plan: StreamPlan, before: State | None, destinations: int) -> State:
@@ -19,5 +24,5 @@ def adopted(plan: StreamPlan, before: State | None, destinations: int) -> State:
     state.queries = {
         output.name: state.queries.get(output.name, Progress()) for output in plan.outputs
     }
-    state.segments = [s for s in state.segments if s.stream in state.streams]
+    state.segments = [s for s in state.segments if s.stream.removesuffix(ALIVE) in state.streams]
     return state

@@ -23,8 +23,19 @@ from terascope.low.plan import LowAggregate, LowQuery
 from terascope.physical.job import Job, Output
 from terascope.physical.low_planner import scanned, source_of
 from terascope.physical.targets import Deliveries, deliveries
-from terascope.plan.rel import Aggregate, Field, Project, Read, Rel, Scan
-from terascope.plan.show import show_expr
+from terascope.plan.plan import reads
+from terascope.plan.rel import (
+    Aggregate,
+    Field,
+    Project,
+    Read,
+    Rel,
+    Running,
+    Scan,
+    inputs,
+    with_inputs,
+)
+from terascope.plan.show import show_expr, show_rel
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,21 @@ class LowStream:
 
 
 @dataclass(frozen=True)
+class RunningStream:
+    """Groups that live over epochs (CLOSING_WHEN): their rows are made once and kept, as those of
+    the low level are, and so are the groups.
+    """
+
+    name: str
+    key: str
+    rel: Running
+
+    @property
+    def value(self) -> str:
+        return self.rel.keys[0][0]
+
+
+@dataclass(frozen=True)
 class StreamOutput:
     """A query whose rows are delivered."""
 
@@ -87,6 +113,13 @@ class StreamPlan:
     outputs: tuple[StreamOutput, ...]
     trees: Trees
     """Of all streams, low-level ones as they are made of their sources."""
+    running: tuple[RunningStream, ...] = ()
+
+    @property
+    def leaves(self) -> dict[str, str]:
+        """The streams that are read from the store, by name: their keys."""
+        found = {low.name: low.key for low in self.low}
+        return found | {one.name: one.key for one in self.running}
 
     def stream(self, number: int) -> LowStream:
         return self.low[number]
@@ -111,7 +144,8 @@ def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
     queries = {query.name: query for read in job.reads if read.low for query in read.low.queries}
     low_names = [made.name for made in job.low]
     stages = {stage.name: stage.rel for stage in job.streams}
-    trees = Trees({**{n: job.trees[n] for n in low_names}, **stages}, job.parameters)
+    streams, running = materialised({n: job.trees[n] for n in low_names}, stages)
+    trees = Trees(streams, job.parameters)
     low = tuple(
         with_own_keys(
             low_stream(number, queries[made.name], made.groups, trees)
@@ -120,7 +154,7 @@ def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
     )
     merged = {stream.name for stream in low if needs_order(stream)}
     planned = deliveries(job, writing=True, sorted_later=False, joins=False, held=merged)
-    leaves = {stream.name for stream in low}
+    leaves = {*(stream.name for stream in low), *(one.name for one in running)}
     numbers = {stream.name: stream.number for stream in low}
     outputs = []
     for output in job.outputs:
@@ -134,7 +168,35 @@ def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
                 None if direct is not None else release_of(output.stream, trees, leaves),
             )
         )
-    return StreamPlan(job, planned, low, tuple(outputs), trees)
+    return StreamPlan(job, planned, low, tuple(outputs), trees, tuple(running))
+
+
+def materialised(
+    low: Mapping[str, Rel], stages: Mapping[str, Rel]
+) -> tuple[dict[str, Rel], list[RunningStream]]:
+    """All trees, in which groups that live on are streams of their own."""
+    streams: dict[str, Rel] = dict(low)
+    running: list[RunningStream] = []
+
+    def apart(rel: Rel) -> Rel:
+        parts = tuple(apart(part) for part in inputs(rel))
+        made = with_inputs(rel, parts) if parts else rel
+        if not isinstance(made, Running):
+            return made
+        name = f"#running {len(running)}"
+        running.append(RunningStream(name, digest(full_text(made, streams)), made))
+        streams[name] = made
+        return Read(name, made.fields)
+
+    for name, rel in stages.items():
+        streams[name] = apart(rel)
+    return streams, running
+
+
+def full_text(rel: Rel, streams: Mapping[str, Rel]) -> str:
+    """What a relation is, with all that it reads."""
+    below = (full_text(streams[read.stream], streams) for read in reads(rel))
+    return "\n".join([show_rel(rel), *below])
 
 
 def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: Trees) -> LowStream:
