@@ -105,6 +105,47 @@ def test_a_replay_is_of_what_was_there(tmp_path: Path) -> None:
     assert read(run.all_splits)[0] == expected
 
 
+def test_packed_files_are_paced_too(tmp_path: Path) -> None:
+    path = tmp_path / "trace.pcap.gz"
+    path.write_bytes(gzip.compress(trace(tmp_path / "trace.pcap", 6).read_bytes()))
+    run = Run([f"eth0=pcap:{path}"], tmp_path / "journal", replay("1x"))
+    rows = []
+    for second in range(8):
+        rows += read(run.step())[0]
+        assert len(rows) == pytest.approx(min(second * 20, 120), abs=5)
+        run.reopen()
+        run.links.latest(run.offset)  # it learns from the offset how far the replay was
+        run.wall.pass_seconds(1)
+    assert run.offset.ended
+    assert rows == batch_rows(run)[0]
+    spool = tmp_path / "journal" / "spool" / "eth0"
+    assert len(list(spool.iterdir())) == 1
+    run.links.commit(run.offset)
+    assert list(spool.iterdir()) == []
+
+
+def test_a_damaged_packed_file_is_told_by_its_reader(tmp_path: Path) -> None:
+    path = tmp_path / "trace.pcap.gz"
+    path.write_bytes(gzip.compress(trace(tmp_path / "trace.pcap", 6).read_bytes())[:-8])
+    run = Run([f"eth0=pcap:{path}"], tmp_path / "journal", replay("1x"))
+    run.step_until_ended(1)
+    expected, counted = batch_rows(run)
+    rows, report = read(run.all_splits)
+    assert (rows, report.malformed) == (expected, counted.malformed)
+    assert counted.malformed
+
+
+def test_the_fastest_replay_has_the_splits_of_a_batch(tmp_path: Path) -> None:
+    path = trace(tmp_path / "trace.pcap", 60)
+    edge = Edge("time", 10)
+    settings = replay("max", split_bytes=10_000)
+    run = Run([f"eth0=pcap:{path}"], tmp_path / "journal", settings, edge=edge)
+    run.step_until_ended()
+    (interface,) = run.interfaces()
+    assert run.all_splits == interface.splits(10_000, edge)
+    assert len(run.all_splits) > 5
+
+
 def test_a_restart_goes_on_where_the_replay_was(tmp_path: Path) -> None:
     path = trace(tmp_path / "trace.pcap", 20)
     run = Run([f"eth0=pcap:{path}"], tmp_path / "journal", replay("1x"))

@@ -11,7 +11,7 @@ stalls alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
@@ -59,7 +59,7 @@ class Link(Protocol):
     def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]: ...
     def marks(self) -> dict[str, int]: ...
     def restore(self, marks: Mapping[str, int]) -> None: ...
-    def release(self, entries: Iterable[Entry]) -> None: ...
+    def release(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,11 @@ class Links:
         settings = self._settings
         journal = self._journal.link(interface.name)
         cuts = Cuts(settings.split_bytes, edge, settings.piece_ns)
+        spool = folder.absolute() / "spool" / interface.name
         if interface.kind == GENERATE:
             # Its imports compile; nobody else should wait for that.
             from terascope.connectors.live.generator_link import GeneratorLink, lead_ns
 
-            spool = folder.absolute() / "spool" / interface.name
             lead = lead_ns(settings.speed)
             return GeneratorLink(interface, cuts, journal, spool, lead, self._now)
         if interface.kind not in GROWTHS:
@@ -123,13 +123,14 @@ class Links:
             )
         return FileLink(
             interface, self._clocks[interface.name], cuts, journal,
-            settings.speed is not None, settings.until_idle, self._now,
+            settings.speed is not None, settings.until_idle, self._now, spool,
         )  # fmt: skip
 
     def _restore(self) -> None:
         marks = self._journal.marks
-        for link in self._links.values():
+        for name, link in self._links.items():
             link.restore(marks)
+            self._timelines[name].follow(self._journal.link(name))
         if STARTED in marks:
             self._clock.start(max(marks[STARTED], marks.get(COMMITTED, 0)))
 
@@ -189,9 +190,9 @@ class Links:
                 )
                 for name, timeline in self._timelines.items()
             }  # fmt: skip
-            reading = self._reading if self._reading is None else max(self._reading, start.now_ns)
-            paced = self._settings.piece_ns is not None
-            until = (start.now_ns if reading is None else reading) if paced else None
+            by_data = self._settings.speed is not None and not self._settings.speed.is_paced
+            reading = None if by_data else max(self._reading or 0, start.now_ns)
+            until = reading if self._settings.piece_ns is not None else None
             taken = admit(waiting, self._settings.most_bytes, until)
             self._admitted = {name: link.count for name, link in waiting.items()}
             return self._offset(start, waiting, taken, reading)
@@ -274,10 +275,10 @@ class Links:
         with self._lock:
             counts = {name: end.link(name).count for name in self._links}
             latest = max(end.now_ns, self._journal.marks.get(COMMITTED, 0))
-            forgotten = self._journal.commit(counts, {COMMITTED: latest})
+            self._journal.commit(counts, {COMMITTED: latest})
             for name, link in self._links.items():
                 self._timelines[name].follow(self._journal.link(name))
-                link.release(entry for entry in forgotten if entry.split.interface == name)
+                link.release()
 
     def states(self) -> list[LinkState]:
         """How each link is: what waits beyond the offset that was given last."""
