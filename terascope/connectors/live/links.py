@@ -11,11 +11,9 @@ stalls alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import Protocol
 
 from terascope.connectors.base import Edge, SourceError, Split
 from terascope.connectors.live.admission import (
@@ -25,54 +23,20 @@ from terascope.connectors.live.admission import (
     Waiting,
     admit,
     in_order_of_time,
-    seen_with,
 )
 from terascope.connectors.live.clock import clock_of
-from terascope.connectors.live.entry import Entry, Found
+from terascope.connectors.live.entry import Found
 from terascope.connectors.live.file_link import GROWTHS, FileLink
 from terascope.connectors.live.growth import Cuts
 from terascope.connectors.live.journal import Journal
-from terascope.connectors.live.offset import LinkOffset, Offset
+from terascope.connectors.live.link import Link, LinkState
+from terascope.connectors.live.offset import Offset
+from terascope.connectors.live.progress import Progress
 from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock, LiveSettings
 from terascope.connectors.registry import GENERATE, Interface
 
 STARTED = "started"
 COMMITTED = "committed"
-
-
-class Link(Protocol):
-    """One source that is looked at again and again."""
-
-    stalled: str | None
-    exhausted: bool
-    holds_back: bool
-    grown_ns: int | None
-
-    @property
-    def frontier_ns(self) -> int | None:
-        """What has not been found yet is not older; None when nothing is known of that."""
-        ...
-
-    @property
-    def files(self) -> int: ...
-
-    def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]: ...
-    def marks(self) -> dict[str, int]: ...
-    def restore(self, marks: Mapping[str, int]) -> None: ...
-    def release(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class LinkState:
-    """How a link is, for people."""
-
-    name: str
-    backlog_bytes: int
-    backlog_splits: int
-    files: int
-    stalled: str | None
-    grown_ns: int | None
-    """When it grew last, by the clock on the wall."""
 
 
 class Links:
@@ -195,71 +159,8 @@ class Links:
             until = reading if self._settings.piece_ns is not None else None
             taken = admit(waiting, self._settings.most_bytes, until)
             self._admitted = {name: link.count for name, link in waiting.items()}
-            return self._offset(start, waiting, taken, reading)
-
-    def _offset(
-        self,
-        start: Offset,
-        waiting: Mapping[str, Waiting],
-        taken: Mapping[str, Sequence[Entry]],
-        reading: int | None,
-    ) -> Offset:
-        seen = {name: seen_with(start.link(name), taken[name]) for name in waiting}
-        drained = all(link.count == link.journal.count for link in waiting.values())
-        ended = start.ended or (drained and all(link.exhausted for link in self._links.values()))
-        if reading is None:
-            reading = self._data_time(start, waiting, seen)
-        now = max(reading, start.now_ns)
-        beat = self._settings.heartbeat_ns
-        tick = max(now // beat, start.tick) if beat else 0
-        if not any(taken.values()) and tick == start.tick and ended == start.ended:
-            return start
-        links = {
-            name: LinkOffset(
-                link.count,
-                self._quiet(name, start, link.count, now),
-                seen[name],
-                start.link(name).begun or any(not entry.empty for entry in taken[name]),
-            )
-            for name, link in waiting.items()
-        }
-        return Offset(links, tick, tick * beat if beat else now, ended)
-
-    def _data_time(
-        self,
-        start: Offset,
-        waiting: Mapping[str, Waiting],
-        seen: Mapping[str, Mapping[str, tuple[int, int]]],
-    ) -> int:
-        """The time of a replay as fast as can be: the first that is not admitted, or the last."""
-        firsts = [link.timeline.oldest_after(link.count) for link in waiting.values()]
-        firsts += [f for link in self._links.values() if (f := link.frontier_ns) is not None]
-        first = min(firsts, default=NEVER)
-        if first < NEVER:
-            return max(first, start.now_ns)
-        lasts = [
-            seen[name][clock.column][1] * clock.tick_ns
-            for name, clock in self._clocks.items()
-            if clock is not None and clock.column in seen[name]
-        ]
-        return max(lasts, default=start.now_ns)
-
-    def _quiet(self, name: str, start: Offset, count: int, now: int) -> int | None:
-        """Before what time all of a link is admitted. What was true stays true."""
-        before = start.link(name).quiet_ns
-        beat = self._settings.heartbeat_ns
-        link = self._links[name]
-        looked = self._looked.get(name)
-        if self._settings.speed is not None and not link.holds_back:
-            looked = now  # nothing comes to what is replayed
-        if not beat or looked is None:
-            return before
-        frontier = link.frontier_ns
-        known = min(looked, self._timelines[name].oldest_after(count))
-        known = known if frontier is None else min(known, frontier)
-        if known < 0:
-            return before
-        return max(known // beat * beat, before or 0)
+            progress = Progress(self._settings, self._links, self._clocks, self._looked)
+            return progress.offset(start, waiting, taken, reading)
 
     def splits(self, start: Offset, end: Offset) -> list[Split]:
         """What was admitted between two offsets, in order of time as far as that is known."""
