@@ -8,6 +8,7 @@ import pytest
 
 from terascope.connectors.base import SourceError
 from terascope.connectors.generate import Profile, generate
+from terascope.connectors.live.journal import FILE_NAME
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
@@ -59,6 +60,22 @@ def test_a_restart_makes_the_same_traffic(tmp_path: Path) -> None:
         run.wall.pass_seconds(0.9)
     expected = whole_trace(tmp_path / "x.pcap", rate=200, duration=8, seed=3)
     assert [row[1] for row in rows] == expected
+
+
+def test_a_crash_while_the_journal_is_written(tmp_path: Path) -> None:
+    run = Run(["gen=generate:rate=200,duration=5,links=2"], tmp_path / "journal")
+    run.links.poll()
+    journal = tmp_path / "journal" / FILE_NAME
+    run.wall.pass_seconds(3)
+    run.links.poll()
+    lines = journal.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 1 + 3 * 2
+    for kept in range(1, len(lines)):
+        journal.write_bytes(b"".join(lines[:kept]) + lines[kept][:9])
+        run.reopen()
+        run.links.poll()
+        again = journal.read_bytes().splitlines(keepends=True)
+        assert again == lines, "the same seconds, and each of them once"
 
 
 def test_the_spool_is_emptied(tmp_path: Path) -> None:

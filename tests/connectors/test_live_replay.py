@@ -9,6 +9,7 @@ import pytest
 
 from terascope.connectors.base import Column, Edge, SourceError
 from terascope.connectors.live import LinkClock, Speed
+from terascope.connectors.live.journal import FILE_NAME
 from terascope.types import Type
 from tests.connectors.live_reading import PLACES, SECOND, Run, batch_rows, read, replay
 from tests.connectors.packet_bytes import Frame, ethernet, ipv4, pcap, tcp
@@ -163,6 +164,24 @@ def test_a_restart_goes_on_where_the_replay_was(tmp_path: Path) -> None:
     assert (T0 + 6.5) * SECOND < newest(run) < (T0 + 8) * SECOND
     run.step_until_ended(0.5)
     assert read(run.all_splits)[0] == batch_rows(run)[0]
+
+
+def test_a_crash_while_a_replay_is_planned(tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    for k in range(4):
+        trace(folder / f"{k}.pcap", 2, 20, 2.0 * k)
+    run = Run([f"eth0=pcap:{folder}"], tmp_path / "journal", replay("max"))
+    expected = batch_rows(run)[0]
+    run.links.poll()
+    journal = tmp_path / "journal" / FILE_NAME
+    lines = journal.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 4 + 2
+    for kept in range(len(lines)):
+        journal.write_bytes(b"".join(lines[:kept]) + lines[kept][:5])
+        again = Run(run.sources, run.folder, run.settings)
+        again.step_until_ended()
+        assert read(again.all_splits)[0] == expected, kept
 
 
 def test_links_of_a_replay_share_one_clock(tmp_path: Path) -> None:

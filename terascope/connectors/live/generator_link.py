@@ -91,7 +91,7 @@ class GeneratorLink:
 
     def marks(self) -> dict[str, int]:
         """What a restart must know besides the journal of the link."""
-        return {} if self.start_ns is None else {self._mark: self.start_ns}
+        return {self._mark: self.begin()}
 
     @property
     def _mark(self) -> str:

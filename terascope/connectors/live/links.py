@@ -105,20 +105,23 @@ class Links:
     def poll(self) -> None:
         """Look for new data and write it to the journal; on disk when this returns."""
         with self._lock:
+            # When traffic starts must be known before any of it is.
+            self._journal.append({}, self._new_marks())
             reading = self._clock.reading()
-            found: dict[str, list[Found | str]] = {}
-            marks: dict[str, int] = {}
+            found = {name: self._look(name, link, reading) for name, link in self._links.items()}
             for name, link in self._links.items():
-                found[name] = self._look(name, link, reading)
-                marks |= link.marks()
                 if reading is not None and not link.holds_back:
                     self._looked[name] = reading
-            known = self._journal.marks
-            self._journal.append(found, {k: v for k, v in marks.items() if known.get(k) != v})
+            # That a replay has found everything is written after all that it found.
+            self._journal.append(found, self._new_marks())
             for name, timeline in self._timelines.items():
                 timeline.follow(self._journal.link(name))
             self._start_clock()
             self._reading = self._clock.reading() if reading is None else reading
+
+    def _new_marks(self) -> dict[str, int]:
+        marks = {k: v for link in self._links.values() for k, v in link.marks().items()}
+        return {k: v for k, v in marks.items() if self._journal.marks.get(k) != v}
 
     def _look(self, name: str, link: Link, reading: int | None) -> list[Found | str]:
         found: list[Found | str] = []
