@@ -20,7 +20,7 @@ def adopted(plan: StreamPlan, before: State | None, destinations: int) -> State:
     """The state that a set starts with."""
     state = State(destinations=destinations) if before is None else before.copy()
     state.texts = {output.name: output.text for output in plan.outputs}
-    state.streams = {stream.key: state.streams.get(stream.key, Progress()) for stream in plan.low}
+    state.streams = {key: state.streams.get(key, Progress()) for key in plan.leaves.values()}
     state.queries = {
         output.name: state.queries.get(output.name, Progress()) for output in plan.outputs
     }
