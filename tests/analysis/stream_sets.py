@@ -88,6 +88,8 @@ QUERIES: Mapping[str, str] = {
     "QUERY q: SELECT sum(n), max(t) FROM w [SLICES 9, 12]",
     "window_tuples": "QUERY q: SELECT ts, a, b FROM left.S [RANGE 9 SLIDE 4]",
     "window_top": "QUERY q: SELECT a, b FROM left.S [RANGE 9 SLIDE 9] ORDER BY b DESC LIMIT 2",
+    "above_window_top": "QUERY t: SELECT ts, b FROM left.S [RANGE 9 SLIDE 9] "
+    "ORDER BY b DESC LIMIT 2; QUERY q: SELECT tb, count(*), sum(b) FROM t GROUP BY ts/3 AS tb",
     "slices_top": "QUERY q: SELECT a, count(*) AS n FROM left.S [SLICES 5, 3] GROUP BY a "
     "ORDER BY n DESC LIMIT 1",
     "top_of_join": EPOCHS + "QUERY q: "
@@ -116,6 +118,9 @@ QUERIES: Mapping[str, str] = {
     "ON x.a = y.k",
     "table_outer": LIST + "QUERY q: SELECT x.ts, x.b, label FROM left.S x FULL JOIN list y "
     "ON x.a = y.k",
+    "above_table_default": LIST + "DEFINE { query_name 'j'; outer_fill 'default'; } "
+    "SELECT x.ts, x.b, label FROM left.S x FULL JOIN list y ON x.a = y.k;"
+    "QUERY q: SELECT tb, label, count(*) FROM j GROUP BY ts/6 AS tb, label",
     "above_shifted": EPOCHS
     + "QUERY j: "
     + OUTER.format(kind="FULL", on="x.tb = y.tb + 1 AND x.a = y.a")

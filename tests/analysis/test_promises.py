@@ -12,12 +12,13 @@ import pytest
 
 from terascope.analysis.moving import ALL
 from terascope.analysis.promises import Promises, Seen
+from terascope.analysis.release import complete_below, release_of
 from terascope.analysis.trees import Trees
 from terascope.functions.base import Value
 from terascope.plan.expr import Col
 from terascope.plan.rel import Aggregate, Scan, walk
 from tests.analysis.arrivals import Arrivals, Cut, plan_of, the_end
-from tests.analysis.stream_sets import EPOCHS, random_arrivals
+from tests.analysis.stream_sets import BAND, EPOCHS, random_arrivals
 from tests.oracle.compare import assert_same_rows
 
 PROTOCOL = (
@@ -33,10 +34,7 @@ SEEN = {
 def seen(scan: Scan) -> Seen:
     """The least of what the interfaces have come to."""
     each = [SEEN[name] for name in scan.interfaces]
-    return {
-        n: (max if n == "back" else min)(values[n] for values in each)  # type: ignore[type-var]
-        for n in each[0]
-    }
+    return {n: (max if n == "back" else min)(values[n] for values in each) for n in each[0]}
 
 
 def promised(query: str, column: str, folder: Path) -> Value:
@@ -115,6 +113,25 @@ def test_promises_pass_through_streams(
     query: str, column: str, expected: Value, tmp_path: Path
 ) -> None:
     assert promised(query, column, tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("INNER", (85,)), ("LEFT", (85,)), ("RIGHT", (87,)), ("FULL", (85, 87))],
+)
+def test_a_band_join_waits_for_the_last_partner(
+    kind: str, expected: tuple[int, ...], tmp_path: Path
+) -> None:
+    """y.ts is within [x.ts - 3, x.ts + 2]; time has come to 100 on the left, to 87 on the right."""
+    text = f"{PROTOCOL} QUERY q: {BAND.format(kind=kind)};"
+    trees = Trees.of_plan(plan_of(text, tmp_path))
+    assert complete_below(release_of("q", trees), Promises(trees, seen)) == expected
+
+    def swapped(scan: Scan) -> Seen:
+        return {"ts": 87 if scan.interfaces == ("left",) else 100}
+
+    late = {"INNER": (87,), "LEFT": (87,), "RIGHT": (84,), "FULL": (87, 84)}
+    assert complete_below(release_of("q", trees), Promises(trees, swapped)) == late[kind]
 
 
 def test_nothing_is_promised_before_every_interface_was_heard_of(tmp_path: Path) -> None:
