@@ -119,7 +119,7 @@ QUERIES: Mapping[str, str] = {
     "table_outer": LIST + "QUERY q: SELECT x.ts, x.b, label FROM left.S x FULL JOIN list y "
     "ON x.a = y.k",
     "above_table_default": LIST + "DEFINE { query_name 'j'; outer_fill 'default'; } "
-    "SELECT x.ts, x.b, label FROM left.S x FULL JOIN list y ON x.a = y.k;"
+    "SELECT x.ts, x.b, label FROM left.S x FULL JOIN list y ON x.b = y.k;"
     "QUERY q: SELECT tb, label, count(*) FROM j GROUP BY ts/6 AS tb, label",
     "above_shifted": EPOCHS
     + "QUERY j: "
