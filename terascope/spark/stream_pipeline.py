@@ -414,7 +414,7 @@ class Batch:
     def _forget(self) -> None:
         """Rows of the store that can matter no more."""
         plan, state = self._pipe.plan, self.state
-        keys = plan.leaves
+        keys, kept_by = plan.leaves, plan.kept_by
         falling = {stream.name for stream in plan.low if stream.descending}
         least: dict[str, Value] = dict.fromkeys(keys.values(), ALL)
         found: list[tuple[AnyLeaf, Value]] = []
@@ -429,11 +429,11 @@ class Batch:
             )
             if progress.ended and output.release.kind != "ordered":
                 continue
-            found += needs(output.release, values, plan.trees, keys).items()
+            found += needs(output.release, values, plan.trees, keys, kept_by).items()
         for running in plan.running:
             one = state.streams[running.key]
             if not one.ended:
-                found += epoch_needs(running.rel, one.until, plan.trees, keys).items()
+                found += epoch_needs(running.rel, one.until, plan.trees, keys, kept_by).items()
         for leaf, value in found:
             if isinstance(leaf, str):
                 sign = -1 if leaf in falling else 1

@@ -118,7 +118,7 @@ class Runner:
         return {
             stream.number: Stored(
                 stream.key,
-                stream.value,
+                stream.kept_by,
                 stream.shelf,
                 stream.layout,
                 stream.descending,

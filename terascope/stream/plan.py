@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from terascope.analysis.needs import Leaf, keeping_columns
 from terascope.analysis.release import Release, release_columns, release_of
 from terascope.analysis.trees import Trees
 from terascope.connectors.base import SourceError
@@ -55,6 +56,8 @@ class LowStream:
     """The column that tells slices apart; None when nothing does."""
     tree_fields: tuple[Field, ...] = ()
     """Its columns in the plan; those that share a table have more."""
+    kept_by: str | None = None
+    """The column by which its rows are kept for the high level."""
     descending: bool = False
     """Whether that column falls with time."""
     epoch_text: str = ""
@@ -116,6 +119,11 @@ class StreamPlan:
     running: tuple[RunningStream, ...] = ()
 
     @property
+    def kept_by(self) -> dict[Leaf, str]:
+        found: dict[Leaf, str] = {low.name: low.kept_by for low in self.low if low.kept_by}
+        return found | {one.name: one.value for one in self.running}
+
+    @property
     def leaves(self) -> dict[str, str]:
         """The streams that are read from the store, by name: their keys."""
         found = {low.name: low.key for low in self.low}
@@ -168,6 +176,9 @@ def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
                 None if direct is not None else release_of(output.stream, trees, leaves),
             )
         )
+    releases = [output.release for output in outputs if output.release is not None]
+    kept_by = keeping_columns(releases, trees, leaves, [one.rel for one in running])
+    low = tuple(keeping(stream, kept_by, trees) for stream in low)
     return StreamPlan(job, planned, low, tuple(outputs), trees, tuple(running))
 
 
@@ -221,10 +232,14 @@ def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: 
     key = digest("|".join(["rows", *tuples_of(rel.source)]))
     read = Read(query.name, rel.fields)
     value = next(iter(release_columns(read, trees)), None)
-    falling = value is not None and trees.orders(read)[value].slope.trend is Trend.DECREASING
-    return LowStream(
-        number, query.name, key, scan, None, query.fields, slots, value, rel.fields, falling
-    )
+    return LowStream(number, query.name, key, scan, None, query.fields, slots, value, rel.fields)
+
+
+def keeping(stream: LowStream, kept_by: Mapping[Leaf, str], trees: Trees) -> LowStream:
+    column = kept_by.get(stream.name, stream.value)
+    orders = trees.orders(Read(stream.name, stream.tree_fields))
+    falling = column in orders and orders[column].slope.trend is Trend.DECREASING
+    return replace(stream, kept_by=column, descending=falling)
 
 
 def tuples_of(rel: Rel) -> list[str]:
