@@ -53,6 +53,7 @@ from terascope.stream.closing import (
 )
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.heartbeat import Heartbeat
+from terascope.stream.layouts import Layouts
 from terascope.stream.plan import LowStream, RunningStream, StreamOutput, StreamPlan
 from terascope.stream.releasing import released
 from terascope.stream.segments import Segment
@@ -287,6 +288,8 @@ class Batch:
             str(pipe._folder.slices),
             pipe._sink.memory_bytes,
             work,
+            Layouts(self.state.layouts),
+            self.state.starts,
         )
         before = self._new_bytes
         told = close_slices(self._spark, closing)
@@ -396,6 +399,7 @@ class Batch:
             stream.name: Leaf(
                 plan.deliveries.targets[stream.number].fields,
                 tuple(s for s in segments if s.kind == "rows" and s.stream == stream.key),
+                stream.texts,
             )
             for stream in plan.low
         }
@@ -409,6 +413,7 @@ class Batch:
             plan.job.parameters,
             self._pipe.horizons(self.state),
             self._pipe._tasks,
+            Layouts(self.state.layouts),
         )
 
     def _forget(self) -> None:
@@ -446,6 +451,8 @@ class Batch:
             return bound is ALL or (bound is not None and segment.ends_before(bound))
 
         state.segments = [s for s in state.segments if not is_over(s)]
+        for key, bound in least.items():
+            state.streams[key].kept_from = None if bound is ALL else bound
 
     # ---- the end of a batch
 
