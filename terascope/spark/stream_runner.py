@@ -31,6 +31,7 @@ from terascope.spark.stream_task import Stored, StreamRead
 from terascope.stream.adoption import adopted
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.late import LATE, kept_fields
+from terascope.stream.ownership import stream_epochs
 from terascope.stream.plan import StreamPlan
 from terascope.stream.state import StateFolder
 
@@ -158,6 +159,8 @@ class Runner:
             settings.live,
             str(self.folder.path),
             settings.tasks,
+            stream_epochs(plan),
+            settings.skew_ns,
         )
         trigger = f"{settings.trigger_seconds} seconds"
         writer = (

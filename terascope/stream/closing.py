@@ -65,6 +65,9 @@ def hear(state: State, beats: Iterable[Heartbeat], offset: Offset) -> None:
                 seen.last_tuple_ns = offset.now_ns
     for name, link in offset.links.items():
         seen = state.seen.setdefault(name, Seen())
+        for column, (smallest, largest) in link.seen.items():
+            seen.largest[column] = max(seen.largest.get(column, largest), largest)
+            seen.smallest[column] = min(seen.smallest.get(column, smallest), smallest)
         if link.quiet_ns is not None:
             seen.quiet_ns = max(seen.quiet_ns or link.quiet_ns, link.quiet_ns)
     state.ended = offset.ended
