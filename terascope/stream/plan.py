@@ -37,6 +37,7 @@ from terascope.plan.rel import (
     with_inputs,
 )
 from terascope.plan.show import show_expr, show_rel
+from terascope.stream.parameters import spelled
 
 
 @dataclass(frozen=True)
@@ -223,9 +224,9 @@ def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: 
     if isinstance(query, LowAggregate):
         assert isinstance(rel, Aggregate)
         assert groups is not None
-        keys = [show_expr(expr) for _, expr in query.keys]
+        keys = [show_expr(spelled(expr)) for _, expr in query.keys]
         slots = [
-            f"{slot.kind}({'' if slot.argument is None else show_expr(slot.argument)})"
+            f"{slot.kind}({'' if slot.argument is None else show_expr(spelled(slot.argument))})"
             for slot in query.slots
         ]
         value = None if groups.epoch is None else groups.keys[groups.epoch].name
@@ -236,7 +237,7 @@ def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: 
             epoch_text="" if groups.epoch is None else keys[groups.epoch],
         )  # fmt: skip
     assert isinstance(rel, Project)
-    texts = tuple(show_expr(expr) for _, expr in query.items)
+    texts = tuple(show_expr(spelled(expr)) for _, expr in query.items)
     key = digest("|".join(["rows", *tuples_of(rel.source)]))
     read = Read(query.name, rel.fields)
     value = next(iter(release_columns(read, trees)), None)
@@ -255,7 +256,7 @@ def keeping(stream: LowStream, kept_by: Mapping[Leaf, str], trees: Trees) -> Low
 def tuples_of(rel: Rel) -> list[str]:
     """Which tuples a low-level stream is made of."""
     scan, predicate = source_of(rel)
-    return [scan.protocol, ",".join(sorted(scan.interfaces)), show_expr(predicate)]
+    return [scan.protocol, ",".join(sorted(scan.interfaces)), show_expr(spelled(predicate))]
 
 
 def with_own_keys(streams: Iterable[LowStream]) -> Iterator[LowStream]:
