@@ -58,6 +58,9 @@ class Closing:
                     payload = read_segment(folder, segment)
                     for some in groups_between(payload, slices.low, slices.high):
                         merger.add(some)
+                if slices.together:
+                    self.keep(merger, slices, writer)
+                    continue
                 for groups in merger.results():
                     for block in groups.blocks:
                         rows = delivery.take_groups(slices.number, block, groups.dictionaries)
@@ -66,6 +69,14 @@ class Closing:
             writer.close()
         for segment in writer.segments:
             yield "segment", json.dumps(segment.to_json())
+
+    def keep(self, merger: Merger, slices: Slices, writer: SegmentWriter) -> None:
+        """Slices that stay open: fewer partials of them go back to the store."""
+        how = self.stored[slices.number]
+        for payload in merger.partials():
+            writer.append(
+                how.key, "groups", slices.destination, payload, "epoch", how.shelf, how.layout
+            )
 
     def merger(self, number: int) -> Merger:
         fields = self.targets[number].groups
