@@ -132,7 +132,8 @@ class Runner:
             if read.low is not None:
                 prepare(read.low, tell or (lambda done, total: None))
 
-    def start(self) -> None:
+    def source(self) -> StreamSource:
+        """What the tasks of every micro-batch read, and what they do to it."""
         plan, settings = self.plan, self.settings
         reads = tuple(
             NativeRead(
@@ -146,7 +147,7 @@ class Runner:
         )
         late = None if settings.late is None else str(settings.late.absolute())
         reading = StreamRead(reads, self.stored, str(self.folder.slices), late, settings.format)
-        source = StreamSource(
+        return StreamSource(
             reading,
             tuple(i for read in plan.job.reads for i in read.interfaces),
             link_clocks(plan),
@@ -155,9 +156,12 @@ class Runner:
             str(self.folder.path),
             settings.tasks,
         )
+
+    def start(self) -> None:
+        settings = self.settings
         trigger = f"{settings.trigger_seconds} seconds"
         writer = (
-            stream_frame(self._spark, source)
+            stream_frame(self._spark, self.source())
             .writeStream.foreachBatch(self.pipeline)
             .option("checkpointLocation", str(settings.checkpoint.absolute()))
             .trigger(processingTime=trigger)
