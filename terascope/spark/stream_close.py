@@ -68,6 +68,9 @@ class Closing:
                     payload = self.payload(slices.number, folder, segment)
                     for some in groups_between(payload, slices.low, slices.high):
                         merger.add(some)
+                if slices.together:
+                    self.keep(merger, slices, writer)
+                    continue
                 for groups in merger.results():
                     for block in groups.blocks:
                         rows = delivery.take_groups(slices.number, block, groups.dictionaries)
@@ -82,6 +85,14 @@ class Closing:
         assert fields is not None
         payload = read_segment(folder, segment)
         return self.layouts.groups(payload, segment.layout, how.texts, len(fields.keys))
+
+    def keep(self, merger: Merger, slices: Slices, writer: SegmentWriter) -> None:
+        """Slices that stay open: fewer partials of them go back to the store."""
+        how = self.stored[slices.number]
+        for payload in merger.partials():
+            writer.append(
+                how.key, "groups", slices.destination, payload, "epoch", how.shelf, how.layout
+            )
 
     def merger(self, number: int) -> Merger:
         fields = self.targets[number].groups

@@ -145,6 +145,10 @@ class Pipeline:
         offset = json.loads(at)
         known = self._states.load(number)
         if known is not None and known.offset == offset:
+            # It is run again though it is done: what its tasks wrote just now is there already.
+            for kind, text in told:
+                if kind == "part":
+                    Part.of(text).path.unlink(missing_ok=True)
             self.state = known
             return
         batch = Batch(self, frame.sparkSession, number, self._before(number), offset, told)

@@ -134,7 +134,8 @@ class Runner:
             if read.low is not None:
                 prepare(read.low, tell or (lambda done, total: None))
 
-    def start(self) -> None:
+    def source(self) -> StreamSource:
+        """What the tasks of every micro-batch read, and what they do to it."""
         plan, settings = self.plan, self.settings
         reads = tuple(
             NativeRead(
@@ -151,7 +152,7 @@ class Runner:
             reads, self.stored, str(self.folder.slices), late, settings.format,
             self.pipeline.state.starts,
         )  # fmt: skip
-        source = StreamSource(
+        return StreamSource(
             reading,
             tuple(i for read in plan.job.reads for i in read.interfaces),
             link_clocks(plan),
@@ -162,9 +163,12 @@ class Runner:
             stream_epochs(plan),
             settings.skew_ns,
         )
+
+    def start(self) -> None:
+        settings = self.settings
         trigger = f"{settings.trigger_seconds} seconds"
         writer = (
-            stream_frame(self._spark, source)
+            stream_frame(self._spark, self.source())
             .writeStream.foreachBatch(self.pipeline)
             .option("checkpointLocation", str(settings.checkpoint.absolute()))
             .trigger(processingTime=trigger)
