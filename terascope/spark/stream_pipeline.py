@@ -12,7 +12,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from terascope.analysis.moving import ALL
 from terascope.analysis.needs import needs
 from terascope.analysis.promises import Promises
 from terascope.analysis.release import complete_below
-from terascope.connectors.live import Offset
 from terascope.diagnostic import OutputError
 from terascope.functions.base import Value
 from terascope.low.delivery import Sink
@@ -48,6 +47,7 @@ from terascope.stream.growing_result import GrowingResult
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.plan import LowStream, StreamOutput, StreamPlan
 from terascope.stream.releasing import released
+from terascope.stream.report import BatchReport
 from terascope.stream.segments import Segment
 from terascope.stream.state import State, StateFolder, remove_unneeded
 
@@ -73,21 +73,6 @@ class RunFolder:
     def results(self) -> Path:
         """Of a set whose results nobody asked to have elsewhere."""
         return self.path / "results"
-
-
-@dataclass
-class BatchReport:
-    """What a batch did, for those who watch."""
-
-    batch: int
-    offset: Offset
-    state: State
-    beats: list[Heartbeat]
-    delivered: Mapping[str, int]
-    promises: Promises
-    seconds: float
-    hops: list[tuple[str, float]] = field(default_factory=list)
-    replayed: bool = False
 
 
 class Pipeline:
