@@ -12,7 +12,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from terascope.analysis.needs import Leaf as AnyLeaf
 from terascope.analysis.needs import epoch_needs, needs
 from terascope.analysis.promises import Promises
 from terascope.analysis.release import complete_below
-from terascope.connectors.live import Offset
 from terascope.diagnostic import OutputError
 from terascope.functions.base import Value
 from terascope.low.delivery import Sink
@@ -56,6 +55,7 @@ from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.layouts import Layouts
 from terascope.stream.plan import LowStream, RunningStream, StreamOutput, StreamPlan
 from terascope.stream.releasing import released
+from terascope.stream.report import BatchReport
 from terascope.stream.segments import Segment
 from terascope.stream.state import State, StateFolder, remove_unneeded
 
@@ -81,21 +81,6 @@ class RunFolder:
     def results(self) -> Path:
         """Of a set whose results nobody asked to have elsewhere."""
         return self.path / "results"
-
-
-@dataclass
-class BatchReport:
-    """What a batch did, for those who watch."""
-
-    batch: int
-    offset: Offset
-    state: State
-    beats: list[Heartbeat]
-    delivered: Mapping[str, int]
-    promises: Promises
-    seconds: float
-    hops: list[tuple[str, float]] = field(default_factory=list)
-    replayed: bool = False
 
 
 class Pipeline:

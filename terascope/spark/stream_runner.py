@@ -25,7 +25,7 @@ from terascope.low.prepare import prepare
 from terascope.physical.targets import stream_numbers
 from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
-from terascope.spark.stream_pipeline import BatchReport, Pipeline, RunFolder
+from terascope.spark.stream_pipeline import Pipeline, RunFolder
 from terascope.spark.stream_source import StreamSource, stream_frame
 from terascope.spark.stream_task import Stored, StreamRead
 from terascope.stream.adoption import adopted
@@ -33,6 +33,7 @@ from terascope.stream.growing_result import GrowingResult
 from terascope.stream.late import LATE, kept_fields
 from terascope.stream.ownership import stream_epochs
 from terascope.stream.plan import StreamPlan
+from terascope.stream.report import BatchReport
 from terascope.stream.state import StateFolder
 
 
