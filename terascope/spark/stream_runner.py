@@ -34,7 +34,7 @@ from terascope.stream.late import LATE, kept_fields
 from terascope.stream.ownership import stream_epochs
 from terascope.stream.plan import StreamPlan
 from terascope.stream.report import BatchReport
-from terascope.stream.state import StateFolder
+from terascope.stream.state import State, StateFolder
 
 
 @dataclass(frozen=True)
@@ -195,10 +195,19 @@ class Runner:
 
     def stop(self) -> None:
         """Between two batches."""
+        self.pause()
+        self.close()
+
+    def pause(self) -> None:
+        """Between two batches; nobody else may run from the checkpoint."""
         if self._query is not None:
             with self.pipeline.between:
                 self._query.stop()
-        self.close()
+            self._query = None
+
+    def save(self, state: State) -> None:
+        """Another state after the last batch."""
+        StateFolder(self.folder.state).save(state)
 
     def close(self) -> None:
         """Somebody else may run from the checkpoint."""

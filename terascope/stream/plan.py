@@ -142,7 +142,9 @@ class StreamPlan:
         return {low.name: low for low in self.low}
 
 
-def stream_plan(job: Job, texts: Mapping[str, str], own: Mapping[str, str]) -> StreamPlan:
+def stream_plan(
+    job: Job, texts: Mapping[str, str], own: Mapping[str, str] | None = None
+) -> StreamPlan:
     """`texts`: by stream, what it says with all that it reads; `own`: what its user wrote.
 
     Raises:
@@ -177,7 +179,7 @@ def stream_plan(job: Job, texts: Mapping[str, str], own: Mapping[str, str]) -> S
                 output,
                 output.part_fields(stages[output.stream], False),
                 texts[output.stream],
-                own.get(output.stream, ""),
+                (own or texts).get(output.stream, ""),
                 None if direct is None else numbers[direct.program.stream],
                 None if direct is not None else release_of(output.stream, trees, leaves),
             )
