@@ -27,6 +27,7 @@ class Stage(StrEnum):
     OPTIMIZED = "optimized"
     HALVES = "halves"
     JOB = "job"
+    STREAM = "stream"
 
 
 class Format(StrEnum):
@@ -43,7 +44,8 @@ def explain(
         typer.Option(
             help="ast: as read; plan: as bound; optimized: after all rules; "
             "halves: what runs next to the sources and what above, as GSQL; "
-            "job: what will be done."
+            "job: what will be done; "
+            "stream: which slices a stream keeps, what closes them, when rows are let go."
         ),
     ] = Stage.OPTIMIZED,
     format: Annotated[Format, typer.Option("--format", "-f", help="How to show it.")] = Format.TEXT,

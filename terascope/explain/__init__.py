@@ -1,7 +1,8 @@
 """A query set at any stage, for people and programs.
 
 In: a compiled set. Out: text, JSON, Graphviz or HTML. Needs neither Spark nor, before the Job, any
-source. Reading order: model, from_script, from_plan, from_halves, from_job, then the to_ modules.
+source. Reading order: model, from_script, from_plan, from_halves, from_job, from_stream,
+then the to_ modules.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.from_job import picture_of_job
 from terascope.explain.from_plan import picture_of_plan
 from terascope.explain.from_script import picture_of_script
+from terascope.explain.from_stream import picture_of_stream
 from terascope.explain.model import Picture
 from terascope.explain.rules import rule_steps
 from terascope.explain.to_dot import as_dot
@@ -27,7 +29,7 @@ from terascope.pipeline import Compiled
 
 __all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "explain", "picture"]
 
-Stage: TypeAlias = Literal["ast", "plan", "optimized", "halves", "job"]
+Stage: TypeAlias = Literal["ast", "plan", "optimized", "halves", "job", "stream"]
 Format: TypeAlias = Literal["text", "json", "dot", "html"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 FORMATS: Mapping[Format, Callable[[Picture], str]] = {
@@ -69,3 +71,5 @@ def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = Fals
             return picture_of_halves(split_plan(compiled.optimized, low.host, low.costs), title)
         case "job":
             return picture_of_job(compiled, title)
+        case "stream":
+            return picture_of_stream(compiled, title)

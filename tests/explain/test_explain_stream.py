@@ -1,0 +1,35 @@
+"""The plans of figures 4-1 and 4-3 of the dissertation, as streams; `--bless` rewrites them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from terascope.connectors.registry import parse_interface
+from terascope.diagnostic import Source
+from terascope.explain import explain
+from terascope.pipeline import Bindings, compile_set
+
+HERE = Path(__file__).parent / "streams"
+PAPERS = Path(__file__).parents[2] / "examples" / "papers"
+FIGURES = {
+    "figure-4-1": "p3-4.8.1-merged-flows.gsql",
+    "figure-4-3": "p3-4.8.2-flow-join.gsql",
+}
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_plan_of_figure(figure: str, request: pytest.FixtureRequest) -> None:
+    """Live sources need not be there yet."""
+    text = (PAPERS / FIGURES[figure]).read_text(encoding="utf-8")
+    links = ("main0", "main1", "control")
+    bindings = Bindings(
+        {name: parse_interface(f"{name}=pcap:captures/{name}") for name in links},
+        {"main0_and_control": ("main0", "control")},
+    )
+    shown = explain(compile_set(Source(text, figure), bindings), "stream")
+    golden = HERE / f"{figure}.txt"
+    if request.config.getoption("--bless"):
+        golden.write_text(shown, encoding="utf-8")
+    assert shown == golden.read_text(encoding="utf-8")
