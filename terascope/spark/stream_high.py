@@ -9,74 +9,45 @@ out (terascope.stream.releasing).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from terascope.connectors.base import arrow_type
 from terascope.low.delivery import Sink
 from terascope.low.parts import Part
-from terascope.low.payload import unpack_tuples
 from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
-from terascope.plan.rel import Field, Rel
+from terascope.plan.rel import Rel
 from terascope.spark.frame import Frame, place, schema_of
 from terascope.spark.mistakes import telling
-from terascope.spark.native import plain
 from terascope.spark.parts import more_parts
 from terascope.spark.relations import Context, frame_of, sort_column
-from terascope.stream.layouts import Layouts
+from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.stream.plan import StreamOutput
-from terascope.stream.segments import Segment, read_segment
+from terascope.stream.segments import Segment
 
 FEW_ROWS = 1 << 20
 """So many rows of closed slices give a result that one task sorts."""
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """A stream that is read from the store."""
-
-    fields: tuple[Field, ...]
-    segments: tuple[Segment, ...]
-    texts: tuple[str, ...] = ()
-    """What its columns are, of a low-level stream."""
-
-    @property
-    def rows(self) -> int:
-        return sum(segment.rows for segment in self.segments)
-
-
-@dataclass(frozen=True)
 class Reading:
     """Segments as columns of Spark, each task some of them."""
 
-    store: str
-    fields: tuple[Field, ...]
-    texts: tuple[str, ...]
-    layouts: Layouts
+    stored: StoredRows
+    leaf: Leaf
     work: tuple[tuple[Segment, ...], ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        names = [place(i) for i in range(len(self.fields))]
+        names = [place(i) for i in range(len(self.leaf.fields))]
         with telling():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    for segment in self.work[number]:
-                        for rows in unpack_tuples(read_segment(Path(self.store), segment)):
-                            columns = self.columns(rows, segment.layout)
-                            yield pa.RecordBatch.from_arrays(columns, names)
-
-    def columns(self, rows: pa.RecordBatch, layout: str) -> list[pa.Array]:
-        """As the set has them that runs now."""
-        types = [arrow_type(f.type) for f in self.fields]
-        columns = list(rows.columns)
-        if self.texts:
-            columns = self.layouts.rows(rows, layout, self.texts, types)
-        return [plain(column, f) for column, f in zip(columns, self.fields, strict=True)]
+                    own = replace(self.leaf, segments=self.work[number])
+                    for rows in self.stored.batches(own):
+                        yield pa.RecordBatch.from_arrays(rows.columns, names)
 
 
 class HighLevel:
@@ -85,16 +56,14 @@ class HighLevel:
     def __init__(
         self,
         spark: SparkSession,
-        store: Path,
+        stored: StoredRows,
         leaves: Mapping[str, Leaf],
         parameters: Parameters,
         horizons: Horizons,
         tasks: int,
-        layouts: Layouts,
     ) -> None:
-        self._layouts = layouts
         self._spark = spark
-        self._store = store
+        self._stored = stored
         self._leaves = leaves
         self._parameters = parameters
         self._horizons = horizons
@@ -150,7 +119,7 @@ class HighLevel:
         if not leaf.segments:
             return Frame(self._spark.createDataFrame([], schema), leaf.fields)
         work = shares(leaf.segments, self._tasks)
-        reading = Reading(str(self._store), leaf.fields, leaf.texts, self._layouts, work)
+        reading = Reading(self._stored, replace(leaf, segments=()), work)
         df: DataFrame = self._spark.range(0, len(work), 1, len(work)).mapInArrow(reading, schema)
         return Frame(df, leaf.fields)
 

@@ -32,7 +32,9 @@ from terascope.plan.horizon import Horizons
 from terascope.plan.rel import Read, Scan
 from terascope.spark.mistakes import translating
 from terascope.spark.stream_close import Closing, close_slices
-from terascope.spark.stream_high import HighLevel, Leaf
+from terascope.spark.stream_high import HighLevel
+from terascope.spark.stream_joins import DueJoin, join_due
+from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.spark.stream_running import (
     furthest_epoch,
     running_step,
@@ -336,6 +338,7 @@ class Batch:
         """The rows of all queries that Spark computes, as far as they are complete."""
         plan, state = self._pipe.plan, self.state
         high: HighLevel | None = None
+        joins: list[DueJoin] = []
         for output in plan.outputs:
             release = output.release
             if release is None:
@@ -353,14 +356,30 @@ class Batch:
                 made = fresh.parts(output, plan.trees.streams, self._pipe._sink)
                 self._parts.setdefault(output.name, []).extend(made)
                 continue
-            if high is None:
-                high = self._high_level(state.segments)
-            trees = released(plan.trees.streams, release, bounds)
-            made = high.parts(output, trees, self._pipe._sink)
-            self._parts.setdefault(output.name, []).extend(made)
             progress = state.queries[output.name]
+            join = self._due_join(output, bounds[0]) if bounds else None
+            if join is not None:
+                joins.append(join)
+            else:
+                if high is None:
+                    high = self._high_level(state.segments)
+                trees = released(plan.trees.streams, release, bounds)
+                made = high.parts(output, trees, self._pipe._sink)
+                self._parts.setdefault(output.name, []).extend(made)
             progress.bounds = [low if above is ALL else above for low, above in bounds]
             progress.ended = state.ended
+        self._take(join_due(self._spark, self._stored_rows, self._pipe._sink, joins))
+
+    def _due_join(self, output: StreamOutput, bounds: tuple[Value, Value]) -> DueJoin | None:
+        """A join that tasks make of closed groups, when it is small enough for one."""
+        pairing, tied = output.pairing, output.tied
+        if pairing is None or tied is None:
+            return None
+        leaves = self._leaves(self.state.segments)
+        low = self._pipe.plan.low
+        left, right = (leaves[low[side.stream].name] for side in pairing.sides)
+        due = DueJoin(pairing, left, right, tied, *bounds)
+        return due if due.fits(self._pipe._sink.memory_bytes) else None
 
     def _bounds(self, output: StreamOutput) -> list[tuple[Value, Value]] | None:
         """For each part of a query's release what is let go: from, and up to; None: nothing."""
@@ -382,27 +401,38 @@ class Batch:
         ]
         return bounds if any(low != high for low, high in bounds) else None
 
-    def _high_level(self, segments: Sequence[Segment]) -> HighLevel:
+    @property
+    def _stored_rows(self) -> StoredRows:
+        return StoredRows(str(self._pipe._folder.slices), Layouts(self.state.layouts))
+
+    def _leaves(self, segments: Sequence[Segment]) -> dict[str, Leaf]:
+        """The streams that are read from the store."""
         plan = self._pipe.plan
-        leaves = {
+        rows: dict[str, list[Segment]] = {}
+        for segment in segments:
+            if segment.kind == "rows":
+                rows.setdefault(segment.stream, []).append(segment)
+        found = {
             stream.name: Leaf(
                 plan.deliveries.targets[stream.number].fields,
-                tuple(s for s in segments if s.kind == "rows" and s.stream == stream.key),
+                tuple(rows.get(stream.key, ())),
                 stream.texts,
             )
             for stream in plan.low
         }
         for running in plan.running:
-            own = tuple(s for s in segments if s.kind == "rows" and s.stream == running.key)
-            leaves[running.name] = Leaf(running.rel.fields, own)
+            own = tuple(rows.get(running.key, ()))
+            found[running.name] = Leaf(running.rel.fields, own)
+        return found
+
+    def _high_level(self, segments: Sequence[Segment]) -> HighLevel:
         return HighLevel(
             self._spark,
-            self._pipe._folder.slices,
-            leaves,
-            plan.job.parameters,
+            self._stored_rows,
+            self._leaves(segments),
+            self._pipe.plan.job.parameters,
             self._pipe.horizons(self.state),
             self._pipe._tasks,
-            Layouts(self.state.layouts),
         )
 
     def _forget(self) -> None:

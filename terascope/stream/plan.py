@@ -15,15 +15,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from terascope.analysis.needs import Leaf, keeping_columns
-from terascope.analysis.release import Release, release_columns, release_of
+from terascope.analysis.release import Release, release_columns, release_of, temporal_bound
 from terascope.analysis.trees import Trees
 from terascope.connectors.base import SourceError
 from terascope.functions.base import Trend
 from terascope.low.groups import GroupFields
+from terascope.low.pairs import Pairing
 from terascope.low.plan import LowAggregate, LowQuery
 from terascope.physical.job import Job, Output
 from terascope.physical.low_planner import scanned, source_of
+from terascope.physical.pairings import Joining, joinings
 from terascope.physical.targets import Deliveries, deliveries
+from terascope.plan.expr import Expr
 from terascope.plan.plan import reads
 from terascope.plan.rel import (
     Aggregate,
@@ -107,6 +110,10 @@ class StreamOutput:
     """Of a direct query: the number of the stream its rows are made of."""
     release: Release | None
     """Of any other one."""
+    pairing: Pairing | None = None
+    """Of a join that tasks can make of closed groups."""
+    tied: tuple[Expr, Expr] | None = None
+    """Over the rows of either side: what ties them together in time."""
 
     @property
     def name(self) -> str:
@@ -171,7 +178,8 @@ def stream_plan(
     planned = deliveries(job, writing=True, sorted_later=False, joins=False, held=merged)
     leaves = {*(stream.name for stream in low), *(one.name for one in running)}
     numbers = {stream.name: stream.number for stream in low}
-    outputs = []
+    joined = joinings(job, planned.direct, sorted_later=False)
+    outputs: list[StreamOutput] = []
     for output in job.outputs:
         direct = planned.direct.get(output.stream)
         outputs.append(
@@ -184,10 +192,22 @@ def stream_plan(
                 None if direct is not None else release_of(output.stream, trees, leaves),
             )
         )
+    outputs = [with_pairing(output, joined.get(output.name), trees) for output in outputs]
     releases = [output.release for output in outputs if output.release is not None]
     kept_by = keeping_columns(releases, trees, leaves, [one.rel for one in running])
     low = tuple(keeping(stream, kept_by, trees) for stream in low)
     return StreamPlan(job, planned, low, tuple(outputs), trees, tuple(running))
+
+
+def with_pairing(output: StreamOutput, joining: Joining | None, trees: Trees) -> StreamOutput:
+    """A join that tasks make, if that is what the query waits for."""
+    release = output.release
+    if joining is None or release is None or len(release.parts) != 1:
+        return output
+    bound = temporal_bound(release.node, trees)
+    if bound is None or bound.band is not None:
+        return output
+    return replace(output, pairing=joining.pairing, tied=(bound.left, bound.right))
 
 
 def materialised(
