@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -27,8 +28,11 @@ from terascope.functions.casts import cast_value
 from terascope.pipeline import Compiled
 from terascope.stream.callback import Callback, CallbackSink
 from terascope.stream.control import Control
+from terascope.stream.orders import Order, change, changes_of, current, note_given, orders
 from terascope.stream.plan import StreamPlan, stream_plan
 from terascope.stream.reporting import Reporter, RunFacts, Supervised
+from terascope.stream.runs import run_folder
+from terascope.stream.state import State, StateFolder
 from terascope.stream.status import Status
 from terascope.stream.subscription import Subscription
 from terascope.types import Type
@@ -46,6 +50,7 @@ POLL_SECONDS: Final = 0.2
 
 FINAL: Final = (SourceError, ValueMistake, OutputError, BrokenPipeError)
 """Would happen again."""
+STATE: Final = "state"
 CALLBACK: Final = "callback"
 """The folder of what a callback has acknowledged, in that of the run."""
 
@@ -85,8 +90,12 @@ class RunningSet:
         say: Callable[[str], None] | None = None,
         watch: Callable[[BatchReport], None] | None = None,
         callback: Callback | None = None,
+        obey: Callable[[State, Order], int | None] | None = None,
     ) -> None:
-        """`make` opens the checkpoint and sets everything up; `say` is told of restarts."""
+        """`make` opens the checkpoint and sets everything up; `say` is told of restarts; `obey`
+        takes an order into the state, and returns the edge from which it holds.
+        """
+        self._obey = obey
         self._make = make
         self._reporter = reporter
         self._say = say or (lambda text: None)
@@ -181,8 +190,25 @@ class RunningSet:
         while not self._stop.is_set() and not self.runner.ended:
             if self.runner.wait(POLL_SECONDS):
                 break
+            self._take_orders()
         self.runner.stop()
         self._supervised = replace(self._supervised, state="stopped")
+
+    def _take_orders(self) -> None:
+        """Another value of a parameter: the stream goes on with it after a pause."""
+        asked = list(orders(self.runner.folder.path))
+        if not asked or self._obey is None:
+            return
+        self.runner.pause()
+        state = self.runner.pipeline.state.copy()
+        done = [self._obey(state, order) for order in asked]
+        if any(edge is not None for edge in done):
+            self.runner.save(state)
+        for order in asked:
+            order.path.unlink(missing_ok=True)
+        self.runner.close()
+        self.runner = self._make(self._batch)
+        self._begin()
 
     def _tell_restart(self, problem: Exception, pause: float) -> None:
         self._supervised = Supervised(
@@ -275,7 +301,14 @@ class RunningSet:
         runner = self.runner
         rows = {name: result.rows for name, result in runner.results.items()}
         links = Control(runner.folder.path).links()
-        return self._reporter.status(replace(self._supervised, batch=self.batch), links, rows)
+        told = self._reporter.status(replace(self._supervised, batch=self.batch), links, rows)
+        state = runner.pipeline.state
+        edges = {c["name"]: time_text(c["edge_ns"]) for c in state.parameters.get("changes", [])}
+        return replace(
+            told,
+            run=replace(told.run, parameter_edges=edges),
+            parameters=current(state, told.parameters),
+        )
 
 
 def open_running(
@@ -292,7 +325,14 @@ def open_running(
 ) -> RunningSet:
     """Start a compiled set as a stream; `QuerySet.stream` is the usual way."""
     chosen = settings or StreamSettings()
-    plan = stream_plan(compiled.job(live=True), compiled.texts())
+    states = StateFolder(run_folder(Path(checkpoint).absolute()) / STATE)
+    given = dict(compiled.bindings.parameters)
+
+    def planned() -> StreamPlan:
+        """With the values that the checkpoint has, and changes of them."""
+        return planned_stream(compiled, states.newest())
+
+    plan = planned()
     tell = progress or (lambda phase, done, total: None)
     tell("starting Spark", 0, 1)
     session = spark()
@@ -317,14 +357,38 @@ def open_running(
         tables.compiled,
         chosen.tasks,
     )
+
+    def make(told: Callable[[BatchReport], None]) -> Runner:
+        before = states.newest()
+        if before is not None and note_given(before, given, compiled.plan):
+            states.save(before)
+        runner = Runner(session, planned(), run, told)
+        note_given(runner.pipeline.state, given, compiled.plan)
+        return runner
+
+    def obey(state: State, order: Order) -> int | None:
+        return change(state, compiled.plan, order.name, order.value)
+
     running = RunningSet(
-        lambda told: Runner(session, plan, run, told),
+        make,
         Reporter(plan, run_facts(compiled, plan, checkpoint, output, chosen)),
         say,
         watch,
         callback,
+        obey,
     )
     return running.start(lambda done, total: tell("compiling kernels", done, total))
+
+
+def planned_stream(compiled: Compiled, before: State | None = None) -> StreamPlan:
+    """How a set runs as a stream, with the parameters that a checkpoint has."""
+    own = {stream.name: stream.text for stream in compiled.plan}
+    changed = compiled.changed(changes_of(before, compiled.plan))
+    return stream_plan(changed.job(live=True), compiled.texts(), own)
+
+
+def time_text(moment_ns: int) -> str:
+    return datetime.fromtimestamp(moment_ns / 1e9, UTC).isoformat().replace("+00:00", "Z")
 
 
 def run_facts(

@@ -59,10 +59,9 @@ def stream_set(
     session: Session, queries: QuerySet, flags: StreamFlags, to: Destination, quiet: bool = False
 ) -> None:
     """The command without its flags: everything is checked before Spark starts."""
-    from terascope.stream.plan import stream_plan
+    from terascope.running import planned_stream
 
-    compiled = queries.compiled
-    plan = stream_plan(compiled.job(live=True), compiled.texts())
+    plan = planned_stream(queries.compiled)
     try:
         with ExitStack() as stack:
             checkpoint = stack.enter_context(checkpoint_folder(flags.checkpoint, to.output))

@@ -12,14 +12,15 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from terascope.analysis.moving import ALL
-from terascope.analysis.needs import needs
+from terascope.analysis.needs import Leaf as AnyLeaf
+from terascope.analysis.needs import epoch_needs, needs
 from terascope.analysis.promises import Promises
 from terascope.analysis.release import complete_below
 from terascope.diagnostic import OutputError
@@ -32,6 +33,12 @@ from terascope.plan.rel import Read, Scan
 from terascope.spark.mistakes import translating
 from terascope.spark.stream_close import Closing, close_slices
 from terascope.spark.stream_high import HighLevel, Leaf
+from terascope.spark.stream_running import (
+    furthest_epoch,
+    running_step,
+    state_fields,
+    state_stream,
+)
 from terascope.spark.stream_source import unpacked_offset
 from terascope.spark.stream_task import Stored
 from terascope.stream.closing import (
@@ -45,7 +52,8 @@ from terascope.stream.closing import (
 )
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.heartbeat import Heartbeat
-from terascope.stream.plan import LowStream, StreamOutput, StreamPlan
+from terascope.stream.layouts import Layouts
+from terascope.stream.plan import LowStream, RunningStream, StreamOutput, StreamPlan
 from terascope.stream.releasing import released
 from terascope.stream.report import BatchReport
 from terascope.stream.segments import Segment
@@ -122,6 +130,10 @@ class Pipeline:
         offset = json.loads(at)
         known = self._states.load(number)
         if known is not None and known.offset == offset:
+            # It is run again though it is done: what its tasks wrote just now is there already.
+            for kind, text in told:
+                if kind == "part":
+                    Part.of(text).path.unlink(missing_ok=True)
             self.state = known
             return
         batch = Batch(self, frame.sparkSession, number, self._before(number), offset, told)
@@ -206,6 +218,9 @@ class Batch:
         self._close_groups()
         self._hops.append(("merge", time.time()))
         self._promises = self._promised()
+        for running in self._pipe.plan.running:
+            if self._live_on(running):
+                self._promises = self._promised()
         self._let_go()
         self._hops.append(("high level", time.time()))
         self._forget()
@@ -219,6 +234,8 @@ class Batch:
                 if stream.value is not None and stream.groups is not None:
                     until = self.state.streams[stream.key].until
                     limits[stream.name] = stream.value, until
+            for running in plan.running:
+                limits[running.name] = running.value, self.state.streams[running.key].until
         scan = scan_promises(self.state.seen, self._pipe._skew_ns, self.state.ended)
         return Promises(plan.trees, scan, limits=limits)
 
@@ -260,6 +277,8 @@ class Batch:
             str(pipe._folder.slices),
             pipe._sink.memory_bytes,
             work,
+            Layouts(self.state.layouts),
+            self.state.starts,
         )
         before = self._new_bytes
         told = close_slices(self._spark, closing)
@@ -276,6 +295,40 @@ class Batch:
             return one.ended or (one.until is not None and segment.ends_before(one.until))
 
         self.state.segments = [s for s in self.state.segments if not is_closed(s)]
+
+    # ---- groups that live on
+
+    def _live_on(self, running: RunningStream) -> bool:
+        """The epochs of running groups that are complete; whether there were any."""
+        state, pipe = self.state, self._pipe
+        progress = state.streams[running.key]
+        if progress.ended:
+            return False
+        unlimited = replace(self._promises, limits=without(self._promises.limits, running.name))
+        rel = running.rel
+        column = Col(running.value, rel.type_of(running.value))
+        reached = unlimited.of(column, rel)
+        high = self._high_level(state.segments)
+        source = high.frame(rel.source, pipe.plan.trees.streams)
+        if reached is ALL:
+            last = pipe.horizons(state).of(rel.keys[0][1], rel.source)
+            if last is None:
+                last = furthest_epoch(rel, source, pipe.plan.job.parameters)
+            reached = None if last is None else last + 1
+        if reached is None or (progress.until is not None and reached <= progress.until):
+            progress.ended = state.ended
+            return False
+        before = [s for s in state.segments if s.stream == state_stream(running.key)]
+        alive = high.read(Leaf(state_fields(rel), tuple(before)))
+        low = None if progress.until is None else int(progress.until)
+        told = running_step(
+            rel, source, alive, pipe.plan.job.parameters, low, int(reached), running.key,
+            pipe._folder.slices,
+        )  # fmt: skip
+        state.segments = [s for s in state.segments if s not in before]
+        self._take(told)
+        progress.until, progress.ended = reached, state.ended
+        return True
 
     # ---- the high level
 
@@ -335,9 +388,13 @@ class Batch:
             stream.name: Leaf(
                 plan.deliveries.targets[stream.number].fields,
                 tuple(s for s in segments if s.kind == "rows" and s.stream == stream.key),
+                stream.texts,
             )
             for stream in plan.low
         }
+        for running in plan.running:
+            own = tuple(s for s in segments if s.kind == "rows" and s.stream == running.key)
+            leaves[running.name] = Leaf(running.rel.fields, own)
         return HighLevel(
             self._spark,
             self._pipe._folder.slices,
@@ -345,13 +402,16 @@ class Batch:
             plan.job.parameters,
             self._pipe.horizons(self.state),
             self._pipe._tasks,
+            Layouts(self.state.layouts),
         )
 
     def _forget(self) -> None:
         """Rows of the store that can matter no more."""
         plan, state = self._pipe.plan, self.state
-        names = {stream.name: stream for stream in plan.low}
-        least: dict[str, Value] = {stream.key: ALL for stream in plan.low}
+        keys, kept_by = plan.leaves, plan.kept_by
+        falling = {stream.name for stream in plan.low if stream.descending}
+        least: dict[str, Value] = dict.fromkeys(keys.values(), ALL)
+        found: list[tuple[AnyLeaf, Value]] = []
         for output in plan.outputs:
             if output.release is None or output.release.kind == "at_once":
                 continue
@@ -363,11 +423,15 @@ class Batch:
             )
             if progress.ended and output.release.kind != "ordered":
                 continue
-            for leaf, value in needs(output.release, values, plan.trees, names).items():
-                if isinstance(leaf, str):
-                    key = names[leaf].key
-                    sign = -1 if names[leaf].descending else 1
-                    least[key] = smaller(least[key], value, sign)
+            found += needs(output.release, values, plan.trees, keys, kept_by).items()
+        for running in plan.running:
+            one = state.streams[running.key]
+            if not one.ended:
+                found += epoch_needs(running.rel, one.until, plan.trees, keys, kept_by).items()
+        for leaf, value in found:
+            if isinstance(leaf, str):
+                sign = -1 if leaf in falling else 1
+                least[keys[leaf]] = smaller(least[keys[leaf]], value, sign)
 
         def is_over(segment: Segment) -> bool:
             if segment.kind != "rows" or segment.stream not in least:
@@ -376,6 +440,8 @@ class Batch:
             return bound is ALL or (bound is not None and segment.ends_before(bound))
 
         state.segments = [s for s in state.segments if not is_over(s)]
+        for key, bound in least.items():
+            state.streams[key].kept_from = None if bound is ALL else bound
 
     # ---- the end of a batch
 
@@ -407,6 +473,10 @@ def epoch_promise(stream: LowStream, promises: Promises) -> Value:
     assert stream.value is not None
     column = next(f for f in stream.fields if f.name == stream.value)
     return promises.of(Col(column.name, column.type), Read(stream.name, stream.tree_fields))
+
+
+def without(limits: Mapping[str, tuple[str, Value]], name: str) -> dict[str, tuple[str, Value]]:
+    return {stream: limit for stream, limit in limits.items() if stream != name}
 
 
 def smaller(a: Value, b: Value, sign: int) -> Value:

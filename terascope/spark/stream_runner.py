@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -31,9 +31,10 @@ from terascope.spark.stream_task import Stored, StreamRead
 from terascope.stream.adoption import adopted
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.late import LATE, kept_fields
+from terascope.stream.ownership import stream_epochs
 from terascope.stream.plan import StreamPlan
 from terascope.stream.report import BatchReport
-from terascope.stream.state import StateFolder
+from terascope.stream.state import State, StateFolder
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,11 @@ class Runner:
         return {
             stream.number: Stored(
                 stream.key,
-                stream.value,
+                stream.kept_by,
                 stream.shelf,
                 stream.layout,
                 stream.descending,
+                stream.texts,
             )
             for stream in self.plan.low
         }
@@ -133,7 +135,8 @@ class Runner:
             if read.low is not None:
                 prepare(read.low, tell or (lambda done, total: None))
 
-    def start(self) -> None:
+    def source(self) -> StreamSource:
+        """What the tasks of every micro-batch read, and what they do to it."""
         plan, settings = self.plan, self.settings
         reads = tuple(
             NativeRead(
@@ -146,8 +149,11 @@ class Runner:
             for read in plan.deliveries.reads
         )
         late = None if settings.late is None else str(settings.late.absolute())
-        reading = StreamRead(reads, self.stored, str(self.folder.slices), late, settings.format)
-        source = StreamSource(
+        reading = StreamRead(
+            reads, self.stored, str(self.folder.slices), late, settings.format,
+            self.pipeline.state.starts,
+        )  # fmt: skip
+        return StreamSource(
             reading,
             tuple(i for read in plan.job.reads for i in read.interfaces),
             link_clocks(plan),
@@ -155,10 +161,15 @@ class Runner:
             settings.live,
             str(self.folder.path),
             settings.tasks,
+            stream_epochs(plan),
+            settings.skew_ns,
         )
+
+    def start(self) -> None:
+        settings = self.settings
         trigger = f"{settings.trigger_seconds} seconds"
         writer = (
-            stream_frame(self._spark, source)
+            stream_frame(self._spark, self.source())
             .writeStream.foreachBatch(self.pipeline)
             .option("checkpointLocation", str(settings.checkpoint.absolute()))
             .trigger(processingTime=trigger)
@@ -169,9 +180,8 @@ class Runner:
         """Until it has ended, or so long; whether it has. A failure is raised."""
         assert self._query is not None
         try:
-            over = (
-                self._query.awaitTermination(seconds) if seconds else self._query.awaitTermination()
-            )
+            # PySpark takes fractions of a second, and says integers only.
+            over = self._query.awaitTermination(cast(Any, seconds))
         except Exception as problem:
             if self.pipeline.failure is not None:
                 raise self.pipeline.failure from problem
@@ -185,10 +195,19 @@ class Runner:
 
     def stop(self) -> None:
         """Between two batches."""
+        self.pause()
+        self.close()
+
+    def pause(self) -> None:
+        """Between two batches; nobody else may run from the checkpoint."""
         if self._query is not None:
             with self.pipeline.between:
                 self._query.stop()
-        self.close()
+            self._query = None
+
+    def save(self, state: State) -> None:
+        """Another state after the last batch."""
+        StateFolder(self.folder.state).save(state)
 
     def close(self) -> None:
         """Somebody else may run from the checkpoint."""

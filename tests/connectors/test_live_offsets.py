@@ -132,6 +132,10 @@ def test_something_torn_holds_the_link_back_while_it_is_written(tmp_path: Path) 
     run.wall.pass_seconds(3)
     run.step()
     assert run.offset.link("eth0").quiet_ns == (NOW + 15) * SECOND, "it was given up"
+    assert "last record is not complete" in (run.links.states()[0].stalled or "")
+    add(path, records(NOW)[-1:])
+    assert len(run.step()) == 1
+    assert run.links.states()[0].stalled is None
 
 
 def test_a_clock_that_is_set_back_stands(tmp_path: Path) -> None:
@@ -198,6 +202,17 @@ def test_what_was_found_but_not_admitted_is_found_after_a_restart(tmp_path: Path
     assert run.links.states()[0].backlog_splits == 1
     assert len(read(run.step())[0]) == 3
     assert run.links.states()[0].backlog_bytes == 0
+
+
+def test_without_a_look_there_is_what_the_journal_has(tmp_path: Path) -> None:
+    path = growing(tmp_path)
+    add(path, records(NOW - 100))
+    run = Run([f"eth0=pcap:{path}"], tmp_path / "journal")
+    run.links.poll()
+    run.reopen()
+    offset = run.links.latest(run.links.initial())
+    assert (offset.link("eth0").count, offset.tick) == (1, 0)
+    assert offset.link("eth0").quiet_ns is None, "nobody has looked"
 
 
 def test_a_line_torn_by_a_crash_was_never_written(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_until_idle_reads_what_a_batch_reads(tmp_path: Path) -> None:
     run.step_until_ended()
     expected, counted = batch_rows(run, COLUMNS)
     rows, report = read(run.all_splits, COLUMNS)
-    assert sorted(rows) == sorted(expected)  # type: ignore[type-var]
+    assert sorted(rows) == sorted(expected)
     assert len(rows) == 12
     assert report.malformed == counted.malformed
     assert run.offset.link("t").seen == {"ts": (5, 9)}

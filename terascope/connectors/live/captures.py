@@ -86,8 +86,8 @@ def capture_growth(file: Followed) -> Growth:
     if file.final:
         parts = plan_from(file, start, cut, file.size, NO_END)
         return Growth(as_pieces(file, parts), file.size, carried_at_end(file, start))
-    end, carried, whole = complete_records(file, start)
-    torn = None if whole else UNFINISHED_RECORD
+    end, carried, all_read = complete_records(file, start)
+    torn = None if all_read else UNFINISHED_RECORD
     if end <= state.position:
         return Growth((), state.position, state.carried, torn=torn)
     parts = plan_from(file, start, cut, end, end)
@@ -119,8 +119,8 @@ def complete_records(file: Followed, start: bytes) -> tuple[int, Options, bool]:
                 end, carried = scan.position, framing.carried(framing.latest)
             waits = scan.position == before and window.is_dry
             stuck = stuck + 1 if waits else 0
-        whole = scan.position >= file.size and not scan.is_lost
-    return end, carried, whole
+        all_read = scan.position >= file.size and not scan.is_lost
+    return end, carried, all_read
 
 
 def plan_from(file: Followed, start: bytes, cut: Cutting, size: int, stop: int) -> list[Part]:

@@ -10,7 +10,7 @@ stopped growing, or until idle ends the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ from terascope.connectors.live.growth import Cuts, Followed, Growth, Piece
 from terascope.connectors.live.journal import LinkJournal
 from terascope.connectors.live.settings import LinkClock
 from terascope.connectors.live.texts import text_growth
+from terascope.connectors.live.unpacked import unpacked
 from terascope.connectors.registry import KINDS, Interface
 
 SETTLED_NS: Final = 1_000_000_000
@@ -62,6 +63,8 @@ class FileLink:
     """What is there now is all that will be."""
     until_idle: bool
     now: Callable[[], int]
+    spool: Path
+    """Where a paced replay unpacks gzip files to."""
     stalled: str | None = None
     exhausted: bool = False
     """The last look found nothing, and nothing is to be expected."""
@@ -113,10 +116,20 @@ class FileLink:
         settled = all(look.settled and look.final for look in self._looked.values())
         idle = (settled and not found_any) or self.stalled is not None
         self.exhausted = self._planned or (idle and (self.until_idle or self.replayed))
-        self.holds_back = self.stalled is not None or self._is_torn()
+        torn = self._torn()
+        waits = torn is not None and self._is_patient
+        self.holds_back = self.stalled is not None or waits
+        if self.stalled is None and torn is not None and not waits:
+            self.stalled = torn
 
-    def release(self, entries: Iterable[Entry]) -> None:
-        """Entries are committed: the files are not ours to remove."""
+    def release(self) -> None:
+        """Entries are committed: remove the copies nobody will ask for."""
+        if self.cuts.piece_ns is None or not self.spool.exists():
+            return
+        needed = {entry.split.path for entry in self.journal.entries}
+        for copy in self.spool.iterdir():
+            if str(copy) not in needed:
+                copy.unlink(missing_ok=True)
 
     def _present(self) -> dict[str, int]:
         """The files of the location and their sizes, in order of path."""
@@ -171,6 +184,10 @@ class FileLink:
             self.interface.name, self.interface.connector, options, self.clock, self.cuts,
             state, size, look.settled, look.final, ended,
         )  # fmt: skip
+        if self.cuts.piece_ns is not None:
+            copy = unpacked(file.path, state.ordinal, self.spool)
+            if copy is not None:
+                return self._look_at_copy(file, copy)
         growth = GROWTHS[self.interface.kind](file)
         self._looked[state.path] = replace(look, torn=growth.torn)
         after = replace(
@@ -179,6 +196,14 @@ class FileLink:
         entries = tuple(self._entry(state, piece) for piece in growth.pieces)
         known = state.path in self.journal.files
         return Found(after, entries) if entries or after != state or not known else None
+
+    def _look_at_copy(self, file: Followed, copy: Path) -> Found:
+        """A packed file, by the pieces of its unpacked copy."""
+        state = replace(file.state, path=str(copy))
+        growth = GROWTHS[self.interface.kind](replace(file, state=state, size=copy.stat().st_size))
+        self._looked[file.state.path] = Looked(file.size, True, True, self.now())
+        after = replace(file.state, position=file.size, closed=True)
+        return Found(after, tuple(self._entry(state, piece) for piece in growth.pieces))
 
     def _next_look(self, state: FileState, size: int) -> Looked:
         """What a look now knows of a file before it reads."""
@@ -197,7 +222,12 @@ class FileLink:
         )  # fmt: skip
         return Entry(split, piece.size, piece.empty)
 
-    def _is_torn(self) -> bool:
-        """Whether something waits for its rest, and is still written to."""
-        torn = any(look.torn is not None for look in self._looked.values())
-        return torn and self.grown_ns is not None and self.now() - self.grown_ns < PATIENCE_NS
+    def _torn(self) -> str | None:
+        """What waits for its rest."""
+        torn = ((path, look.torn) for path, look in self._looked.items())
+        return next((f"'{path}': {reason}" for path, reason in torn if reason is not None), None)
+
+    @property
+    def _is_patient(self) -> bool:
+        """Whether the rest of something is still to be expected."""
+        return self.grown_ns is not None and self.now() - self.grown_ns < PATIENCE_NS

@@ -9,7 +9,7 @@ traffic is made again from its seed, and what the journal has is skipped.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -87,17 +87,17 @@ class GeneratorLink:
     def restore(self, marks: Mapping[str, int]) -> None:
         """Go on after a restart, from the same first second."""
         self.start_ns = marks.get(self._mark)
-        self.release(())
+        self.release()
 
     def marks(self) -> dict[str, int]:
         """What a restart must know besides the journal of the link."""
-        return {} if self.start_ns is None else {self._mark: self.start_ns}
+        return {self._mark: self.begin()}
 
     @property
     def _mark(self) -> str:
         return f"start {self.interface.name}"
 
-    def release(self, entries: Iterable[Entry]) -> None:
+    def release(self) -> None:
         """Entries are committed: remove the files that nobody will ask for."""
         needed = {entry.split.path for entry in self.journal.entries}
         for path in tuple(self.journal.files):

@@ -92,13 +92,11 @@ class Journal:
         for line in lines:
             self._take(line)
 
-    def commit(self, counts: Mapping[str, int], marks: Mapping[str, int]) -> list[Entry]:
-        """Forget the entries before these counts; they are returned."""
-        forgotten = []
+    def commit(self, counts: Mapping[str, int], marks: Mapping[str, int]) -> None:
+        """Forget the entries before these counts."""
         for name, count in counts.items():
             link = self.link(name)
             here = min(max(count - link.base, 0), len(link.entries))
-            forgotten += link.entries[:here]
             del link.entries[:here]
             link.base += here
         self.marks |= marks
@@ -110,7 +108,6 @@ class Journal:
             # Not forced to disk: without it, more than necessary is remembered, nothing less.
             self._write([{"bases": bases, "marks": dict(marks)}], forced=False)
             self._weight += 1
-        return forgotten
 
     def _write(self, lines: list[dict[str, Any]], forced: bool = True) -> None:
         with self._path.open("ab") as file:

@@ -11,11 +11,9 @@ stalls alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import Protocol
 
 from terascope.connectors.base import Edge, SourceError, Split
 from terascope.connectors.live.admission import (
@@ -25,54 +23,20 @@ from terascope.connectors.live.admission import (
     Waiting,
     admit,
     in_order_of_time,
-    seen_with,
 )
 from terascope.connectors.live.clock import clock_of
-from terascope.connectors.live.entry import Entry, Found
+from terascope.connectors.live.entry import Found
 from terascope.connectors.live.file_link import GROWTHS, FileLink
 from terascope.connectors.live.growth import Cuts
 from terascope.connectors.live.journal import Journal
-from terascope.connectors.live.offset import LinkOffset, Offset
+from terascope.connectors.live.link import Link, LinkState
+from terascope.connectors.live.offset import Offset
+from terascope.connectors.live.progress import Progress
 from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock, LiveSettings
 from terascope.connectors.registry import GENERATE, Interface
 
 STARTED = "started"
 COMMITTED = "committed"
-
-
-class Link(Protocol):
-    """One source that is looked at again and again."""
-
-    stalled: str | None
-    exhausted: bool
-    holds_back: bool
-    grown_ns: int | None
-
-    @property
-    def frontier_ns(self) -> int | None:
-        """What has not been found yet is not older; None when nothing is known of that."""
-        ...
-
-    @property
-    def files(self) -> int: ...
-
-    def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]: ...
-    def marks(self) -> dict[str, int]: ...
-    def restore(self, marks: Mapping[str, int]) -> None: ...
-    def release(self, entries: Iterable[Entry]) -> None: ...
-
-
-@dataclass(frozen=True)
-class LinkState:
-    """How a link is, for people."""
-
-    name: str
-    backlog_bytes: int
-    backlog_splits: int
-    files: int
-    stalled: str | None
-    grown_ns: int | None
-    """When it grew last, by the clock on the wall."""
 
 
 class Links:
@@ -110,11 +74,11 @@ class Links:
         settings = self._settings
         journal = self._journal.link(interface.name)
         cuts = Cuts(settings.split_bytes, edge, settings.piece_ns)
+        spool = folder.absolute() / "spool" / interface.name
         if interface.kind == GENERATE:
             # Its imports compile; nobody else should wait for that.
             from terascope.connectors.live.generator_link import GeneratorLink, lead_ns
 
-            spool = folder.absolute() / "spool" / interface.name
             lead = lead_ns(settings.speed)
             return GeneratorLink(interface, cuts, journal, spool, lead, self._now)
         if interface.kind not in GROWTHS:
@@ -123,13 +87,14 @@ class Links:
             )
         return FileLink(
             interface, self._clocks[interface.name], cuts, journal,
-            settings.speed is not None, settings.until_idle, self._now,
+            settings.speed is not None, settings.until_idle, self._now, spool,
         )  # fmt: skip
 
     def _restore(self) -> None:
         marks = self._journal.marks
-        for link in self._links.values():
+        for name, link in self._links.items():
             link.restore(marks)
+            self._timelines[name].follow(self._journal.link(name))
         if STARTED in marks:
             self._clock.start(max(marks[STARTED], marks.get(COMMITTED, 0)))
 
@@ -140,20 +105,23 @@ class Links:
     def poll(self) -> None:
         """Look for new data and write it to the journal; on disk when this returns."""
         with self._lock:
+            # When traffic starts must be known before any of it is.
+            self._journal.append({}, self._new_marks())
             reading = self._clock.reading()
-            found: dict[str, list[Found | str]] = {}
-            marks: dict[str, int] = {}
+            found = {name: self._look(name, link, reading) for name, link in self._links.items()}
             for name, link in self._links.items():
-                found[name] = self._look(name, link, reading)
-                marks |= link.marks()
                 if reading is not None and not link.holds_back:
                     self._looked[name] = reading
-            known = self._journal.marks
-            self._journal.append(found, {k: v for k, v in marks.items() if known.get(k) != v})
+            # That a replay has found everything is written after all that it found.
+            self._journal.append(found, self._new_marks())
             for name, timeline in self._timelines.items():
                 timeline.follow(self._journal.link(name))
             self._start_clock()
             self._reading = self._clock.reading() if reading is None else reading
+
+    def _new_marks(self) -> dict[str, int]:
+        marks = {k: v for link in self._links.values() for k, v in link.marks().items()}
+        return {k: v for k, v in marks.items() if self._journal.marks.get(k) != v}
 
     def _look(self, name: str, link: Link, reading: int | None) -> list[Found | str]:
         found: list[Found | str] = []
@@ -189,76 +157,13 @@ class Links:
                 )
                 for name, timeline in self._timelines.items()
             }  # fmt: skip
-            reading = self._reading if self._reading is None else max(self._reading, start.now_ns)
-            paced = self._settings.piece_ns is not None
-            until = (start.now_ns if reading is None else reading) if paced else None
+            by_data = self._settings.speed is not None and not self._settings.speed.is_paced
+            reading = None if by_data else max(self._reading or 0, start.now_ns)
+            until = reading if self._settings.piece_ns is not None else None
             taken = admit(waiting, self._settings.most_bytes, until)
             self._admitted = {name: link.count for name, link in waiting.items()}
-            return self._offset(start, waiting, taken, reading)
-
-    def _offset(
-        self,
-        start: Offset,
-        waiting: Mapping[str, Waiting],
-        taken: Mapping[str, Sequence[Entry]],
-        reading: int | None,
-    ) -> Offset:
-        seen = {name: seen_with(start.link(name), taken[name]) for name in waiting}
-        drained = all(link.count == link.journal.count for link in waiting.values())
-        ended = start.ended or (drained and all(link.exhausted for link in self._links.values()))
-        if reading is None:
-            reading = self._data_time(start, waiting, seen)
-        now = max(reading, start.now_ns)
-        beat = self._settings.heartbeat_ns
-        tick = max(now // beat, start.tick) if beat else 0
-        if not any(taken.values()) and tick == start.tick and ended == start.ended:
-            return start
-        links = {
-            name: LinkOffset(
-                link.count,
-                self._quiet(name, start, link.count, now),
-                seen[name],
-                start.link(name).begun or any(not entry.empty for entry in taken[name]),
-            )
-            for name, link in waiting.items()
-        }
-        return Offset(links, tick, tick * beat if beat else now, ended)
-
-    def _data_time(
-        self,
-        start: Offset,
-        waiting: Mapping[str, Waiting],
-        seen: Mapping[str, Mapping[str, tuple[int, int]]],
-    ) -> int:
-        """The time of a replay as fast as can be: the first that is not admitted, or the last."""
-        firsts = [link.timeline.oldest_after(link.count) for link in waiting.values()]
-        firsts += [f for link in self._links.values() if (f := link.frontier_ns) is not None]
-        first = min(firsts, default=NEVER)
-        if first < NEVER:
-            return max(first, start.now_ns)
-        lasts = [
-            seen[name][clock.column][1] * clock.tick_ns
-            for name, clock in self._clocks.items()
-            if clock is not None and clock.column in seen[name]
-        ]
-        return max(lasts, default=start.now_ns)
-
-    def _quiet(self, name: str, start: Offset, count: int, now: int) -> int | None:
-        """Before what time all of a link is admitted. What was true stays true."""
-        before = start.link(name).quiet_ns
-        beat = self._settings.heartbeat_ns
-        link = self._links[name]
-        looked = self._looked.get(name)
-        if self._settings.speed is not None and not link.holds_back:
-            looked = now  # nothing comes to what is replayed
-        if not beat or looked is None:
-            return before
-        frontier = link.frontier_ns
-        known = min(looked, self._timelines[name].oldest_after(count))
-        known = known if frontier is None else min(known, frontier)
-        if known < 0:
-            return before
-        return max(known // beat * beat, before or 0)
+            progress = Progress(self._settings, self._links, self._clocks, self._looked)
+            return progress.offset(start, waiting, taken, reading)
 
     def splits(self, start: Offset, end: Offset) -> list[Split]:
         """What was admitted between two offsets, in order of time as far as that is known."""
@@ -274,10 +179,10 @@ class Links:
         with self._lock:
             counts = {name: end.link(name).count for name in self._links}
             latest = max(end.now_ns, self._journal.marks.get(COMMITTED, 0))
-            forgotten = self._journal.commit(counts, {COMMITTED: latest})
+            self._journal.commit(counts, {COMMITTED: latest})
             for name, link in self._links.items():
                 self._timelines[name].follow(self._journal.link(name))
-                link.release(entry for entry in forgotten if entry.split.interface == name)
+                link.release()
 
     def states(self) -> list[LinkState]:
         """How each link is: what waits beyond the offset that was given last."""

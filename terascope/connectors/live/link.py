@@ -1,0 +1,65 @@
+"""What a link is: one source that is looked at again and again, and how it is doing.
+
+`file_link` and `generator_link` are links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from terascope.connectors.live.entry import Found
+
+
+class Link(Protocol):
+    """One source that is looked at again and again."""
+
+    stalled: str | None
+    """Why it cannot be read, or not to its end."""
+    exhausted: bool
+    """Nothing more can come."""
+    holds_back: bool
+    """Something is there that cannot be read yet: the link is not known to be quiet."""
+    grown_ns: int | None
+
+    @property
+    def frontier_ns(self) -> int | None:
+        """What has not been found yet is not older; None when nothing is known of that."""
+        ...
+
+    @property
+    def files(self) -> int:
+        """How many files are known."""
+        ...
+
+    def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]:
+        """What has come until `reading`; a path alone is a file that is gone for good. `ahead`
+        entries wait already.
+        """
+        ...
+
+    def marks(self) -> dict[str, int]:
+        """What a restart must know besides the journal of the link."""
+        ...
+
+    def restore(self, marks: Mapping[str, int]) -> None:
+        """Go on after a restart."""
+        ...
+
+    def release(self) -> None:
+        """Entries are committed: let go of what only they needed."""
+        ...
+
+
+@dataclass(frozen=True)
+class LinkState:
+    """How a link is, for people."""
+
+    name: str
+    backlog_bytes: int
+    backlog_splits: int
+    files: int
+    stalled: str | None
+    grown_ns: int | None
+    """When it grew last, by the clock on the wall."""

@@ -1,0 +1,94 @@
+"""Progress: the offset that follows from what was admitted.
+
+In: the offset before, what was taken, and the clock. Out: the offset after: counts, what is known
+of columns, since when links are quiet, and whether that was all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from terascope.connectors.live.admission import NEVER, Waiting, seen_with
+from terascope.connectors.live.entry import Entry
+from terascope.connectors.live.link import Link
+from terascope.connectors.live.offset import LinkOffset, Offset, Seen
+from terascope.connectors.live.settings import LinkClock, LiveSettings
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How the links are at the moment."""
+
+    settings: LiveSettings
+    links: Mapping[str, Link]
+    clocks: Mapping[str, LinkClock | None]
+    looked: Mapping[str, int]
+    """The time before the last look at a link that found all there was."""
+
+    def offset(
+        self,
+        start: Offset,
+        waiting: Mapping[str, Waiting],
+        taken: Mapping[str, Sequence[Entry]],
+        reading: int | None,
+    ) -> Offset:
+        """The offset after `taken`; the one before when nothing has changed in its heartbeat.
+        `reading` None: what is admitted says what time it is.
+        """
+        seen = {name: seen_with(start.link(name), taken[name]) for name in waiting}
+        drained = all(link.count == link.journal.count for link in waiting.values())
+        ended = start.ended or (drained and all(link.exhausted for link in self.links.values()))
+        if reading is None:
+            reading = self._data_time(start, waiting, seen)
+        now = max(reading, start.now_ns)
+        beat = self.settings.heartbeat_ns
+        tick = max(now // beat, start.tick) if beat else 0
+        if not any(taken.values()) and tick == start.tick and ended == start.ended:
+            return start
+        links = {
+            name: LinkOffset(
+                link.count,
+                self._quiet(name, start, link, now),
+                seen[name],
+                start.link(name).begun or any(not entry.empty for entry in taken[name]),
+            )
+            for name, link in waiting.items()
+        }
+        return Offset(links, tick, tick * beat if beat else now, ended)
+
+    def _data_time(
+        self,
+        start: Offset,
+        waiting: Mapping[str, Waiting],
+        seen: Mapping[str, Seen],
+    ) -> int:
+        """The time of a replay as fast as can be: the first that is not admitted, or the last."""
+        firsts = [link.timeline.oldest_after(link.count) for link in waiting.values()]
+        firsts += [f for link in self.links.values() if (f := link.frontier_ns) is not None]
+        first = min(firsts, default=NEVER)
+        if first < NEVER:
+            return max(first, start.now_ns)
+        lasts = [
+            seen[name][clock.column][1] * clock.tick_ns
+            for name, clock in self.clocks.items()
+            if clock is not None and clock.column in seen[name]
+        ]
+        return max(lasts, default=start.now_ns)
+
+    def _quiet(self, name: str, start: Offset, waiting: Waiting, now: int) -> int | None:
+        """Before what time all of a link is admitted. What was true stays true."""
+        before = start.link(name).quiet_ns
+        beat = self.settings.heartbeat_ns
+        link = self.links[name]
+        looked = self.looked.get(name)
+        if self.settings.speed is not None and not link.holds_back:
+            looked = now  # nothing comes to what is replayed
+        if not beat or looked is None:
+            return before
+        frontier = link.frontier_ns
+        known = min(looked, waiting.timeline.oldest_after(waiting.count))
+        known = known if frontier is None else min(known, frontier)
+        if known < 0:
+            return before
+        return max(known // beat * beat, before or 0)
