@@ -221,6 +221,7 @@ def page(port: int, path: str) -> tuple[int, str]:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(600)  # Spark starts twice, and on a busy machine that takes its time
 def test_a_run_is_watched_stopped_and_goes_on(
     gsql: Path, trace: Path, tmp_path: Path, processes: list[Process]
 ) -> None:
