@@ -136,6 +136,7 @@ class RunningSet:
     def _begin(self) -> None:
         """What a callback has not taken yet comes first, then the stream goes on."""
         runner = self.runner
+        self._reporter.follow(runner.plan, runner.pipeline.state)
         if self._callback is not None:
             folders = {output.name: self.folder(output.name) for output in runner.plan.outputs}
             notes = runner.folder.path / CALLBACK

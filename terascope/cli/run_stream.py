@@ -203,7 +203,8 @@ def tell_end(
             errors().print(f"{running.folder(query.name)}: {query.rows:,} row{plural}")
     lasted = readable_seconds(last.run.updated - last.run.started)
     tuples = sum(source.tuples for source in last.sources)
-    what = f"{tuples:,} tuples read, {last.run.batch + 1:,} batches, {lasted}"
+    batches = f"{last.run.batch + 1:,} batch{'' if last.run.batch == 0 else 'es'}"
+    what = f"{tuples:,} tuples read, {batches}, {lasted}"
     if running.ended:
         errors().print(f"all was read: {what}", style="dim")
     elif flags.checkpoint is None and to.output is None:

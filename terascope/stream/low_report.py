@@ -42,10 +42,15 @@ class LowReporter:
         self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]
     ) -> None:
         """`readers`: by low-level stream, the queries that are made of it."""
+        self._done: dict[str, Done] = {}
+        self._traces: deque[Trace] = deque(maxlen=KEPT_TRACES)
+        self.follow(streams, readers)
+
+    def follow(self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]) -> None:
+        """The set has changed; streams that are there still go on counting."""
         self._streams = tuple(streams)
         self._readers = readers
-        self._done: dict[str, Done] = {stream.name: Done() for stream in streams}
-        self._traces: deque[Trace] = deque(maxlen=KEPT_TRACES)
+        self._done = {stream.name: self._done.get(stream.name, Done()) for stream in streams}
 
     def hear(self, report: BatchReport) -> None:
         """The heartbeats of a batch."""

@@ -44,7 +44,16 @@ class QueryReporter:
     def __init__(self, plan: StreamPlan, pace: Pace) -> None:
         self._plan = plan
         self._pace = pace
-        self.leaves = {output.name: leaves_of(plan, output.name) for output in plan.outputs}
+        below = {output.name: streams_below(plan, output.name) for output in plan.outputs}
+        self.leaves = {
+            query: tuple(stream for stream in plan.low if stream.name in names)
+            for query, names in below.items()
+        }
+        """By query: the low-level streams that it is made of."""
+        kept = plan.leaves
+        self._keys = {
+            query: {kept[name] for name in names if name in kept} for query, names in below.items()
+        }
         # The same edge is asked for after every batch until the next one closes.
         self._moment = lru_cache(maxsize=1024)(self._find_moment)
 
@@ -66,7 +75,7 @@ class QueryReporter:
         read = {name for leaf in leaves for name in leaf.scan.interfaces}
         mine = [s for s in sources if s.name in read]
         closed = self.closed(output, report.state, mine)
-        keys = {leaf.key for leaf in leaves}
+        keys = self._keys[output.name]
         held = [s for s in report.state.segments if s.stream in keys]
         return QueryStatus(
             output.name,
@@ -152,18 +161,18 @@ def waits(output: StreamOutput, plan: StreamPlan) -> bool:
     return plan.low[output.low].groups is not None
 
 
-def leaves_of(plan: StreamPlan, name: str) -> tuple[LowStream, ...]:
-    """The low-level streams that a query is made of."""
+def streams_below(plan: StreamPlan, query: str) -> set[str]:
+    """The streams that a query is made of, down to the low level, and itself."""
     low = plan.by_name
-    found: dict[str, LowStream] = {}
-    waiting = [name]
+    found: set[str] = set()
+    waiting = [query]
     while waiting:
-        one = waiting.pop()
-        if one in low:
-            found[one] = low[one]
-        else:
-            waiting += [read.stream for read in reads(plan.trees.streams[one])]
-    return tuple(stream for stream in plan.low if stream.name in found)
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            if name not in low:
+                waiting += [read.stream for read in reads(plan.trees.streams[name])]
+    return found
 
 
 def epoch_column(stream: LowStream) -> Col:

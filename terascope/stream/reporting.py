@@ -10,8 +10,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from terascope.analysis.promises import Promises
 from terascope.connectors.live import LinkState
 from terascope.stream.amounts import NANOSECONDS
 from terascope.stream.low_report import LowReporter
@@ -21,6 +22,7 @@ from terascope.stream.query_report import QueryReporter, store_status
 from terascope.stream.rates import Rates
 from terascope.stream.report import BatchReport
 from terascope.stream.source_report import Pace, Pulse, SourceReporter, ordered_columns
+from terascope.stream.state import State as BatchState
 from terascope.stream.status import RunStatus, State, Status, StoreStatus
 
 
@@ -64,7 +66,6 @@ class Reporter:
         memory: Callable[[], tuple[int, int]] = memory_now,
     ) -> None:
         """`memory`: bytes of the driver and of its workers."""
-        self._plan = plan
         self._facts = facts
         self._clock = clock
         self._memory = memory
@@ -72,15 +73,28 @@ class Reporter:
         self._report: BatchReport | None = None
         self._rates = Rates()
         self._pulse = Pulse()
-        pace = Pace(facts.trigger_seconds, facts.heartbeat_seconds, facts.skew_seconds)
+        self._pace = Pace(facts.trigger_seconds, facts.heartbeat_seconds, facts.skew_seconds)
+        self._low = LowReporter((), {})
+        self._follow(plan)
+
+    def _follow(self, plan: StreamPlan) -> None:
+        self._plan = plan
         kinds = {i.name: i.kind for read in plan.job.reads for i in read.interfaces}
-        self._sources = SourceReporter(ordered_columns(plan), kinds, pace, self._pulse)
-        self._queries = QueryReporter(plan, pace)
+        self._sources = SourceReporter(ordered_columns(plan), kinds, self._pace, self._pulse)
+        self._queries = QueryReporter(plan, self._pace)
         readers = {
             stream.name: tuple(q for q, leaves in self._queries.leaves.items() if stream in leaves)
             for stream in plan.low
         }
-        self._low = LowReporter(plan.low, readers)
+        self._low.follow(plan.low, readers)
+
+    def follow(self, plan: StreamPlan, state: BatchState) -> None:
+        """The set goes on as another plan, from a state that was made for it."""
+        with self._lock:
+            self._follow(plan)
+            if self._report is not None:
+                promises = Promises(plan.trees, self._report.promises.scan)
+                self._report = replace(self._report, state=state, promises=promises)
 
     def hear(self, report: BatchReport) -> None:
         """A batch is done."""

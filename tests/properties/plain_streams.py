@@ -37,12 +37,12 @@ from terascope.spark import stream_pipeline
 from terascope.spark.native import plain
 from terascope.spark.parts import Writing
 from terascope.spark.stream_high import Leaf
-from terascope.spark.stream_pipeline import BatchReport
 from terascope.spark.stream_runner import Runner, RunSettings
 from terascope.spark.stream_source import LiveReader, StreamPartition
 from terascope.stream import closing
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.plan import StreamOutput, stream_plan
+from terascope.stream.report import BatchReport
 from terascope.stream.segments import read_segment
 from terascope.stream.state import StateFolder
 from tests.properties.stream_cases import KillPoint

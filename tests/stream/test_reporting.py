@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,7 +85,7 @@ class Driven:
         self,
         at: float,
         heard: dict[str, Heard],
-        quiet: dict[str, float | None],
+        quiet: Mapping[str, float | None],
         segments: tuple[Segment, ...] = (),
         until: int | None = None,
         ended: bool = False,
@@ -330,6 +331,35 @@ def test_the_run_itself(plan: StreamPlan) -> None:
     assert run.status().parameters == {"least": "3"}
     fresh = Driven(plan).reporter.status(Supervised("running", batch=41)).run
     assert fresh.batch == 41
+
+
+def test_a_set_that_changes_is_followed(plan: StreamPlan) -> None:
+    run = Driven(plan)
+    run.run(2, {"eth0": heard(50, 0, 2)}, {"eth0": 2, "eth1": 2})
+    changed = planned("QUERY other: SELECT time, len FROM eth0.PKT;", "eth0")
+    state = run.state.copy()
+    state.streams = {stream.key: Progress() for stream in changed.low}
+    state.queries = {"other": Progress()}
+    run.reporter.follow(changed, state)
+    status = run.status()
+    assert [q.name for q in status.queries] == ["other"]
+    assert [s.name for s in status.sources] == ["eth0"]
+    assert status.queries[0].closed_until_ns == ns(BEGIN + 2)
+    assert [low.queries for low in status.low] == [("other",)]
+
+
+def test_groups_that_live_on_are_held_too() -> None:
+    plan = planned(
+        "QUERY q: SELECT tb, srcIP, COUNT(*) AS n FROM PKT GROUP BY time/10 AS tb, srcIP"
+        " CLOSING_WHEN COUNT(*) > 3;",
+        "eth0",
+    )
+    (living,) = plan.running
+    run = Driven(plan)
+    kept = Segment(living.key, "rows", 0, "x.slices", 0, 40, 4, 1, 2)
+    run.run(2, {"eth0": heard(5, 0, 2)}, {"eth0": 2}, (kept,))
+    (query,) = run.status().queries
+    assert (query.held_rows, query.held_bytes, query.open_slices) == (4, 40, 0)
 
 
 def test_memory_of_a_family_of_processes() -> None:
