@@ -228,6 +228,8 @@ class Catalog:
         for declared in protocol.fields:
             if (refused := interface.cannot_hold(declared.read_from, declared.type)) is not None:
                 raise UnknownSource("wrong-type", *refused)
+        if not interface.is_there:
+            return  # whoever reads it will say so, if it has to be there
         offered = {c.name for c in interface.columns}
         missing = [f.read_from for f in protocol.fields if f.read_from not in offered]
         if missing:
@@ -278,7 +280,7 @@ class Catalog:
         interface = self.interfaces.get(name)
         if interface is None or interface.is_packets:
             return False
-        if interface.kind not in TYPED_KINDS:
+        if interface.kind not in TYPED_KINDS or not interface.is_there:
             return True
         own = next((c.type for c in interface.columns if c.name == field.read_from), None)
         return own is not field.type and not (

@@ -84,6 +84,14 @@ class Interface:
             )
         return tuple(find_files(self.location, KINDS[self.kind][1]))
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a file to look at; that of a live source may come later."""
+        try:
+            return self.kind == GENERATE or bool(self.files)
+        except SourceError:
+            return False
+
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         files = () if self.kind == GENERATE else self.files

@@ -29,6 +29,7 @@ from terascope.spark.stream_pipeline import Pipeline, RunFolder
 from terascope.spark.stream_source import StreamSource, stream_frame
 from terascope.spark.stream_task import Stored, StreamRead
 from terascope.stream.adoption import adopted
+from terascope.stream.control import Control
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.late import LATE, kept_fields
 from terascope.stream.ownership import stream_epochs
@@ -167,6 +168,7 @@ class Runner:
 
     def start(self) -> None:
         settings = self.settings
+        Control(self.folder.path).note_idle(False)
         trigger = f"{settings.trigger_seconds} seconds"
         writer = (
             stream_frame(self._spark, self.source())
@@ -191,7 +193,7 @@ class Runner:
     @property
     def ended(self) -> bool:
         """Whether nothing more can come, and all of it was delivered."""
-        return self.pipeline.state.ended
+        return self.pipeline.state.ended or Control(self.folder.path).is_idle
 
     def stop(self) -> None:
         """Between two batches."""

@@ -126,7 +126,9 @@ class LiveReader(DataSourceStreamReader):
         with telling():
             self.links.poll()
             latest = self.links.latest(unpacked_offset(start))
-            Control(Path(self.source.folder)).note_links(self.links.states())
+            control = Control(Path(self.source.folder))
+            control.note_links(self.links.states())
+            control.note_idle(latest.ended and packed_offset(latest) == start)
             return packed_offset(latest)
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:

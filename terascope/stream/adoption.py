@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from terascope.analysis.moving import ALL
@@ -46,6 +47,9 @@ def adopted(plan: StreamPlan, before: State | None, destinations: int) -> State:
     else:
         state = before.copy()
         check_unchanged(before, told, schemas)
+        if before.ended:  # all slices are closed: whatever comes begins with the next ones
+            before = replace(before, streams={}, texts={}, segments=[], starts={})
+            state.segments, state.ended = [], False
         Change(plan, before, state, told).apply()
     state.texts, state.schemas = told, schemas
     state.layouts |= {stream.layout: list(stream.texts) for stream in plan.low}

@@ -1,7 +1,7 @@
 """Files by which the processes of a run speak to each other, each put in place by rename.
 
-In the folder of the run: `links.json`, what the reader last saw of the interfaces; `control/`,
-what people ask for.
+In the folder of the run: `links.json`, what the reader last saw of the interfaces; `idle`, which
+is there when nothing more can come; `control/`, what people ask for.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from terascope.connectors.live import LinkState
+
+IDLE: Final = "idle"
 
 
 class Control:
@@ -22,6 +24,18 @@ class Control:
 
     def note_links(self, states: Sequence[LinkState]) -> None:
         put(self.folder / "links.json", [asdict(state) for state in states])
+
+    def note_idle(self, idle: bool) -> None:
+        """Whether the sources have ended, and nothing is left to read."""
+        path = self.folder / IDLE
+        if idle:
+            path.touch()
+        else:
+            path.unlink(missing_ok=True)
+
+    @property
+    def is_idle(self) -> bool:
+        return (self.folder / IDLE).exists()
 
     def links(self) -> list[LinkState]:
         """What the reader last saw; nothing before its first look."""

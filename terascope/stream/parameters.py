@@ -10,7 +10,7 @@ Where an expression has no column that tells time the new value holds at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -153,13 +153,23 @@ class Rewriting:
         """Whether a row is of a slice before the edge."""
         promises = Promises(self.trees, at_time(edge_ns), in_order=True)
         for rel in below:
-            for name, ordered in self.trees.orders(rel).items():
-                if ordered.slope.trend is not Trend.INCREASING:
-                    continue
-                value = promises.of_column(name, rel)
-                if isinstance(value, int):
-                    return call("<", Col(name, rel.type_of(name)), Lit(value, Type.LLONG))
+            for name, value in self.moments(rel, promises):
+                return call("<", Col(name, rel.type_of(name)), Lit(value, Type.LLONG))
         return None
+
+    def moments(self, rel: Rel, promises: Promises) -> Iterator[tuple[str, int]]:
+        """Columns that tell time, and the value each has at the edge; those of tuples come before
+        those of the windows they are in, although windows mix their order.
+        """
+        if isinstance(rel, Filter):
+            yield from self.moments(rel.source, promises)
+            return
+        if isinstance(rel, Window):
+            yield from (m for m in self.moments(rel.source, promises) if m[0] in rel.names)
+        for name, ordered in self.trees.orders(rel).items():
+            value = promises.of_column(name, rel)
+            if ordered.slope.trend is Trend.INCREASING and isinstance(value, int):
+                yield name, value
 
 
 def at_time(moment_ns: int) -> Callable[[Scan], Mapping[str, Value]]:

@@ -94,9 +94,13 @@ def test_falling_values_are_noted_with_the_other_sign(tmp_path: Path) -> None:
 
 
 def test_attempt_that_fails_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="died"), SegmentWriter(tmp_path) as writer:
-        writer.append("a", "groups", 0, groups([(1, 1)]), "epoch", "x")
-        raise ValueError("died")
+    def attempt() -> None:
+        with SegmentWriter(tmp_path) as writer:
+            writer.append("a", "groups", 0, groups([(1, 1)]), "epoch", "x")
+            raise ValueError("died")
+
+    with pytest.raises(ValueError, match="died"):
+        attempt()
     assert list(tmp_path.iterdir()) == []
 
 
