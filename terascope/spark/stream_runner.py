@@ -189,8 +189,8 @@ class Runner:
     def stop(self) -> None:
         """Between two batches."""
         if self._query is not None:
-            with self.pipeline.between:
-                self._query.stop()
+            self.pipeline.rest()
+            self._query.stop()
         self.close()
 
     def close(self) -> None:
