@@ -1,7 +1,7 @@
 """A stream gives the rows of a batch, whatever the micro-batches, tasks, disorder and failures.
 
 A failing seed is in the test's name and can be run alone: pytest -k 'stream-seed-17'.
-TERASCOPE_STREAM_SEEDS=1000 runs more of them.
+TERASCOPE_STREAM_SEEDS=1000 runs more of them, TERASCOPE_STREAM_FIRST=500 others.
 """
 
 from __future__ import annotations
