@@ -18,7 +18,7 @@ $(shell test ! -f $(JAVA) || test -x "`cat $(JAVA)`/bin/java" || rm -f $(JAVA))
 help:
 	@echo "make demo     install, then find a SYN flood in two minutes of synthetic traffic"
 	@echo "make test     install, then check and test everything (WORKERS=$(WORKERS) processes)"
-	@echo "make soak     many more random query sets (about half an hour)"
+	@echo "make soak     many more random query sets (about an hour)"
 	@echo "make bench    Terascope beside other engines, on small data (SCALE=$(SCALE))"
 	@echo "make install  the environment .venv with the command .venv/bin/terascope, and Java"
 	@echo "make lint     ruff, mypy and the import contracts"
@@ -35,7 +35,8 @@ test: lint $(VENV)/.tshark
 	$(BIN)/pytest -n $(WORKERS)
 
 soak: install
-	TERASCOPE_SEEDS=2000 TERASCOPE_SPARK_SEEDS=60 $(BIN)/pytest -n $(WORKERS) tests/properties
+	TERASCOPE_SEEDS=2000 TERASCOPE_SPARK_SEEDS=60 TERASCOPE_STREAM_SEEDS=1200 \
+		TERASCOPE_STREAM_SPARK_SEEDS=40 $(BIN)/pytest -n $(WORKERS) tests/properties
 
 bench: install
 	for name in queries78 set50 decode; do $(BIN)/terascope bench $$name --scale $(SCALE) || exit; done

@@ -85,6 +85,10 @@ class RunFolder:
         return self.path / "results"
 
 
+class Resting(Exception):
+    """A batch came when the stream was being stopped; it is run when the stream goes on."""
+
+
 class Pipeline:
     """The batches of a running set, one after the other."""
 
@@ -110,18 +114,28 @@ class Pipeline:
         self._watch = watch
         self.state = state
         self._states = StateFolder(folder.state)
-        self.between = threading.Lock()
-        """Held while a batch is at work: whoever has it may stop the stream."""
+        self._working = threading.Lock()
+        """Held while a batch is at work."""
+        self._resting = False
         self.failure: BaseException | None = None
 
     def __call__(self, frame: DataFrame, number: int) -> None:
-        with self.between:
+        with self._working:
+            if self._resting:  # were it to return, Spark would take the batch for done
+                raise Resting(f"batch {number} was not begun: the stream is being stopped")
             try:
                 with translating():
                     self._run(frame, number)
             except BaseException as problem:
                 self.failure = problem
                 raise
+
+    def rest(self) -> None:
+        """Begin no other batch; returns when none is at work. Whoever stops Spark's stream while a
+        batch waits for him would wait for that batch.
+        """
+        with self._working:
+            self._resting = True
 
     def _run(self, frame: DataFrame, number: int) -> None:
         began = time.monotonic()

@@ -203,8 +203,8 @@ class Runner:
     def pause(self) -> None:
         """Between two batches; nobody else may run from the checkpoint."""
         if self._query is not None:
-            with self.pipeline.between:
-                self._query.stop()
+            self.pipeline.rest()
+            self._query.stop()
             self._query = None
 
     def save(self, state: State) -> None:

@@ -13,7 +13,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, cast
 from unittest.mock import patch
 
@@ -21,30 +20,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from terascope.connectors.base import arrow_type
 from terascope.connectors.live import Links, journal
-from terascope.low.delivery import Sink
-from terascope.low.parts import Part
-from terascope.low.payload import unpack_tuples
 from terascope.pipeline import Compiled
-from terascope.plan.horizon import Horizons
-from terascope.plan.plan import Plan, Stream, reads
-from terascope.plan.rel import Rel, Scan
-from terascope.reference.context import Context
-from terascope.reference.interpreter import tuples_of
-from terascope.reference.rows import Row, Rows
 from terascope.spark import stream_pipeline
-from terascope.spark.native import plain
-from terascope.spark.parts import Writing
-from terascope.spark.stream_high import Leaf
 from terascope.spark.stream_runner import Runner, RunSettings
-from terascope.spark.stream_source import LiveReader, StreamPartition
+from terascope.spark.stream_source import LiveReader
+from terascope.spark.stream_task import StreamPartition
 from terascope.stream import closing
 from terascope.stream.growing_result import GrowingResult
-from terascope.stream.plan import StreamOutput, stream_plan
+from terascope.stream.plan import stream_plan
 from terascope.stream.report import BatchReport
-from terascope.stream.segments import read_segment
 from terascope.stream.state import StateFolder
+from tests.properties.plain_high_level import PlainHighLevel, reference_above, rows
 from tests.properties.stream_cases import KillPoint
 
 Told = tuple[str, str]
@@ -83,69 +70,6 @@ class PlainTasks:
         batches = (pa.RecordBatch.from_arrays([pa.array([n])], ["id"]) for n in range(self.number))
         found = [row for batch in job(batches) for row in rows(batch)]
         return PlainFrame(cast(list[Told], found))
-
-
-def rows(batch: pa.RecordBatch) -> list[Row]:
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-
-
-# ---- the high level ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class NoTuples:
-    """The high level reads no source."""
-
-    horizons: Horizons
-
-    def rows(self, scan: Scan) -> list[Row]:
-        raise AssertionError(f"{scan} is read twice")
-
-    def horizon(self, scan: Scan) -> Mapping[str, int]:
-        return self.horizons.scan(scan)
-
-
-@dataclass
-class PlainHighLevel:
-    """Queries of closed slices by the reference, with the arguments of Spark's."""
-
-    spark: object
-    store: Path
-    leaves: Mapping[str, Leaf]
-    parameters: object
-    horizons: Horizons
-    tasks: int
-    plan: Plan
-
-    def parts(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> list[Part]:
-        names = trees[output.name].names
-        found = self.stream(output.name, trees).tuples
-        places = [names.index(f.name) for f in output.fields]
-        columns = [
-            pa.array([row[i] for row in found], arrow_type(f.type))
-            for i, f in zip(places, output.fields, strict=True)
-        ]
-        batch = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
-        folder = sink.folder_of(output.name)
-        writing = Writing(output.name, str(folder), sink.format, output.fields)
-        return [Part.of(told) for some in writing(iter([batch])) for (told,) in rows(some)]  # type: ignore[arg-type]
-
-    def stream(self, name: str, trees: Mapping[str, Rel]) -> Rows:
-        rel = trees[name]
-        if name in self.leaves:
-            return Rows(rel.fields, self.kept(name, rel))
-        below = {read.stream: self.stream(read.stream, trees) for read in reads(rel)}
-        streams = tuple(Stream(n, r, False) for n, r in trees.items())
-        plan = Plan(streams, self.plan.parameters)
-        return Rows(rel.fields, tuples_of(rel, Context(plan, NoTuples(self.horizons), below)))
-
-    def kept(self, name: str, rel: Rel) -> list[Row]:
-        found: list[Row] = []
-        for segment in self.leaves[name].segments:
-            for batch in unpack_tuples(read_segment(self.store, segment)):
-                columns = [plain(batch.column(f.name), f).to_pylist() for f in rel.fields]
-                found += zip(*columns, strict=True)
-        return found
 
 
 # ---- Spark's part --------------------------------------------------------------------------------
@@ -267,15 +191,4 @@ def limited_to(portion: int | None) -> Iterator[None]:
         patch.object(closing, "MANY_SEGMENTS", 3),
         patch.object(journal, "MOST_WEIGHT", 0),
     ):
-        yield
-
-
-@contextmanager
-def reference_above(plan: Plan) -> Iterator[None]:
-    """The high level of pipelines is computed by the reference."""
-
-    def made(*arguments: Any) -> PlainHighLevel:
-        return PlainHighLevel(*arguments, plan=plan)
-
-    with patch.object(stream_pipeline, "HighLevel", made):
         yield

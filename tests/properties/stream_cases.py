@@ -197,7 +197,7 @@ def readable(answer: Answer) -> Answer:
     fields = tuple(
         replace(f, type=Type.STRING) if f.type in (Type.IP, Type.IPV6) else f for f in answer.fields
     )
-    return Answer(fields, [tuple(map(readable_value, row)) for row in answer.rows])  # type: ignore[arg-type]
+    return Answer(fields, [tuple(map(readable_value, row)) for row in answer.rows])
 
 
 def readable_value(value: object) -> object:

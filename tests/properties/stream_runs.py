@@ -30,6 +30,8 @@ class Trace:
     restarts: int = 0
     kills: int = 0
     late: int = 0
+    early: int = 0
+    """Queries that gave rows in a batch before the last."""
     log: OffsetLog = field(default_factory=OffsetLog)
 
 
@@ -112,8 +114,14 @@ class CaseRuns:
             tear(self.folder)
 
     def closed(self, run: PlainRun) -> None:
+        self.note_early(run)
         run.close()
         self.trace.restarts += 1
+
+    def note_early(self, run: PlainRun) -> None:
+        for report in run.reports:
+            if not report.state.ended:
+                self.trace.early += sum(rows > 0 for rows in report.delivered.values())
 
     def to_the_end(self, run: PlainRun) -> None:
         idle = 0
@@ -123,6 +131,7 @@ class CaseRuns:
             else:
                 idle += 1
                 assert idle < LOOKS, f"seed {self.case.seed}: the stream does not end"
+        self.note_early(run)
         self.trace.late = sum(seen.late for seen in run.runner.pipeline.state.seen.values())
         run.close()
 

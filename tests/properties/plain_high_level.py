@@ -1,0 +1,99 @@
+"""The high level of a stream by the reference, with the arguments of Spark's.
+
+In: the segments of closed rows, and the trees that let go what is due. Out: the parts of a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow as pa
+
+from terascope.connectors.base import arrow_type
+from terascope.low.delivery import Sink
+from terascope.low.parts import Part
+from terascope.low.payload import unpack_tuples
+from terascope.plan.horizon import Horizons
+from terascope.plan.plan import Plan, Stream, reads
+from terascope.plan.rel import Rel, Scan
+from terascope.reference.context import Context
+from terascope.reference.interpreter import tuples_of
+from terascope.reference.rows import Row, Rows
+from terascope.spark import stream_pipeline
+from terascope.spark.native import plain
+from terascope.spark.parts import Writing
+from terascope.spark.stream_high import Leaf
+from terascope.stream.plan import StreamOutput
+from terascope.stream.segments import read_segment
+
+
+@dataclass(frozen=True)
+class NoTuples:
+    """The high level reads no source."""
+
+    horizons: Horizons
+
+    def rows(self, scan: Scan) -> list[Row]:
+        raise AssertionError(f"{scan} is read twice")
+
+    def horizon(self, scan: Scan) -> Mapping[str, int]:
+        return self.horizons.scan(scan)
+
+
+@dataclass
+class PlainHighLevel:
+    """Queries of closed slices by the reference, with the arguments of Spark's."""
+
+    spark: object
+    store: Path
+    leaves: Mapping[str, Leaf]
+    parameters: object
+    horizons: Horizons
+    tasks: int
+    plan: Plan
+
+    def parts(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> list[Part]:
+        names = trees[output.name].names
+        found = self.stream(output.name, trees).tuples
+        places = [names.index(f.name) for f in output.fields]
+        columns = [
+            pa.array([row[i] for row in found], arrow_type(f.type))
+            for i, f in zip(places, output.fields, strict=True)
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
+        folder = sink.folder_of(output.name)
+        writing = Writing(output.name, str(folder), sink.format, output.fields)
+        return [Part.of(told) for some in writing(iter([batch])) for (told,) in rows(some)]
+
+    def stream(self, name: str, trees: Mapping[str, Rel]) -> Rows:
+        rel = trees[name]
+        if name in self.leaves:
+            return Rows(rel.fields, self.kept(name, rel))
+        below = {read.stream: self.stream(read.stream, trees) for read in reads(rel)}
+        streams = tuple(Stream(n, r, False) for n, r in trees.items())
+        plan = Plan(streams, self.plan.parameters)
+        return Rows(rel.fields, tuples_of(rel, Context(plan, NoTuples(self.horizons), below)))
+
+    def kept(self, name: str, rel: Rel) -> list[Row]:
+        found: list[Row] = []
+        for segment in self.leaves[name].segments:
+            for batch in unpack_tuples(read_segment(self.store, segment)):
+                columns = [plain(batch.column(f.name), f).to_pylist() for f in rel.fields]
+                found += zip(*columns, strict=True)
+        return found
+
+
+def rows(batch: pa.RecordBatch) -> list[Row]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+@contextmanager
+def reference_above(plan: Plan) -> Iterator[None]:
+    """The high level of pipelines is computed by the reference."""
+    with patch.object(stream_pipeline, "HighLevel", partial(PlainHighLevel, plan=plan)):
+        yield
