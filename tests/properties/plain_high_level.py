@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -17,7 +16,6 @@ import pyarrow as pa
 from terascope.connectors.base import arrow_type
 from terascope.low.delivery import Sink
 from terascope.low.parts import Part
-from terascope.low.payload import unpack_tuples
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import Plan, Stream, reads
 from terascope.plan.rel import Rel, Scan
@@ -25,11 +23,9 @@ from terascope.reference.context import Context
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Row, Rows
 from terascope.spark import stream_pipeline
-from terascope.spark.native import plain
 from terascope.spark.parts import Writing
-from terascope.spark.stream_high import Leaf
+from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.stream.plan import StreamOutput
-from terascope.stream.segments import read_segment
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class PlainHighLevel:
     """Queries of closed slices by the reference, with the arguments of Spark's."""
 
     spark: object
-    store: Path
+    stored: StoredRows
     leaves: Mapping[str, Leaf]
     parameters: object
     horizons: Horizons
@@ -81,10 +77,9 @@ class PlainHighLevel:
 
     def kept(self, name: str, rel: Rel) -> list[Row]:
         found: list[Row] = []
-        for segment in self.leaves[name].segments:
-            for batch in unpack_tuples(read_segment(self.store, segment)):
-                columns = [plain(batch.column(f.name), f).to_pylist() for f in rel.fields]
-                found += zip(*columns, strict=True)
+        for batch in self.stored.batches(self.leaves[name]):
+            columns = [batch.column(f.name).to_pylist() for f in rel.fields]
+            found += zip(*columns, strict=True)
         return found
 
 
