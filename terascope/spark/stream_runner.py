@@ -91,6 +91,14 @@ class Runner:
                     name = LATE + interface.name
                     folder = self.settings.late.absolute() / interface.name
                     found[name] = GrowingResult(folder, name, self.settings.format, fields)
+        newest = newest_batch(self.settings.checkpoint)
+        for result in found.values():
+            if result.last_batch > newest:
+                raise OutputError(
+                    f"'{result.folder}' has rows of batch {result.last_batch}, of which"
+                    f" '{self.settings.checkpoint}' knows nothing: they are of another run; choose"
+                    " another --output, or go on from the --checkpoint they are of"
+                )
         for result in found.values():
             result.sweep()
         return found
@@ -191,6 +199,12 @@ class Runner:
     def close(self) -> None:
         """Somebody else may run from the checkpoint."""
         self._lock.close()
+
+
+def newest_batch(checkpoint: Path) -> int:
+    """The newest batch that was ever planned from a checkpoint; -1: none."""
+    planned = (path.name for path in (checkpoint / "offsets").glob("[0-9]*"))
+    return max((int(name) for name in planned if name.isdigit()), default=-1)
 
 
 def locked(folder: Path) -> IO[Any]:

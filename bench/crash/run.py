@@ -1,0 +1,67 @@
+"""The program that is killed: the set as a stream, until all data are read.
+
+    python -m bench.crash.run DATA FOLDER FORMAT    the stream: FOLDER/checkpoint, FOLDER/output
+    python -m bench.crash.run DATA FILE batch       what a batch gives, as a file of rows
+
+A stream says when it has started, and each batch that is done; started again, it goes on from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from bench.crash.queries import BATCH_BYTES, QUICK, open_set
+from bench.crash.rows import batch_rows, save_rows
+from terascope.running import StreamSettings
+from terascope.spark.session import open_session
+
+if TYPE_CHECKING:
+    from terascope.running import StreamFormat
+    from terascope.session import QuerySet
+    from terascope.spark.stream_pipeline import BatchReport
+
+RUNNING: Final = "running"
+BATCH: Final = "batch "
+
+
+def stream_settings() -> StreamSettings:
+    """Small micro-batches, one right after the other, and an end."""
+    return StreamSettings(
+        speed="max", until_idle=True, trigger_seconds=0, batch_bytes=BATCH_BYTES, tasks=2
+    )
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def told(report: BatchReport) -> None:
+    say(f"{BATCH}{report.batch}: {report.seconds:.2f} s, {dict(report.delivered)}")
+
+
+def main(data: Path, target: Path, how: str) -> None:
+    spark = open_session("local[2]", settings=QUICK)
+    try:
+        session, queries = open_set(data, spark)
+        with session:
+            if how == "batch":
+                save_rows(batch_rows(queries), target)
+            else:
+                stream(queries, target, cast("StreamFormat", how))
+    finally:
+        spark.stop()
+
+
+def stream(queries: QuerySet, folder: Path, format: StreamFormat) -> None:
+    running = queries.stream(
+        folder / "checkpoint", folder / "output", format, stream_settings(), told, say
+    )
+    say(RUNNING)
+    with running:
+        running.wait()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
