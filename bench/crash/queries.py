@@ -23,7 +23,9 @@ QUERY senders: SELECT tb, srcIP, COUNT(*) AS packets, SUM(len) AS bytes
 
 QUERY syns: SELECT time, timestamp, srcIP, destIP, destPort FROM left.TCP WHERE SYN AND NOT ACK;
 
-QUERY both: MERGE L.timestamp : R.timestamp FROM left.TCP L, right.TCP R;
+DEFINE { query_name 'one_link'; visibility 'internal'; }
+MERGE L.timestamp : R.timestamp FROM left.TCP L, right.TCP R;
+QUERY both: SELECT time, timestamp, interface, srcIP, destIP, len FROM one_link;
 
 DEFINE { query_name 'opened'; visibility 'internal'; }
 SELECT tb, destIP, COUNT(*) AS syns FROM left.TCP WHERE SYN AND NOT ACK

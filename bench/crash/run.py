@@ -3,7 +3,8 @@
     python -m bench.crash.run DATA FOLDER FORMAT    the stream: FOLDER/checkpoint, FOLDER/output
     python -m bench.crash.run DATA FILE batch       what a batch gives, as a file of rows
 
-A stream says when it has started, and each batch that is done; started again, it goes on from its checkpoint.
+A stream says when it has started, and of each batch that it is done. Started again, it goes on from
+its checkpoint.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def stream_settings() -> StreamSettings:
 
 
 def say(text: str) -> None:
-    print(text, flush=True)
+    """At once: the listener may kill us for it."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def told(report: BatchReport) -> None:
