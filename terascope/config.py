@@ -7,15 +7,21 @@ environment, which wins over the file. Out: a `Config`.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
+
+from terascope.units import seconds, seconds_or_off, size
+
+Seconds = Annotated[float, BeforeValidator(seconds)]
+SecondsOrOff = Annotated[float, BeforeValidator(seconds_or_off)]
+Size = Annotated[int, BeforeValidator(size)]
 
 
 class ConfigError(Exception):
@@ -70,6 +76,17 @@ class Config(BaseSettings):
     """How they leave a table of fixed size when an epoch ends."""
     kernels: Literal["numba", "numpy"] = "numba"
     """What runs the generated kernels."""
+    heartbeat: SecondsOrOff = 1.0
+    """Of a stream: how often silent sources say how late it is, such as 500ms; off: never."""
+    skew: Seconds | None = None
+    """How far a silent source may be behind the clock; by default 2s live, and nothing in a replay,
+    to which nothing comes."""
+    trigger: Seconds = 1.0
+    """A micro-batch begins so long after the one before, or when that is done."""
+    batch_bytes: Size = 256_000_000
+    """What a micro-batch reads at most, such as 64MB."""
+    port: int = Field(default=0, ge=0, le=65535)
+    """Of /status and /metrics on this machine; 0: any that is free."""
 
 
 def load_config(path: Path | None = None, **flags: Any) -> Config:

@@ -10,8 +10,8 @@ a Job; terascope.reference gives the meaning of a Plan in plain Python.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from terascope.optimize.driver import optimize
 from terascope.physical.job import Job
 from terascope.physical.planner import SPLIT_BYTES, LowSettings, plan_job
 from terascope.plan.plan import Plan
+from terascope.stream.parameters import Change, with_changes
 from terascope.stream.plan import full_text
 from terascope.syntax.ast import Script
 from terascope.syntax.parser import parse_recovering
@@ -78,10 +79,16 @@ class Compiled:
         bound = self.bindings
         return plan_job(self.optimized, bound.interfaces, bound.split_bytes, bound.low, live)
 
+    def changed(self, changes: Sequence[Change]) -> Compiled:
+        """The same set, in which parameters have other values from some moments on."""
+        if not changes:
+            return self
+        return replace(self, optimized=optimize(with_changes(self.plan, changes)))
+
     def texts(self) -> dict[str, str]:
         """By query what it says, with all that it reads: the same text is the same query."""
         trees = {stream.name: stream.rel for stream in self.plan}
-        return {stream.name: full_text(stream.rel, trees) for stream in self.plan.visible}
+        return {stream.name: full_text(stream.rel, trees) for stream in self.plan}
 
 
 def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -22,13 +24,23 @@ from terascope.connectors.base import SourceError
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.diagnostic import OutputError
 from terascope.functions.base import ValueMistake
+from terascope.functions.casts import cast_value
 from terascope.pipeline import Compiled
-from terascope.stream.plan import stream_plan
+from terascope.stream.callback import Callback, CallbackSink
+from terascope.stream.control import Control
+from terascope.stream.orders import Order, change, changes_of, current, note_given, orders
+from terascope.stream.plan import StreamPlan, stream_plan
+from terascope.stream.reporting import Reporter, RunFacts, Supervised
+from terascope.stream.runs import run_folder
+from terascope.stream.state import State, StateFolder
+from terascope.stream.status import Status
+from terascope.stream.subscription import Subscription
+from terascope.types import Type
 
 if TYPE_CHECKING:
     from terascope.spark.api import SparkSession
-    from terascope.spark.stream_pipeline import BatchReport
     from terascope.spark.stream_runner import Runner
+    from terascope.stream.report import BatchReport
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
@@ -36,8 +48,11 @@ MOST_RESTARTS: Final = 8
 """In a row, without a batch in between that was done."""
 POLL_SECONDS: Final = 0.2
 
-FINAL: Final = (SourceError, ValueMistake, OutputError)
+FINAL: Final = (SourceError, ValueMistake, OutputError, BrokenPipeError)
 """Would happen again."""
+STATE: Final = "state"
+CALLBACK: Final = "callback"
+"""The folder of what a callback has acknowledged, in that of the run."""
 
 
 StreamFormat: TypeAlias = Literal["parquet", "csv", "ndjson"]
@@ -65,92 +80,144 @@ class StreamSettings:
     """At once, in every micro-batch."""
 
 
-@dataclass
-class Told:
-    """What a supervisor has to say."""
-
-    state: str = "starting"
-    restarts: int = 0
-    last_error: str | None = None
-
-
 class RunningSet:
     """A set at work. Use it in a `with`; leaving it stops the set."""
 
     def __init__(
         self,
         make: Callable[[Callable[[BatchReport], None]], Runner],
+        reporter: Reporter,
         say: Callable[[str], None] | None = None,
         watch: Callable[[BatchReport], None] | None = None,
+        callback: Callback | None = None,
+        obey: Callable[[State, Order], int | None] | None = None,
     ) -> None:
-        """`make` opens the checkpoint and sets everything up; `say` is told of restarts."""
+        """`make` opens the checkpoint and sets everything up; `say` is told of restarts; `obey`
+        takes an order into the state, and returns the edge from which it holds.
+        """
+        self._obey = obey
         self._make = make
+        self._reporter = reporter
         self._say = say or (lambda text: None)
         self._watch = watch or (lambda report: None)
-        self.told = Told()
+        self._callback = callback
+        self._sink: CallbackSink | None = None
+        self._supervised = Supervised()
         self._stop = threading.Event()
         self._done_batch = False
         self.runner = make(self._batch)
+        self._first_batch = self.batch
         self._failure: BaseException | None = None
         self._over = threading.Event()
+        self._ending = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def _batch(self, report: BatchReport) -> None:
+        self._reporter.hear(report)
+        if self._sink is not None:
+            self._sink.deliver(report.batch)
         self._done_batch = True
         self._watch(report)
 
     # ---- running
 
     def start(self, compiling: Callable[[int, int], None] | None = None) -> RunningSet:
-        self.runner.prepare(compiling)
-        self.runner.start()
-        self.told.state = "running"
+        """Begin, or go on from the checkpoint; `compiling` is told how far kernels are."""
+        try:
+            self.runner.prepare(compiling)
+            self._begin()
+        except BaseException:
+            self.runner.close()
+            raise
         self._thread = threading.Thread(target=self._supervise, name="terascope", daemon=True)
         self._thread.start()
         return self
+
+    def _begin(self) -> None:
+        """What a callback has not taken yet comes first, then the stream goes on."""
+        runner = self.runner
+        if self._callback is not None:
+            folders = {output.name: self.folder(output.name) for output in runner.plan.outputs}
+            notes = runner.folder.path / CALLBACK
+            keep = runner.settings.output is not None
+            self._sink = CallbackSink(self._callback, folders, notes, keep)
+            self._sink.deliver(self.batch)
+        runner.start()
+        self._supervised = replace(self._supervised, state="running")
 
     def _supervise(self) -> None:
         try:
             self._keep_running()
         except BaseException as problem:
             self._failure = problem
-            self.told.state, self.told.last_error = "failed", one_line(problem)
+            self._supervised = replace(
+                self._supervised, state="failed", last_error=one_line(problem)
+            )
         finally:
-            self._over.set()
+            with self._ending:
+                if self._supervised.state == "stopping":
+                    self._supervised = replace(self._supervised, state="stopped")
+                self._over.set()
 
     def _keep_running(self) -> None:
-        pause, tries = FIRST_WAIT, 0
+        pause, tries, is_down = FIRST_WAIT, 0, False
         while True:
             try:
-                while not self._stop.is_set() and not self.runner.ended:
-                    if self.runner.wait(POLL_SECONDS):
-                        break
-                self.runner.stop()
-                self.told.state = "stopped"
+                if is_down:
+                    self.runner = self._make(self._batch)
+                    self._begin()
+                    is_down = False
+                self._until_over()
                 return
             except FINAL:
                 self.runner.close()
                 raise
             except Exception as problem:
                 self.runner.close()
+                is_down = True
                 if self._done_batch:
-                    pause, tries = FIRST_WAIT, 0
+                    pause, tries, self._done_batch = FIRST_WAIT, 0, False
                 tries += 1
                 if tries > MOST_RESTARTS or self._stop.is_set():
                     raise
-                self.told.restarts += 1
-                self.told.state, self.told.last_error = "restarting", one_line(problem)
-                self._say(
-                    f"the stream failed and starts again in {pause:g} s from its checkpoint:"
-                    f" {one_line(problem)}"
-                )
+                self._tell_restart(problem, pause)
                 if self._stop.wait(pause):
+                    self._supervised = replace(self._supervised, state="stopped")
                     return
                 pause = min(2 * pause, LONGEST_WAIT)
-                self._done_batch = False
-                self.runner = self._make(self._batch)
-                self.runner.start()
-                self.told.state = "running"
+
+    def _until_over(self) -> None:
+        while not self._stop.is_set() and not self.runner.ended:
+            if self.runner.wait(POLL_SECONDS):
+                break
+            self._take_orders()
+        self.runner.stop()
+        self._supervised = replace(self._supervised, state="stopped")
+
+    def _take_orders(self) -> None:
+        """Another value of a parameter: the stream goes on with it after a pause."""
+        asked = list(orders(self.runner.folder.path))
+        if not asked or self._obey is None:
+            return
+        self.runner.pause()
+        state = self.runner.pipeline.state.copy()
+        done = [self._obey(state, order) for order in asked]
+        if any(edge is not None for edge in done):
+            self.runner.save(state)
+        for order in asked:
+            order.path.unlink(missing_ok=True)
+        self.runner.close()
+        self.runner = self._make(self._batch)
+        self._begin()
+
+    def _tell_restart(self, problem: Exception, pause: float) -> None:
+        self._supervised = Supervised(
+            "restarting", self._supervised.restarts + 1, one_line(problem)
+        )
+        self._say(
+            f"the stream failed and starts again in {pause:g} s from its checkpoint:"
+            f" {one_line(problem)}"
+        )
 
     def wait(self, seconds: float | None = None) -> bool:
         """Until the set is over, or so long; whether it is.
@@ -166,9 +233,16 @@ class RunningSet:
 
     def stop(self) -> None:
         """Between two batches; slices that are open stay in the checkpoint."""
-        self._stop.set()
+        self.ask_to_stop()
         if self._thread is not None:
             self._thread.join()
+
+    def ask_to_stop(self) -> None:
+        """The same, without waiting for it."""
+        with self._ending:
+            if not self._over.is_set() and not self._stop.is_set():
+                self._supervised = replace(self._supervised, state="stopping")
+        self._stop.set()
 
     def __enter__(self) -> RunningSet:
         return self
@@ -183,6 +257,11 @@ class RunningSet:
         """The last one that is done; -1 before the first."""
         return self.runner.pipeline.state.batch
 
+    @property
+    def ended(self) -> bool:
+        """Whether its sources have ended, and all rows were delivered."""
+        return self.runner.ended
+
     def folder(self, query: str) -> Path:
         """Where the rows of a query are.
 
@@ -190,6 +269,46 @@ class RunningSet:
             KeyError: there is no such query.
         """
         return self.runner.results[query].folder
+
+    def subscribe(
+        self,
+        query: str,
+        *,
+        follow: bool = True,
+        from_start: bool = False,
+        since_batch: int | None = None,
+    ) -> Subscription:
+        """The rows of a query, an Arrow table for each batch, from where this run began.
+
+        `from_start`: what earlier runs gave comes first; `since_batch`: only what came after that
+        batch. With `follow` it waits for more until the run is over.
+
+        Raises:
+            KeyError: there is no such query.
+        """
+        if since_batch is None and not from_start:
+            since_batch = self._first_batch
+        return Subscription(
+            self.folder(query),
+            follow=follow,
+            from_start=from_start,
+            since_batch=since_batch,
+            is_over=self._over.is_set,
+        )
+
+    def status(self) -> Status:
+        """How the run is: what `terascope status` shows."""
+        runner = self.runner
+        rows = {name: result.rows for name, result in runner.results.items()}
+        links = Control(runner.folder.path).links()
+        told = self._reporter.status(replace(self._supervised, batch=self.batch), links, rows)
+        state = runner.pipeline.state
+        edges = {c["name"]: time_text(c["edge_ns"]) for c in state.parameters.get("changes", [])}
+        return replace(
+            told,
+            run=replace(told.run, parameter_edges=edges),
+            parameters=current(state, told.parameters),
+        )
 
 
 def open_running(
@@ -202,10 +321,18 @@ def open_running(
     watch: Callable[[BatchReport], None] | None = None,
     say: Callable[[str], None] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
+    callback: Callback | None = None,
 ) -> RunningSet:
     """Start a compiled set as a stream; `QuerySet.stream` is the usual way."""
     chosen = settings or StreamSettings()
-    plan = stream_plan(compiled.job(live=True), compiled.texts())
+    states = StateFolder(run_folder(Path(checkpoint).absolute()) / STATE)
+    given = dict(compiled.bindings.parameters)
+
+    def planned() -> StreamPlan:
+        """With the values that the checkpoint has, and changes of them."""
+        return planned_stream(compiled, states.newest())
+
+    plan = planned()
     tell = progress or (lambda phase, done, total: None)
     tell("starting Spark", 0, 1)
     session = spark()
@@ -230,8 +357,64 @@ def open_running(
         tables.compiled,
         chosen.tasks,
     )
-    running = RunningSet(lambda told: Runner(session, plan, run, told), say, watch)
+
+    def make(told: Callable[[BatchReport], None]) -> Runner:
+        before = states.newest()
+        if before is not None and note_given(before, given, compiled.plan):
+            states.save(before)
+        runner = Runner(session, planned(), run, told)
+        note_given(runner.pipeline.state, given, compiled.plan)
+        return runner
+
+    def obey(state: State, order: Order) -> int | None:
+        return change(state, compiled.plan, order.name, order.value)
+
+    running = RunningSet(
+        make,
+        Reporter(plan, run_facts(compiled, plan, checkpoint, output, chosen)),
+        say,
+        watch,
+        callback,
+        obey,
+    )
     return running.start(lambda done, total: tell("compiling kernels", done, total))
+
+
+def planned_stream(compiled: Compiled, before: State | None = None) -> StreamPlan:
+    """How a set runs as a stream, with the parameters that a checkpoint has."""
+    own = {stream.name: stream.text for stream in compiled.plan}
+    changed = compiled.changed(changes_of(before, compiled.plan))
+    return stream_plan(changed.job(live=True), compiled.texts(), own)
+
+
+def time_text(moment_ns: int) -> str:
+    return datetime.fromtimestamp(moment_ns / 1e9, UTC).isoformat().replace("+00:00", "Z")
+
+
+def run_facts(
+    compiled: Compiled,
+    plan: StreamPlan,
+    checkpoint: str | Path,
+    output: str | Path | None,
+    settings: StreamSettings,
+) -> RunFacts:
+    """What the status of a run always says."""
+    values = plan.job.parameters
+    return RunFacts(
+        os.getpid(),
+        time.time(),
+        Path(compiled.source.name).name,
+        str(Path(checkpoint).absolute()),
+        None if output is None else str(Path(output).absolute()),
+        settings.trigger_seconds,
+        settings.heartbeat_seconds,
+        settings.skew_seconds,
+        settings.speed is None,
+        {
+            p.name: str(cast_value(values.get(p.name, p.value), p.type, Type.STRING))
+            for p in compiled.plan.parameters
+        },
+    )
 
 
 def one_line(problem: BaseException) -> str:

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from terascope.low.parts import PartFormat
     from terascope.running import RunningSet, StreamFormat, StreamSettings
     from terascope.spark.api import DataFrame, SparkSession
-    from terascope.spark.stream_pipeline import BatchReport
+    from terascope.stream.callback import Callback
+    from terascope.stream.report import BatchReport
 
 PARTS: Final = ".parts"
 
@@ -337,6 +338,7 @@ class QuerySet:
         watch: Callable[[BatchReport], None] | None = None,
         say: Callable[[str], None] | None = None,
         progress: Told | None = None,
+        callback: Callback | None = None,
     ) -> RunningSet:
         """Run the set as a stream, until its sources end or it is stopped.
 
@@ -347,6 +349,12 @@ class QuerySet:
         manifest, each row once, whatever happens; else they are kept under the checkpoint for those
         who subscribe. `settings`: speed, heartbeats and all else. `watch` is called after
         every micro-batch, `say` with what a person should know.
+
+        `callback(query, batch, rows)` is called with the rows of every batch, an Arrow table, in
+        order and before the next batch begins. When the process is killed before a call returns,
+        it is called again with the same number and the same rows; one with a method
+        `last(query)`, which gives the number of the last batch it has stored, gets each batch once.
+        Without `output`, rows that it has taken are removed after a hundred batches.
 
         Raises:
             SourceError: a source is missing.
@@ -364,6 +372,7 @@ class QuerySet:
             watch,
             say,
             progress,
+            callback,
         )
 
     def _repr_html_(self) -> str:

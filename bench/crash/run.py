@@ -21,7 +21,7 @@ from terascope.spark.session import open_session
 if TYPE_CHECKING:
     from terascope.running import StreamFormat
     from terascope.session import QuerySet
-    from terascope.spark.stream_pipeline import BatchReport
+    from terascope.stream.report import BatchReport
 
 RUNNING: Final = "running"
 BATCH: Final = "batch "

@@ -7,7 +7,7 @@ is not of its form is a mistake of usage; a file that is not there is not.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -128,14 +128,17 @@ def bound_session(
     strict: bool | None = None,
     spark: SparkSession | None = None,
     low: str | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> Session:
-    """A session with everything the flags and the configuration say."""
+    """A session with everything the flags and the configuration say; `settings`: further ones of
+    the configuration that a flag gives, None among them when it does not.
+    """
     from terascope.config import load_config
     from terascope.connectors.base import SourceError
     from terascope.connectors.registry import parse_interface
     from terascope.session import Session
 
-    settings = load_config(config, master=master, strict=strict, low=low)
+    found = load_config(config, master=master, strict=strict, low=low, **(settings or {}))
     try:
         named = [parse_interface(text) for text in sources or ()]
     except SourceError as mistake:
@@ -147,18 +150,18 @@ def bound_session(
             f"two sources are called '{twice}'; give each a name, such as eth0=pcap:trace.pcap",
             param_hint="--source",
         )
-    known = given | settings.sources.keys()
-    options = option_table(source_options, known, settings.source_options)
-    merged = settings.model_copy(
+    known = given | found.sources.keys()
+    options = option_table(source_options, known, found.source_options)
+    merged = found.model_copy(
         update={
             "sources": {
-                **settings.sources,
+                **found.sources,
                 **{i.name: f"{i.kind}:{i.location}" for i in named},
             },
             "source_options": options,
-            "sets": {**settings.sets, **set_table(sets, known)},
-            "params": {**settings.params, **dict(pairs("--param", params, "NAME=VALUE"))},
-            "functions": [*settings.functions, *(functions or ())],
+            "sets": {**found.sets, **set_table(sets, known)},
+            "params": {**found.params, **dict(pairs("--param", params, "NAME=VALUE"))},
+            "functions": [*found.functions, *(functions or ())],
         }
     )
     return Session(spark=spark, config=merged)

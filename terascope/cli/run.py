@@ -1,4 +1,4 @@
-"""`terascope run`: a query set over its sources, computed by Spark."""
+"""`terascope run`: a query set over its sources, computed by Spark, once or as a stream."""
 
 from __future__ import annotations
 
@@ -24,11 +24,31 @@ from terascope.cli.binding import (
     bound_session,
     loaded,
 )
+from terascope.cli.stream_flags import (
+    BatchBytes,
+    CheckpointFolder,
+    HeartbeatFlag,
+    LateFolder,
+    Port,
+    SkewFlag,
+    SpeedFlag,
+    StreamFlags,
+    Streaming,
+    TriggerFlag,
+    UntilIdle,
+    check_speed,
+    not_for_streams,
+    only_for_streams,
+    stream_settings,
+)
 
 if TYPE_CHECKING:
     from terascope.cli.printing import Show, TextFormat, Told
+    from terascope.cli.run_stream import Destination
+    from terascope.cli.stream_rows import RowsFormat
     from terascope.output import FileFormat
     from terascope.results import Results
+    from terascope.running import StreamFormat
     from terascope.session import QuerySet, Session
 
 
@@ -100,6 +120,16 @@ def run(
         ),
     ] = None,
     low: Low = None,
+    stream: Streaming = False,
+    checkpoint: CheckpointFolder = None,
+    speed: SpeedFlag = None,
+    until_idle: UntilIdle = False,
+    heartbeat: HeartbeatFlag = None,
+    skew: SkewFlag = None,
+    trigger: TriggerFlag = None,
+    batch_bytes: BatchBytes = None,
+    late: LateFolder = None,
+    port: Port = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -108,6 +138,10 @@ def run(
     Results go to stdout or, with --output, to files; everything else goes to stderr. --format csv
     prints one query as plain CSV and several each behind a line "# query NAME"; json is one object,
     query name to rows; ndjson has a row a line with the key "query" first.
+
+    With --stream it runs until Ctrl-C: rows come when their windows close, and every query is a
+    folder DIR/NAME of files with a manifest that only grows. Started again with the same checkpoint
+    it goes on where it was, and no row comes twice.
     """
     del debug
     if output is None and format is Format.PARQUET:
@@ -120,11 +154,52 @@ def run(
         raise typer.BadParameter(
             "parts are files: give --output DIR, and --format csv or parquet", param_hint="--parts"
         )
+    if stream:
+        not_for_streams(
+            {
+                "--parts": (parts, "a stream always writes folders of files: leave it out"),
+                "--strict": (strict, "a stream counts what is malformed and goes on"),
+                "--format": (
+                    format is Format.JSON,
+                    "json is one object with an end: take ndjson for a stream",
+                ),
+            }
+        )
+        check_speed(speed)
+    else:
+        only_for_streams(
+            {
+                "--checkpoint": checkpoint, "--speed": speed, "--until-idle": until_idle,
+                "--heartbeat": heartbeat, "--skew": skew, "--trigger": trigger,
+                "--batch-bytes": batch_bytes, "--late": late, "--port": port,
+            }
+        )  # fmt: skip
+    settings = stream_settings(heartbeat, skew, trigger, batch_bytes, port)
     session = bound_session(
-        source, source_option, set_, param, functions, config, master=master, strict=strict, low=low
-    )
+        source, source_option, set_, param, functions, config, master=master, strict=strict,
+        low=low, settings=settings,
+    )  # fmt: skip
     with session:
-        run_set(session, loaded(session, file), output, format, rows, quiet, parts)
+        queries = loaded(session, file)
+        if stream:
+            from terascope.cli.run_stream import stream_set
+
+            flags = StreamFlags(checkpoint, speed, until_idle, late)
+            stream_set(session, queries, flags, destination(output, format, rows), quiet)
+        else:
+            run_set(session, queries, output, format, rows, quiet, parts)
+
+
+def destination(output: Path | None, format: Format | None, rows: int) -> Destination:
+    """Where the rows of a stream go. Those for the screen are kept in Parquet, which loses nothing,
+    until they are shown.
+    """
+    from terascope.cli.run_stream import Destination
+
+    if output is None:
+        shown = cast("RowsFormat", (format or Format.TABLE).value)
+        return Destination(None, "parquet", shown, rows)
+    return Destination(output, cast("StreamFormat", (format or Format.CSV).value), "table", rows)
 
 
 def run_set(

@@ -47,6 +47,8 @@ EXAMPLES: Mapping[str, str] = {
         "terascope run pairs.gsql --source a=pcap:a.pcap --source b=pcap:b.pcap --set main=a,b",
         "terascope run log.gsql --source log=csv:log.csv --source-option 'log.delimiter=;'",
         "terascope run flows.gsql --source pcap:trace.pcap --format ndjson | jq .",
+        "terascope run flows.gsql --stream --source eth0=pcap:captures --output out",
+        "terascope run flows.gsql --stream --source eth0=pcap:trace.pcap --speed 10x --until-idle",
     ),
     "status": examples(
         "terascope status",

@@ -148,7 +148,31 @@ class Merger:
                 yield Groups(self._dictionaries, self._blocks(self.shape))
                 self._start()
             return
+        for merger in self._spilled():
+            yield from merger.results()
+
+    def partials(self) -> Iterator[bytes]:
+        """All groups as payloads that a merger takes, for groups that are not complete yet: each
+        once, with sums that may still be too large. The merger is empty afterwards.
+
+        Raises:
+            OutputError: there is no room on disk for what memory does not hold.
+        """
+        if self._spill is None:
+            if len(self._table):
+                self._table.combine()
+                shape = self._wide.spilled
+                for _, payload in pack(self._blocks(shape), self._dictionaries, shape, 1):
+                    yield payload
+                self._start()
+            return
+        for merger in self._spilled():
+            yield from merger.partials()
+
+    def _spilled(self) -> Iterator[Merger]:
+        """Mergers of what is on disk, one after the other; nothing is there afterwards."""
         self._to_disk()
+        assert self._spill is not None
         try:
             for payloads in self._spill.partitions():
                 merger = Merger(
@@ -156,7 +180,7 @@ class Merger:
                 )
                 for payload in payloads:
                     merger.add(payload)
-                yield from merger.results()
+                yield merger
         finally:
             self._spill.close()
             self._spill = None

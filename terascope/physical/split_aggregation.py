@@ -42,7 +42,7 @@ class Judge:
 
         def bound(e: Expr) -> Expr:
             value = self.values.get(e.name) if isinstance(e, Param) else None
-            return e if value is None else Lit(value, e.type)
+            return e if value is None or not isinstance(e, Param) else Lit(value, e.type, e.name)
 
         return transform(expr, bound)
 

@@ -7,7 +7,7 @@ Columns are named, and mean the column of that name of the relation the expressi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from terascope.functions.base import Aggregate, Scalar, Value
@@ -28,6 +28,8 @@ class Lit:
 
     value: Value
     type: Type
+    of: str = field(default="", compare=False, repr=False)
+    """The parameter whose value it is, if it is one's."""
 
 
 @dataclass(frozen=True)

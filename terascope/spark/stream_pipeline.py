@@ -12,7 +12,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from terascope.analysis.needs import Leaf as AnyLeaf
 from terascope.analysis.needs import epoch_needs, needs
 from terascope.analysis.promises import Promises
 from terascope.analysis.release import complete_below
-from terascope.connectors.live import Offset
 from terascope.diagnostic import OutputError
 from terascope.functions.base import Value
 from terascope.low.delivery import Sink
@@ -54,8 +53,10 @@ from terascope.stream.closing import (
 from terascope.stream.crash import crash_here
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.heartbeat import Heartbeat
+from terascope.stream.layouts import Layouts
 from terascope.stream.plan import LowStream, RunningStream, StreamOutput, StreamPlan
 from terascope.stream.releasing import released
+from terascope.stream.report import BatchReport
 from terascope.stream.segments import Segment
 from terascope.stream.state import State, StateFolder, remove_unneeded
 
@@ -81,21 +82,6 @@ class RunFolder:
     def results(self) -> Path:
         """Of a set whose results nobody asked to have elsewhere."""
         return self.path / "results"
-
-
-@dataclass
-class BatchReport:
-    """What a batch did, for those who watch."""
-
-    batch: int
-    offset: Offset
-    state: State
-    beats: list[Heartbeat]
-    delivered: Mapping[str, int]
-    promises: Promises
-    seconds: float
-    hops: list[tuple[str, float]] = field(default_factory=list)
-    replayed: bool = False
 
 
 class Pipeline:
@@ -146,7 +132,7 @@ class Pipeline:
         offset = json.loads(at)
         known = self._states.load(number)
         if known is not None and known.offset == offset:
-            # Spark did not hear that it was done. What its tasks wrote once more is nobody's.
+            # It is run again though it is done: what its tasks wrote just now is there already.
             for kind, text in told:
                 if kind == "part":
                     Part.of(text).path.unlink(missing_ok=True)
@@ -294,6 +280,8 @@ class Batch:
             str(pipe._folder.slices),
             pipe._sink.memory_bytes,
             work,
+            Layouts(self.state.layouts),
+            self.state.starts,
         )
         before = self._new_bytes
         told = close_slices(self._spark, closing)
@@ -403,6 +391,7 @@ class Batch:
             stream.name: Leaf(
                 plan.deliveries.targets[stream.number].fields,
                 tuple(s for s in segments if s.kind == "rows" and s.stream == stream.key),
+                stream.texts,
             )
             for stream in plan.low
         }
@@ -416,6 +405,7 @@ class Batch:
             plan.job.parameters,
             self._pipe.horizons(self.state),
             self._pipe._tasks,
+            Layouts(self.state.layouts),
         )
 
     def _forget(self) -> None:
@@ -453,6 +443,8 @@ class Batch:
             return bound is ALL or (bound is not None and segment.ends_before(bound))
 
         state.segments = [s for s in state.segments if not is_over(s)]
+        for key, bound in least.items():
+            state.streams[key].kept_from = None if bound is ALL else bound
 
     # ---- the end of a batch
 

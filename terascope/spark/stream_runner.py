@@ -25,14 +25,16 @@ from terascope.low.prepare import prepare
 from terascope.physical.targets import stream_numbers
 from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
-from terascope.spark.stream_pipeline import BatchReport, Pipeline, RunFolder
+from terascope.spark.stream_pipeline import Pipeline, RunFolder
 from terascope.spark.stream_source import StreamSource, stream_frame
 from terascope.spark.stream_task import Stored, StreamRead
 from terascope.stream.adoption import adopted
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.late import LATE, kept_fields
+from terascope.stream.ownership import stream_epochs
 from terascope.stream.plan import StreamPlan
-from terascope.stream.state import StateFolder
+from terascope.stream.report import BatchReport
+from terascope.stream.state import State, StateFolder
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class Runner:
                 stream.shelf,
                 stream.layout,
                 stream.descending,
+                stream.texts,
             )
             for stream in self.plan.low
         }
@@ -140,7 +143,8 @@ class Runner:
             if read.low is not None:
                 prepare(read.low, tell or (lambda done, total: None))
 
-    def start(self) -> None:
+    def source(self) -> StreamSource:
+        """What the tasks of every micro-batch read, and what they do to it."""
         plan, settings = self.plan, self.settings
         reads = tuple(
             NativeRead(
@@ -153,8 +157,11 @@ class Runner:
             for read in plan.deliveries.reads
         )
         late = None if settings.late is None else str(settings.late.absolute())
-        reading = StreamRead(reads, self.stored, str(self.folder.slices), late, settings.format)
-        source = StreamSource(
+        reading = StreamRead(
+            reads, self.stored, str(self.folder.slices), late, settings.format,
+            self.pipeline.state.starts,
+        )  # fmt: skip
+        return StreamSource(
             reading,
             tuple(i for read in plan.job.reads for i in read.interfaces),
             link_clocks(plan),
@@ -162,10 +169,15 @@ class Runner:
             settings.live,
             str(self.folder.path),
             settings.tasks,
+            stream_epochs(plan),
+            settings.skew_ns,
         )
+
+    def start(self) -> None:
+        settings = self.settings
         trigger = f"{settings.trigger_seconds} seconds"
         writer = (
-            stream_frame(self._spark, source)
+            stream_frame(self._spark, self.source())
             .writeStream.foreachBatch(self.pipeline)
             .option("checkpointLocation", str(settings.checkpoint.absolute()))
             .trigger(processingTime=trigger)
@@ -191,10 +203,19 @@ class Runner:
 
     def stop(self) -> None:
         """Between two batches."""
+        self.pause()
+        self.close()
+
+    def pause(self) -> None:
+        """Between two batches; nobody else may run from the checkpoint."""
         if self._query is not None:
             with self.pipeline.between:
                 self._query.stop()
-        self.close()
+            self._query = None
+
+    def save(self, state: State) -> None:
+        """Another state after the last batch."""
+        StateFolder(self.folder.state).save(state)
 
     def close(self) -> None:
         """Somebody else may run from the checkpoint."""

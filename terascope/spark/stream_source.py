@@ -34,7 +34,7 @@ from terascope.physical.bundles import bundles
 from terascope.spark.mistakes import telling
 from terascope.spark.stream_task import TOLD, StreamPartition, StreamRead, run_stream_task
 from terascope.stream.control import Control
-from terascope.stream.ownership import Beginning, owned_epochs
+from terascope.stream.ownership import Beginning, Epoch, owned_epochs
 from terascope.stream.state import StateFolder
 
 FORMAT = "terascope_stream"
@@ -53,6 +53,9 @@ class StreamSource:
     folder: str
     """Of the run, under the checkpoint."""
     tasks: int
+    epochs: Mapping[int, Epoch]
+    """By the number of a stream of groups."""
+    skew_ns: int
 
     @property
     def journal(self) -> Path:
@@ -143,7 +146,17 @@ class LiveReader(DataSourceStreamReader):
             names = {i.name for i in native.read.interfaces}
             ours = [s for s in splits if s.interface in names]
             parts = bundles(ours, self.source.tasks, self.source.edge, float("inf"))
-            mine = owned_epochs(native.read, native.streams, parts, beginning, first, last)
+            assert native.read.low is not None
+            mine = owned_epochs(
+                native.read.low,
+                native.streams,
+                self.source.epochs,
+                parts,
+                beginning,
+                first,
+                last,
+                self.source.skew_ns,
+            )
             for number, some in enumerate(parts):
                 closed = {n: beginning.closed.get(n, ()) for n in names}
                 made.append(

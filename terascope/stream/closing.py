@@ -65,6 +65,9 @@ def hear(state: State, beats: Iterable[Heartbeat], offset: Offset) -> None:
                 seen.last_tuple_ns = offset.now_ns
     for name, link in offset.links.items():
         seen = state.seen.setdefault(name, Seen())
+        for column, (smallest, largest) in link.seen.items():
+            seen.largest[column] = max(seen.largest.get(column, largest), largest)
+            seen.smallest[column] = min(seen.smallest.get(column, smallest), smallest)
         if link.quiet_ns is not None:
             seen.quiet_ns = max(seen.quiet_ns or link.quiet_ns, link.quiet_ns)
     state.ended = offset.ended
@@ -198,10 +201,12 @@ def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[tuple[str, 
     """By interface and column: the value below which a slice of some stream of groups is closed."""
     found: dict[str, dict[str, SliceValue]] = {}
     for stream in plan.low:
-        until = state.streams[stream.key].until
-        rel = plan.job.trees[stream.name]
+        progress = state.streams[stream.key]
+        until, rel = progress.until, plan.job.trees[stream.name]
         if until is None or stream.groups is None or not isinstance(rel, Aggregate):
             continue
+        if progress.since is not None and until <= progress.since:
+            continue  # it has not begun: nobody misses those tuples
         key = dict(rel.keys)[stream.value or ""]
         (name,) = columns_of(key)
         column = next(c for c in stream.scan.columns if c.name == name)

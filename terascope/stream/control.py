@@ -23,12 +23,13 @@ class Control:
     def note_links(self, states: Sequence[LinkState]) -> None:
         put(self.folder / "links.json", [asdict(state) for state in states])
 
-    def links(self) -> list[dict[str, Any]]:
+    def links(self) -> list[LinkState]:
+        """What the reader last saw; nothing before its first look."""
         try:
-            found: list[dict[str, Any]] = json.loads((self.folder / "links.json").read_bytes())
+            found = json.loads((self.folder / "links.json").read_bytes())
         except (OSError, ValueError):
             return []
-        return found
+        return [LinkState(**state) for state in found]
 
 
 def put(path: Path, told: Any) -> None:

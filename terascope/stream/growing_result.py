@@ -21,6 +21,7 @@ from terascope.diagnostic import OutputError
 from terascope.low.parts import Part
 from terascope.plan.rel import Field
 from terascope.stream.manifest import VERSION
+from terascope.stream.retention import REMOVED
 from terascope.stream.runs import MANIFEST
 
 
@@ -104,7 +105,7 @@ class GrowingResult:
         """Remove the files that no batch has: those of attempts that failed."""
         with writing(self.folder):
             for path in self.folder.iterdir():
-                if path.name != MANIFEST and path.name not in self._known:
+                if path.name not in (MANIFEST, REMOVED) and path.name not in self._known:
                     path.unlink(missing_ok=True)
 
 

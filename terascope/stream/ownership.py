@@ -11,12 +11,69 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from terascope.analysis.order import FINENESS
 from terascope.connectors.base import Split
 from terascope.connectors.live import Offset
-from terascope.low.ownership import Epochs
-from terascope.physical.job import SourceRead
+from terascope.low.ownership import Epochs, epoch_of, owned
+from terascope.low.plan import LowAggregate, LowPlan
+from terascope.plan.expr import columns_of
+from terascope.plan.rel import ClockUnit, SourceField
+from terascope.stream.plan import StreamPlan
 from terascope.stream.segments import SliceValue
 from terascope.stream.state import State
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """How the epochs of a stream of groups follow from a column of its sources."""
+
+    key: str
+    """Of the stream."""
+    column: str
+    interfaces: tuple[str, ...]
+    band: int | float
+    clock: ClockUnit | None
+
+    def reached(self, offset: Offset, skew_ns: int) -> SliceValue | None:
+        """The value below which no tuple can come after an offset; None: nothing is promised."""
+        least: SliceValue | None = None
+        for name in self.interfaces:
+            link = offset.link(name)
+            told = [link.seen[self.column][1] - self.band] if self.column in link.seen else []
+            if self.clock is not None and link.quiet_ns is not None:
+                told.append((link.quiet_ns - skew_ns) // (10**9 // FINENESS[self.clock]))
+            if not told:
+                return None
+            least = max(told) if least is None else min(least, max(told))
+        return least
+
+    def seen(self, offset: Offset) -> tuple[bool, int | None]:
+        """Whether it is known what came before an offset, and the largest value then."""
+        links = [offset.link(name) for name in self.interfaces]
+        begun = [link for link in links if link.begun]
+        known = [link.seen[self.column][1] for link in begun if self.column in link.seen]
+        return len(known) == len(begun), max(known, default=None)
+
+
+def stream_epochs(plan: StreamPlan) -> dict[int, Epoch]:
+    """By the number of a stream of groups."""
+    found: dict[int, Epoch] = {}
+    for read in plan.deliveries.reads:
+        assert read.low is not None
+        for query in read.low.queries:
+            if not isinstance(query, LowAggregate) or query.epoch is None:
+                continue
+            stream = plan.by_name[query.name]
+            (name,) = columns_of(query.keys[query.epoch][1])
+            column = next(c for c in stream.scan.columns if c.read_from == name)
+            found[stream.number] = Epoch(
+                stream.key, name, stream.scan.interfaces, band_of(column), column.clock
+            )
+    return found
+
+
+def band_of(column: SourceField) -> int | float:
+    return 0 if column.slope is None else column.slope.band
 
 
 @dataclass(frozen=True)
@@ -25,24 +82,81 @@ class Beginning:
 
     closed: Mapping[str, tuple[tuple[str, SliceValue], ...]] = field(default_factory=dict)
     """By interface: columns, and the value below which a slice of some query is closed."""
+    until: Mapping[str, SliceValue] = field(default_factory=dict)
+    """By the key of a stream: the slices before this one are closed."""
 
     @staticmethod
     def of(state: State | None) -> Beginning:
         if state is None:
             return Beginning()
         return Beginning(
-            {name: tuple((c, v) for c, v in limits) for name, limits in state.closed.items()}
+            {name: tuple((c, v) for c, v in limits) for name, limits in state.closed.items()},
+            {key: one.until for key, one in state.streams.items() if one.until is not None},
         )
 
 
 def owned_epochs(
-    read: SourceRead,
+    low: LowPlan,
     streams: Sequence[int],
+    epochs: Mapping[int, Epoch],
     tasks: Sequence[Sequence[Split]],
     beginning: Beginning,
     start: Offset,
     end: Offset,
+    skew_ns: int,
 ) -> list[dict[int, Epochs | None]]:
-    """For each task, by query of the read's low-level plan."""
-    del read, streams, beginning, start, end
-    return [{} for _ in tasks]
+    """For each task, by query of the low-level plan of one read."""
+    found: list[dict[int, Epochs | None]] = [{} for _ in tasks]
+    here = {split.interface for task in tasks for split in task}
+    for place, query in enumerate(low.queries):
+        if not isinstance(query, LowAggregate) or streams[place] not in epochs:
+            continue
+        if not here & set(query.interfaces):
+            continue
+        limits = within(query, epochs[streams[place]], beginning, start, end, skew_ns)
+        if limits is None:
+            continue
+        for task, mine in enumerate(owned(query, tasks)):
+            both = None if mine is None else common(mine, limits)
+            if both is not None:
+                found[task][place] = both
+    return found
+
+
+def within(
+    query: LowAggregate,
+    epoch: Epoch,
+    beginning: Beginning,
+    start: Offset,
+    end: Offset,
+    skew_ns: int,
+) -> Epochs | None:
+    """The epochs that only this batch has tuples of; None when that cannot be said."""
+    assert query.epoch is not None
+    _, evaluate = epoch_of(query.keys[query.epoch][1])
+    if set(epoch.interfaces) != set(query.interfaces):
+        return None
+    is_known, largest = epoch.seen(start)
+    if not is_known:
+        return None
+    first = None if largest is None else evaluate((largest,))
+    first = None if first is None else first + 1
+    until = beginning.until.get(epoch.key)
+    if until is not None:
+        first = int(until) if first is None else max(first, int(until))
+    if end.ended:
+        return Epochs(first, None)
+    reached = epoch.reached(end, skew_ns)
+    last = None if reached is None else evaluate((reached,))
+    if last is None or (first is not None and first >= last):
+        return None
+    return Epochs(first, last - 1)
+
+
+def common(one: Epochs, other: Epochs) -> Epochs | None:
+    firsts = [e.first for e in (one, other) if e.first is not None]
+    lasts = [e.last for e in (one, other) if e.last is not None]
+    made = Epochs(max(firsts, default=None), min(lasts, default=None))
+    if made.first is not None and made.last is not None and made.first > made.last:
+        return None
+    return made

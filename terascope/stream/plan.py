@@ -37,6 +37,7 @@ from terascope.plan.rel import (
     with_inputs,
 )
 from terascope.plan.show import show_expr, show_rel
+from terascope.stream.parameters import spelled
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class LowStream:
     groups: GroupFields | None
     """None for a selection."""
     fields: tuple[Field, ...]
-    slots: tuple[str, ...]
-    """What each slot, or column of a selection, is."""
+    texts: tuple[str, ...]
+    """What each of its columns is: keys first, then slots; or those of a selection."""
     value: str | None
     """The column that tells slices apart; None when nothing does."""
     tree_fields: tuple[Field, ...] = ()
@@ -65,7 +66,7 @@ class LowStream:
 
     @property
     def layout(self) -> str:
-        return digest("|".join(self.slots))
+        return digest("|".join(self.texts))
 
     @property
     def shelf(self) -> str:
@@ -84,6 +85,8 @@ class RunningStream:
     name: str
     key: str
     rel: Running
+    text: str
+    """Of the query it is a part of."""
 
     @property
     def value(self) -> str:
@@ -97,7 +100,9 @@ class StreamOutput:
     output: Output
     fields: tuple[Field, ...]
     text: str
-    """What the query is; one that says something else is another query."""
+    """What the query is, with all that it reads; one that says something else is another one."""
+    own: str
+    """The query alone, as it was written."""
     low: int | None
     """Of a direct query: the number of the stream its rows are made of."""
     release: Release | None
@@ -137,8 +142,10 @@ class StreamPlan:
         return {low.name: low for low in self.low}
 
 
-def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
-    """`texts`: by query, what it says.
+def stream_plan(
+    job: Job, texts: Mapping[str, str], own: Mapping[str, str] | None = None
+) -> StreamPlan:
+    """`texts`: by stream, what it says with all that it reads; `own`: what its user wrote.
 
     Raises:
         SourceError: a source cannot be read as a stream.
@@ -152,7 +159,7 @@ def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
     queries = {query.name: query for read in job.reads if read.low for query in read.low.queries}
     low_names = [made.name for made in job.low]
     stages = {stage.name: stage.rel for stage in job.streams}
-    streams, running = materialised({n: job.trees[n] for n in low_names}, stages)
+    streams, running = materialised({n: job.trees[n] for n in low_names}, stages, texts)
     trees = Trees(streams, job.parameters)
     low = tuple(
         with_own_keys(
@@ -171,7 +178,8 @@ def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
             StreamOutput(
                 output,
                 output.part_fields(stages[output.stream], False),
-                texts.get(output.stream, output.stream),
+                texts[output.stream],
+                (own or texts).get(output.stream, ""),
                 None if direct is None else numbers[direct.program.stream],
                 None if direct is not None else release_of(output.stream, trees, leaves),
             )
@@ -183,24 +191,26 @@ def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
 
 
 def materialised(
-    low: Mapping[str, Rel], stages: Mapping[str, Rel]
+    low: Mapping[str, Rel], stages: Mapping[str, Rel], texts: Mapping[str, str]
 ) -> tuple[dict[str, Rel], list[RunningStream]]:
     """All trees, in which groups that live on are streams of their own."""
     streams: dict[str, Rel] = dict(low)
     running: list[RunningStream] = []
 
-    def apart(rel: Rel) -> Rel:
-        parts = tuple(apart(part) for part in inputs(rel))
+    def apart(rel: Rel, text: str) -> Rel:
+        parts = tuple(apart(part, text) for part in inputs(rel))
         made = with_inputs(rel, parts) if parts else rel
         if not isinstance(made, Running):
             return made
         name = f"#running {len(running)}"
-        running.append(RunningStream(name, digest(full_text(made, streams)), made))
+        # By what the user wrote: how the set was split must not matter.
+        key = digest(f"{text}|{sum(one.text == text for one in running)}")
+        running.append(RunningStream(name, key, made, text))
         streams[name] = made
         return Read(name, made.fields)
 
     for name, rel in stages.items():
-        streams[name] = apart(rel)
+        streams[name] = apart(rel, texts.get(name) or full_text(rel, streams))
     return streams, running
 
 
@@ -216,36 +226,39 @@ def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: 
     if isinstance(query, LowAggregate):
         assert isinstance(rel, Aggregate)
         assert groups is not None
-        keys = [show_expr(expr) for _, expr in query.keys]
-        slots = tuple(
-            f"{slot.kind}({'' if slot.argument is None else show_expr(slot.argument)})"
+        keys = [show_expr(spelled(expr)) for _, expr in query.keys]
+        slots = [
+            f"{slot.kind}({'' if slot.argument is None else show_expr(spelled(slot.argument))})"
             for slot in query.slots
-        )
+        ]
         value = None if groups.epoch is None else groups.keys[groups.epoch].name
         key = digest("|".join(["groups", *tuples_of(rel.source), *keys]))
         return LowStream(
-            number, query.name, key, scan, groups, groups.fields, slots, value, rel.fields,
+            number, query.name, key, scan, groups, groups.fields, (*keys, *slots), value,
+            rel.fields,
             epoch_text="" if groups.epoch is None else keys[groups.epoch],
         )  # fmt: skip
     assert isinstance(rel, Project)
-    slots = tuple(show_expr(expr) for _, expr in query.items)
+    texts = tuple(show_expr(spelled(expr)) for _, expr in query.items)
     key = digest("|".join(["rows", *tuples_of(rel.source)]))
     read = Read(query.name, rel.fields)
     value = next(iter(release_columns(read, trees)), None)
-    return LowStream(number, query.name, key, scan, None, query.fields, slots, value, rel.fields)
+    return LowStream(number, query.name, key, scan, None, query.fields, texts, value, rel.fields)
 
 
 def keeping(stream: LowStream, kept_by: Mapping[Leaf, str], trees: Trees) -> LowStream:
     column = kept_by.get(stream.name, stream.value)
     orders = trees.orders(Read(stream.name, stream.tree_fields))
-    falling = column in orders and orders[column].slope.trend is Trend.DECREASING
+    falling = (
+        column is not None and column in orders and orders[column].slope.trend is Trend.DECREASING
+    )
     return replace(stream, kept_by=column, descending=falling)
 
 
 def tuples_of(rel: Rel) -> list[str]:
     """Which tuples a low-level stream is made of."""
     scan, predicate = source_of(rel)
-    return [scan.protocol, ",".join(sorted(scan.interfaces)), show_expr(predicate)]
+    return [scan.protocol, ",".join(sorted(scan.interfaces)), show_expr(spelled(predicate))]
 
 
 def with_own_keys(streams: Iterable[LowStream]) -> Iterator[LowStream]:

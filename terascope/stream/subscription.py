@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from terascope.stream.manifest import Batch, Header, ManifestReader
 from terascope.stream.mistakes import StreamError
+from terascope.stream.retention import removed_until
 from terascope.stream.row_files import read_rows
 from terascope.stream.runs import find_run
 
@@ -106,15 +107,26 @@ class Subscription:
             is_last = not self._follow or self._is_over()
             for entry in self._reader.new():
                 if self._note(entry) and isinstance(entry, Batch):
-                    yield entry, self._table(entry)
+                    table = self._table(entry)
+                    if table is not None:
+                        yield entry, table
             if is_last:
                 return
             self._wait()
 
-    def _table(self, batch: Batch) -> pa.Table:
+    def _table(self, batch: Batch) -> pa.Table | None:
+        """The rows of a batch; None when the run has removed them, for they were acknowledged."""
         header = self.header
         if header is None:
             raise StreamError(f"'{self._reader.path}' has batches before its header")
+        try:
+            return self._read(batch, header)
+        except StreamError:
+            if batch.number <= removed_until(self.folder):
+                return None
+            raise
+
+    def _read(self, batch: Batch, header: Header) -> pa.Table:
         tables = [
             read_rows(self.folder / file.name, header.format, header.fields)
             for file in batch.files
@@ -150,8 +162,9 @@ def start_of_last(folder: Path, rows: int) -> tuple[int, int]:
         StreamError: the manifest is not of its form.
     """
     counts: dict[int, int] = {}
+    gone = removed_until(folder)
     for entry in ManifestReader(folder).new():
-        if isinstance(entry, Batch):
+        if isinstance(entry, Batch) and entry.number > gone:
             counts.setdefault(entry.number, entry.rows)
     found = 0
     for number in sorted(counts, reverse=True):

@@ -72,6 +72,33 @@ def test_only_the_whole_sum_decides() -> None:
     assert partials_of(merger.results(), shape) == [((None,), (sum(parts),))]
 
 
+@settings(deadline=None, max_examples=50)
+@given(cases(), st.randoms(use_true_random=False), st.sampled_from([1, 1 << 30]))
+def test_partials_that_were_put_together_are_merged_as_all_of_them(
+    case: Case, random: Random, memory: int
+) -> None:
+    payloads = payloads_of(case)
+    random.shuffle(payloads)
+    cut = random.randrange(len(payloads) + 1)
+    last = Merger(case.shape, case.types, 1 << 30, Path(tempfile.gettempdir()))
+    for some in (payloads[:cut], payloads[cut:]):
+        merger = Merger(case.shape, case.types, memory, Path(tempfile.gettempdir()))
+        for payload in some:
+            merger.add(payload)
+        for payload in merger.partials():
+            last.add(payload)
+        assert list(merger.partials()) == []
+    wanted = merged(case)
+    if overflows(case, wanted):
+        with pytest.raises(ValueMistake, match="integer overflow in sum"):
+            partials_of(last.results(), case.shape)
+        return
+    found = partials_of(last.results(), case.shape)
+    assert len(found) == len(wanted)
+    for key, values in found:
+        assert same(values, wanted[key]), key
+
+
 def random_groups(
     seed: int, partials: int, groups: int
 ) -> tuple[Shape, list[bytes], dict[Key, Values]]:
@@ -117,6 +144,19 @@ def test_any_number_of_groups_is_merged_in_any_memory(
         merger.add(payload)
     assert (merger.spilled_bytes > 0) == (memory < 1 << 30)
     assert dict(partials_of(merger.results(), shape)) == wanted
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_partials_than_memory_holds_are_put_together(tmp_path: Path) -> None:
+    shape, payloads, wanted = random_groups(5, 40_000, 20_000)
+    types = [Type.LLONG, Type.STRING]
+    merger, last = Merger(shape, types, 1 << 18, tmp_path), Merger(shape, types, 1 << 30, tmp_path)
+    for payload in payloads:
+        merger.add(payload)
+    assert merger.spilled_bytes
+    for payload in merger.partials():
+        last.add(payload)
+    assert dict(partials_of(last.results(), shape)) == wanted
     assert list(tmp_path.iterdir()) == []
 
 

@@ -7,6 +7,7 @@ make of it must be the same.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from terascope.types import parse_ip
@@ -69,15 +70,19 @@ class RandomSet:
         self.rng = random.Random(self.seed)
 
     def text(self, queries: int) -> str:
-        makers = [
-            self.selection, self.aggregation, self.aggregation, self.window, self.slices,
-            self.over_aggregate, self.join, self.self_join, self.band_join, self.merge,
-            self.distinct, self.top, self.running, self.cube, self.with_table, self.three_way,
-        ]  # fmt: skip
+        makers = self.makers()
         self.aggregation()
         while len(self.statements) <= queries:
             self.rng.choice(makers)()
         return "\n".join(self.statements)
+
+    def makers(self) -> list[Callable[[], None]]:
+        """Each makes a query or two; one that is named twice is as often again."""
+        return [
+            self.selection, self.aggregation, self.aggregation, self.window, self.slices,
+            self.over_aggregate, self.join, self.self_join, self.band_join, self.merge,
+            self.distinct, self.top, self.running, self.cube, self.with_table, self.three_way,
+        ]  # fmt: skip
 
     # ---- pieces
 

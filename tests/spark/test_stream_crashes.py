@@ -29,7 +29,7 @@ from terascope.stream.crash import POINTS, VARIABLE, Point
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from terascope.spark.stream_pipeline import BatchReport
+    from terascope.stream.report import BatchReport
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
@@ -124,7 +124,7 @@ def test_a_crash_at_every_point_of_a_batch(
     streams = Streams(data, spark, tmp_path, format)
     running = streams.finish(lose_commits=format == "ndjson")
     assert crashes.happened == list(ORDERS[format])
-    assert running.told.restarts == len(crashes.happened)
+    assert running.status().run.restarts == len(crashes.happened)
     assert differences(wanted, stream_rows(streams.output)) == []
     assert not orphans(streams.output)
 

@@ -1,0 +1,261 @@
+"""`terascope run --stream`: a query set that runs until it is stopped.
+
+In: a bound query set, flags. Out: the rows of every query, in files or on stdout; on stderr how the
+run is; `/status` and `/metrics` while it lasts. The first Ctrl-C (or SIGTERM) stops it between two
+batches, the second at once: nothing is lost either way, and the same command goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+
+from terascope.cli.live_view import LiveView, stderr_console
+from terascope.cli.mistakes import INTERRUPTED, errors, tell_line
+from terascope.cli.progress import phases
+from terascope.cli.stream_flags import StreamFlags
+from terascope.cli.stream_rows import ConsoleRows, RowsFormat
+from terascope.stream.amounts import readable_seconds
+from terascope.stream.runs import Declared, Run, announced
+from terascope.stream.server import HOST, StatusServer
+
+if TYPE_CHECKING:
+    from terascope.config import Config
+    from terascope.running import RunningSet, StreamFormat, StreamSettings
+    from terascope.session import QuerySet, Session
+    from terascope.stream.plan import StreamPlan
+    from terascope.stream.status import Status
+
+LIVE_SKEW: Final = 2.0
+"""Seconds: what is written to files is often there a little later than its time says."""
+BETWEEN_LOOKS: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where rows go: to files or, with a format for people, to stdout."""
+
+    output: Path | None
+    format: StreamFormat
+    rows_format: RowsFormat
+    rows: int
+    """Of a table, at most."""
+
+
+def stream_set(
+    session: Session, queries: QuerySet, flags: StreamFlags, to: Destination, quiet: bool = False
+) -> None:
+    """The command without its flags: everything is checked before Spark starts."""
+    from terascope.running import planned_stream
+
+    plan = planned_stream(queries.compiled)
+    try:
+        with ExitStack() as stack:
+            checkpoint = stack.enter_context(checkpoint_folder(flags.checkpoint, to.output))
+            server = stack.enter_context(StatusServer(session.config.port))
+            stack.enter_context(announced(run_of(queries, plan, server.port, checkpoint, to)))
+            if not quiet:
+                errors().print(f"status: http://{HOST}:{server.port}/status, and /metrics")
+            stopping = stack.enter_context(Stopping())
+            with phases(quiet) as tell:
+                tell("starting Spark", 0, 1)
+                session.spark  # noqa: B018 - it takes Ctrl-C for itself when it starts
+                stopping.install()
+                rows = None if to.output is not None else console_rows(plan, to)
+                running = queries.stream(
+                    checkpoint, to.output, to.format, settings_of(session.config, flags),
+                    lambda report: stopping.wake(), lambda text: tell_line("restart", text),
+                    tell, rows,
+                )  # fmt: skip
+            view = stack.enter_context(LiveView(console_of(to), quiet))
+            last = watched(running, server, view, stopping)
+    except AtOnce:
+        # Nothing that is left to do is worth waiting for: a checkpoint bears being killed.
+        errors().print("interrupted; the checkpoint is as it was after the last batch")
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)
+    if not quiet:
+        tell_end(running, last, checkpoint, flags, to)
+
+
+def watched(
+    running: RunningSet, server: StatusServer, view: LiveView, stopping: Stopping
+) -> Status:
+    """Show how the run is until it is over; its last status.
+
+    Raises:
+        Exception: it failed for good.
+    """
+
+    def publish() -> Status:
+        status = running.status()
+        server.publish(status)
+        view.show(status)
+        return status
+
+    try:
+        while not running.wait(0):
+            publish()
+            stopping.sleep(BETWEEN_LOOKS)
+            if stopping.asked:
+                running.ask_to_stop()
+    finally:
+        last = publish()
+    return last
+
+
+# ---- how it runs ---------------------------------------------------------------------------------
+
+
+def settings_of(config: Config, flags: StreamFlags) -> StreamSettings:
+    """Flags and configuration as the session takes them."""
+    from terascope.running import StreamSettings
+
+    skew = config.skew
+    if skew is None:
+        skew = LIVE_SKEW if flags.speed is None else 0.0
+    return StreamSettings(
+        speed=flags.speed,
+        until_idle=flags.until_idle,
+        heartbeat_seconds=config.heartbeat,
+        skew_seconds=skew,
+        trigger_seconds=config.trigger,
+        batch_bytes=config.batch_bytes,
+        late=flags.late,
+    )
+
+
+@contextmanager
+def checkpoint_folder(given: Path | None, output: Path | None) -> Iterator[Path]:
+    """The checkpoint; one that nobody asked for is gone afterwards."""
+    if given is not None or output is not None:
+        yield given if given is not None else (output or Path()) / ".checkpoint"
+        return
+    tell_line("note", "nothing survives this run: --checkpoint DIR keeps what it needs to go on")
+    folder = Path(tempfile.mkdtemp(prefix="terascope-stream-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_of(
+    queries: QuerySet, plan: StreamPlan, port: int, checkpoint: Path, to: Destination
+) -> Run:
+    """What other commands find of this run."""
+    from terascope.functions.casts import cast_value
+    from terascope.low.delivery import Sink
+    from terascope.stream.runs import run_folder
+    from terascope.types import Type
+
+    folder = checkpoint.absolute()
+    output = None if to.output is None else to.output.absolute()
+    results = output or run_folder(folder) / "results"
+    sink = Sink(str(results), to.format)
+    parameters = {
+        p.name: Declared(p.type.value, str(cast_value(p.value, p.type, Type.STRING)))
+        for p in queries.compiled.plan.parameters
+    }
+    return Run(
+        os.getpid(),
+        port,
+        Path(queries.source.name).name,
+        str(folder),
+        None if output is None else str(output),
+        time.time(),
+        streams={o.name: str(sink.folder_of(o.name)) for o in plan.outputs},
+        parameters=parameters,
+    )
+
+
+def console_rows(plan: StreamPlan, to: Destination) -> ConsoleRows:
+    return ConsoleRows(to.rows_format, {o.name: o.fields for o in plan.outputs}, to.rows)
+
+
+def console_of(to: Destination) -> Console:
+    """Where the live view goes: tables that stand still only where nothing else is written."""
+    console = stderr_console()
+    if to.output is None and to.rows_format != "table" and sys.stdout.isatty():
+        return Console(stderr=True, force_terminal=False, highlight=False, markup=False)
+    return console
+
+
+def tell_end(
+    running: RunningSet, last: Status, checkpoint: Path, flags: StreamFlags, to: Destination
+) -> None:
+    """What there is, and how to go on."""
+    if to.output is not None:
+        for query in last.queries:
+            plural = "" if query.rows == 1 else "s"
+            errors().print(f"{running.folder(query.name)}: {query.rows:,} row{plural}")
+    lasted = readable_seconds(last.run.updated - last.run.started)
+    tuples = sum(source.tuples for source in last.sources)
+    what = f"{tuples:,} tuples read, {last.run.batch + 1:,} batches, {lasted}"
+    if running.ended:
+        errors().print(f"all was read: {what}", style="dim")
+    elif flags.checkpoint is None and to.output is None:
+        errors().print(f"stopped: {what}; nothing is kept", style="dim")
+    else:
+        errors().print(f"stopped: {what}", style="dim")
+        errors().print(
+            f"to go on from here, give the same command again (checkpoint {checkpoint})",
+        )
+
+
+# ---- stopping ------------------------------------------------------------------------------------
+
+
+class AtOnce(KeyboardInterrupt):
+    """Ctrl-C for the second time."""
+
+
+class Stopping:
+    """Ctrl-C and SIGTERM. Use it in a `with`, and install it when Spark runs."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._awake = threading.Event()
+        self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
+
+    def install(self) -> None:
+        """From now on signals ask to stop. Only the main thread of a process can do so."""
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._take)
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if self.asked:
+            raise AtOnce
+        self.asked = True
+        self._awake.set()
+
+    def wake(self) -> None:
+        """There is something new to look at."""
+        self._awake.set()
+
+    def sleep(self, seconds: float) -> None:
+        """So long, or until there is."""
+        self._awake.wait(seconds)
+        self._awake.clear()
+
+    def __enter__(self) -> Stopping:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()

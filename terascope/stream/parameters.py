@@ -1,0 +1,247 @@
+"""Parameters that change while a set runs: at one edge of slices, for all queries alike.
+
+In: a plan, and changes: from which moment on a `$parameter` has another value. Out: the plan in
+which the parameter is a function of time: the old value in slices before the edge, the new one
+after it. What was computed before stays right, because the edge lies behind all that was read.
+
+Where an expression has no column that tells time the new value holds at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+from terascope.analysis.order import FINENESS
+from terascope.analysis.promises import Promises
+from terascope.analysis.trees import Trees
+from terascope.functions.base import Trend, Value
+from terascope.plan.build import call
+from terascope.plan.expr import AggCall, Call, Case, Col, Expr, Lit, Param, transform, walk
+from terascope.plan.plan import Plan
+from terascope.plan.rel import (
+    Aggregate,
+    Filter,
+    Join,
+    Lookup,
+    Merge,
+    Named,
+    NamedAgg,
+    Project,
+    Rank,
+    Read,
+    Rel,
+    Running,
+    Scan,
+    Sliding,
+    Window,
+    inputs,
+    with_inputs,
+)
+from terascope.plan.rel import walk as walk_rel
+from terascope.types import Type
+
+SECOND = 10**9
+
+
+@dataclass(frozen=True)
+class Change:
+    """From a moment on a parameter has another value."""
+
+    name: str
+    before: Value
+    value: Value
+    edge_ns: int
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def with_changes(plan: Plan, changes: Sequence[Change]) -> Plan:
+    """The plan with parameters that depend on time; the last value is the one in force."""
+    if not changes:
+        return plan
+    trees = Trees({stream.name: stream.rel for stream in plan}, plan.values)
+    rewriting = Rewriting(trees, changes)
+    streams = tuple(replace(s, rel=rewriting.rel(s.rel)) for s in plan)
+    now = {change.name: change.value for change in changes}
+    parameters = tuple(replace(p, value=now.get(p.name, p.value)) for p in plan.parameters)
+    return replace(plan, streams=streams, parameters=parameters)
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    trees: Trees
+    changes: Sequence[Change]
+
+    def rel(self, rel: Rel) -> Rel:
+        parts = inputs(rel)
+        made = with_inputs(rel, tuple(self.rel(part) for part in parts)) if parts else rel
+        return self.node(made, rel)
+
+    def node(self, made: Rel, was: Rel) -> Rel:
+        """Expressions over the inputs of a node; `was`: as the trees know it."""
+        match made:
+            case Scan() | Read() | Lookup() | Window() | Merge():
+                return made
+            case Filter(predicate=predicate):
+                return replace(made, predicate=self.over(predicate, inputs(was)))
+            case Project(items=items):
+                return replace(made, items=self.named(items, inputs(was)))
+            case Rank(order=order):
+                changed = tuple((self.over(e, inputs(was)), down) for e, down in order)
+                return replace(made, order=changed)
+            case Aggregate(keys=keys, aggs=aggs):
+                below = inputs(was)
+                return replace(
+                    made, keys=self.named(keys, below), aggs=self.aggregates(aggs, below)
+                )
+            case Running(keys=keys, aggs=aggs, closing=closing):
+                below = inputs(was)
+                return replace(
+                    made,
+                    keys=self.named(keys, below),
+                    aggs=self.aggregates(aggs, below),
+                    closing=self.over(closing, (was,)),
+                )
+            case Join(equalities=equalities, residual=residual):
+                left, right = inputs(was)
+                pairs = tuple(
+                    (self.over(a, (left,)), self.over(b, (right,))) for a, b in equalities
+                )
+                rest = None if residual is None else self.over(residual, (left, right))
+                return replace(made, equalities=pairs, residual=rest)
+            case _:
+                assert_never(made)
+
+    def named(self, items: tuple[Named, ...], below: tuple[Rel, ...]) -> tuple[Named, ...]:
+        return tuple((name, self.over(expr, below)) for name, expr in items)
+
+    def aggregates(
+        self, aggs: tuple[NamedAgg, ...], below: tuple[Rel, ...]
+    ) -> tuple[NamedAgg, ...]:
+        def changed(agg: AggCall) -> AggCall:
+            return replace(agg, args=tuple(self.over(arg, below) for arg in agg.args))
+
+        return tuple((name, changed(agg)) for name, agg in aggs)
+
+    def over(self, expr: Expr, below: tuple[Rel, ...]) -> Expr:
+        """An expression over some relations, its parameters being functions of their time."""
+        names = {change.name for change in self.changes}
+        if not any(isinstance(e, Param) and e.name in names for e in walk(expr)):
+            return expr
+
+        def changed(e: Expr) -> Expr:
+            return self.by_time(e, below) if isinstance(e, Param) and e.name in names else e
+
+        return transform(expr, changed)
+
+    def by_time(self, parameter: Param, below: tuple[Rel, ...]) -> Expr:
+        own = sorted((c for c in self.changes if c.name == parameter.name), key=lambda c: c.edge_ns)
+        branches: list[tuple[Expr, Expr]] = []
+        for change in own:
+            edge = self.edge(change.edge_ns, below)
+            if edge is not None:
+                value = Lit(change.before, parameter.type, parameter.name)
+                branches.append((edge, value))
+        last = Lit(own[-1].value, parameter.type, parameter.name)
+        return Case(tuple(branches), last, parameter.type) if branches else last
+
+    def edge(self, edge_ns: int, below: Iterable[Rel]) -> Expr | None:
+        """Whether a row is of a slice before the edge."""
+        promises = Promises(self.trees, at_time(edge_ns), in_order=True)
+        for rel in below:
+            for name, ordered in self.trees.orders(rel).items():
+                if ordered.slope.trend is not Trend.INCREASING:
+                    continue
+                value = promises.of_column(name, rel)
+                if isinstance(value, int):
+                    return call("<", Col(name, rel.type_of(name)), Lit(value, Type.LLONG))
+        return None
+
+
+def at_time(moment_ns: int) -> Callable[[Scan], Mapping[str, Value]]:
+    """All clocks of a scan, where they are at a moment."""
+
+    def told(scan: Scan) -> Mapping[str, Value]:
+        return {
+            c.name: moment_ns // (SECOND // FINENESS[c.clock])
+            for c in scan.columns
+            if c.clock is not None and c.slope is not None and c.slope.is_ordered
+        }
+
+    return told
+
+
+def decides_time(plan: Plan, name: str) -> bool:
+    """Whether slices themselves depend on a parameter: then it cannot change between two."""
+    trees = Trees({stream.name: stream.rel for stream in plan}, plan.values)
+    for stream in plan:
+        for rel in walk_rel(stream.rel):
+            if not isinstance(rel, Aggregate | Running):
+                continue
+            for _, key in rel.keys:
+                named = any(isinstance(e, Param) and e.name == name for e in walk(key))
+                if named and trees.slope(key, rel.source).is_ordered:
+                    return True
+    return False
+
+
+# ---- edges ---------------------------------------------------------------------------------------
+
+
+def next_edge(plan: Plan, after_ns: int) -> int:
+    """The first moment after another at which slices of all queries end."""
+    step = math.lcm(*slice_lengths(plan), 1)
+    step = step if step > 1 else SECOND
+    return (after_ns // step + 1) * step
+
+
+def slice_lengths(plan: Plan) -> list[int]:
+    """In nanoseconds, as far as they are cut from a clock by division, or are windows."""
+    trees = Trees({stream.name: stream.rel for stream in plan}, plan.values)
+    found: list[int] = []
+    for stream in plan:
+        for rel in walk_rel(stream.rel):
+            match rel:
+                case Aggregate() | Running():
+                    found += [n for _, key in rel.keys if (n := divided(key, rel.source, trees))]
+                case Window(source=source, spec=spec, on=on):
+                    length = spec.slide if isinstance(spec, Sliding) else sum(spec.lengths)
+                    ordered = trees.orders(source).get(on)
+                    if ordered is not None and ordered.clock is not None:
+                        found.append(length * (SECOND // FINENESS[ordered.clock]))
+                case _:
+                    pass
+    return found
+
+
+def divided(key: Expr, source: Rel, trees: Trees) -> int | None:
+    """The length of the epochs of `clock div n`."""
+    match key:
+        case Call(function, (Col(name), Lit(value=int(step)))) if function.name == "div":
+            ordered = trees.orders(source).get(name)
+            if ordered is None or ordered.clock is None or step < 1:
+                return None
+            return step * (SECOND // FINENESS[ordered.clock])
+        case _:
+            return None
+
+
+def spelled(expr: Expr) -> Expr:
+    """An expression with its parameters as they were written: what it is, whatever their values."""
+
+    def changed(e: Expr) -> Expr:
+        match e:
+            case Lit(of=str(name)) if name:
+                return Param(name, e.type)
+            case Case(branches=branches, otherwise=Param(name=name)):
+                if all(isinstance(v, Param) and v.name == name for _, v in branches):
+                    return Param(name, e.type)
+                return e
+            case _:
+                return e
+
+    return transform(expr, changed)

@@ -1,0 +1,240 @@
+"""How each query of a run is.
+
+In: a plan, the report of a batch, the sources' status. Out: a `QueryStatus` for each visible query:
+how far it is closed, what is kept for its open slices, and which inputs hold it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from terascope.analysis.moving import is_number
+from terascope.analysis.promises import Promises
+from terascope.functions.base import Value
+from terascope.plan.expr import Col, Expr
+from terascope.plan.plan import reads
+from terascope.plan.rel import WEND, WSTART, Read, Rel
+from terascope.stream.amounts import NANOSECONDS, readable_moment
+from terascope.stream.moments import moment_ns
+from terascope.stream.plan import LowStream, StreamOutput, StreamPlan
+from terascope.stream.report import BatchReport
+from terascope.stream.segments import Segment, SliceValue
+from terascope.stream.source_report import Pace
+from terascope.stream.state import State
+from terascope.stream.status import Hold, QueryStatus, SourceStatus, StoreStatus
+
+THE_END = "the end"
+AT_END = "its rows are known when all sources have ended"
+
+
+@dataclass(frozen=True)
+class Closed:
+    """How far a query is closed."""
+
+    text: str | None = None
+    ns: int | None = None
+    last_epoch: str | None = None
+
+
+class QueryReporter:
+    """Makes the status of one query after the other."""
+
+    def __init__(self, plan: StreamPlan, pace: Pace) -> None:
+        self._plan = plan
+        self._pace = pace
+        self.leaves = {output.name: leaves_of(plan, output.name) for output in plan.outputs}
+        # The same edge is asked for after every batch until the next one closes.
+        self._moment = lru_cache(maxsize=1024)(self._find_moment)
+
+    def _find_moment(self, expr: Expr, value: Value, rel: Rel) -> int | None:
+        return moment_ns(expr, value, rel, self._plan.trees)
+
+    def status(
+        self,
+        output: StreamOutput,
+        rows: int,
+        report: BatchReport | None,
+        sources: Sequence[SourceStatus],
+        now_ns: int,
+    ) -> QueryStatus:
+        """What is known of a query."""
+        if report is None:
+            return QueryStatus(output.name, rows=rows)
+        leaves = self.leaves[output.name]
+        read = {name for leaf in leaves for name in leaf.scan.interfaces}
+        mine = [s for s in sources if s.name in read]
+        closed = self.closed(output, report.state, mine)
+        keys = {leaf.key for leaf in leaves}
+        held = [s for s in report.state.segments if s.stream in keys]
+        return QueryStatus(
+            output.name,
+            rows=rows,
+            last_epoch=closed.last_epoch,
+            closed_until=closed.text,
+            closed_until_ns=closed.ns,
+            lag_seconds=None if closed.ns is None else (now_ns - closed.ns) / NANOSECONDS,
+            held_rows=sum(s.rows for s in held),
+            held_bytes=sum(s.length for s in held),
+            open_slices=open_slices(held, report.state),
+            holds=self.holds(output, leaves, report, mine, now_ns),
+        )
+
+    # ---- how far
+
+    def closed(self, output: StreamOutput, state: State, sources: Sequence[SourceStatus]) -> Closed:
+        """Everything before this was delivered."""
+        progress = state.queries[output.name]
+        if state.ended:
+            return Closed(THE_END)
+        if not waits(output, self._plan):
+            told = [s.promise_ns for s in sources]
+            least = min((ns for ns in told if ns is not None), default=None)
+            return (
+                Closed() if least is None or None in told else Closed(readable_moment(least), least)
+            )
+        if output.release is None:
+            assert output.low is not None
+            stream = self._plan.low[output.low]
+            return self.reached([(epoch_column(stream), progress.until)], read_of(stream))
+        release = output.release
+        bounds = progress.lows(len(release.parts))
+        values = [part.value for part in release.parts]
+        return self.reached(list(zip(values, bounds, strict=True)), release.node)
+
+    def reached(self, parts: Sequence[tuple[Expr, SliceValue | None]], rel: Rel) -> Closed:
+        """Where values stand that rows are let go by; the earliest counts."""
+        if not parts or any(value is None for _, value in parts):
+            return Closed()
+        moments = [self._moment(expr, value, rel) for expr, value in parts]
+        known = [ns for ns in moments if ns is not None]
+        least = min(known) if len(known) == len(moments) else None
+        expr, value = parts[0]
+        text = str(value) if least is None else readable_moment(least)
+        return Closed(text, least, last_epoch(expr, value))
+
+    # ---- what it waits for
+
+    def holds(
+        self,
+        output: StreamOutput,
+        leaves: Sequence[LowStream],
+        report: BatchReport,
+        sources: Sequence[SourceStatus],
+        now_ns: int,
+    ) -> tuple[Hold, ...]:
+        """The inputs that keep windows open, the earliest promise first. None when all have
+        promised enough, and what is open is the run's own work.
+        """
+        if report.state.ended or not waits(output, self._plan):
+            return ()
+        if output.release is not None and output.release.kind == "at_end":
+            return (Hold("the sources", None, None, AT_END),)
+        if any(is_flushing(leaf, report, self._plan) for leaf in leaves):
+            return ()
+        patience = self._pace.patience(report.seconds) + self._pace.skew_seconds
+        found = []
+        for source in sources:
+            ns = source.promise_ns
+            behind = None if ns is None else (now_ns - ns) / NANOSECONDS
+            late = source.silent_seconds if behind is None else behind
+            if late > patience or not source.promise:
+                found.append((ns or 0, Hold(source.name, promise_text(source), behind)))
+        return tuple(hold for _, hold in sorted(found, key=lambda one: one[0]))
+
+
+def waits(output: StreamOutput, plan: StreamPlan) -> bool:
+    """Whether rows wait for their slice to close; those of a selection need not."""
+    if output.release is not None:
+        return output.release.kind != "at_once"
+    assert output.low is not None
+    return plan.low[output.low].groups is not None
+
+
+def leaves_of(plan: StreamPlan, name: str) -> tuple[LowStream, ...]:
+    """The low-level streams that a query is made of."""
+    low = plan.by_name
+    found: dict[str, LowStream] = {}
+    waiting = [name]
+    while waiting:
+        one = waiting.pop()
+        if one in low:
+            found[one] = low[one]
+        else:
+            waiting += [read.stream for read in reads(plan.trees.streams[one])]
+    return tuple(stream for stream in plan.low if stream.name in found)
+
+
+def epoch_column(stream: LowStream) -> Col:
+    field = next(f for f in stream.tree_fields if f.name == stream.value)
+    return Col(field.name, field.type)
+
+
+def read_of(stream: LowStream) -> Read:
+    return Read(stream.name, stream.tree_fields)
+
+
+def is_flushing(stream: LowStream, report: BatchReport, plan: StreamPlan) -> bool:
+    """Whether slices of a stream are promised to be complete and have not been let go yet."""
+    if stream.groups is None or stream.value is None:
+        return False
+    unlimited = Promises(plan.trees, report.promises.scan)
+    promise = unlimited.of(epoch_column(stream), read_of(stream))
+    until = report.state.streams[stream.key].until
+    if not is_number(promise) or (until is not None and promise <= until):
+        return False
+    waiting = (s for s in report.state.segments if s.stream == stream.key and s.kind == "groups")
+    return any(segment.has_before(promise) for segment in waiting)
+
+
+def last_epoch(expr: Expr, value: SliceValue | None) -> str | None:
+    """The last one that is closed, where epochs are counted one by one."""
+    one_by_one = not (isinstance(expr, Col) and (expr.name in (WSTART, WEND) or "#" in expr.name))
+    return str(value - 1) if isinstance(value, int) and one_by_one else None
+
+
+def promise_text(source: SourceStatus) -> str | None:
+    if source.promise_ns is not None:
+        return readable_moment(source.promise_ns)
+    return next((f"{name} {value}" for name, value in source.promise.items()), None)
+
+
+# ---- the store -----------------------------------------------------------------------------------
+
+
+def store_status(state: State) -> StoreStatus:
+    """What open slices keep on disk."""
+    segments = state.segments
+    return StoreStatus(
+        files=len({s.file for s in segments}),
+        bytes=sum(s.length for s in segments),
+        segments=len(segments),
+        open_slices=open_slices(segments, state),
+        groups=sum(s.rows for s in segments if s.kind == "groups"),
+    )
+
+
+def open_slices(segments: Iterable[Segment], state: State) -> int:
+    """How many slices the groups of some segments belong to, stream by stream."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for segment in segments:
+        if segment.kind != "groups" or segment.low is None or segment.high is None:
+            continue
+        progress = state.streams.get(segment.stream)
+        low = int(segment.low)
+        if progress is not None and progress.until is not None:
+            low = max(low, int(progress.until))
+        spans.setdefault(segment.stream, []).append((low, int(segment.high)))
+    return sum(covered(found) for found in spans.values())
+
+
+def covered(spans: Iterable[tuple[int, int]]) -> int:
+    """Whole numbers that lie in one of the spans, ends included."""
+    total, done = 0, None
+    for low, high in sorted(spans):
+        first = low if done is None else max(low, done + 1)
+        if high >= first:
+            total += high - first + 1
+            done = high
+    return total

@@ -1,0 +1,26 @@
+"""What a micro-batch did, for those who watch. Made by the engine; pure data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from terascope.analysis.promises import Promises
+from terascope.connectors.live import Offset
+from terascope.stream.heartbeat import Heartbeat
+from terascope.stream.state import State
+
+
+@dataclass
+class BatchReport:
+    """A batch that is done: its state is on disk, and its rows are in the manifests."""
+
+    batch: int
+    offset: Offset
+    state: State
+    beats: list[Heartbeat]
+    delivered: Mapping[str, int]
+    promises: Promises
+    seconds: float
+    hops: list[tuple[str, float]] = field(default_factory=list)
+    replayed: bool = False

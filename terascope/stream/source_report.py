@@ -1,0 +1,194 @@
+"""How each source of a run is.
+
+In: a plan, the reports of its batches, what the links say. Out: a `SourceStatus` for each
+interface: how fast it is, what it has promised, and whether it gives signs of life. A sign of life
+is a tuple, or that the source was looked at and everything older than now is there (a heartbeat).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from terascope.analysis.moving import moved
+from terascope.analysis.order import FINENESS
+from terascope.connectors.live import LinkState
+from terascope.functions.base import Trend, Value
+from terascope.plan.rel import SourceField
+from terascope.stream.amounts import NANOSECONDS, readable_seconds
+from terascope.stream.closing import reached
+from terascope.stream.plan import StreamPlan
+from terascope.stream.report import BatchReport
+from terascope.stream.state import Seen
+from terascope.stream.status import SourceStatus
+
+OVERDUE = 3
+"""Heartbeats that may be missed, and as many triggers."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often a run is to be heard of."""
+
+    trigger_seconds: float
+    heartbeat_seconds: float
+    skew_seconds: float
+
+    def patience(self, batch_seconds: float) -> float:
+        """How long a source may give no sign of life."""
+        return OVERDUE * (self.heartbeat_seconds + max(self.trigger_seconds, batch_seconds))
+
+
+@dataclass
+class SignsOfLife:
+    """Of one source, batch by batch."""
+
+    count: int
+    last: float
+    """When the last one came."""
+    quiet_ns: int | None
+
+
+class Pulse:
+    """Follows the signs of life of all sources."""
+
+    def __init__(self) -> None:
+        self._signs: dict[str, SignsOfLife] = {}
+        self._last_batch = 0.0
+        self.first_ns: int | None = None
+        """What time it was for the run when it was first heard of."""
+
+    def hear(self, report: BatchReport, at: float) -> None:
+        """A batch that ended `at`."""
+        self._last_batch = at
+        if self.first_ns is None:
+            self.first_ns = report.offset.now_ns
+        spoken = {
+            n for beat in report.beats for n, heard in beat.interfaces.items() if heard.tuples
+        }
+        for name, link in report.offset.links.items():
+            known = self._signs.get(name)
+            if known is None:
+                self._signs[name] = SignsOfLife(1, at, link.quiet_ns)
+            elif name in spoken or link.quiet_ns != known.quiet_ns:
+                self._signs[name] = SignsOfLife(known.count + 1, at, link.quiet_ns)
+
+    def count(self, name: str) -> int:
+        return self._signs[name].count if name in self._signs else 0
+
+    def age(self, name: str) -> float:
+        """How old its last sign of life was when the last batch ended: a batch that takes long is
+        not the fault of a source.
+        """
+        return self._last_batch - self._signs[name].last if name in self._signs else 0.0
+
+
+# ---- columns -------------------------------------------------------------------------------------
+
+
+def ordered_columns(plan: StreamPlan) -> dict[str, tuple[SourceField, ...]]:
+    """By interface: the columns that move with time, the finest clock first."""
+    found: dict[str, dict[str, SourceField]] = {
+        interface.name: {} for read in plan.job.reads for interface in read.interfaces
+    }
+    for stream in plan.low:
+        for column in stream.scan.columns:
+            if column.slope is not None and column.slope.is_ordered:
+                for interface in stream.scan.interfaces:
+                    found[interface].setdefault(column.read_from, column)
+    return {
+        name: tuple(sorted(columns.values(), key=lambda c: -fineness(c)))
+        for name, columns in found.items()
+    }
+
+
+def fineness(column: SourceField) -> int:
+    return 0 if column.clock is None else FINENESS[column.clock]
+
+
+def promised(column: SourceField, seen: Seen | None, skew_ns: int) -> Value:
+    """No tuple with an earlier value will come; the declared disorder is taken off."""
+    assert column.slope is not None
+    value = reached(column, seen, skew_ns)
+    rising = column.slope.trend is Trend.INCREASING
+    return moved(value, -column.slope.band if rising else column.slope.band, column.slope.trend)
+
+
+# ---- the status ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SourceReporter:
+    """Makes the status of one source after the other."""
+
+    columns: Mapping[str, tuple[SourceField, ...]]
+    kinds: Mapping[str, str]
+    pace: Pace
+    pulse: Pulse
+
+    def status(
+        self,
+        name: str,
+        report: BatchReport | None,
+        link: LinkState | None,
+        rate: float,
+        now_ns: int,
+    ) -> SourceStatus:
+        """What is known of a source; before the first batch that is little."""
+        columns = self.columns[name]
+        clock = next((c for c in columns if c.clock is not None), None)
+        backlog = 0 if link is None else link.backlog_bytes
+        stalled = None if link is None else link.stalled
+        if report is None:
+            return SourceStatus(
+                name, self.kinds[name], backlog_bytes=backlog, stalled=stalled,
+                clock=clock is not None,
+            )  # fmt: skip
+        seen = report.state.seen.get(name) or Seen()
+        skew_ns = round(self.pace.skew_seconds * NANOSECONDS)
+        promises = {
+            c.read_from: value
+            for c in columns
+            if isinstance(value := promised(c, seen, skew_ns), int | float)
+        }
+        main = columns[0] if columns else None
+        last_ns = seen.last_tuple_ns if seen.last_tuple_ns is not None else self.pulse.first_ns
+        return SourceStatus(
+            name,
+            self.kinds[name],
+            rate=rate,
+            tuples=seen.tuples,
+            bytes=seen.bytes,
+            promise_ns=clock_ns(clock, promises),
+            promise=promises,
+            backlog_bytes=backlog,
+            late=seen.late,
+            malformed=sum(seen.malformed.values()),
+            disorder_observed=0.0 if main is None else seen.disorder.get(main.read_from, 0),
+            disorder_declared=0.0 if main is None or main.slope is None else main.slope.band,
+            disorder_unit="" if main is None or main.clock is None else main.clock,
+            silent_seconds=max(0.0, (now_ns - (last_ns or now_ns)) / NANOSECONDS),
+            stalled=stalled or self.overdue(name, report, backlog),
+            heartbeat=self.pulse.count(name),
+            heartbeat_age_seconds=self.pulse.age(name),
+            clock=clock is not None,
+        )
+
+    def overdue(self, name: str, report: BatchReport, backlog: int) -> str | None:
+        """Why it is to be called stalled though its link knows of nothing."""
+        beat = self.pace.heartbeat_seconds
+        if not beat or backlog or report.state.ended:
+            return None
+        behind_ns = report.offset.now_ns - (report.offset.link(name).quiet_ns or 0)
+        age = self.pulse.age(name)
+        # In a replay the clock of the run may stand still while others are read.
+        if behind_ns <= OVERDUE * beat * NANOSECONDS or age <= self.pace.patience(report.seconds):
+            return None
+        return f"no heartbeat for {readable_seconds(age)}"
+
+
+def clock_ns(clock: SourceField | None, promises: Mapping[str, int | float]) -> int | None:
+    """The promise as a moment."""
+    if clock is None or clock.clock is None or clock.read_from not in promises:
+        return None
+    return round(promises[clock.read_from] * (NANOSECONDS // FINENESS[clock.clock]))

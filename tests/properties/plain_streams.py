@@ -1,0 +1,281 @@
+"""Streams without Spark: the same sources, tasks, slices and states, driven by a loop.
+
+In: a compiled set and how it runs. Out: `PlainRun`, whose batches are run one by one, and which
+can be killed within one. What Spark would do is done here: offsets are noted before a batch, and
+that it is done after it; tasks run one after the other; and the high level is computed by the
+reference. So a hundred random streams take a minute, and a batch can be killed at any step.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+from unittest.mock import patch
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from terascope.connectors.base import arrow_type
+from terascope.connectors.live import Links, journal
+from terascope.low.delivery import Sink
+from terascope.low.parts import Part
+from terascope.low.payload import unpack_tuples
+from terascope.pipeline import Compiled
+from terascope.plan.horizon import Horizons
+from terascope.plan.plan import Plan, Stream, reads
+from terascope.plan.rel import Rel, Scan
+from terascope.reference.context import Context
+from terascope.reference.interpreter import tuples_of
+from terascope.reference.rows import Row, Rows
+from terascope.spark import stream_pipeline
+from terascope.spark.native import plain
+from terascope.spark.parts import Writing
+from terascope.spark.stream_high import Leaf
+from terascope.spark.stream_pipeline import BatchReport
+from terascope.spark.stream_runner import Runner, RunSettings
+from terascope.spark.stream_source import LiveReader, StreamPartition
+from terascope.stream import closing
+from terascope.stream.growing_result import GrowingResult
+from terascope.stream.plan import StreamOutput, stream_plan
+from terascope.stream.segments import read_segment
+from terascope.stream.state import StateFolder
+from tests.properties.stream_cases import KillPoint
+
+Told = tuple[str, str]
+Offset = dict[str, str]
+
+
+@dataclass(frozen=True)
+class PlainFrame:
+    """What a batch's tasks tell, as far as a pipeline looks at it."""
+
+    rows: list[Told]
+
+    @property
+    def sparkSession(self) -> PlainSpark:
+        return PlainSpark()
+
+    def collect(self) -> list[Told]:
+        return self.rows
+
+
+@dataclass(frozen=True)
+class PlainSpark:
+    """Runs tasks one after the other."""
+
+    def range(self, start: int, end: int, step: int, tasks: int) -> PlainTasks:
+        assert (start, step, tasks) == (0, 1, end)
+        return PlainTasks(end)
+
+
+@dataclass(frozen=True)
+class PlainTasks:
+    number: int
+
+    def mapInArrow(self, job: Any, schema: object) -> PlainFrame:
+        del schema
+        batches = (pa.RecordBatch.from_arrays([pa.array([n])], ["id"]) for n in range(self.number))
+        found = [row for batch in job(batches) for row in rows(batch)]
+        return PlainFrame(cast(list[Told], found))
+
+
+def rows(batch: pa.RecordBatch) -> list[Row]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+# ---- the high level ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NoTuples:
+    """The high level reads no source."""
+
+    horizons: Horizons
+
+    def rows(self, scan: Scan) -> list[Row]:
+        raise AssertionError(f"{scan} is read twice")
+
+    def horizon(self, scan: Scan) -> Mapping[str, int]:
+        return self.horizons.scan(scan)
+
+
+@dataclass
+class PlainHighLevel:
+    """Queries of closed slices by the reference, with the arguments of Spark's."""
+
+    spark: object
+    store: Path
+    leaves: Mapping[str, Leaf]
+    parameters: object
+    horizons: Horizons
+    tasks: int
+    plan: Plan
+
+    def parts(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> list[Part]:
+        names = trees[output.name].names
+        found = self.stream(output.name, trees).tuples
+        places = [names.index(f.name) for f in output.fields]
+        columns = [
+            pa.array([row[i] for row in found], arrow_type(f.type))
+            for i, f in zip(places, output.fields, strict=True)
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
+        folder = sink.folder_of(output.name)
+        writing = Writing(output.name, str(folder), sink.format, output.fields)
+        return [Part.of(told) for some in writing(iter([batch])) for (told,) in rows(some)]  # type: ignore[arg-type]
+
+    def stream(self, name: str, trees: Mapping[str, Rel]) -> Rows:
+        rel = trees[name]
+        if name in self.leaves:
+            return Rows(rel.fields, self.kept(name, rel))
+        below = {read.stream: self.stream(read.stream, trees) for read in reads(rel)}
+        streams = tuple(Stream(n, r, False) for n, r in trees.items())
+        plan = Plan(streams, self.plan.parameters)
+        return Rows(rel.fields, tuples_of(rel, Context(plan, NoTuples(self.horizons), below)))
+
+    def kept(self, name: str, rel: Rel) -> list[Row]:
+        found: list[Row] = []
+        for segment in self.leaves[name].segments:
+            for batch in unpack_tuples(read_segment(self.store, segment)):
+                columns = [plain(batch.column(f.name), f).to_pylist() for f in rel.fields]
+                found += zip(*columns, strict=True)
+        return found
+
+
+# ---- Spark's part --------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+STEPS: Final[Mapping[KillPoint, tuple[object, str]]] = {
+    "closing": (stream_pipeline, "close_slices"),
+    "high level": (PlainHighLevel, "parts"),
+    "manifest": (GrowingResult, "deliver"),
+    "state": (StateFolder, "save"),
+}
+
+
+@contextmanager
+def killed_at(point: KillPoint | None, nth: int) -> Iterator[None]:
+    """Killed before the nth step of that kind, if it comes to that."""
+    if point is None or point not in STEPS:
+        yield
+        return
+    owner, name = STEPS[point]
+    step = getattr(owner, name)
+    calls = itertools.count()
+
+    def perhaps(*arguments: Any) -> Any:
+        if next(calls) == nth:
+            raise Killed(point)
+        return step(*arguments)
+
+    with patch.object(owner, name, perhaps):
+        yield
+
+
+@dataclass
+class OffsetLog:
+    """What Spark has in the checkpoint."""
+
+    offsets: list[Offset] = field(default_factory=list)
+    done: int = 0
+    """Batches that are known to be done."""
+
+
+class PlainRun:
+    """A run of a set, from its checkpoint on."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        settings: RunSettings,
+        log: OffsetLog,
+        now: Callable[[], int] | None = None,
+    ) -> None:
+        plan = stream_plan(compiled.job(live=True), compiled.texts())
+        self.reports: list[BatchReport] = []
+        self._plan = compiled.optimized
+        self._log = log
+        self.runner = Runner(cast(SparkSession, PlainSpark()), plan, settings, self.reports.append)
+        source = self.runner.source()
+        self.reader = LiveReader(source)
+        if now is not None:
+            self.reader._links = Links(
+                source.interfaces, source.clocks, source.edge, source.settings, source.journal, now
+            )
+
+    @property
+    def ended(self) -> bool:
+        return self.runner.ended
+
+    def step(self, kill: KillPoint | None = None, nth: int = 0) -> bool:
+        """Run the next batch, or the one that was not done; whether there was one.
+
+        Raises:
+            Killed: at that step of the batch.
+        """
+        log = self._log
+        again = log.done < len(log.offsets)
+        start = log.offsets[log.done - 1] if log.done else self.reader.initialOffset()
+        if not again:
+            end = self.reader.latestOffset(start, ReadAllAvailable())
+            if end == start:
+                return False
+            log.offsets.append(json.loads(json.dumps(end)))
+            if log.done:
+                self.reader.commit(start)
+        with killed_at(kill, nth):
+            self.batch(start, log.offsets[log.done])
+        if kill == "noted":
+            raise Killed(kill)
+        log.done += 1
+        return True
+
+    def batch(self, start: Offset, end: Offset) -> None:
+        partitions = self.reader.partitions(start, end)
+        told = [row for one in partitions for row in self.task(cast(StreamPartition, one))]
+        with reference_above(self._plan):
+            self.runner.pipeline(cast(DataFrame, PlainFrame(told)), self._log.done)
+
+    def task(self, partition: StreamPartition) -> Iterable[Told]:
+        return cast(list[Told], [row for b in self.reader.read(partition) for row in rows(b)])
+
+    def close(self) -> None:
+        self.runner.close()
+
+
+@contextmanager
+def limited_to(portion: int | None) -> Iterator[None]:
+    """Slices close in portions of so many bytes, few segments are put together already, and what
+    nobody needs is removed at once.
+    """
+    if portion is None:
+        yield
+        return
+    with (
+        patch.object(stream_pipeline, "portion_of", lambda state: portion),
+        patch.object(stream_pipeline, "GRACE_SECONDS", -1.0),
+        patch.object(closing, "MANY_SEGMENTS", 3),
+        patch.object(journal, "MOST_WEIGHT", 0),
+    ):
+        yield
+
+
+@contextmanager
+def reference_above(plan: Plan) -> Iterator[None]:
+    """The high level of pipelines is computed by the reference."""
+
+    def made(*arguments: Any) -> PlainHighLevel:
+        return PlainHighLevel(*arguments, plan=plan)
+
+    with patch.object(stream_pipeline, "HighLevel", made):
+        yield

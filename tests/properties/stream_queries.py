@@ -1,0 +1,95 @@
+"""Random query sets for streams: those of batches, and what is let go in a way of its own.
+
+Windows without tuples, watch lists, filter joins, tuples that nothing orders, merges that are
+delivered, tuples of windows, joins of tuples by their time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tests.properties.random_sets import BASE, RandomSet
+
+RUNNING_GROUPS: Final = False
+"""Whether sets have CLOSING_WHEN, which streams do not have yet."""
+
+WATCH_FILE: Final = "watched.csv"
+WATCHED: Final = "a,tag\n-1,odd\n0,none\n2,even\n7,absent\n"
+WATCH_LIST: Final = (
+    f"DEFINE {{ query_name 'watched'; filename '{WATCH_FILE}'; }} "
+    "WATCHLIST FIELDS { int a (key); string tag; };"
+)
+UNORDERED: Final = "PROTOCOL U (a INT, b INT, s STRING);"
+
+
+class StreamSet(RandomSet):
+    """Builds one query set."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # In one line with the first statement: queries are numbered by statements.
+        self.statements[0] = " ".join([*self.statements, UNORDERED, WATCH_LIST])
+
+    def makers(self) -> list[Callable[[], None]]:
+        known = [m for m in super().makers() if RUNNING_GROUPS or m != self.running]
+        return [
+            *known, self.empty_epochs, self.empty_windows, self.watch_list, self.filter_join,
+            self.unordered, self.whole_merge, self.window_tuples, self.tuple_join,
+        ]  # fmt: skip
+
+    def emitting(self, query: str) -> None:
+        name = f"q{len(self.statements)}"
+        self.statements.append(f"DEFINE {{ query_name '{name}'; empty 'emit'; }} {query};")
+
+    def empty_epochs(self) -> None:
+        aggregates = ", ".join(self.aggregates(("a", "b")))
+        epoch = self.rng.choice(["ts/10", "ts/3", "(ts + 1)/4"])
+        where = self.where(("a", "b"), BASE.others)
+        self.emitting(f"SELECT tb, {aggregates} FROM {self.source()}{where} GROUP BY {epoch} AS tb")
+
+    def empty_windows(self) -> None:
+        length, slide = self.rng.randrange(1, 12), self.rng.randrange(1, 8)
+        self.emitting(
+            f"SELECT count(*), max(b) FROM {self.source()} [RANGE {length} SLIDE {slide}]"
+            f"{self.where(('a', 'b'), BASE.others)}"
+        )
+
+    def watch_list(self) -> None:
+        kind = self.rng.choice(["", "LEFT "])
+        if self.rng.random() < 0.5:
+            self.add(
+                f"SELECT x.ts, x.b, w.tag FROM {self.source()} x {kind}JOIN watched w ON x.a = w.a"
+            )
+        else:
+            self.add(
+                f"SELECT tb, w.tag, count(*), sum(x.b) FROM {self.source()} x {kind}JOIN watched w "
+                "ON x.a = w.a GROUP BY x.ts/6 AS tb, w.tag"
+            )
+
+    def filter_join(self) -> None:
+        self.add(
+            f"SELECT R.ts, R.a, R.b FILTER_JOIN(ts, {self.rng.randrange(1, 6)}) "
+            "FROM left.S R, right.S T WHERE R.a = T.a AND T.b > 0"
+        )
+
+    def unordered(self) -> None:
+        where = self.where(("a", "b"))
+        name = self.rng.choice(["left", "right"])
+        self.add(f"SELECT a, b, s FROM {name}.U{where}")
+
+    def whole_merge(self) -> None:
+        slack = self.rng.choice(["", " SLACK 2"])
+        self.add(f"MERGE R.ts : T.ts{slack} FROM left.S R, right.S T")
+
+    def window_tuples(self) -> None:
+        length, slide = self.rng.randrange(1, 9), self.rng.randrange(2, 9)
+        self.add(f"SELECT a, b, wend FROM {self.source()} [RANGE {length} SLIDE {slide}]")
+
+    def tuple_join(self) -> None:
+        kind = self.rng.choice(["", "LEFT ", "FULL "])
+        on = self.rng.choice(["x.ts = y.ts", "x.ts/2 = y.ts/2", "x.ts + 3 = y.ts"])
+        self.add(
+            f"SELECT x.ts, x.a, x.b, y.ts, y.b FROM left.S x {kind}JOIN right.S y "
+            f"ON {on} AND x.a = y.a"
+        )

@@ -1,0 +1,52 @@
+"""What a stream delivered: the rows of all batches that the manifests of its queries name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from terascope.stream.manifest import Batch, Header, ManifestReader
+from terascope.stream.row_files import read_rows
+from tests.agreement import Answers
+from tests.oracle.compare import assert_same_rows
+from tests.properties.stream_cases import StreamCase
+
+
+def assert_delivered(expected: Answers, folder: Path, case: StreamCase) -> None:
+    """The folder of results has the rows that were expected, each as often, and no other files.
+
+    Raises:
+        AssertionError: it has not; with the seed, the query and the whole set.
+    """
+    for name, answer in expected.items():
+        try:
+            rows = rows_of(folder / name)
+            assert_same_rows(answer.rows, rows, answer.fields)
+        except AssertionError as mistake:
+            raise AssertionError(
+                f"seed {case.seed}, {name}: {mistake}\n"
+                f"{case.stops}, tasks {case.tasks}, portion {case.portion}\n{case.text}"
+            ) from None
+
+
+def rows_of(folder: Path) -> list[tuple[object, ...]]:
+    """The rows of one query."""
+    header: Header | None = None
+    batches: list[int] = []
+    rows: list[tuple[object, ...]] = []
+    files = {"manifest.jsonl"}
+    for entry in ManifestReader(folder).new():
+        match entry:
+            case Header():
+                assert header in (None, entry), "the columns have changed"
+                header = entry
+            case Batch():
+                assert header is not None
+                batches.append(entry.number)
+                for file in entry.files:
+                    table = read_rows(folder / file.name, header.format, header.fields)
+                    assert table.num_rows == file.rows
+                    rows += zip(*(c.to_pylist() for c in table.columns), strict=True)
+                    files.add(file.name)
+    assert batches == sorted(set(batches)), f"batches come twice or go back: {batches}"
+    assert {path.name for path in folder.iterdir()} == files, "files that nobody needs"
+    return rows

@@ -1,0 +1,135 @@
+"""Runs the stream of a case without Spark, from stop to stop.
+
+In: a `StreamCase` and a folder. Out: results in `FOLDER/out`, and a `Trace`: what happened on the
+way, for tests that must not be about nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from terascope.connectors.live import LiveSettings, Speed
+from terascope.spark.stream_runner import RunSettings
+from tests.properties.growing_files import Growing
+from tests.properties.plain_streams import Killed, OffsetLog, PlainRun
+from tests.properties.stream_cases import Stop, StreamCase
+
+MEMORY: Final = 1 << 28
+LOOKS: Final = 8
+"""So often an idle stream is looked at before it must have ended."""
+
+
+@dataclass
+class Trace:
+    """What happened to a stream."""
+
+    batches: int = 0
+    restarts: int = 0
+    kills: int = 0
+    late: int = 0
+    log: OffsetLog = field(default_factory=OffsetLog)
+
+
+@dataclass(frozen=True)
+class CaseRuns:
+    """The runs of one case, one after the other on the same checkpoint."""
+
+    case: StreamCase
+    folder: Path
+    trace: Trace = field(default_factory=Trace)
+
+    def replay(self) -> Trace:
+        """The files as they are, as fast as can be, with the stops of the case."""
+        live = self.live(Speed.parse("max"), until_idle=True)
+        for stop, tasks in zip(self.case.stops, self.case.tasks, strict=False):
+            self.until_stopped(self.opened(live, tasks), stop)
+        self.to_the_end(self.opened(live, self.case.tasks[-1]))
+        return self.trace
+
+    def follow(self, growing: Growing) -> Trace:
+        """The files as they grow; only when all is there the stream may come to its end."""
+        live = self.live(None, until_idle=False)
+        stops = list(zip(self.case.stops, self.case.tasks, strict=False))
+        tasks = self.case.tasks[-1]
+        run: PlainRun | None = None
+        while not growing.finished:
+            growing.grow()
+            if stops and run is None:
+                stop, tasks = stops.pop(0)
+                self.until_stopped(self.opened(live, tasks, growing.now_ns), stop)
+            else:
+                run = run or self.opened(live, tasks, growing.now_ns)
+                while run.step():
+                    self.trace.batches += 1
+                if growing.rng.random() < 0.2:
+                    self.closed(run)
+                    run = None
+        if run is not None:
+            self.closed(run)
+        self.to_the_end(self.opened(self.live(None, until_idle=True), tasks, growing.now_ns))
+        return self.trace
+
+    # ---- one run
+
+    def opened(
+        self, live: LiveSettings, tasks: int, now: Callable[[], int] | None = None
+    ) -> PlainRun:
+        settings = RunSettings(
+            self.folder / "checkpoint",
+            self.folder / "out",
+            self.case.format,
+            None,
+            live,
+            0.0,
+            0,
+            MEMORY,
+            self.case.compiled.bindings.low.tables.compiled,
+            tasks,
+        )
+        return PlainRun(self.case.compiled, settings, self.trace.log, now)
+
+    def live(self, speed: Speed | None, until_idle: bool) -> LiveSettings:
+        beat = round(self.case.heartbeat_seconds * 1e9)
+        split_bytes = self.case.compiled.bindings.split_bytes
+        return LiveSettings(speed, until_idle, beat, split_bytes, self.case.batch_bytes)
+
+    def until_stopped(self, run: PlainRun, stop: Stop) -> None:
+        try:
+            for _ in range(stop.after):
+                if run.ended or not run.step():
+                    break
+                self.trace.batches += 1
+            if stop.kill is not None and not run.ended:
+                run.step(stop.kill, stop.nth)
+                self.trace.batches += 1
+        except Killed:
+            self.trace.kills += 1
+        self.closed(run)
+        if stop.torn and stop.kill is not None:
+            tear(self.folder)
+
+    def closed(self, run: PlainRun) -> None:
+        run.close()
+        self.trace.restarts += 1
+
+    def to_the_end(self, run: PlainRun) -> None:
+        idle = 0
+        while not run.ended:
+            if run.step():
+                self.trace.batches += 1
+            else:
+                idle += 1
+                assert idle < LOOKS, f"seed {self.case.seed}: the stream does not end"
+        self.trace.late = sum(seen.late for seen in run.runner.pipeline.state.seen.values())
+        run.close()
+
+
+def tear(folder: Path) -> None:
+    """Lines that a process was writing when it was killed."""
+    manifests = sorted((folder / "out").glob("*/manifest.jsonl"))
+    for path in [*manifests, folder / "checkpoint" / "terascope" / "journal" / "journal.jsonl"]:
+        with path.open("ab") as file:
+            file.write(b'{"batch": 1')
