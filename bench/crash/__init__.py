@@ -156,11 +156,11 @@ def prepare_runs(data: Path) -> None:
         raise BenchError(f"the batch failed: {done.stderr.strip().splitlines()[-1:]}")
     folder = data / "calm"
     shutil.rmtree(folder, ignore_errors=True)
-    calm = Attempt(data, folder, "csv")
-    calm.running.wait()
-    began = time.monotonic()
-    if calm.code():
-        raise BenchError(f"a stream that nobody killed failed; see {folder / 'log.txt'}")
+    with Attempt(data, folder, "csv") as calm:
+        calm.running.wait()
+        began = time.monotonic()
+        if calm.code():
+            raise BenchError(f"a stream that nobody killed failed; see {folder / 'log.txt'}")
     (data / "seconds.txt").write_text(str(time.monotonic() - began), "utf-8")
     shutil.rmtree(folder)
 

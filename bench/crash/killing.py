@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
-from bench.crash.rows import Rows, differences, stream_rows
-from bench.crash.run import BATCH, RUNNING
+from bench.crash.rows import Rows, differences
+from bench.crash.run import BATCH, FORMS, RUNNING, Form, delivered
 from bench.memory import JVM, Process, process_tree
 from terascope.stream.crash import POINTS, VARIABLE
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-FORMATS: Final = ("parquet", "csv", "ndjson")
 PATIENCE_SECONDS: Final = 600.0
 MOST_KILLS: Final = 4
 AGAIN: Final = 0.5
@@ -44,7 +43,7 @@ class Story:
 
     seed: int
     victim: Victim
-    format: str
+    form: Form
     kills: list[str] = field(default_factory=list)
     starts: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -52,16 +51,16 @@ class Story:
     def __str__(self) -> str:
         verdict = "; ".join(self.wrong) or "every row once"
         kills = ", ".join(self.kills) or "nobody killed"
-        return f"seed {self.seed}, {self.victim}, {self.format}: {kills}: {verdict}"
+        return f"seed {self.seed}, {self.victim}, {self.form}: {kills}: {verdict}"
 
 
 class Attempt:
     """The program, once."""
 
     def __init__(
-        self, data: Path, folder: Path, format: str, environment: Mapping[str, str] | None = None
+        self, data: Path, folder: Path, form: Form, environment: Mapping[str, str] | None = None
     ) -> None:
-        command = [sys.executable, "-m", "bench.crash.run", str(data), str(folder), format]
+        command = [sys.executable, "-m", "bench.crash.run", str(data), str(folder), form]
         folder.mkdir(parents=True, exist_ok=True)
         known = {key: value for key, value in os.environ.items() if key != VARIABLE}
         with (folder / "log.txt").open("a", encoding="utf-8") as log:
@@ -77,12 +76,13 @@ class Attempt:
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said.append(line.rstrip())
-            if line.strip() == RUNNING:
-                self.running.set()
-            elif line.startswith(BATCH):
-                self.batch.set()
+        with self.process.stdout as lines:
+            for line in lines:
+                self.said.append(line.rstrip())
+                if line.strip() == RUNNING:
+                    self.running.set()
+                elif line.startswith(BATCH):
+                    self.batch.set()
         self.running.set()
         self.batch.set()
 
@@ -100,15 +100,22 @@ class Attempt:
         return True
 
     def code(self) -> int:
-        """Its exit code; whoever takes far too long is killed.
+        """Its exit code; nobody may take far too long.
 
         Raises:
             TimeoutError: it did.
         """
         if not self.wait(PATIENCE_SECONDS):
-            kill(process_tree(self.process.pid))
             raise TimeoutError(f"not done after {PATIENCE_SECONDS:g} s")
         return self.process.wait()
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nobody stays behind."""
+        kill(process_tree(self.process.pid))
+        self.process.wait()
 
     def kill(self, victim: Victim, chance: random.Random) -> str | None:
         """Who was killed; None: there was nobody."""
@@ -141,19 +148,19 @@ def one_run(
 ) -> Story:
     """A run that is killed within so many seconds after its start, and so on until it is done."""
     chance = random.Random(f"{seed} {victim}")
-    story = Story(seed, victim, chance.choice(FORMATS))
+    story = Story(seed, victim, chance.choice(FORMS))
     while True:
         may_kill = len(story.kills) < MOST_KILLS and (not story.kills or chance.random() < AGAIN)
         point = f"{chance.choice(POINTS)}:{chance.randint(1, 8)}"
         wish = {VARIABLE: point} if victim == "itself" and may_kill else {}
-        attempt = Attempt(data, folder, story.format, wish)
         story.starts += 1
-        attempt.running.wait(PATIENCE_SECONDS)
-        if may_kill and not wish and not attempt.wait(chance.uniform(0, seconds)):
-            killed = attempt.kill(victim, chance)
-            if killed is not None:
-                story.kills.append(killed)
-        code = attempt.code()
+        with Attempt(data, folder, story.form, wish) as attempt:
+            attempt.running.wait(PATIENCE_SECONDS)
+            if may_kill and not wish and not attempt.wait(chance.uniform(0, seconds)):
+                killed = attempt.kill(victim, chance)
+                if killed is not None:
+                    story.kills.append(killed)
+            code = attempt.code()
         if code == 0:
             break
         if wish and code == -signal.SIGKILL:
@@ -163,7 +170,7 @@ def one_run(
             return story
         if chance.random() < REPLAY and (lost := lose_commit(folder / "checkpoint")):
             story.kills.append(f"lost commit {lost}")
-    story.wrong += [str(one) for one in differences(wanted, stream_rows(folder / "output"))]
+    story.wrong += [str(one) for one in differences(wanted, delivered(folder, story.form))]
     return story
 
 

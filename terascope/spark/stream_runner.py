@@ -25,6 +25,7 @@ from terascope.low.prepare import prepare
 from terascope.physical.targets import stream_numbers
 from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
+from terascope.spark.session import is_alive
 from terascope.spark.stream_pipeline import Pipeline, RunFolder
 from terascope.spark.stream_source import StreamSource, stream_frame
 from terascope.spark.stream_task import Stored, StreamRead
@@ -200,6 +201,11 @@ class Runner:
     def ended(self) -> bool:
         """Whether nothing more can come, and all of it was delivered."""
         return self.pipeline.state.ended
+
+    @property
+    def has_spark(self) -> bool:
+        """Whether it could be started again in this process."""
+        return is_alive(self._spark)
 
     def stop(self) -> None:
         """Between two batches."""

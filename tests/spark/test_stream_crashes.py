@@ -19,11 +19,11 @@ import pytest
 
 import terascope.running as running_sets
 import terascope.spark.stream_pipeline as stream_pipeline
-from bench.crash.killing import FORMATS, Attempt, lose_commit
+from bench.crash.killing import Attempt, Victim, lose_commit
 from bench.crash.queries import NAMES, make_data, open_set
-from bench.crash.rows import Rows, batch_rows, differences, orphans, stream_rows
-from bench.crash.run import stream_settings
-from terascope.running import RunningSet, StreamFormat
+from bench.crash.rows import Rows, batch_rows, differences, orphans
+from bench.crash.run import FORMS, Form, delivered, started
+from terascope.running import RunningSet
 from terascope.stream.crash import POINTS, VARIABLE, Point
 
 if TYPE_CHECKING:
@@ -35,10 +35,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spar
 
 PATIENCE = 300.0
 
-ORDERS: dict[StreamFormat, tuple[Point, ...]] = {
+DEADLY: tuple[Victim, ...] = ("driver", "all")
+
+ORDERS: dict[Form, tuple[Point, ...]] = {
     "parquet": POINTS,
     "csv": tuple(reversed(POINTS)),
     "ndjson": ("state", "stored", "manifest", "manifest", "manifest", "cleaned", "parts"),
+    "callback": ("manifest", "cleaned", "stored", "manifests"),
 }
 """Each crash is the next time its point is reached: in the same batch or the next one."""
 
@@ -84,8 +87,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 class Streams:
     """The set as a stream in the folder of a test, from its checkpoint if there is one."""
 
-    def __init__(self, data: Path, spark: SparkSession, folder: Path, format: StreamFormat) -> None:
-        self.checkpoint, self.output, self._format = folder / "ck", folder / "out", format
+    def __init__(self, data: Path, spark: SparkSession, folder: Path, form: Form) -> None:
+        self.folder, self.form = folder, form
+        self.checkpoint = folder / "checkpoint"
         self._session, self._queries = open_set(data, spark)
         self.batches: list[int] = []
         self.seen = threading.Event()
@@ -95,9 +99,10 @@ class Streams:
             if lose_commits:
                 lose_commit(self.checkpoint)
 
-        return self._queries.stream(
-            self.checkpoint, self.output, self._format, stream_settings(), self._watch, failed
-        )
+        return started(self._queries, self.folder, self.form, self._watch, failed)
+
+    def rows(self) -> Rows:
+        return delivered(self.folder, self.form)
 
     def _watch(self, report: BatchReport) -> None:
         self.batches.append(report.batch)
@@ -110,23 +115,25 @@ class Streams:
         return running
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("form", FORMS)
 def test_a_crash_at_every_point_of_a_batch(
-    format: StreamFormat,
+    form: Form,
     data: Path,
     spark: SparkSession,
     wanted: Rows,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    crashes = Crashes(ORDERS[format])
+    crashes = Crashes(ORDERS[form])
     monkeypatch.setattr(stream_pipeline, "crash_here", crashes)
-    streams = Streams(data, spark, tmp_path, format)
-    running = streams.finish(lose_commits=format == "ndjson")
-    assert crashes.happened == list(ORDERS[format])
+    streams = Streams(data, spark, tmp_path, form)
+    running = streams.finish(lose_commits=form == "ndjson")
+    assert crashes.happened == list(ORDERS[form])
     assert running.status().run.restarts == len(crashes.happened)
-    assert differences(wanted, stream_rows(streams.output)) == []
-    assert not orphans(streams.output)
+    assert differences(wanted, streams.rows()) == []
+    if form != "callback":
+        assert not orphans(tmp_path / "output")
 
 
 def test_a_batch_that_spark_forgets_is_not_delivered_again(
@@ -144,24 +151,27 @@ def test_a_batch_that_spark_forgets_is_not_delivered_again(
     monkeypatch.setattr(stream_pipeline, "crash_here", crashes)
     streams.finish()
     assert crashes.happened == ["stored", "manifest"]
-    assert differences(wanted, stream_rows(streams.output)) == []
+    assert differences(wanted, streams.rows()) == []
     assert lose_commit(streams.checkpoint) is not None
     streams.finish()
-    assert differences(wanted, stream_rows(streams.output)) == []
+    assert differences(wanted, streams.rows()) == []
 
 
+@pytest.mark.timeout(900)
 def test_processes_that_are_killed(data: Path, wanted: Rows, tmp_path: Path) -> None:
     chance = random.Random(1)
-    itself = Attempt(data, tmp_path, "csv", {VARIABLE: f"manifest:{len(NAMES) + 2}"})
-    assert itself.code() == -signal.SIGKILL
-    assert itself.batches == 1
-    for victim in ("driver", "all"):
-        killed = Attempt(data, tmp_path, "csv")
-        assert killed.batch.wait(PATIENCE)
-        assert killed.kill(victim, chance) is not None
-        assert killed.code() == -signal.SIGKILL
-    last = Attempt(data, tmp_path, "csv")
-    assert last.batch.wait(PATIENCE)
-    assert last.kill("worker", chance) is not None
-    assert last.code() == 0, (tmp_path / "log.txt").read_text("utf-8")[-3000:]
-    assert differences(wanted, stream_rows(tmp_path / "output")) == []
+    point = f"manifest:{len(NAMES) + 2}"
+    with Attempt(data, tmp_path, "csv", {VARIABLE: point}) as itself:
+        assert itself.code() == -signal.SIGKILL
+    assert [line for line in itself.said if line.startswith("batch 0")]
+    for victim in DEADLY:
+        with Attempt(data, tmp_path, "csv") as killed:
+            assert killed.batch.wait(PATIENCE)
+            assert killed.kill(victim, chance) is not None
+            assert killed.code() == -signal.SIGKILL
+    with Attempt(data, tmp_path, "csv") as last:
+        assert last.batch.wait(PATIENCE)
+        assert last.kill("worker", chance) is not None
+        assert last.code() == 0, (tmp_path / "log.txt").read_text("utf-8")[-3000:]
+    assert any("starts again" in line for line in last.said)
+    assert differences(wanted, delivered(tmp_path, "csv")) == []
