@@ -74,9 +74,13 @@ class Runner:
             str(self.results_folder), settings.format, settings.compiled, settings.memory_bytes
         )
         self._watch = watch or (lambda report: None)
-        self.results = self._open_results()
-        self.pipeline = self._pipeline()
         self._query: StreamingQuery | None = None
+        try:
+            self.results = self._open_results()
+            self.pipeline = self._pipeline()
+        except BaseException:
+            self.close()
+            raise
 
     def _open_results(self) -> dict[str, GrowingResult]:
         found = {
