@@ -30,10 +30,11 @@ AGAIN: Final = 0.5
 REPLAY: Final = 0.4
 """How likely the newest commit of Spark is lost, too, so that a whole batch is run again."""
 
-Victim: TypeAlias = Literal["driver", "all", "jvm", "worker", "itself"]
-"""The Python process alone; it and all below it; the JVM alone; one worker; whoever comes by a
-point of terascope.stream.crash.
+Victim: TypeAlias = Literal["driver", "all", "jvm", "worker", "workers", "itself"]
+"""The Python process alone; it and all below it; the JVM alone; one of Spark's Python processes;
+all of these; whoever comes by a point of terascope.stream.crash.
 """
+SURVIVED: Final = ("worker", "workers")
 VICTIMS: Final[tuple[Victim, ...]] = get_args(Victim)
 
 
@@ -130,7 +131,7 @@ class Attempt:
                 chosen = [p for p in tree if p.program == JVM]
             case _:
                 below = [p for p in tree[1:] if p.program.startswith("python")]
-                chosen = [chance.choice(below)] if below else []
+                chosen = [chance.choice(below)] if below and victim == "worker" else below
         kill(chosen)
         return None if not chosen else f"{victim} after {len(self.said)} lines"
 
@@ -165,7 +166,7 @@ def one_run(
             break
         if wish and code == -signal.SIGKILL:
             story.kills.append(f"at {point}")
-        elif not may_kill or victim == "worker":  # a worker's death is nothing a set dies of
+        elif not may_kill or victim in SURVIVED:  # a worker's death is nothing a set dies of
             story.wrong.append(f"ended with {code}: {last_words(folder)}")
             return story
         if chance.random() < REPLAY and (lost := lose_commit(folder / "checkpoint")):

@@ -171,7 +171,7 @@ def test_processes_that_are_killed(data: Path, wanted: Rows, tmp_path: Path) -> 
             assert killed.code() == -signal.SIGKILL
     with Attempt(data, tmp_path, "csv") as last:
         assert last.batch.wait(PATIENCE)
-        assert last.kill("worker", chance) is not None
+        assert last.kill("workers", chance) is not None
         assert last.code() == 0, (tmp_path / "log.txt").read_text("utf-8")[-3000:]
     assert any("starts again" in line for line in last.said)
     assert differences(wanted, delivered(tmp_path, "csv")) == []
