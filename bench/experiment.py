@@ -59,6 +59,8 @@ class Settings:
     cores: int = 2
     data: Path = Path("bench-data")
     """Folder for data that are made once for each scale and seed."""
+    seeds: int = 50
+    """How many random runs, for an experiment that has such."""
 
     def count(self, at_scale_one: int) -> int:
         """So many records, packets, ... at this scale."""
@@ -159,6 +161,8 @@ class Prepared:
     alternating: bool = True
     """Whether contenders take turns; otherwise one is finished, and its process ended, before the
     next begins: for a sweep over sizes, where memory is the question."""
+    once: bool = False
+    """Whether each contender has one run only, which counts: for a test, not a measurement."""
     conclude: Callable[[list[Outcome]], list[RenderableType]] | None = None
     """Lines or tables of rich below the table, from what was measured."""
     draw: Callable[[Figure, list[Outcome]], None] | None = None

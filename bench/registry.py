@@ -15,6 +15,7 @@ EXPERIMENTS: dict[str, str] = {
     "onemore": "bench.onemore",
     "scaling": "bench.scaling",
     "budget": "bench.budget",
+    "crash": "bench.crash",
 }
 """Name -> the module that holds it as EXPERIMENT."""
 

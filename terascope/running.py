@@ -179,7 +179,7 @@ class RunningSet:
                 if self._done_batch:
                     pause, tries, self._done_batch = FIRST_WAIT, 0, False
                 tries += 1
-                if tries > MOST_RESTARTS or self._stop.is_set():
+                if tries > MOST_RESTARTS or self._stop.is_set() or not self.runner.has_spark:
                     raise
                 self._tell_restart(problem, pause)
                 if self._stop.wait(pause):

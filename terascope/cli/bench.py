@@ -52,6 +52,9 @@ def bench(
         typer.Option(help="Cores for each contender; all by default.", min=1, show_default=False),
     ] = None,
     seed: Annotated[int, typer.Option(help="Another number, other data.", min=0)] = 1,
+    seeds: Annotated[
+        int, typer.Option(help="How many runs are killed; for the experiment crash.", min=1)
+    ] = 50,
     patience: Annotated[
         float,
         typer.Option(
@@ -86,7 +89,7 @@ def bench(
     folder = data or Path.home() / ".cache" / "terascope" / "bench"
     console = errors()
     settings = Settings(
-        scale, seed, cores or available_cores(), folder.absolute() / f"v{DATA_VERSION}"
+        scale, seed, cores or available_cores(), folder.absolute() / f"v{DATA_VERSION}", seeds
     )
     rules = Rules(runs, patience, tuple(filter(None, (only or "").split(","))), keep)
     report = run_experiment(

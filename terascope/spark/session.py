@@ -113,6 +113,14 @@ def adopt_session(session: SparkSession) -> SparkSession:
     return ours
 
 
+def is_alive(session: SparkSession) -> bool:
+    """Whether anything can still be run in a session: its JVM is there, and was not stopped."""
+    try:
+        return not session.sparkContext._jsc.sc().isStopped()
+    except Exception:  # py4j has several for a JVM that is not there
+        return False
+
+
 def default_settings(master: str, folder: Path) -> dict[str, str]:
     python_path = os.pathsep.join(
         part

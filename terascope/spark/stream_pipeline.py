@@ -52,6 +52,7 @@ from terascope.stream.closing import (
     scan_promises,
     scattered,
 )
+from terascope.stream.crash import crash_here
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.layouts import Layouts
@@ -140,6 +141,7 @@ class Pipeline:
     def _run(self, frame: DataFrame, number: int) -> None:
         began = time.monotonic()
         told = [(row[0], row[1]) for row in frame.collect()]
+        crash_here("stored")
         at = next((text for kind, text in told if kind == "offset"), None)
         if at is None:  # a batch without tasks has nothing to say
             return
@@ -154,6 +156,7 @@ class Pipeline:
             return
         batch = Batch(self, frame.sparkSession, number, self._before(number), offset, told)
         batch.run()
+        crash_here("parts")
         report = batch.commit()
         report.seconds = time.monotonic() - began
         self._watch(report)
@@ -500,12 +503,16 @@ class Batch:
             if name in state.queries:
                 until = state.queries[name].told()
             delivered[name] = result.deliver(self._number, self._parts.pop(name, []), until)
+            crash_here("manifest")
         assert not self._parts, f"rows of unknown queries: {sorted(self._parts)}"
         self._hops.append(("sinks", time.time()))
+        crash_here("manifests")
         pipe._states.save(state)
+        crash_here("state")
         pipe.state = state
         kept = pipe._states.prune()
         remove_unneeded(pipe._folder.slices, kept, time.time() - GRACE_SECONDS)
+        crash_here("cleaned")
         return BatchReport(
             self._number, self._offset, state, self._beats, delivered, self._promises, 0.0,
             self._hops,

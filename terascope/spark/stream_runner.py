@@ -25,6 +25,7 @@ from terascope.low.prepare import prepare
 from terascope.physical.targets import stream_numbers
 from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
+from terascope.spark.session import is_alive
 from terascope.spark.stream_pipeline import Pipeline, RunFolder
 from terascope.spark.stream_source import StreamSource, stream_frame
 from terascope.spark.stream_task import Stored, StreamRead
@@ -74,9 +75,13 @@ class Runner:
             str(self.results_folder), settings.format, settings.compiled, settings.memory_bytes
         )
         self._watch = watch or (lambda report: None)
-        self.results = self._open_results()
-        self.pipeline = self._pipeline()
         self._query: StreamingQuery | None = None
+        try:
+            self.results = self._open_results()
+            self.pipeline = self._pipeline()
+        except BaseException:
+            self.close()
+            raise
 
     def _open_results(self) -> dict[str, GrowingResult]:
         found = {
@@ -94,6 +99,14 @@ class Runner:
                     name = LATE + interface.name
                     folder = self.settings.late.absolute() / interface.name
                     found[name] = GrowingResult(folder, name, self.settings.format, fields)
+        newest = newest_batch(self.settings.checkpoint)
+        for result in found.values():
+            if result.last_batch > newest:
+                raise OutputError(
+                    f"'{result.folder}' has rows of batch {result.last_batch}, of which"
+                    f" '{self.settings.checkpoint}' knows nothing: they are of another run; choose"
+                    " another --output, or go on from the --checkpoint they are of"
+                )
         for result in found.values():
             result.sweep()
         return found
@@ -195,6 +208,11 @@ class Runner:
         """Whether nothing more can come, and all of it was delivered."""
         return self.pipeline.state.ended or Control(self.folder.path).is_idle
 
+    @property
+    def has_spark(self) -> bool:
+        """Whether it could be started again in this process."""
+        return is_alive(self._spark)
+
     def stop(self) -> None:
         """Between two batches."""
         self.pause()
@@ -214,6 +232,12 @@ class Runner:
     def close(self) -> None:
         """Somebody else may run from the checkpoint."""
         self._lock.close()
+
+
+def newest_batch(checkpoint: Path) -> int:
+    """The newest batch that was ever planned from a checkpoint; -1: none."""
+    planned = (path.name for path in (checkpoint / "offsets").glob("[0-9]*"))
+    return max((int(name) for name in planned if name.isdigit()), default=-1)
 
 
 def locked(folder: Path) -> IO[Any]:

@@ -1,0 +1,76 @@
+"""When a set that failed is started again, and when that would be of no use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+import terascope.running as running_sets
+from terascope.running import RunningSet
+from terascope.stream.reporting import Reporter
+
+if TYPE_CHECKING:
+    from terascope.spark.stream_runner import Runner
+    from terascope.stream.report import BatchReport
+
+
+class Failing:
+    """A runner that fails so many times, and then is over."""
+
+    def __init__(self, failures: int, has_spark: bool) -> None:
+        self.failures, self.has_spark = failures, has_spark
+        self.starts = self.closed = 0
+        self.ended = False
+        self.pipeline = SimpleNamespace(state=SimpleNamespace(batch=-1))
+
+    def make(self, watch: Callable[[BatchReport], None]) -> Runner:
+        return cast("Runner", self)
+
+    def prepare(self, tell: object) -> None:
+        return None
+
+    def start(self) -> None:
+        self.starts += 1
+
+    def wait(self, seconds: float) -> bool:
+        if self.starts <= self.failures:
+            raise RuntimeError("no more")
+        return True
+
+    def stop(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_sets, "FIRST_WAIT", 0.0)
+
+
+def supervised(runner: Failing) -> RunningSet:
+    return RunningSet(runner.make, cast(Reporter, None)).start()
+
+
+def test_a_set_that_fails_is_started_again() -> None:
+    runner = Failing(failures=3, has_spark=True)
+    assert supervised(runner).wait(60)
+    assert runner.starts == runner.closed == 4
+
+
+def test_not_for_ever() -> None:
+    runner = Failing(failures=100, has_spark=True)
+    with pytest.raises(RuntimeError, match="no more"):
+        supervised(runner).wait(60)
+    assert runner.starts == running_sets.MOST_RESTARTS + 1
+
+
+def test_nor_without_a_spark_to_run_on() -> None:
+    runner = Failing(failures=100, has_spark=False)
+    with pytest.raises(RuntimeError, match="no more"):
+        supervised(runner).wait(60)
+    assert runner.starts == runner.closed == 1

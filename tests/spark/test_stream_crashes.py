@@ -1,0 +1,177 @@
+"""A process may die at any moment: every row of a stream is there once, in every format.
+
+Most crashes here are an exception nobody catches before the stream has failed: all that is in
+memory is thrown away, and a new runner goes on from the checkpoint in the same Spark. Some are
+real: a process that kills itself, one that is killed alone or with all its workers, a worker that
+is killed.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import terascope.running as running_sets
+import terascope.spark.stream_pipeline as stream_pipeline
+from bench.crash.killing import Attempt, Victim, lose_commit
+from bench.crash.queries import NAMES, make_data, open_set
+from bench.crash.rows import Rows, batch_rows, differences, orphans
+from bench.crash.run import FORMS, Form, delivered, started
+from terascope.running import RunningSet
+from terascope.stream.crash import POINTS, VARIABLE, Point
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from terascope.stream.report import BatchReport
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+PATIENCE = 300.0
+
+DEADLY: tuple[Victim, ...] = ("driver", "all")
+
+ORDERS: dict[Form, tuple[Point, ...]] = {
+    "parquet": POINTS,
+    "csv": tuple(reversed(POINTS)),
+    "ndjson": ("state", "stored", "manifest", "manifest", "manifest", "cleaned", "parts"),
+    "callback": ("manifest", "cleaned", "stored", "manifests"),
+}
+"""Each crash is the next time its point is reached: in the same batch or the next one."""
+
+
+class CrashError(Exception):
+    """The process is gone."""
+
+
+class Crashes:
+    """Crashes that are to come, one after the other, instead of `crash_here`."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self.waiting = list(points)
+        self.happened: list[Point] = []
+
+    def __call__(self, point: Point) -> None:
+        if self.waiting and self.waiting[0] == point:
+            self.happened.append(self.waiting.pop(0))
+            raise CrashError(point)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("traffic")
+    make_data(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wanted(data: Path, spark: SparkSession) -> Rows:
+    session, queries = open_set(data, spark)
+    with session:
+        rows = batch_rows(queries)
+    assert all(rows[name].total() > 20 for name in NAMES)
+    return rows
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_sets, "FIRST_WAIT", 0.0)
+
+
+class Streams:
+    """The set as a stream in the folder of a test, from its checkpoint if there is one."""
+
+    def __init__(self, data: Path, spark: SparkSession, folder: Path, form: Form) -> None:
+        self.folder, self.form = folder, form
+        self.checkpoint = folder / "checkpoint"
+        self._session, self._queries = open_set(data, spark)
+        self.batches: list[int] = []
+        self.seen = threading.Event()
+
+    def start(self, lose_commits: bool = False) -> RunningSet:
+        def failed(text: str) -> None:
+            if lose_commits:
+                lose_commit(self.checkpoint)
+
+        return started(self._queries, self.folder, self.form, self._watch, failed)
+
+    def rows(self) -> Rows:
+        return delivered(self.folder, self.form)
+
+    def _watch(self, report: BatchReport) -> None:
+        self.batches.append(report.batch)
+        if report.batch >= 1:
+            self.seen.set()
+
+    def finish(self, lose_commits: bool = False) -> RunningSet:
+        with self.start(lose_commits) as running:
+            assert running.wait(PATIENCE)
+        return running
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_crash_at_every_point_of_a_batch(
+    form: Form,
+    data: Path,
+    spark: SparkSession,
+    wanted: Rows,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crashes = Crashes(ORDERS[form])
+    monkeypatch.setattr(stream_pipeline, "crash_here", crashes)
+    streams = Streams(data, spark, tmp_path, form)
+    running = streams.finish(lose_commits=form == "ndjson")
+    assert crashes.happened == list(ORDERS[form])
+    assert running.status().run.restarts == len(crashes.happened)
+    assert differences(wanted, streams.rows()) == []
+    if form != "callback":
+        assert not orphans(tmp_path / "output")
+
+
+def test_a_batch_that_spark_forgets_is_not_delivered_again(
+    data: Path,
+    spark: SparkSession,
+    wanted: Rows,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    streams = Streams(data, spark, tmp_path, "csv")
+    with streams.start():
+        assert streams.seen.wait(PATIENCE)
+    assert lose_commit(streams.checkpoint) is not None
+    crashes = Crashes(("stored", "manifest"))
+    monkeypatch.setattr(stream_pipeline, "crash_here", crashes)
+    streams.finish()
+    assert crashes.happened == ["stored", "manifest"]
+    assert differences(wanted, streams.rows()) == []
+    assert lose_commit(streams.checkpoint) is not None
+    streams.finish()
+    assert differences(wanted, streams.rows()) == []
+
+
+@pytest.mark.timeout(900)
+def test_processes_that_are_killed(data: Path, wanted: Rows, tmp_path: Path) -> None:
+    chance = random.Random(1)
+    point = f"manifest:{len(NAMES) + 2}"
+    with Attempt(data, tmp_path, "csv", {VARIABLE: point}) as itself:
+        assert itself.code() == -signal.SIGKILL
+    assert [line for line in itself.said if line.startswith("batch 0")]
+    for victim in DEADLY:
+        with Attempt(data, tmp_path, "csv") as killed:
+            assert killed.batch.wait(PATIENCE)
+            assert killed.kill(victim, chance) is not None
+            assert killed.code() == -signal.SIGKILL
+    with Attempt(data, tmp_path, "csv") as last:
+        assert last.batch.wait(PATIENCE)
+        assert last.kill("workers", chance) is not None
+        assert last.code() == 0, (tmp_path / "log.txt").read_text("utf-8")[-3000:]
+    assert any("starts again" in line for line in last.said)
+    assert differences(wanted, delivered(tmp_path, "csv")) == []
