@@ -15,6 +15,11 @@ EXPERIMENTS: dict[str, str] = {
     "onemore": "bench.onemore",
     "scaling": "bench.scaling",
     "budget": "bench.budget",
+    "heartbeat-merge": "bench.streams.merge",
+    "heartbeat-join": "bench.streams.join",
+    "heartbeat-cpu": "bench.streams.cpu",
+    "stream-rate": "bench.streams.rate",
+    "soak": "bench.streams.soak",
 }
 """Name -> the module that holds it as EXPERIMENT."""
 
