@@ -81,6 +81,7 @@ def piece(folder: Path, rate: int, number: int, seed: int) -> None:
         seed=seed + 1000 * number,
         links=2,
         snaplen=SNAPLEN,
+        ipv6_share=0.0,
         hosts=40_000,
         servers=4_000,
     )
