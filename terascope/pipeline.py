@@ -81,7 +81,7 @@ class Compiled:
     def texts(self) -> dict[str, str]:
         """By query what it says, with all that it reads: the same text is the same query."""
         trees = {stream.name: stream.rel for stream in self.plan}
-        return {stream.name: full_text(stream.rel, trees) for stream in self.plan.visible}
+        return {stream.name: full_text(stream.rel, trees) for stream in self.plan}
 
 
 def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:

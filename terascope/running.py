@@ -205,7 +205,8 @@ def open_running(
 ) -> RunningSet:
     """Start a compiled set as a stream; `QuerySet.stream` is the usual way."""
     chosen = settings or StreamSettings()
-    plan = stream_plan(compiled.job(live=True), compiled.texts())
+    own = {stream.name: stream.text for stream in compiled.plan}
+    plan = stream_plan(compiled.job(live=True), compiled.texts(), own)
     tell = progress or (lambda phase, done, total: None)
     tell("starting Spark", 0, 1)
     session = spark()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from terascope.analysis.bounded import SlopeOf, is_timeless, linear
-from terascope.plan.expr import Col, Expr, columns_of, substitute
+from terascope.plan.expr import Col, Expr, columns_of, substitute, transform
 from terascope.plan.rel import Join, Rel
 
 
@@ -42,8 +42,10 @@ def is_true_always(join: Join, side: Rel, mine: Expr, other: Expr) -> bool:
     fills = dict(join.fills)
     if not columns_of(mine) <= fills.keys():
         return False
-    found, wanted = linear(substitute(mine, fills)), linear(other)
-    return found is not None and found == wanted
+    # Whatever `other` computes, it is one number here; the filled columns are made of it.
+    number = Col("#other", other.type)
+    made = transform(substitute(mine, fills), lambda e: number if e == other else e)
+    return linear(made) == linear(number)
 
 
 def temporal_equalities(

@@ -17,7 +17,7 @@ from typing import Final
 
 from terascope.functions.base import Trend, Value, ValueMistake
 from terascope.functions.values import compare
-from terascope.plan.evaluate import Parameters, compile_expr
+from terascope.plan.evaluate import Evaluator, Parameters, compile_expr
 from terascope.plan.expr import Col, Expr
 from terascope.types import INT_MAX, Type
 
@@ -72,8 +72,12 @@ def is_number(value: Value) -> bool:
 
 def value_at(expr: Expr, values: Mapping[str, Value], parameters: Parameters) -> Value:
     """The expression where its columns have these values; None where it has no answer."""
+    return answer(compile_expr(expr, tuple(values), parameters), tuple(values.values()))
+
+
+def answer(evaluate: Evaluator, row: tuple[Value, ...]) -> Value:
     try:
-        found = compile_expr(expr, tuple(values), parameters)(tuple(values.values()))
+        found = evaluate(row)
     except (ValueMistake, OverflowError):
         return None
     return found if is_number(found) else None
@@ -90,15 +94,18 @@ def reaches(
     """
     if value is None or value is ALL or column.type not in PLACES:
         return value if value is ALL else None
+    if expr == column and isinstance(value, int) == column.type.is_integer:
+        return value
     last, place_value = PLACES[column.type]
+    evaluate = compile_expr(expr, (column.name,), parameters)
     sign = 1 if column_trend is Trend.INCREASING else -1
 
     def reached(place: int) -> bool:
-        found = value_at(expr, {column.name: place_value(sign * place)}, parameters)
+        found = answer(evaluate, (place_value(sign * place),))
         # What overflows can be no tuple's value; it is on the far side of those that can.
         return place > 0 if found is None else not earlier(found, value, trend)
 
-    if value_at(expr, {column.name: place_value(0)}, parameters) is None or reached(-last):
+    if answer(evaluate, (place_value(0),)) is None or reached(-last):
         return None
     low, high = -last, last
     while high - low > 1:

@@ -64,12 +64,12 @@ class Needs:
 
     def of_release(self, release: Release, values: tuple[Value, ...]) -> Iterator[Need]:
         """What rows that are not let go yet are made of."""
-        if release.kind != "ordered":
+        if release.kind == "at_end":
             yield from self.everything(release.node)
-        for part, value in zip(release.parts, values, strict=release.kind == "ordered"):
-            if value is ALL:
-                yield from (Need(n.leaf, None, ALL) for n in self.everything(release.node))
-            else:
+        elif release.kind == "at_once" or all(v is ALL for v in values):
+            yield from (Need(n.leaf, None, ALL) for n in self.everything(release.node))
+        else:
+            for part, value in zip(release.parts, values, strict=True):
                 yield from self.of_part(release.node, part, value)
 
     def of_part(self, node: Rel, part: ReleasePart, value: Value) -> Iterator[Need]:

@@ -7,7 +7,7 @@ rows that are still to be let go. Rows without a value (NULL) are always kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from terascope.analysis.moving import ALL, earliest
@@ -27,49 +27,90 @@ CAPTURE_CLOCKS: Final = frozenset({"time", "timestamp"})
 
 
 def needs(
-    release: Release, values: Iterable[Value], trees: Trees, leaves: Collection[str] = ()
+    release: Release,
+    values: Iterable[Value],
+    trees: Trees,
+    leaves: Collection[str] = (),
+    kept_by: Mapping[Leaf, str] | None = None,
 ) -> dict[Leaf, Value]:
-    """For every leaf that is read: the value of its own first release column (`release_columns`)
-    before which no row can matter for rows of `release` that are not earlier than `values`, one
-    for each part. None: all of its rows can; ALL: none can.
+    """For every leaf that is read: the value of the column it is kept by before which no row can
+    matter for rows of `release` that are not earlier than `values`, one for each part. None: all
+    of its rows can; ALL: none can.
+
+    Args:
+        leaves: streams whose rows are kept as they are, and which are not looked into.
+        kept_by: the column of each leaf that its rows are kept by; else the first of
+            `release_columns`.
     """
-    rows = Needs(trees, leaves)
-    return by_leaf(rows.of_release(release, tuple(values)), trees)
+    return by_leaf(Needs(trees, leaves).of_release(release, tuple(values)), trees, kept_by)
 
 
 def epoch_needs(
-    running: Running, value: Value, trees: Trees, leaves: Collection[str] = ()
+    running: Running,
+    value: Value,
+    trees: Trees,
+    leaves: Collection[str] = (),
+    kept_by: Mapping[Leaf, str] | None = None,
 ) -> dict[Leaf, Value]:
     """The same for the epochs of groups that live on, from `value` on: what they were before is
     kept with them.
     """
-    rows = Needs(trees, leaves)
-    return by_leaf(rows.of_expr(running.source, running.keys[0][1], value), trees)
+    rows = Needs(trees, leaves).of_expr(running.source, running.keys[0][1], value)
+    return by_leaf(rows, trees, kept_by)
 
 
-def by_leaf(needed: Iterable[Need], trees: Trees) -> dict[Leaf, Value]:
+def by_leaf(
+    needed: Iterable[Need], trees: Trees, kept_by: Mapping[Leaf, str] | None
+) -> dict[Leaf, Value]:
     found: dict[Leaf, Value] = {}
     for need in needed:
-        leaf = need.leaf.stream if isinstance(need.leaf, Read) else need.leaf
-        bound, trend = release_bound(need, trees)
-        found[leaf] = earliest((found.get(leaf, ALL), bound), trend)
+        leaf = leaf_of(need)
+        column = (kept_by or {}).get(leaf) or next(iter(release_columns(need.leaf, trees)), None)
+        trend = trees.orders(need.leaf)[column].slope.trend if column else Trend.INCREASING
+        found[leaf] = earliest((found.get(leaf, ALL), bound_on(column, need, trees)), trend)
     return found
 
 
-def release_bound(need: Need, trees: Trees) -> tuple[Value, Trend]:
-    """The bound of a need as a bound on the column its leaf is released by."""
-    columns = release_columns(need.leaf, trees)
-    if not columns:
-        return None, Trend.INCREASING
-    trend = trees.orders(need.leaf)[columns[0]].slope.trend
-    if need.column is None or need.bound is None or need.bound is ALL:
-        return need.bound, trend
-    if need.column == columns[0]:
-        return need.bound, trend
-    return on_release_column(need, columns[0], trees), trend
+def keeping_columns(
+    releases: Iterable[Release],
+    trees: Trees,
+    leaves: Collection[str] = (),
+    running: Iterable[Running] = (),
+) -> dict[Leaf, str]:
+    """For every leaf that is read and has time: the column to keep it by, such that as many of its
+    readers as possible can say up to where they are done with it.
+    """
+    asked: dict[Leaf, list[Need]] = {}
+    for release in releases:
+        # Which columns bounds are on does not depend on how far time has moved.
+        for need in Needs(trees, leaves).of_release(release, (1,) * len(release.parts)):
+            asked.setdefault(leaf_of(need), []).append(need)
+    for one in running:
+        for need in Needs(trees, leaves).of_expr(one.source, one.keys[0][1], 1):
+            asked.setdefault(leaf_of(need), []).append(need)
+    found: dict[Leaf, str] = {}
+    for leaf, made in asked.items():
+        told = {
+            column: sum(bound_on(column, need, trees) is not None for need in made)
+            for column in release_columns(made[0].leaf, trees)
+        }
+        if told:
+            found[leaf] = max(told, key=lambda column: told[column])
+    return found
 
 
-def on_release_column(need: Need, column: str, trees: Trees) -> Value:
+def leaf_of(need: Need) -> Leaf:
+    return need.leaf.stream if isinstance(need.leaf, Read) else need.leaf
+
+
+def bound_on(column: str | None, need: Need, trees: Trees) -> Value:
+    """The bound of a need as a bound on the column its leaf is kept by."""
+    if need.bound is None or need.bound is ALL or column == need.column:
+        return need.bound
+    return None if column is None else on_other_column(column, need, trees)
+
+
+def on_other_column(column: str, need: Need, trees: Trees) -> Value:
     """A bound on another column of the leaf, when both come from one clock; else None.
 
     Two clocks that a PROTOCOL declares may be two different times (the first and the last packet of

@@ -104,8 +104,12 @@ class Delivery:
         destination: int,
         pairings: Sequence[Pairing] = (),
         owned: Mapping[int, Epochs | None] | None = None,
+        starts: Mapping[str, int | float] | None = None,
     ) -> None:
-        """`owned`: by stream, the epochs that no other task has; joins are made of those."""
+        """`owned`: by stream, the epochs that no other task has; joins are made of those. `starts`:
+        queries that take nothing of epochs before one.
+        """
+        self._starts = starts or {}
         self._targets = targets
         self._sink = sink
         self._destination = destination
@@ -156,6 +160,8 @@ class Delivery:
         if stream in self._pairs:
             yield from self._paired(self._pairs.take(stream, block, dictionaries))
         for direct in target.direct:
+            if self._is_before(direct, block.epoch):
+                continue
             steps = self._early.get(direct.query)
             if steps is None:
                 steps = self._early[direct.query] = early(direct.program, fields)
@@ -167,6 +173,13 @@ class Delivery:
                 self._collect(direct, steps.columns(left, dictionaries))
         if target.high:
             yield from self._wait(stream, finished_columns([block], fields, dictionaries))
+
+    def _is_before(self, direct: Direct, epoch: int | None) -> bool:
+        return (
+            direct.query in self._starts
+            and epoch is not None
+            and epoch < self._starts[direct.query]
+        )
 
     # ---- joins
 

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from terascope.plan.build import conjunction
 from terascope.plan.expr import AggCall, Col, Expr, columns_of, transform
 from terascope.plan.rel import Aggregate, Filter, Project, Read, Rel, Scan, SourceField
+from terascope.plan.show import show_expr
 
 LowKind: TypeAlias = Literal["selection", "aggregation"]
 
@@ -92,10 +93,14 @@ class SelectionDraft(Draft):
 class AggregationDraft(Draft):
     keys: dict[Expr, str] = field(default_factory=dict)
     aggs: dict[AggCall, str] = field(default_factory=dict)
+    sorted: bool = False
+    """Keys in an order that does not depend on the query that was first."""
 
     @property
     def rel(self) -> Aggregate:
         keys = tuple((name, expr) for expr, name in self.keys.items())
+        if self.sorted:
+            keys = tuple(sorted(keys, key=lambda key: show_expr(key[1])))
         return Aggregate(self.source, keys, tuple((n, call) for call, n in self.aggs.items()))
 
     def key(self, expr: Expr, wanted: str) -> Col:
@@ -142,6 +147,8 @@ class Drafts:
     """All low-level streams of a query set."""
 
     names: Names
+    live: bool = False
+    """For a stream, whose set may change while groups are kept."""
     made: list[SelectionDraft | AggregationDraft] = field(default_factory=list)
 
     def selection(self, query: str, scan: Scan, conditions: Iterable[Expr]) -> SelectionDraft:
@@ -174,7 +181,8 @@ class Drafts:
             room = len(draft.aggs.keys() | needed) <= most_slots
             if room and same_tuples(draft, scan, wanted) and draft.join(scan):
                 return draft
-        made = AggregationDraft(self.names.take(f"{query}_low"), scan, wanted)
+        name = self.names.take(f"{query}_low")
+        made = AggregationDraft(name, scan, wanted, sorted=self.live)
         made.join(scan)
         self.made.append(made)
         return made

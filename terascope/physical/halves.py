@@ -94,8 +94,8 @@ def split_plan(
     """
     judge = Judge(host, costs or Costs(), plan.values)
     # A key has a horizon, the edge of a window has none: running groups would live longer.
-    windows = not any(lives_on_streams(stream.rel) for stream in plan)
-    splitter = Splitter(judge, Drafts(Names({s.name for s in plan})), windows, live)
+    windows = live or not any(lives_on_streams(stream.rel) for stream in plan)
+    splitter = Splitter(judge, Drafts(Names({s.name for s in plan}), live), windows, live)
     high = [replace(s, rel=splitter.stream(s)) for s in plan]
     low = [Stream(draft.name, draft.rel, visible=False) for draft in splitter.drafts.made]
     fields = {stream.name: stream.rel.fields for stream in low}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +21,14 @@ from terascope.low.merge import Merger
 from terascope.spark.mistakes import telling
 from terascope.spark.stream_task import TOLD, TOLD_ARROW, Stored, kept
 from terascope.stream.closing import Slices
-from terascope.stream.segments import SegmentWriter, groups_between, read_segment
+from terascope.stream.layouts import Layouts
+from terascope.stream.segments import (
+    Segment,
+    SegmentWriter,
+    SliceValue,
+    groups_between,
+    read_segment,
+)
 
 LEAST_BYTES = 1 << 24
 """Of memory that a merge gets, however many streams there are."""
@@ -38,6 +45,9 @@ class Closing:
     memory_bytes: int
     work: Mapping[int, tuple[Slices, ...]]
     """By destination."""
+    layouts: Layouts = field(default_factory=Layouts)
+    starts: Mapping[str, SliceValue] = field(default_factory=dict)
+    """Queries that are new, and the first slice each of them has a whole."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with telling():
@@ -49,13 +59,13 @@ class Closing:
                         )
 
     def closed(self, work: Sequence[Slices]) -> Iterator[tuple[str, str]]:
-        delivery = Delivery(self.targets, self.sink, 0)
+        delivery = Delivery(self.targets, self.sink, 0, starts=self.starts)
         folder = Path(self.store)
         with SegmentWriter(folder) as writer:
             for slices in work:
                 merger = self.merger(slices.number)
                 for segment in slices.segments:
-                    payload = read_segment(folder, segment)
+                    payload = self.payload(slices.number, folder, segment)
                     for some in groups_between(payload, slices.low, slices.high):
                         merger.add(some)
                 for groups in merger.results():
@@ -66,6 +76,12 @@ class Closing:
             writer.close()
         for segment in writer.segments:
             yield "segment", json.dumps(segment.to_json())
+
+    def payload(self, number: int, folder: Path, segment: Segment) -> bytes:
+        how, fields = self.stored[number], self.targets[number].groups
+        assert fields is not None
+        payload = read_segment(folder, segment)
+        return self.layouts.groups(payload, segment.layout, how.texts, len(fields.keys))
 
     def merger(self, number: int) -> Merger:
         fields = self.targets[number].groups
@@ -80,8 +96,6 @@ def close_slices(spark: SparkSession, closing: Closing) -> list[tuple[str, str]]
     if not numbers:
         return []
     dense = {place: closing.work[number] for place, number in enumerate(numbers)}
-    job = Closing(
-        closing.targets, closing.stored, closing.sink, closing.store, closing.memory_bytes, dense
-    )
+    job = replace(closing, work=dense)
     tasks = spark.range(0, len(numbers), 1, len(numbers))
     return [(row[0], row[1]) for row in tasks.mapInArrow(job, TOLD).collect()]

@@ -28,6 +28,7 @@ from terascope.spark.mistakes import telling
 from terascope.spark.native import plain
 from terascope.spark.parts import more_parts
 from terascope.spark.relations import Context, frame_of, sort_column
+from terascope.stream.layouts import Layouts
 from terascope.stream.plan import StreamOutput
 from terascope.stream.segments import Segment, read_segment
 
@@ -41,6 +42,8 @@ class Leaf:
 
     fields: tuple[Field, ...]
     segments: tuple[Segment, ...]
+    texts: tuple[str, ...] = ()
+    """What its columns are, of a low-level stream."""
 
     @property
     def rows(self) -> int:
@@ -53,6 +56,8 @@ class Reading:
 
     store: str
     fields: tuple[Field, ...]
+    texts: tuple[str, ...]
+    layouts: Layouts
     work: tuple[tuple[Segment, ...], ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -62,17 +67,16 @@ class Reading:
                 for number in batch.column(0).to_pylist():
                     for segment in self.work[number]:
                         for rows in unpack_tuples(read_segment(Path(self.store), segment)):
-                            yield pa.RecordBatch.from_arrays(self.columns(rows), names)
+                            columns = self.columns(rows, segment.layout)
+                            yield pa.RecordBatch.from_arrays(columns, names)
 
-    def columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """By name: a set that changed may have had more columns, or fewer."""
-        known = set(rows.schema.names)
-        return [
-            plain(rows.column(f.name), f)
-            if f.name in known
-            else pa.nulls(rows.num_rows, arrow_type(f.type))
-            for f in self.fields
-        ]
+    def columns(self, rows: pa.RecordBatch, layout: str) -> list[pa.Array]:
+        """As the set has them that runs now."""
+        types = [arrow_type(f.type) for f in self.fields]
+        columns = list(rows.columns)
+        if self.texts:
+            columns = self.layouts.rows(rows, layout, self.texts, types)
+        return [plain(column, f) for column, f in zip(columns, self.fields, strict=True)]
 
 
 class HighLevel:
@@ -86,7 +90,9 @@ class HighLevel:
         parameters: Parameters,
         horizons: Horizons,
         tasks: int,
+        layouts: Layouts,
     ) -> None:
+        self._layouts = layouts
         self._spark = spark
         self._store = store
         self._leaves = leaves
@@ -144,7 +150,7 @@ class HighLevel:
         if not leaf.segments:
             return Frame(self._spark.createDataFrame([], schema), leaf.fields)
         work = shares(leaf.segments, self._tasks)
-        reading = Reading(str(self._store), leaf.fields, work)
+        reading = Reading(str(self._store), leaf.fields, leaf.texts, self._layouts, work)
         df: DataFrame = self._spark.range(0, len(work), 1, len(work)).mapInArrow(reading, schema)
         return Frame(df, leaf.fields)
 

@@ -53,6 +53,7 @@ from terascope.stream.closing import (
 )
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.heartbeat import Heartbeat
+from terascope.stream.layouts import Layouts
 from terascope.stream.plan import LowStream, RunningStream, StreamOutput, StreamPlan
 from terascope.stream.releasing import released
 from terascope.stream.segments import Segment
@@ -287,6 +288,8 @@ class Batch:
             str(pipe._folder.slices),
             pipe._sink.memory_bytes,
             work,
+            Layouts(self.state.layouts),
+            self.state.starts,
         )
         before = self._new_bytes
         told = close_slices(self._spark, closing)
@@ -396,6 +399,7 @@ class Batch:
             stream.name: Leaf(
                 plan.deliveries.targets[stream.number].fields,
                 tuple(s for s in segments if s.kind == "rows" and s.stream == stream.key),
+                stream.texts,
             )
             for stream in plan.low
         }
@@ -409,12 +413,13 @@ class Batch:
             plan.job.parameters,
             self._pipe.horizons(self.state),
             self._pipe._tasks,
+            Layouts(self.state.layouts),
         )
 
     def _forget(self) -> None:
         """Rows of the store that can matter no more."""
         plan, state = self._pipe.plan, self.state
-        keys = plan.leaves
+        keys, kept_by = plan.leaves, plan.kept_by
         falling = {stream.name for stream in plan.low if stream.descending}
         least: dict[str, Value] = dict.fromkeys(keys.values(), ALL)
         found: list[tuple[AnyLeaf, Value]] = []
@@ -429,11 +434,11 @@ class Batch:
             )
             if progress.ended and output.release.kind != "ordered":
                 continue
-            found += needs(output.release, values, plan.trees, keys).items()
+            found += needs(output.release, values, plan.trees, keys, kept_by).items()
         for running in plan.running:
             one = state.streams[running.key]
             if not one.ended:
-                found += epoch_needs(running.rel, one.until, plan.trees, keys).items()
+                found += epoch_needs(running.rel, one.until, plan.trees, keys, kept_by).items()
         for leaf, value in found:
             if isinstance(leaf, str):
                 sign = -1 if leaf in falling else 1
@@ -446,6 +451,8 @@ class Batch:
             return bound is ALL or (bound is not None and segment.ends_before(bound))
 
         state.segments = [s for s in state.segments if not is_over(s)]
+        for key, bound in least.items():
+            state.streams[key].kept_from = None if bound is ALL else bound
 
     # ---- the end of a batch
 

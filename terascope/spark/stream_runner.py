@@ -118,10 +118,11 @@ class Runner:
         return {
             stream.number: Stored(
                 stream.key,
-                stream.value,
+                stream.kept_by,
                 stream.shelf,
                 stream.layout,
                 stream.descending,
+                stream.texts,
             )
             for stream in self.plan.low
         }
@@ -145,7 +146,10 @@ class Runner:
             for read in plan.deliveries.reads
         )
         late = None if settings.late is None else str(settings.late.absolute())
-        reading = StreamRead(reads, self.stored, str(self.folder.slices), late, settings.format)
+        reading = StreamRead(
+            reads, self.stored, str(self.folder.slices), late, settings.format,
+            self.pipeline.state.starts,
+        )  # fmt: skip
         source = StreamSource(
             reading,
             tuple(i for read in plan.job.reads for i in read.interfaces),

@@ -11,7 +11,7 @@ import json
 import resource
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,6 +42,8 @@ class Stored:
     shelf: str
     layout: str
     descending: bool = False
+    texts: tuple[str, ...] = ()
+    """What its columns are; the layout is named after them."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class StreamRead:
     late: str | None = None
     """The folder where late tuples are kept apart."""
     late_format: PartFormat = "parquet"
+    starts: Mapping[str, SliceValue] = field(default_factory=dict)
+    """Queries that are new, and the first slice each of them has a whole."""
 
 
 @dataclass
@@ -89,7 +93,7 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
     task = LowTask(plan, partition.owned)
     home = partition.number % native.destinations
     mine = {native.streams[place]: epochs for place, epochs in partition.owned.items()}
-    delivery = Delivery(native.targets, native.sink, home, (), mine)
+    delivery = Delivery(native.targets, native.sink, home, (), mine, reading.starts)
     partials = Partials(native)
     fields = kept_fields([c.name for c in plan.columns], [c.type for c in plan.columns])
     late = LateWatch(partition.closed, reading.late, fields, reading.late_format)

@@ -1,28 +1,334 @@
 """The state of an earlier run, taken over by a set that may have changed since.
 
 In: the state a checkpoint holds, if it does, and the plan of the set that is to run. Out: the state
-it goes on from. Queries that say the same go on; new ones begin with the first slice that begins
-after them, so that no row is of half a slice; what nobody reads any more is forgotten.
+it goes on from. Queries that say the same go on without a gap. A new one begins with the first
+slice of which every tuple will be, or still is, there: no row is of half a slice. What nobody reads
+any more is forgotten. Refused is only what cannot be told from a mistake: a query that was not
+touched, over a source or with keys that were.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from terascope.stream.plan import StreamPlan
-from terascope.stream.state import Progress, State
+from terascope.analysis.moving import ALL
+from terascope.analysis.needs import epoch_needs, needs
+from terascope.analysis.promises import Promises
+from terascope.analysis.release import complete_below
+from terascope.diagnostic import OutputError
+from terascope.functions.base import Trend, Value
+from terascope.plan.plan import reads
+from terascope.plan.rel import Aggregate, Filter, Project, Rank, Read, Rel, Running, Scan, walk
+from terascope.plan.show import show_named
+from terascope.stream.plan import LowStream, RunningStream, StreamOutput, StreamPlan
+from terascope.stream.segments import SliceValue
+from terascope.stream.state import Progress, Seen, State
 
 ALIVE: Final = ".alive"
 """Behind the key of a stream: the groups of it that live on."""
+FURTHEST: Final = 1 << 62
 
 
 def adopted(plan: StreamPlan, before: State | None, destinations: int) -> State:
-    """The state that a set starts with."""
-    state = State(destinations=destinations) if before is None else before.copy()
-    state.texts = {output.name: output.text for output in plan.outputs}
-    state.streams = {key: state.streams.get(key, Progress()) for key in plan.leaves.values()}
-    state.queries = {
-        output.name: state.queries.get(output.name, Progress()) for output in plan.outputs
-    }
-    state.segments = [s for s in state.segments if s.stream.removesuffix(ALIVE) in state.streams]
+    """The state that a set starts with.
+
+    Raises:
+        OutputError: a query that was not changed can no longer be what it was.
+    """
+    told = {output.name: description(output, plan) for output in plan.outputs}
+    schemas = source_schemas(plan)
+    if before is None:
+        state = State(destinations=destinations)
+        state.streams = {key: Progress() for key in plan.leaves.values()}
+        state.queries = {output.name: Progress() for output in plan.outputs}
+    else:
+        state = before.copy()
+        check_unchanged(before, told, schemas)
+        Change(plan, before, state, told).apply()
+    state.texts, state.schemas = told, schemas
+    state.layouts |= {stream.layout: list(stream.texts) for stream in plan.low}
+    used = {segment.layout for segment in state.segments} | {s.layout for s in plan.low}
+    state.layouts = {name: texts for name, texts in state.layouts.items() if name in used}
     return state
+
+
+# ---- what a query is -----------------------------------------------------------------------------
+
+
+def description(output: StreamOutput, plan: StreamPlan) -> dict[str, Any]:
+    return {
+        "text": output.text,
+        "own": output.own,
+        "keys": keys_of(plan.trees.streams[output.name], plan.trees.streams),
+        "leaves": sorted(leaves_of(output, plan)),
+        "interfaces": sorted(interfaces_of(output.name, plan)),
+    }
+
+
+def keys_of(rel: Rel, streams: Mapping[str, Rel]) -> str:
+    """What a query groups by, with the types."""
+    while True:
+        match rel:
+            case Read(stream=stream):
+                rel = streams[stream]
+            case Filter() | Project() | Rank():
+                rel = rel.source
+            case Aggregate() | Running():
+                types = ", ".join(expr.type.value for _, expr in rel.keys)
+                return f"{show_named(rel.keys)} ({types})"
+            case _:
+                return ""
+
+
+def leaves_of(output: StreamOutput, plan: StreamPlan) -> set[str]:
+    """The keys of the streams of the store that a query is made of."""
+    if output.low is not None:
+        return {plan.low[output.low].key}
+    keys = plan.leaves
+    found: set[str] = set()
+    waiting = [output.name]
+    while waiting:
+        name = waiting.pop()
+        if name in keys:
+            found.add(keys[name])
+        else:
+            waiting += [read.stream for read in reads(plan.trees.streams[name])]
+    return found
+
+
+def interfaces_of(name: str, plan: StreamPlan) -> set[str]:
+    rel = plan.trees.streams[name]
+    scans = {i for part in walk_scans(rel) for i in part.interfaces}
+    return scans.union(*(interfaces_of(read.stream, plan) for read in reads(rel)))
+
+
+def walk_scans(rel: Rel) -> list[Scan]:
+    return [part for part in walk(rel) if isinstance(part, Scan)]
+
+
+def source_schemas(plan: StreamPlan) -> dict[str, Any]:
+    """By interface: the columns that are read of it, and what is said of them."""
+    found: dict[str, dict[str, str]] = {}
+    for stream in plan.low:
+        for column in stream.scan.columns:
+            slope = "" if column.slope is None else f" {column.slope.trend.value}"
+            band = "" if column.slope is None or not column.slope.band else f"({column.slope.band})"
+            clock = f" clock({column.clock})" if column.clock else ""
+            for interface in stream.scan.interfaces:
+                known = found.setdefault(interface, {})
+                known[column.read_from] = f"{column.type.value}{slope}{band}{clock}"
+    return found
+
+
+def check_unchanged(
+    before: State, told: Mapping[str, Mapping[str, Any]], schemas: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Refuse what cannot go on."""
+    advice = "; restore it, give the query another name, or begin anew with another --checkpoint"
+    for name, now in told.items():
+        then = before.texts.get(name)
+        if then is None or then["own"] != now["own"]:
+            continue
+        for interface in now["interfaces"]:
+            for column, was in before.schemas.get(interface, {}).items():
+                declared = schemas.get(interface, {}).get(column, was)
+                if declared != was:
+                    raise OutputError(
+                        f"query {name} is the one of the checkpoint, but column '{column}' of"
+                        f" '{interface}' was {was} and is {declared}{advice}"
+                    )
+        if then["keys"] != now["keys"]:
+            raise OutputError(
+                f"query {name} is the one of the checkpoint, but its keys were {then['keys']} and"
+                f" are {now['keys']}{advice}"
+            )
+
+
+# ---- the change ----------------------------------------------------------------------------------
+
+
+class Change:
+    """A set takes the place of another one."""
+
+    def __init__(
+        self,
+        plan: StreamPlan,
+        before: State,
+        state: State,
+        told: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        self._plan = plan
+        self._before = before
+        self._state = state
+        self._told = told
+        self._reached = Promises(plan.trees, furthest(before.seen), in_order=True)
+
+    def apply(self) -> None:
+        plan, state, before = self._plan, self._state, self._before
+        state.starts = {}
+        state.streams = {}
+        for stream in plan.low:
+            known = before.streams.get(stream.key)
+            state.streams[stream.key] = self._new_stream(stream) if known is None else known
+        for running in plan.running:
+            known = before.streams.get(running.key)
+            state.streams[running.key] = self._new_running(running) if known is None else known
+        state.queries = {}
+        for output in plan.outputs:
+            if self._goes_on(output):
+                state.queries[output.name] = before.queries[output.name]
+                if output.name in before.starts:
+                    state.starts[output.name] = before.starts[output.name]
+            else:
+                state.queries[output.name] = self._new_query(output)
+        state.segments = [
+            s for s in state.segments if s.stream.removesuffix(ALIVE) in state.streams
+        ]
+
+    def _goes_on(self, output: StreamOutput) -> bool:
+        then = self._before.texts.get(output.name)
+        if then is None or then["text"] != self._told[output.name]["text"]:
+            return False
+        missing = set(self._told[output.name]["leaves"]) - self._before.streams.keys()
+        if missing:
+            raise OutputError(
+                f"query {output.name} would be computed from other parts than those in the"
+                " checkpoint, because settings have changed; restore them, or begin anew with"
+                " another --checkpoint"
+            )
+        return True
+
+    def _new_stream(self, stream: LowStream) -> Progress:
+        """A low-level stream has whole slices after the last one that was seen of."""
+        since = self._unseen(stream, stream.value)
+        if stream.groups is None:
+            return Progress(since=since, kept_from=self._unseen(stream, stream.kept_by))
+        return Progress(until=since, since=since)
+
+    def _unseen(self, stream: LowStream, column: str | None) -> SliceValue | None:
+        """The first value of a column that no tuple had which was read before."""
+        if column is None or not self._before.seen:
+            return None
+        found = self._reached.of_column(column, Read(stream.name, stream.tree_fields))
+        if found is None or found is ALL:
+            return None
+        sign = -1 if stream.descending else 1
+        return after(sign * found)
+
+    def _available(self) -> dict[str, SliceValue | None]:
+        """For each stream of the store the first value all rows of which are, or will be, there."""
+        found: dict[str, SliceValue | None] = {}
+        was_read = {leaf for then in self._before.texts.values() for leaf in then["leaves"]}
+        for stream in self._plan.low:
+            progress = self._state.streams[stream.key]
+            gone = progress.kept_from
+            if stream.groups is not None:
+                kept = stream.key in was_read and gone is not None
+                gone = gone if kept else progress.until
+                if self._has_new_slots(stream):
+                    gone = self._unseen(stream, stream.value)
+            found[stream.name] = gone
+        for running in self._plan.running:
+            if running.key in self._state.streams:
+                found[running.name] = self._state.streams[running.key].until
+        return found
+
+    def _has_new_slots(self, stream: LowStream) -> bool:
+        layouts = {s.layout for s in self._before.segments if s.stream == stream.key}
+        known = (self._before.layouts.get(layout, stream.texts) for layout in layouts)
+        return any(set(stream.texts) - set(texts) for texts in known)
+
+    def _new_running(self, running: RunningStream) -> Progress:
+        def asked(value: Value) -> Mapping[Any, Value]:
+            return epoch_needs(
+                running.rel, value, self._plan.trees, self._plan.leaves, self._plan.kept_by
+            )
+
+        column = running.value
+        start = self._first(self._reached.of_column(column, running.rel), asked)
+        return Progress(until=start, since=start)
+
+    def _new_query(self, output: StreamOutput) -> Progress:
+        plan = self._plan
+        if output.release is None:
+            assert output.low is not None
+            stream = plan.low[output.low]
+            if stream.groups is not None:
+                start = self._available()[stream.name]
+                if start is not None and self._before.seen:
+                    self._state.starts[output.name] = start
+            return Progress()
+        release = output.release
+        if release.kind != "ordered":
+            return Progress()
+
+        def asked(value: Value) -> Mapping[Any, Value]:
+            values = [value] * len(release.parts)
+            return needs(release, values, plan.trees, plan.leaves, plan.kept_by)
+
+        reached = [v for v in complete_below(release, self._reached) if v not in (None, ALL)]
+        falling = any(part.descending for part in release.parts)
+        if not reached or falling:
+            return Progress(bounds=[None if v is None or v is ALL else v for v in reached])
+        start = self._first(min(reached), asked)
+        return Progress(bounds=[start] * len(release.parts), since=start)
+
+    def _first(
+        self, least: Value, asked: Callable[[Value], Mapping[Any, Value]]
+    ) -> SliceValue | None:
+        """The first value whose rows are made of nothing that is gone, or was never kept."""
+        if least is None or least is ALL:
+            return None
+        available = self._available()
+        falling = {stream.name for stream in self._plan.low if stream.descending}
+
+        def whole(value: SliceValue) -> bool:
+            for leaf, bound in asked(value).items():
+                have = available.get(leaf) if isinstance(leaf, str) else None
+                if have is None or bound is ALL:
+                    continue
+                if bound is None or (-bound if leaf in falling else bound) < have:
+                    return False
+            return True
+
+        start: SliceValue = least
+        step = 1
+        # Further back than what was seen last nothing new can be whole.
+        while not whole(start):
+            start, step = least + step, 2 * step
+            if step > FURTHEST:
+                return after(least)
+        low, high = least - 1, start
+        while isinstance(high, int) and high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if whole(middle) else (middle, high)
+        return high
+
+
+def furthest(seen: Mapping[str, Seen]) -> Callable[[Scan], Mapping[str, Value]]:
+    """How far the fastest interface of a scan has come, in every ordered column."""
+
+    def told(scan: Scan) -> Mapping[str, Value]:
+        found: dict[str, Value] = {}
+        for column in scan.columns:
+            if column.slope is None or not column.slope.is_ordered:
+                continue
+            rising = column.slope.trend is Trend.INCREASING
+            values = [
+                (one.largest if rising else one.smallest).get(column.read_from)
+                for name in scan.interfaces
+                if (one := seen.get(name)) is not None
+            ]
+            there = [v for v in values if v is not None]
+            if there:
+                found[column.name] = max(there) if rising else min(there)
+        return found
+
+    return told
+
+
+def after(value: SliceValue) -> SliceValue:
+    """The next one."""
+    return math.nextafter(value, math.inf) if isinstance(value, float) else value + 1

@@ -198,10 +198,12 @@ def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[tuple[str, 
     """By interface and column: the value below which a slice of some stream of groups is closed."""
     found: dict[str, dict[str, SliceValue]] = {}
     for stream in plan.low:
-        until = state.streams[stream.key].until
-        rel = plan.job.trees[stream.name]
+        progress = state.streams[stream.key]
+        until, rel = progress.until, plan.job.trees[stream.name]
         if until is None or stream.groups is None or not isinstance(rel, Aggregate):
             continue
+        if progress.since is not None and until <= progress.since:
+            continue  # it has not begun: nobody misses those tuples
         key = dict(rel.keys)[stream.value or ""]
         (name,) = columns_of(key)
         column = next(c for c in stream.scan.columns if c.name == name)

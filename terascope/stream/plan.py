@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from terascope.analysis.needs import Leaf, keeping_columns
 from terascope.analysis.release import Release, release_columns, release_of
 from terascope.analysis.trees import Trees
 from terascope.connectors.base import SourceError
@@ -49,12 +50,14 @@ class LowStream:
     groups: GroupFields | None
     """None for a selection."""
     fields: tuple[Field, ...]
-    slots: tuple[str, ...]
-    """What each slot, or column of a selection, is."""
+    texts: tuple[str, ...]
+    """What each of its columns is: keys first, then slots; or those of a selection."""
     value: str | None
     """The column that tells slices apart; None when nothing does."""
     tree_fields: tuple[Field, ...] = ()
     """Its columns in the plan; those that share a table have more."""
+    kept_by: str | None = None
+    """The column by which its rows are kept for the high level."""
     descending: bool = False
     """Whether that column falls with time."""
     epoch_text: str = ""
@@ -62,7 +65,7 @@ class LowStream:
 
     @property
     def layout(self) -> str:
-        return digest("|".join(self.slots))
+        return digest("|".join(self.texts))
 
     @property
     def shelf(self) -> str:
@@ -81,6 +84,8 @@ class RunningStream:
     name: str
     key: str
     rel: Running
+    text: str
+    """Of the query it is a part of."""
 
     @property
     def value(self) -> str:
@@ -94,7 +99,9 @@ class StreamOutput:
     output: Output
     fields: tuple[Field, ...]
     text: str
-    """What the query is; one that says something else is another query."""
+    """What the query is, with all that it reads; one that says something else is another one."""
+    own: str
+    """The query alone, as it was written."""
     low: int | None
     """Of a direct query: the number of the stream its rows are made of."""
     release: Release | None
@@ -116,6 +123,11 @@ class StreamPlan:
     running: tuple[RunningStream, ...] = ()
 
     @property
+    def kept_by(self) -> dict[Leaf, str]:
+        found: dict[Leaf, str] = {low.name: low.kept_by for low in self.low if low.kept_by}
+        return found | {one.name: one.value for one in self.running}
+
+    @property
     def leaves(self) -> dict[str, str]:
         """The streams that are read from the store, by name: their keys."""
         found = {low.name: low.key for low in self.low}
@@ -129,8 +141,8 @@ class StreamPlan:
         return {low.name: low for low in self.low}
 
 
-def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
-    """`texts`: by query, what it says.
+def stream_plan(job: Job, texts: Mapping[str, str], own: Mapping[str, str]) -> StreamPlan:
+    """`texts`: by stream, what it says with all that it reads; `own`: what its user wrote.
 
     Raises:
         SourceError: a source cannot be read as a stream.
@@ -144,7 +156,7 @@ def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
     queries = {query.name: query for read in job.reads if read.low for query in read.low.queries}
     low_names = [made.name for made in job.low]
     stages = {stage.name: stage.rel for stage in job.streams}
-    streams, running = materialised({n: job.trees[n] for n in low_names}, stages)
+    streams, running = materialised({n: job.trees[n] for n in low_names}, stages, texts)
     trees = Trees(streams, job.parameters)
     low = tuple(
         with_own_keys(
@@ -163,33 +175,39 @@ def stream_plan(job: Job, texts: Mapping[str, str]) -> StreamPlan:
             StreamOutput(
                 output,
                 output.part_fields(stages[output.stream], False),
-                texts.get(output.stream, output.stream),
+                texts[output.stream],
+                own.get(output.stream, ""),
                 None if direct is None else numbers[direct.program.stream],
                 None if direct is not None else release_of(output.stream, trees, leaves),
             )
         )
+    releases = [output.release for output in outputs if output.release is not None]
+    kept_by = keeping_columns(releases, trees, leaves, [one.rel for one in running])
+    low = tuple(keeping(stream, kept_by, trees) for stream in low)
     return StreamPlan(job, planned, low, tuple(outputs), trees, tuple(running))
 
 
 def materialised(
-    low: Mapping[str, Rel], stages: Mapping[str, Rel]
+    low: Mapping[str, Rel], stages: Mapping[str, Rel], texts: Mapping[str, str]
 ) -> tuple[dict[str, Rel], list[RunningStream]]:
     """All trees, in which groups that live on are streams of their own."""
     streams: dict[str, Rel] = dict(low)
     running: list[RunningStream] = []
 
-    def apart(rel: Rel) -> Rel:
-        parts = tuple(apart(part) for part in inputs(rel))
+    def apart(rel: Rel, text: str) -> Rel:
+        parts = tuple(apart(part, text) for part in inputs(rel))
         made = with_inputs(rel, parts) if parts else rel
         if not isinstance(made, Running):
             return made
         name = f"#running {len(running)}"
-        running.append(RunningStream(name, digest(full_text(made, streams)), made))
+        # By what the user wrote: how the set was split must not matter.
+        key = digest(f"{text}|{sum(one.text == text for one in running)}")
+        running.append(RunningStream(name, key, made, text))
         streams[name] = made
         return Read(name, made.fields)
 
     for name, rel in stages.items():
-        streams[name] = apart(rel)
+        streams[name] = apart(rel, texts.get(name) or full_text(rel, streams))
     return streams, running
 
 
@@ -206,25 +224,32 @@ def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: 
         assert isinstance(rel, Aggregate)
         assert groups is not None
         keys = [show_expr(expr) for _, expr in query.keys]
-        slots = tuple(
+        slots = [
             f"{slot.kind}({'' if slot.argument is None else show_expr(slot.argument)})"
             for slot in query.slots
-        )
+        ]
         value = None if groups.epoch is None else groups.keys[groups.epoch].name
         key = digest("|".join(["groups", *tuples_of(rel.source), *keys]))
         return LowStream(
-            number, query.name, key, scan, groups, groups.fields, slots, value, rel.fields,
+            number, query.name, key, scan, groups, groups.fields, (*keys, *slots), value,
+            rel.fields,
             epoch_text="" if groups.epoch is None else keys[groups.epoch],
         )  # fmt: skip
     assert isinstance(rel, Project)
-    slots = tuple(show_expr(expr) for _, expr in query.items)
+    texts = tuple(show_expr(expr) for _, expr in query.items)
     key = digest("|".join(["rows", *tuples_of(rel.source)]))
     read = Read(query.name, rel.fields)
     value = next(iter(release_columns(read, trees)), None)
-    falling = value is not None and trees.orders(read)[value].slope.trend is Trend.DECREASING
-    return LowStream(
-        number, query.name, key, scan, None, query.fields, slots, value, rel.fields, falling
+    return LowStream(number, query.name, key, scan, None, query.fields, texts, value, rel.fields)
+
+
+def keeping(stream: LowStream, kept_by: Mapping[Leaf, str], trees: Trees) -> LowStream:
+    column = kept_by.get(stream.name, stream.value)
+    orders = trees.orders(Read(stream.name, stream.tree_fields))
+    falling = (
+        column is not None and column in orders and orders[column].slope.trend is Trend.DECREASING
     )
+    return replace(stream, kept_by=column, descending=falling)
 
 
 def tuples_of(rel: Rel) -> list[str]:

@@ -52,6 +52,8 @@ class Progress:
     """The same for each part of the release of a query that Spark computes."""
     since: SliceValue | None = None
     """It has whole slices from here on; None: from the beginning."""
+    kept_from: SliceValue | None = None
+    """Rows before this one are gone from the store."""
     ended: bool = False
 
     def lows(self, parts: int) -> list[SliceValue | None]:
@@ -78,8 +80,12 @@ class State:
     segments: list[Segment] = field(default_factory=list)
     closed: dict[str, list[tuple[str, SliceValue]]] = field(default_factory=dict)
     """By interface: columns, and the value below which a slice of some query is closed."""
-    texts: dict[str, str] = field(default_factory=dict)
-    """By query: what it is; one that changes begins anew."""
+    texts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By query: what it is, and what it is made of; one that changes begins anew."""
+    layouts: dict[str, list[str]] = field(default_factory=dict)
+    """What the columns of segments are, by the name of their layout."""
+    starts: dict[str, SliceValue] = field(default_factory=dict)
+    """Queries that tasks write and that came later: the first slice each of them has a whole."""
     schemas: dict[str, Any] = field(default_factory=dict)
     """By interface: the columns that were read of it."""
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -92,7 +98,7 @@ class State:
             name: getattr(self, name)
             for name in (
                 "batch", "offset", "destinations", "texts", "schemas", "parameters", "ended",
-                "peak_bytes", "closed",
+                "peak_bytes", "closed", "layouts", "starts",
             )
         }  # fmt: skip
         told["seen"] = {name: vars(seen) for name, seen in self.seen.items()}

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from terascope.analysis.moving import ALL, earlier
-from terascope.analysis.needs import Leaf, needs
+from terascope.analysis.needs import Leaf, keeping_columns, needs
 from terascope.analysis.promises import Promises, Seen
-from terascope.analysis.release import Release, complete_below, release_columns, release_of
+from terascope.analysis.release import Release, complete_below, release_of
 from terascope.analysis.trees import Trees
 from terascope.connectors.base import POSITION, arrow_type
 from terascope.connectors.registry import Interface
@@ -164,7 +164,7 @@ class Arrivals:
                 continue
             rising = column.slope.trend is Trend.INCREASING
             furthest, nearest = (max, min) if rising else (min, max)
-            each = []
+            each: list[Value] = []
             for name in going_on:
                 values = [t.get(column.read_from) for t in self.tables[name][: cut.arrived[name]]]
                 each.append(furthest((v for v in values if v is not None), default=None))
@@ -189,6 +189,10 @@ class Arrivals:
 
     # ---- keeping
 
+    @cached_property
+    def kept_by(self) -> Mapping[Leaf, str]:
+        return keeping_columns(self.releases.values(), self.trees, self.leaves)
+
     def all_leaves(self, name: str) -> set[Leaf]:
         """The leaves a stream is made of."""
         found: set[Leaf] = set()
@@ -211,20 +215,19 @@ class Arrivals:
     def without(self, leaf: Leaf, rows: list[Row], bound: Value) -> list[Row]:
         """The rows of a leaf that are not earlier than a bound, or have no value."""
         rel = self.leaf_rel(leaf)
-        columns = release_columns(rel, self.trees)
-        if bound is None or not columns:
-            return rows
-        place = rel.names.index(columns[0])
-        trend = self.trees.orders(rel)[columns[0]].slope.trend
-        if bound is ALL:
-            return []
+        if bound is None or bound is ALL:
+            return rows if bound is None else []
+        column = self.kept_by[leaf]
+        place = rel.names.index(column)
+        trend = self.trees.orders(rel)[column].slope.trend
         return [r for r in rows if r[place] is None or not earlier(r[place], bound, trend)]
 
     def leaf_rel(self, leaf: Leaf) -> Rel:
         return Read(leaf, self.trees.streams[leaf].fields) if isinstance(leaf, str) else leaf
 
     def needed(self, name: str, values: Values) -> dict[Leaf, Value]:
-        return needs(self.releases[name], values, self.trees, self.leaves - {name})
+        others = self.leaves - {name}
+        return needs(self.releases[name], values, self.trees, others, self.kept_by)
 
 
 def only_visible(plan: Plan, name: str) -> Plan:
