@@ -142,10 +142,27 @@ class Merger:
             ValueMistake: a sum is too large.
             OutputError: there is no room on disk for what memory does not hold.
         """
+        for merger in self._parts():
+            yield Groups(merger._dictionaries, merger._blocks(self.shape))
+
+    def partials(self) -> Iterator[bytes]:
+        """All groups as payloads that will be merged again, with sums of any size; the merger is
+        empty afterwards.
+
+        Raises:
+            OutputError: there is no room on disk for what memory does not hold.
+        """
+        shape = self._wide.spilled
+        for merger in self._parts():
+            for _, payload in pack(merger._blocks(shape), merger._dictionaries, shape, 1):
+                yield payload
+
+    def _parts(self) -> Iterator[Merger]:
+        """Mergers that hold some of the groups each, combined."""
         if self._spill is None:
             if len(self._table):
                 self._table.combine()
-                yield Groups(self._dictionaries, self._blocks(self.shape))
+                yield self
                 self._start()
             return
         self._to_disk()
@@ -156,7 +173,7 @@ class Merger:
                 )
                 for payload in payloads:
                     merger.add(payload)
-                yield from merger.results()
+                yield from merger._parts()
         finally:
             self._spill.close()
             self._spill = None

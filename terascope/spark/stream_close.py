@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from terascope.low.delivery import Delivery, Sink, Target
+from terascope.low.delivery import Delivery, Outgoing, Sink, Target
 from terascope.low.merge import Merger
 from terascope.spark.mistakes import telling
 from terascope.spark.stream_task import TOLD, TOLD_ARROW, Stored, kept
@@ -68,6 +68,10 @@ class Closing:
                     payload = self.payload(slices.number, folder, segment)
                     for some in groups_between(payload, slices.low, slices.high):
                         merger.add(some)
+                if slices.together:
+                    rows = self.put_together(slices, merger)
+                    yield from kept(rows, self.stored, writer)
+                    continue
                 for groups in merger.results():
                     for block in groups.blocks:
                         rows = delivery.take_groups(slices.number, block, groups.dictionaries)
@@ -82,6 +86,11 @@ class Closing:
         assert fields is not None
         payload = read_segment(folder, segment)
         return self.layouts.groups(payload, segment.layout, how.texts, len(fields.keys))
+
+    def put_together(self, slices: Slices, merger: Merger) -> Iterator[Outgoing]:
+        """Nothing is let go: the groups may get more."""
+        for payload in merger.partials():
+            yield Outgoing(slices.number, slices.destination, "groups", payload)
 
     def merger(self, number: int) -> Merger:
         fields = self.targets[number].groups
