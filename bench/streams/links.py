@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.experiment import Settings, Tell
@@ -49,17 +50,14 @@ def busy_and_silent(settings: Settings, seconds: int, tell: Tell, rate: int = RA
     folder = settings.data / f"links-{rate}-seed{settings.seed}"
     files: list[list[Path]] = [[], []]
     for number in range(pieces):
-        made = made_once(
-            folder / f"piece-{number}", lambda path, n=number: piece(path, rate, n, settings.seed)
-        )
+        make = partial(piece, rate=rate, number=number, seed=settings.seed)
+        made = made_once(folder / f"piece-{number}", make)
         for link, path in enumerate(link_files(made / "link.pcap", 2)):
             files[link].append(path)
         tell(f"piece {number + 1} of {pieces}: {PIECE_SECONDS} s of two links in {folder}")
     silent = made_once(folder / "silent.pcap", lambda path: first_packet(files[0][0], path))
     last = pieces - 1
-    sources = {
-        f"main{link}": f"pcap:{folder}/piece-[0-{last}]/link-{link}.pcap" for link in (0, 1)
-    }
+    sources = {f"main{link}": f"pcap:{folder}/piece-[0-{last}]/link-{link}.pcap" for link in (0, 1)}
     sources["control"] = f"pcap:{silent}"
     size = sum(path.stat().st_size for some in files for path in some)
     return Trace(sources, pieces * PIECE_SECONDS, size, rate * pieces * PIECE_SECONDS)
@@ -71,7 +69,7 @@ def small(settings: Settings, tell: Tell) -> Trace:
     return busy_and_silent(settings, PIECE_SECONDS, tell, max(1, round(RATE * scale)))
 
 
-def piece(folder: Path, rate: int, number: int, seed: int) -> None:
+def piece(folder: Path, *, rate: int, number: int, seed: int) -> None:
     """Thirty seconds, that follow on those of the piece before."""
     folder.mkdir(parents=True)
     profile = Profile(

@@ -70,8 +70,9 @@ class Sweep:
         check = WithSeries(same_as_batch(settings, feed, little_feed))
         about = (
             f"{trace.packets:,} packets of {trace.seconds} s on two busy links,"
-            f" {trace.packets / trace.seconds / 2:,.0f} per second on each, {trace.bytes / 1e6:,.0f}"
-            f" MB; the third is silent; a micro-batch reads {batch_seconds:g} s of the trace",
+            f" {trace.packets / trace.seconds / 2:,.0f} per second on each;"
+            f" {trace.bytes / 1e6:,.0f} MB; the third is silent;"
+            f" a micro-batch reads {batch_seconds:g} s of the trace",
         )
         return Prepared(
             tuple(contenders),
