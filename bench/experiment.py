@@ -62,7 +62,7 @@ class Settings:
     quick: bool = False
     """The shortest form that still shows something: fewer points, shorter streams."""
     minutes: float | None = None
-    """How long experiments last that watch something for a time; None: as long as they think fit."""
+    """How long experiments last that watch a stream; None: as long as they think fit."""
 
     def count(self, at_scale_one: int) -> int:
         """So many records, packets, ... at this scale."""

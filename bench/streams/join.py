@@ -1,4 +1,4 @@
-"""`heartbeat-join`: figure 4-4 of the dissertation, what an outer join holds while a link is silent.
+"""`heartbeat-join`: figure 4-4 of the dissertation, what a join holds while a link is silent.
 
 Flows of ten seconds on two sets of interfaces, one of them with the silent link, joined
 (examples/papers/p3-4.8.2-flow-join.gsql), with heartbeats every 1 to 60 s, and with none.
