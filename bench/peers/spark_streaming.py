@@ -17,19 +17,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from bench.dialects import translate
 from bench.experiment import Figures
 from bench.streams.usage import cpu_seconds
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from terascope.spark.api import SparkSession
 
 EPOCH = re.compile(r"DIV\(time, (\d+)\)")
 BENEATH = "SELECT DIV(time"
 CHECKPOINT = "_checkpoint"
+
+
+class Started(Protocol):
+    """A streaming query of Spark."""
+
+    def processAllAvailable(self) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 def simplest(sql: str) -> str:
@@ -130,15 +137,16 @@ class PlainStreams:
             "per_second": files.packets / took,
         }
 
-    def _start(self, name: str, sql: str, output: Path) -> StreamingQuery:
+    def _start(self, name: str, sql: str, output: Path) -> Started:
         rows = self._spark.sql(translate(windowed(simplest(sql)), "spark"))
-        return (
+        started = (
             rows.writeStream.format("parquet")
             .outputMode("append")
             .option("path", str(output / name))
             .option("checkpointLocation", str(output / CHECKPOINT / name))
             .start()
         )
+        return cast(Started, started)
 
     def close(self) -> None:
         self._close()

@@ -145,6 +145,8 @@ class Soak:
                 Column("batches", "batches"),
                 Column("held_mb", "held MB", "{:,.2f}"),
                 Column("mean_batch", "mean batch s", "{:.2f}"),
+                Column("mean_merging", "closing s", "{:.2f}"),
+                Column("mean_high_level", "high level s", "{:.2f}"),
                 Column("cpu_seconds", "CPU s", "{:.0f}"),
             ),
             runs=0,

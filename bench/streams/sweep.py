@@ -22,6 +22,7 @@ from bench.streams.streamed import Feed, Streamed, WithSeries, same_as_batch
 from terascope.running import StreamSettings
 
 OFF = "heartbeats off"
+QUICK_BATCH_SECONDS = 4.0
 COLUMNS = (
     Column("held_mb", "held MB", "{:,.1f}"),
     Column("most_rows", "rows at once"),
@@ -55,7 +56,7 @@ class Sweep:
         intervals = self.quick_intervals if settings.quick else self.intervals
         trace = busy_and_silent(settings, 30 if settings.quick else self.seconds, tell)
         little = small(settings, tell)
-        batch_seconds = 2 * self.batch_seconds if settings.quick else self.batch_seconds
+        batch_seconds = QUICK_BATCH_SECONDS if settings.quick else self.batch_seconds
         feed, little_feed = self._feed(trace, batch_seconds), self._feed(little, 10.0)
         contenders: list[Contender] = []
         for beat in (*intervals, 0):

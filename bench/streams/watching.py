@@ -11,7 +11,9 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bench.experiment import Outcome
@@ -41,6 +43,10 @@ class Batches:
     """In open slices and merge buffers after each."""
     segments: list[float] = field(default_factory=list)
     rows: list[float] = field(default_factory=list)
+    merging: list[float] = field(default_factory=list)
+    """Seconds that each spent on closing slices, the high level, and what it delivers."""
+    high_level: list[float] = field(default_factory=list)
+    delivering: list[float] = field(default_factory=list)
     last: BatchReport | None = None
     _began: float = 0.0
 
@@ -55,7 +61,13 @@ class Batches:
         self.held_mb.append(sum(segment.length for segment in report.state.segments) / MB)
         self.segments.append(float(len(report.state.segments)))
         self.rows.append(float(sum(report.delivered.values())))
+        for stage, seconds in zip(self._stages, stage_seconds(report), strict=True):
+            stage.append(seconds)
         self.last = report
+
+    @property
+    def _stages(self) -> tuple[list[float], ...]:
+        return self.merging, self.high_level, self.delivering
 
     def figures(self) -> dict[str, float]:
         """Of the whole run."""
@@ -77,12 +89,23 @@ class Batches:
             "first_rows_at": first,
             # The first batch is planned and its workers are started in it.
             "longest_batch": max(self.seconds[1:] or self.seconds),
-            "mean_batch": sum(self.seconds) / len(self.seconds),
+            "mean_batch": fmean(self.seconds),
+            "mean_merging": fmean(self.merging),
+            "mean_high_level": fmean(self.high_level),
+            "mean_delivering": fmean(self.delivering),
         }
 
     def series(self) -> dict[str, list[float]]:
-        names = ("wall", "trace", "seconds", "held_mb", "segments", "rows")
+        names = (
+            *("wall", "trace", "seconds", "held_mb", "segments", "rows"),
+            *("merging", "high_level", "delivering"),
+        )
         return {f"batch_{name}": getattr(self, name) for name in names}
+
+
+def stage_seconds(report: BatchReport) -> list[float]:
+    """Between the hops of a batch on the driver."""
+    return [after - before for (_, before), (_, after) in pairwise(report.hops)]
 
 
 def reached_seconds(offset: Offset) -> float:

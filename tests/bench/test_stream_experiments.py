@@ -53,6 +53,12 @@ def concluded(prepared: Prepared, outcomes: dict[str, Outcome]) -> str:
     return shown.getvalue()
 
 
+def figure(outcome: Outcome, name: str) -> float:
+    found = outcome.figure(name)
+    assert found is not None
+    return found
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_heartbeats_unblock_the_merge(spark: SparkSession, tmp_path: Path) -> None:
@@ -62,17 +68,9 @@ def test_heartbeats_unblock_the_merge(spark: SparkSession, tmp_path: Path) -> No
     beating, blocked = found["every 10 s"], found[OFF]
     assert beating.rows == blocked.rows
     assert beating.figure("rows") == beating.rows
-    before_end = beating.figure("rows_before_end")
-    assert before_end is not None
-    assert (
-        before_end
-        > beating.figure(
-            "rows",
-        )
-        * 0.5
-    )  # type: ignore[operator]
+    assert figure(beating, "rows_before_end") > 0.5 * figure(beating, "rows")
     assert blocked.figure("rows_before_end") == 0
-    assert blocked.figure("held_mb") > 1.5 * beating.figure("held_mb")  # type: ignore[operator]
+    assert figure(blocked, "held_mb") > 1.5 * figure(beating, "held_mb")
     assert beating.figure("late") == blocked.figure("late") == 0
     assert len(beating.series["batch_held_mb"]) == beating.figure("batches")
     assert "without heartbeats 0 rows came out before the trace ended" in concluded(prepared, found)
