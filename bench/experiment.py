@@ -59,6 +59,10 @@ class Settings:
     cores: int = 2
     data: Path = Path("bench-data")
     """Folder for data that are made once for each scale and seed."""
+    quick: bool = False
+    """The shortest form that still shows something: fewer points, shorter streams."""
+    minutes: float | None = None
+    """How long experiments last that watch a stream; None: as long as they think fit."""
     seeds: int = 50
     """How many random runs, for an experiment that has such."""
 
@@ -113,6 +117,8 @@ class Outcome:
     checked: bool = False
     remark: str = ""
     """Why it was left out or failed, or in what its answers differ."""
+    series: Mapping[str, list[float]] = field(default_factory=dict)
+    """What was seen over time in the first counted run, if anything was."""
 
     @property
     def median(self) -> float | None:
@@ -158,6 +164,9 @@ class Prepared:
     columns: tuple[Column, ...] = ()
     inputs: tuple[Path, ...] = ()
     """Files that are read once before the runs, so that all contenders find them in memory."""
+    runs: int | None = None
+    """Counted runs, unless the user asks for others; None: three. 0: a single one, and no full run
+    before it that does not count, for runs that take as long as a stream does."""
     alternating: bool = True
     """Whether contenders take turns; otherwise one is finished, and its process ended, before the
     next begins: for a sweep over sizes, where memory is the question."""

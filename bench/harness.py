@@ -3,7 +3,8 @@
 In: an experiment and how to run it. Out: a `Report`. The rules of a run: every contender is warmed
 on little data, then has one full run that does not count, then its counted runs, contender by
 contender in turn, so that whatever else the machine does hits all alike. A contender whose first
-full run takes longer than `patience` is not run again: that one counts.
+full run takes longer than `patience` is not run again: that one counts. Experiments that watch a
+stream for a time may ask for a single run, which counts.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ from bench.machine import header, missing
 from bench.worker import ContenderFailed, Worker
 
 READ_BYTES = 16 << 20
+RUNS = 3
 
 
 @dataclass(frozen=True)
 class Rules:
     """How often contenders are run, and which."""
 
-    runs: int = 3
+    runs: int | None = None
+    """None: as many as the experiment thinks fit."""
     patience: float = 60.0
     only: tuple[str, ...] = ()
     keep: bool = False
@@ -72,7 +75,9 @@ def run_experiment(
     folder = work / experiment.name
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        bench = Bench(prepared, settings.cores, rules, folder, tell)
+        asked = (rules.runs, prepared.runs, 1 if settings.quick else RUNS)
+        runs = next(number for number in asked if number is not None)
+        bench = Bench(prepared, settings.cores, rules, runs, folder, tell)
         groups = [contenders] if prepared.alternating else [[c] for c in contenders]
         for group in groups:
             bench.measure(group)
@@ -118,13 +123,14 @@ class Bench:
     """The measuring of one experiment."""
 
     def __init__(
-        self, prepared: Prepared, cores: int, rules: Rules, folder: Path, tell: Tell
+        self, prepared: Prepared, cores: int, rules: Rules, runs: int, folder: Path, tell: Tell
     ) -> None:
         self._prepared = prepared
         self._cores = cores
         self._rules = rules
         self._folder = folder
         self._tell = tell
+        self._runs = runs
         self.outcomes: dict[str, Outcome] = {}
 
     def measure(self, contenders: list[Contender]) -> None:
@@ -139,7 +145,7 @@ class Bench:
                     opened.callback(worker.close)
                     playing[contender.name] = worker
                     worker.warm()
-            for number in range(self._rules.runs + 1):
+            for number in range(self._runs + 1):
                 for name in list(playing):
                     with self._failing(name, playing):
                         if self._turn(playing[name], number):
@@ -151,7 +157,7 @@ class Bench:
         outcome = self.outcomes[name]
         measured = worker.run()
         impatient = number == 0 and measured.seconds > self._rules.patience
-        counted = number > 0 or impatient or self._rules.runs == 0
+        counted = number > 0 or impatient or self._runs == 0
         if counted:
             outcome.seconds.append(measured.seconds)
             outcome.figures.append(measured.figures)
@@ -163,7 +169,7 @@ class Bench:
             worker.discard()  # or the next one would pay for bringing them to the disk
         what = f"run {number}" if number else "run that is counted at once" if counted else "warm"
         self._tell(f"{name}: {what}, {measured.seconds:.2f} s")
-        return impatient or number == self._rules.runs
+        return impatient or number == self._runs
 
     @contextmanager
     def _failing(self, name: str, playing: dict[str, Worker]) -> Iterator[None]:

@@ -16,6 +16,11 @@ EXPERIMENTS: dict[str, str] = {
     "scaling": "bench.scaling",
     "budget": "bench.budget",
     "crash": "bench.crash",
+    "heartbeat-merge": "bench.streams.merge",
+    "heartbeat-join": "bench.streams.join",
+    "heartbeat-cpu": "bench.streams.cpu",
+    "stream-rate": "bench.streams.rate",
+    "soak": "bench.streams.soak",
 }
 """Name -> the module that holds it as EXPERIMENT."""
 

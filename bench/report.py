@@ -1,4 +1,4 @@
-"""What an experiment gave, for people and for programs: table, CSV, picture, one line of JSON."""
+"""What an experiment gave, for people and for programs: table, CSV, JSON, one line of JSON."""
 
 from __future__ import annotations
 
@@ -81,6 +81,33 @@ def as_json(outcomes: list[Outcome]) -> str:
             for o in outcomes
         ]
     )
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Everything that was measured: all figures of all runs, and what was seen over time."""
+    told = {
+        "experiment": report.experiment,
+        "title": report.title,
+        "scale": report.scale,
+        "measured_on": report.header,
+        "about": list(report.prepared.about),
+        "outcomes": [
+            {
+                "contender": o.contender,
+                "seconds": o.seconds,
+                "figures": [dict(figures) for figures in o.figures],
+                "rows": o.rows,
+                "peak_mb": o.peak_mb,
+                "worker_mb": o.worker_mb,
+                "checked": o.checked,
+                "remark": o.remark,
+                "series": {name: list(values) for name, values in o.series.items()},
+            }
+            for o in report.outcomes
+        ],
+        "left_out": report.absent,
+    }
+    path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 def write_csv(report: Report, path: Path) -> None:

@@ -13,6 +13,7 @@ from terascope.cli.binding import Debug
 
 NEEDED = ("duckdb", "matplotlib")
 """Packages no experiment can do without; a contender that is not installed is only left out."""
+QUICK_SCALE = 0.01
 
 
 def bench(
@@ -25,7 +26,24 @@ def bench(
     scale: Annotated[
         float, typer.Option(help="Size of the data; 1 is the full experiment.", min=1e-4)
     ] = 1.0,
-    runs: Annotated[int, typer.Option(help="Counted runs of each contender.", min=1)] = 3,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            help="Counted runs of each contender; 3 unless the experiment says otherwise.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Less than a minute, to see that it works: not for figures."),
+    ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            help="How long experiments last that watch a stream.", min=0.1, show_default=False
+        ),
+    ] = None,
     only: Annotated[
         str | None,
         typer.Option(
@@ -36,7 +54,7 @@ def bench(
         bool, typer.Option("--json", help="End with one line of JSON: what was measured.")
     ] = False,
     output: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where NAME.csv and NAME.png go.")
+        Path, typer.Option(metavar="DIR", help="Where NAME.csv, NAME.json and NAME.png go.")
     ] = Path("bench-results"),
     data: Annotated[
         Path | None,
@@ -70,7 +88,7 @@ def bench(
     """Measure Terascope beside other engines.
 
     Every contender runs in a process of its own on the same cores, in turn, several times, and
-    their answers are compared. Prints a table, writes CSV and a picture.
+    their answers are compared. Prints a table, writes CSV, JSON and a picture.
     """
     del debug
     check_packages()
@@ -78,18 +96,24 @@ def bench(
     from bench.harness import Rules, run_experiment
     from bench.picture import write_picture
     from bench.registry import EXPERIMENTS, find_experiment
-    from bench.report import as_json, show, write_csv
+    from bench.report import as_json, show, write_csv, write_json
     from terascope.cli.mistakes import errors
     from terascope.display import stdout_console
 
     if name is None:
         for each in EXPERIMENTS:
-            typer.echo(f"{each:<10} {find_experiment(each).title}")
+            typer.echo(f"{each:<15} {find_experiment(each).title}")
         return
     folder = data or Path.home() / ".cache" / "terascope" / "bench"
     console = errors()
     settings = Settings(
-        scale, seed, cores or available_cores(), folder.absolute() / f"v{DATA_VERSION}", seeds
+        scale * QUICK_SCALE if quick else scale,
+        seed,
+        cores or available_cores(),
+        folder.absolute() / f"v{DATA_VERSION}",
+        quick,
+        minutes,
+        seeds,
     )
     rules = Rules(runs, patience, tuple(filter(None, (only or "").split(","))), keep)
     report = run_experiment(
@@ -101,6 +125,7 @@ def bench(
     )
     output.mkdir(parents=True, exist_ok=True)
     write_csv(report, output / f"{name}.csv")
+    write_json(report, output / f"{name}.json")
     write_picture(report, output / f"{name}.png")
     show(report, stdout_console())
     if json:

@@ -26,6 +26,8 @@ LEAST_PORTION = 1 << 18
 """So many bytes of partials may always close in one batch."""
 MANY_SEGMENTS = 48
 """Of one stream at one destination: then they are put together."""
+LARGE_SEGMENT = 1 << 16
+"""Groups of a segment that is not put together with others."""
 
 
 @dataclass(frozen=True)
@@ -188,8 +190,14 @@ def portion_of(state: State) -> int:
 
 
 def scattered(stream: LowStream, state: State) -> list[Slices]:
-    """The partials of open slices that lie in too many places."""
-    waiting = [s for s in state.segments if s.stream == stream.key and s.kind == "groups"]
+    """The partials of open slices that lie in too many places; large segments stay as they are, or
+    all that is open would be written again and again.
+    """
+    waiting = [
+        s
+        for s in state.segments
+        if s.stream == stream.key and s.kind == "groups" and s.rows < LARGE_SEGMENT
+    ]
     made = work(stream, waiting, state.streams[stream.key].until, None, together=True)
     return [slices for slices in made if len(slices.segments) >= MANY_SEGMENTS]
 

@@ -50,6 +50,7 @@ def test_a_whole_experiment(tmp_path: Path) -> None:
     assert len(measured["seconds"]) == 2
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "decode.csv",
+        "decode.json",
         "decode.png",
     ]
 

@@ -62,6 +62,31 @@ def test_the_partials_of_all_workers_become_one_group_each(case: Case, random: R
     assert partials_of(merger.results(), case.shape) == []
 
 
+@settings(deadline=None, max_examples=50)
+@given(cases(), st.sampled_from([1, 1 << 30]))
+def test_groups_that_were_put_together_can_be_merged_again(case: Case, memory: int) -> None:
+    """Half of the partials first, and the rest when they have come; a sum may be too large in
+    between.
+    """
+    payloads = payloads_of(case)
+    half = len(payloads) // 2
+    first, second = (
+        Merger(case.shape, case.types, memory, Path(tempfile.gettempdir())) for _ in range(2)
+    )
+    for payload in payloads[:half]:
+        first.add(payload)
+    for payload in (*first.partials(), *payloads[half:]):
+        second.add(payload)
+    assert list(first.partials()) == [], "it is empty"
+    wanted = merged(case)
+    if overflows(case, wanted):
+        return
+    found = partials_of(second.results(), case.shape)
+    assert len(found) == len(wanted)
+    for key, values in found:
+        assert same(values, wanted[key]), key
+
+
 def test_only_the_whole_sum_decides() -> None:
     shape = Shape(0, ("sum_int",))
     parts = [INT_MAX, INT_MAX, INT_MAX, -5, INT_MIN, INT_MIN, INT_MIN]
