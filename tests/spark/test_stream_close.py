@@ -13,7 +13,7 @@ from terascope.config import load_config
 from terascope.connectors.generate import Profile, generate
 from terascope.running import StreamSettings
 from terascope.session import Session
-from terascope.spark.stream_pipeline import BatchReport
+from terascope.stream.report import BatchReport
 from terascope.stream.subscription import Subscription
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
