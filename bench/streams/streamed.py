@@ -123,8 +123,9 @@ class Streaming:
                 over = running.wait(PATIENCE_SECONDS)
         if not over:
             raise TimeoutError(f"the stream did not end in {PATIENCE_SECONDS:g} s")
-        if running.told.restarts:
-            raise RuntimeError(f"the stream was restarted: {running.told.last_error}")
+        run = running.status().run
+        if run.restarts:
+            raise RuntimeError(f"the stream was restarted: {run.last_error}")
         took = time.monotonic() - began
         session.close()
         write_series(output, batches.series(), memory.series)

@@ -18,7 +18,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from terascope.analysis.moving import ALL
+from terascope.analysis.moving import ALL, earlier
 from terascope.analysis.needs import Leaf as AnyLeaf
 from terascope.analysis.needs import epoch_needs, needs
 from terascope.analysis.promises import Promises
@@ -413,8 +413,10 @@ class Batch:
             return None
         below = complete_below(release, self._promises)
         lows = progress.lows(len(below))
+        # A query that came later may begin after what is complete.
         bounds = [
-            (low, low if high is None else high) for low, high in zip(lows, below, strict=True)
+            (low, low if earlier(high, low, part.trend) else high)
+            for low, high, part in zip(lows, below, release.parts, strict=True)
         ]
         return bounds if any(low != high for low, high in bounds) else None
 

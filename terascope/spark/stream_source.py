@@ -158,6 +158,7 @@ class LiveReader(DataSourceStreamReader):
                 first,
                 last,
                 self.source.skew_ns,
+                names,
             )
             for number, some in enumerate(parts):
                 closed = {n: beginning.closed.get(n, ()) for n in names}

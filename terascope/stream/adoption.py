@@ -52,6 +52,7 @@ def adopted(plan: StreamPlan, before: State | None, destinations: int) -> State:
             state.segments, state.ended = [], False
         Change(plan, before, state, told).apply()
     state.texts, state.schemas = told, schemas
+    state.columns = {stream.key: list(stream.texts) for stream in plan.low}
     state.layouts |= {stream.layout: list(stream.texts) for stream in plan.low}
     used = {segment.layout for segment in state.segments} | {s.layout for s in plan.low}
     state.layouts = {name: texts for name, texts in state.layouts.items() if name in used}
@@ -228,21 +229,20 @@ class Change:
         for stream in self._plan.low:
             progress = self._state.streams[stream.key]
             gone = progress.kept_from
-            if stream.groups is not None:
-                kept = stream.key in was_read and gone is not None
-                gone = gone if kept else progress.until
-                if self._has_new_slots(stream):
-                    gone = self._unseen(stream, stream.value)
+            if stream.groups is not None and (stream.key not in was_read or gone is None):
+                gone = progress.until
+            if self._has_new_columns(stream):
+                column = stream.kept_by if stream.groups is None else stream.value
+                gone = self._unseen(stream, column)
             found[stream.name] = gone
         for running in self._plan.running:
             if running.key in self._state.streams:
                 found[running.name] = self._state.streams[running.key].until
         return found
 
-    def _has_new_slots(self, stream: LowStream) -> bool:
-        layouts = {s.layout for s in self._before.segments if s.stream == stream.key}
-        known = (self._before.layouts.get(layout, stream.texts) for layout in layouts)
-        return any(set(stream.texts) - set(texts) for texts in known)
+    def _has_new_columns(self, stream: LowStream) -> bool:
+        """Whether it has columns now that were not made of the tuples before."""
+        return bool(set(stream.texts) - set(self._before.columns.get(stream.key, ())))
 
     def _new_running(self, running: RunningStream) -> Progress:
         def asked(value: Value) -> Mapping[Any, Value]:

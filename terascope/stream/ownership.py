@@ -104,14 +104,14 @@ def owned_epochs(
     start: Offset,
     end: Offset,
     skew_ns: int,
+    names: set[str],
 ) -> list[dict[int, Epochs | None]]:
-    """For each task, by query of the low-level plan of one read."""
+    """For each task, by query of the low-level plan of one read, which has these interfaces."""
     found: list[dict[int, Epochs | None]] = [{} for _ in tasks]
-    here = {split.interface for task in tasks for split in task}
     for place, query in enumerate(low.queries):
         if not isinstance(query, LowAggregate) or streams[place] not in epochs:
             continue
-        if not here & set(query.interfaces):
+        if not set(query.interfaces) <= names:  # another read has tuples of it, too
             continue
         limits = within(query, epochs[streams[place]], beginning, start, end, skew_ns)
         if limits is None:

@@ -84,6 +84,8 @@ class State:
     """By query: what it is, and what it is made of; one that changes begins anew."""
     layouts: dict[str, list[str]] = field(default_factory=dict)
     """What the columns of segments are, by the name of their layout."""
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    """What the columns of each low-level stream are, by its key."""
     starts: dict[str, SliceValue] = field(default_factory=dict)
     """Queries that tasks write and that came later: the first slice each of them has a whole."""
     schemas: dict[str, Any] = field(default_factory=dict)
@@ -98,7 +100,7 @@ class State:
             name: getattr(self, name)
             for name in (
                 "batch", "offset", "destinations", "texts", "schemas", "parameters", "ended",
-                "peak_bytes", "closed", "layouts", "starts",
+                "peak_bytes", "closed", "layouts", "starts", "columns",
             )
         }  # fmt: skip
         told["seen"] = {name: vars(seen) for name, seen in self.seen.items()}

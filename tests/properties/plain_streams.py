@@ -125,7 +125,8 @@ class PlainRun:
         log: OffsetLog,
         now: Callable[[], int] | None = None,
     ) -> None:
-        plan = stream_plan(compiled.job(live=True), compiled.texts())
+        own = {stream.name: stream.text for stream in compiled.plan}
+        plan = stream_plan(compiled.job(live=True), compiled.texts(), own)
         self.reports: list[BatchReport] = []
         self._plan = compiled.optimized
         self._log = log
@@ -154,6 +155,9 @@ class PlainRun:
             end = self.reader.latestOffset(start, ReadAllAvailable())
             if end == start:
                 return False
+            noted = self.runner.settings.checkpoint / "offsets" / str(len(log.offsets))
+            noted.parent.mkdir(parents=True, exist_ok=True)
+            noted.touch()
             log.offsets.append(json.loads(json.dumps(end)))
             if log.done:
                 self.reader.commit(start)
