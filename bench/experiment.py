@@ -170,8 +170,6 @@ class Prepared:
     alternating: bool = True
     """Whether contenders take turns; otherwise one is finished, and its process ended, before the
     next begins: for a sweep over sizes, where memory is the question."""
-    once: bool = False
-    """Whether each contender has one run only, which counts: for a test, not a measurement."""
     conclude: Callable[[list[Outcome]], list[RenderableType]] | None = None
     """Lines or tables of rich below the table, from what was measured."""
     draw: Callable[[Figure, list[Outcome]], None] | None = None

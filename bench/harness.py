@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -67,8 +67,6 @@ def run_experiment(
     """
     prepared = experiment.prepare(settings, tell)
     contenders, absent = taking_part(prepared, rules.only)
-    if prepared.once:
-        rules = replace(rules, runs=0)
     began = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     about = [*header(settings.cores), f"{began}, scale {settings.scale:g}, seed {settings.seed}"]
     read_once(prepared.inputs)

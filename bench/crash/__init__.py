@@ -143,7 +143,7 @@ class Crash:
             (f"{settings.seeds} runs, each killed at least once unless it is faster",),
             columns=(Column("runs", "runs"), Column("kills", "kills"), Column("wrong", "wrong")),
             alternating=False,
-            once=True,
+            runs=0,
             conclude=check.conclude,
         )
 

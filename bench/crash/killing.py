@@ -114,9 +114,10 @@ class Attempt:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nobody stays behind."""
-        kill(process_tree(self.process.pid))
-        self.process.wait()
+        """Nobody stays behind; whoever is gone already may have given its number to another."""
+        if self.process.poll() is None:
+            kill(process_tree(self.process.pid))
+            self.process.wait()
 
     def kill(self, victim: Victim, chance: random.Random) -> str | None:
         """Who was killed; None: there was nobody."""

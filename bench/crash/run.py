@@ -46,6 +46,7 @@ def started(
     form: Form,
     watch: Callable[[BatchReport], None],
     say: Callable[[str], None],
+    settings: StreamSettings | None = None,
 ) -> RunningSet:
     """The stream at work, from its checkpoint in the folder if there is one."""
     files = form != "callback"
@@ -53,7 +54,7 @@ def started(
         folder / "checkpoint",
         folder / "output" if files else None,
         cast("StreamFormat", form) if files else "parquet",
-        stream_settings(),
+        settings or stream_settings(),
         watch,
         say,
         callback=None if files else Database(folder / "rows.db"),
