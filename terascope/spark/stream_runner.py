@@ -26,7 +26,8 @@ from terascope.physical.targets import stream_numbers
 from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
 from terascope.spark.session import is_alive
-from terascope.spark.stream_pipeline import Pipeline, RunFolder
+from terascope.spark.stream_batch import RunFolder, Wiring
+from terascope.spark.stream_pipeline import Pipeline
 from terascope.spark.stream_source import StreamSource, stream_frame
 from terascope.spark.stream_task import Stored, StreamRead
 from terascope.stream.adoption import adopted
@@ -117,17 +118,16 @@ class Runner:
         state = adopted(self.plan, before, self.settings.tasks)
         if before is not None:
             states.save(state)
-        return Pipeline(
+        wiring = Wiring(
             self.plan,
             self.stored,
             self.folder,
             self.sink,
-            state,
             self.results,
             self.settings.skew_ns,
             self.settings.tasks,
-            self._watch,
         )
+        return Pipeline(wiring, state, self._watch)
 
     @property
     def stored(self) -> dict[int, Stored]:

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from terascope.connectors.live import Links, journal
 from terascope.pipeline import Compiled
-from terascope.spark import stream_pipeline
+from terascope.spark import stream_batch
 from terascope.spark.stream_runner import Runner, RunSettings
 from terascope.spark.stream_source import LiveReader
 from terascope.spark.stream_task import StreamPartition
@@ -80,7 +80,7 @@ class Killed(BaseException):
 
 
 STEPS: Final[Mapping[KillPoint, tuple[object, str]]] = {
-    "closing": (stream_pipeline, "close_slices"),
+    "closing": (stream_batch, "close_slices"),
     "high level": (PlainHighLevel, "parts"),
     "manifest": (GrowingResult, "deliver"),
     "state": (StateFolder, "save"),
@@ -190,8 +190,8 @@ def limited_to(portion: int | None) -> Iterator[None]:
         yield
         return
     with (
-        patch.object(stream_pipeline, "portion_of", lambda state: portion),
-        patch.object(stream_pipeline, "GRACE_SECONDS", -1.0),
+        patch.object(stream_batch, "portion_of", lambda state: portion),
+        patch.object(stream_batch, "GRACE_SECONDS", -1.0),
         patch.object(closing, "MANY_SEGMENTS", 3),
         patch.object(journal, "MOST_WEIGHT", 0),
     ):

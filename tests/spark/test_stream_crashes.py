@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import terascope.running as running_sets
-import terascope.spark.stream_pipeline as stream_pipeline
 from bench.crash.killing import Attempt, lose_commit
 from bench.crash.queries import NAMES, make_data, open_set
 from bench.crash.rows import Rows, batch_rows, differences, orphans
 from bench.crash.run import FORMS, Form, delivered, started, stream_settings
 from terascope.running import RunningSet, StreamSettings
+from terascope.spark import stream_batch, stream_pipeline
 from terascope.spark.stream_runner import newest_batch
 from terascope.stream.crash import POINTS, VARIABLE, Point
 
@@ -130,7 +130,8 @@ def test_a_crash_at_every_point_of_a_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     crashes = Crashes(ORDERS[form])
-    monkeypatch.setattr(stream_pipeline, "crash_here", crashes)
+    for module in (stream_batch, stream_pipeline):
+        monkeypatch.setattr(module, "crash_here", crashes)
     streams = Streams(data, spark, tmp_path, form)
     running = streams.finish(lose_commits=form == "ndjson")
     assert crashes.happened == list(ORDERS[form])
@@ -156,7 +157,8 @@ def test_a_batch_that_spark_forgets_is_not_delivered_again(
         lose_commit(streams.checkpoint)
     assert newest_batch(streams.checkpoint) == last, "that one is run again"
     crashes = Crashes(("stored",))
-    monkeypatch.setattr(stream_pipeline, "crash_here", crashes)
+    for module in (stream_batch, stream_pipeline):
+        monkeypatch.setattr(module, "crash_here", crashes)
     streams.finish()
     assert crashes.happened == ["stored"]
     assert streams.batches[-1] > last
