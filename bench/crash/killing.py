@@ -25,6 +25,8 @@ from terascope.stream.crash import POINTS, VARIABLE
 ROOT: Final = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS: Final = 600.0
 MOST_KILLS: Final = 4
+BATCHES: Final = 4
+"""Of a run, at least."""
 AGAIN: Final = 0.5
 """How likely a run that was started again is killed again."""
 REPLAY: Final = 0.4
@@ -71,8 +73,8 @@ class Attempt:
             )  # fmt: skip
         self.said: list[str] = []
         self.running = threading.Event()
-        self.batch = threading.Event()
-        """A first micro-batch is done; set, too, when it has died."""
+        self._news = threading.Condition()
+        self._silent = False
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
@@ -82,15 +84,23 @@ class Attempt:
                 self.said.append(line.rstrip())
                 if line.strip() == RUNNING:
                     self.running.set()
-                elif line.startswith(BATCH):
-                    self.batch.set()
+                with self._news:
+                    self._news.notify_all()
         self.running.set()
-        self.batch.set()
+        with self._news:
+            self._silent = True
+            self._news.notify_all()
 
     @property
     def batches(self) -> int:
         """How many it has told of."""
         return sum(line.startswith(BATCH) for line in self.said)
+
+    def after(self, batches: int) -> bool:
+        """Wait until so many are done; whether they are, for it may be over before."""
+        with self._news:
+            self._news.wait_for(lambda: self._silent or self.batches >= batches, PATIENCE_SECONDS)
+        return self.batches >= batches
 
     def wait(self, seconds: float) -> bool:
         """Whether it is over within that time; what it has started need not be."""
@@ -109,6 +119,12 @@ class Attempt:
         if not self.wait(PATIENCE_SECONDS):
             raise TimeoutError(f"not done after {PATIENCE_SECONDS:g} s")
         return self.process.wait()
+
+    def reaches(self, chance: random.Random, seconds: float) -> bool:
+        """Wait for a random moment of a random batch, which lasts so many seconds; whether it came,
+        for the run may be over before.
+        """
+        return self.after(chance.randrange(BATCHES)) and not self.wait(chance.uniform(0, seconds))
 
     def __enter__(self) -> Attempt:
         return self
@@ -148,7 +164,9 @@ def kill(processes: Sequence[Process]) -> None:
 def one_run(
     seed: int, victim: Victim, data: Path, folder: Path, wanted: Rows, seconds: float
 ) -> Story:
-    """A run that is killed within so many seconds after its start, and so on until it is done."""
+    """A run that is killed, started again, and so on until it is done; if it is not, that takes so
+    many seconds.
+    """
     chance = random.Random(f"{seed} {victim}")
     story = Story(seed, victim, chance.choice(FORMS))
     while True:
@@ -158,7 +176,7 @@ def one_run(
         story.starts += 1
         with Attempt(data, folder, story.form, wish) as attempt:
             attempt.running.wait(PATIENCE_SECONDS)
-            if may_kill and not wish and not attempt.wait(chance.uniform(0, seconds)):
+            if may_kill and not wish and attempt.reaches(chance, seconds / BATCHES):
                 killed = attempt.kill(victim, chance)
                 if killed is not None:
                     story.kills.append(killed)
