@@ -14,7 +14,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol, cast
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 EPOCH = re.compile(r"DIV\(time, (\d+)\)")
 BENEATH = "SELECT DIV(time"
 CHECKPOINT = "_checkpoint"
+WARM_QUERIES = 5
+"""All of them would take as long as a run."""
 
 
 class Started(Protocol):
@@ -55,6 +57,13 @@ def simplest(sql: str) -> str:
 def is_whole(sql: str) -> bool:
     """Whether a stream of Spark answers all of it."""
     return simplest(sql) == sql
+
+
+def closes(sql: str) -> bool:
+    """Whether the last packet closes its last window. Spark brings a filter below the watermark;
+    where no such packet passes, time stands still.
+    """
+    return "GROUP BY" not in sql or "WHERE" not in sql
 
 
 def windowed(sql: str) -> str:
@@ -107,7 +116,9 @@ class PlainStreams:
 
     def warm(self) -> None:
         with TemporaryDirectory(prefix="terascope-bench-") as folder:
-            self._answer(self._contender.small, Path(folder))
+            small = self._contender.small
+            some = dict(list(small.sql.items())[:: len(small.sql) // WARM_QUERIES])
+            self._answer(replace(small, sql=some), Path(folder))
 
     def run(self, output: Path) -> Figures:
         return self._answer(self._contender.files, output)

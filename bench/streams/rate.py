@@ -22,7 +22,7 @@ from bench.compare import EachItsOwn, SameRows
 from bench.experiment import Column, Contender, Outcome, Prepared, Settings, Tell
 from bench.harness import made_once
 from bench.peers.duckdb import DuckDb
-from bench.peers.spark_streaming import PacketFiles, SparkStreaming, is_whole
+from bench.peers.spark_streaming import PacketFiles, SparkStreaming, closes, is_whole
 from bench.set50 import GSQL, PACKETS, SMALL, packet_workload
 from bench.streams.streamed import Batched, Feed, Streamed, WithSeries
 from bench.workload import Pair, Workload, answers, same_rows
@@ -72,7 +72,7 @@ def prefix(workload: Workload, files: PacketFiles) -> Workload:
     made_once(
         path, lambda part: pq.write_table(pq.read_table(workload.parquet)[: files.packets], part)
     )
-    whole = {name: sql for name, sql in workload.sql.items() if is_whole(sql)}
+    whole = {name: sql for name, sql in workload.sql.items() if is_whole(sql) and closes(sql)}
     return Workload(workload.source, workload.gsql, workload.table, path, whole)
 
 
@@ -128,11 +128,13 @@ class StreamRate:
         small_files = packet_files(little, small_folder, SMALL, 1)
         capture = full.parquet.with_suffix(".pcap")
         size = capture.stat().st_size
-        feed, small_feed = set50_feed(full), set50_feed(little)
+        batch_bytes = round(size * each / packets)
+        split_bytes = min(4 << 20, max(4096, batch_bytes // (2 * settings.cores)))
+        feed, small_feed = set50_feed(full, split_bytes), set50_feed(little, split_bytes)
         running = StreamSettings(
             speed="max",
             trigger_seconds=0.0,
-            batch_bytes=round(size * each / packets),
+            batch_bytes=batch_bytes,
             tasks=settings.cores,
         )
         contenders: tuple[Contender, ...] = (
@@ -157,13 +159,15 @@ class StreamRate:
                 Column("bytes_read", "bytes read"),
             ),
             inputs=(capture, full.parquet),
+            runs=0 if settings.quick else None,
             conclude=lambda outcomes: conclude({str(capture): size}, outcomes),
         )
 
 
-def set50_feed(workload: Workload) -> Feed:
+def set50_feed(workload: Workload, split_bytes: int) -> Feed:
+    """The capture, cut so that a micro-batch has work for all tasks."""
     interface, _, text = workload.source.partition("=")
-    return Feed(GSQL.read_text(encoding="utf-8"), {interface: text})
+    return Feed(GSQL.read_text(encoding="utf-8"), {interface: text}, split_bytes=split_bytes)
 
 
 EXPERIMENT = StreamRate()

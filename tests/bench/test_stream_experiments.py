@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from bench.experiment import Outcome, Prepared, Settings
-from bench.peers.spark_streaming import SparkStreaming, is_whole, simplest, windowed
+from bench.peers.spark_streaming import SparkStreaming, closes, is_whole, simplest, windowed
 from bench.set50 import SQL, sql_queries
 from bench.streams import cpu, merge, rate, soak
 from bench.streams.numbers import interval, second_half, slope
@@ -97,6 +97,7 @@ def test_queries_of_plain_streams() -> None:
     beneath = [name for name, sql in queries.items() if not is_whole(sql)]
     assert len(queries) == 50
     assert len(beneath) == 10, "top-k, and those over other queries"
+    assert sum(is_whole(sql) and closes(sql) for sql in queries.values()) >= 30
     for name in beneath:
         text = simplest(queries[name])
         assert text.startswith("SELECT DIV(time")
