@@ -121,10 +121,15 @@ class Attempt:
         return self.process.wait()
 
     def reaches(self, chance: random.Random, seconds: float) -> bool:
-        """Wait for a random moment of a random batch, which lasts so many seconds; whether it came,
-        for the run may be over before.
+        """Wait for a random moment of a random batch; whether it came, for the run may be over
+        before. A batch lasts as long as the one before it, and the first one so many seconds.
         """
-        return self.after(chance.randrange(BATCHES)) and not self.wait(chance.uniform(0, seconds))
+        if not self.after(chance.randrange(BATCHES)):
+            return False
+        told = [line for line in self.said if line.startswith(BATCH)]
+        if told:
+            seconds = float(told[-1].partition(": ")[2].partition(" s")[0])
+        return not self.wait(chance.uniform(0, seconds))
 
     def __enter__(self) -> Attempt:
         return self
