@@ -41,14 +41,22 @@ def overhead(outcomes: list[Outcome]) -> Interval | None:
     return interval(shares) if shares else None
 
 
+def verdict(found: Interval) -> str:
+    """What the runs allow to say, and no more."""
+    if found.mean + found.half < TARGET:
+        return f"less than {TARGET:.0%}"
+    if found.mean - found.half > TARGET:
+        return f"MORE THAN {TARGET:.0%}"
+    return f"too few runs, or too uneven ones, to say whether it is less than {TARGET:.0%}"
+
+
 def conclude(outcomes: list[Outcome]) -> list[RenderableType]:
     found = overhead(outcomes)
     if found is None:
         return ["not both were measured"]
-    verdict = "below" if found.mean < TARGET else "ABOVE"
     lines: list[RenderableType] = [
         f"a heartbeat every second costs {found} of processor time"
-        f" ({len(pairs(outcomes))} pairs, 95% confidence), {verdict} {TARGET:.0%}"
+        f" ({len(pairs(outcomes))} pairs, 95% confidence): {verdict(found)}"
     ]
     loads = {o.contender: (o.figure("cpu_seconds") or 0) / o.median for o in outcomes if o.median}
     told = ", ".join(f"{name} {load:.1%}" for name, load in loads.items())

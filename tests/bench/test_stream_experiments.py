@@ -17,7 +17,7 @@ from bench.experiment import Outcome, Prepared, Settings
 from bench.peers.spark_streaming import SparkStreaming, closes, is_whole, simplest, windowed
 from bench.set50 import SQL, sql_queries
 from bench.streams import cpu, merge, rate, soak
-from bench.streams.numbers import interval, second_half, slope
+from bench.streams.numbers import Interval, interval, second_half, slope
 from bench.streams.streamed import Batched, Streamed
 from bench.streams.sweep import OFF
 from bench.streams.usage import cpu_seconds, memory_of
@@ -125,7 +125,9 @@ def test_pairs_of_runs_give_the_overhead() -> None:
     found = cpu.overhead([with_, without])
     assert found is not None
     assert found.mean == pytest.approx((0.01 + 0.1 / 10.1) / 3)
-    assert "below 1%" in str(cpu.conclude([with_, without])[0])
+    assert "too few runs" in str(cpu.conclude([with_, without])[0])
+    assert cpu.verdict(Interval(0.001, 0.002)) == "less than 1%"
+    assert cpu.verdict(Interval(0.03, 0.002)) == "MORE THAN 1%"
     assert cpu.overhead([with_]) is None
 
 
