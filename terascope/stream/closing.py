@@ -52,6 +52,9 @@ def hear(state: State, beats: Iterable[Heartbeat], offset: Offset) -> None:
     for beat in beats:
         for name, heard in beat.interfaces.items():
             seen = state.seen.setdefault(name, Seen())
+            for column, value in heard.smallest.items():
+                behind = seen.largest.get(column, value) - value
+                seen.disorder[column] = max(seen.disorder.get(column, 0), behind)
             for column, value in heard.largest.items():
                 seen.largest[column] = max(seen.largest.get(column, value), value)
             for column, value in heard.smallest.items():
