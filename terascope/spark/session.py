@@ -35,6 +35,9 @@ SQL_SETTINGS: Mapping[str, str] = {
     "spark.sql.caseSensitive": "true",
     # A union of many reads, or a deep chain of shared streams, prints as one endless line.
     "spark.sql.debug.maxToStringFields": "50",
+    # A stream runs a few jobs in every micro-batch: what is remembered of each must not grow.
+    "spark.sql.streaming.numRecentProgressUpdates": "5",
+    "spark.sql.streaming.minBatchesToRetain": "10",
     # A stack trace of a Python worker ends in the line people need; the rest is of no use to them.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
@@ -137,6 +140,11 @@ def default_settings(master: str, folder: Path) -> dict[str, str]:
         "spark.pyspark.driver.python": sys.executable,
         "spark.executorEnv.PYTHONPATH": python_path,
         "spark.log.level": "ERROR",
+        "spark.sql.ui.retainedExecutions": "20",
+        "spark.ui.retainedJobs": "50",
+        "spark.ui.retainedStages": "50",
+        "spark.ui.retainedTasks": "1000",
+        "spark.ui.retainedDeadExecutors": "5",
     }
     if master.startswith("local"):
         settings |= {

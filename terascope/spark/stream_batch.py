@@ -56,6 +56,7 @@ from terascope.stream.report import BatchReport
 from terascope.stream.segments import Segment
 from terascope.stream.state import State, StateFolder, remove_unneeded
 
+NO_LIMIT = 1 << 62
 GRACE_SECONDS = 60.0
 """Files of the store that are younger may be another attempt's, that is still at work."""
 
@@ -186,17 +187,24 @@ class Batch:
         plan, state = self._wiring.plan, self.state
         unlimited = Promises(plan.trees, self._promises.scan)
         portion = portion_of(state)
+        states = self._wiring.states
+        intended = {} if state.ended else states.intended(self._number, self._told_offset)
         jobs: list[Slices] = []
         reached: dict[str, Any] = {}
         for stream in plan.low:
             if stream.groups is None:
                 continue
             promise = ALL if state.ended else epoch_promise(stream, unlimited)
-            until, made = due(stream, state, promise, portion)
+            if stream.key in intended:
+                until, made = due(stream, state, intended[stream.key], NO_LIMIT)
+            else:
+                until, made = due(stream, state, promise, portion)
             reached[stream.key] = until
             jobs += made
             if not made:
                 jobs += scattered(stream, state)
+        if not state.ended and jobs:
+            states.intend(self._number, self._told_offset, reached)
         told = self._closed(jobs)
         done = {s for slices in jobs if slices.together for s in slices.segments}
         state.segments = [s for s in state.segments if s not in done]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from terascope.diagnostic import OutputError
+from terascope.stream.control import put
 from terascope.stream.segments import Segment, SliceValue
 
 KEPT: Final = 3
@@ -135,7 +136,7 @@ class StateFolder:
     def save(self, state: State) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(state.batch)
-        temporary = path.with_suffix(f".{os.getpid()}.part")
+        temporary = path.with_suffix(".part")  # whoever comes later writes over it
         try:
             with temporary.open("w", encoding="utf-8") as file:
                 json.dump(state.to_json(), file)
@@ -145,6 +146,24 @@ class StateFolder:
         except OSError as problem:
             reason = (problem.strerror or str(problem)).lower()
             raise OutputError(f"cannot write the state to '{self.folder}': {reason}") from problem
+
+    def intend(self, batch: int, offset: Mapping[str, Any], until: Mapping[str, Any]) -> None:
+        """Note how far a batch lets streams go, before the first row of it is delivered: when it is
+        run again, with other tasks or another memory, it must let go the same.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        put(self._intent(batch), {"offset": dict(offset), "until": dict(until)})
+
+    def intended(self, batch: int, offset: Mapping[str, Any]) -> dict[str, Any]:
+        """By the key of a stream; empty when the batch did not come so far."""
+        try:
+            told = json.loads(self._intent(batch).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return dict(told["until"]) if told["offset"] == offset else {}
+
+    def _intent(self, batch: int) -> Path:
+        return self.folder / f"intent-{batch:09d}.json"
 
     def load(self, batch: int) -> State | None:
         path = self._path(batch)
@@ -178,6 +197,7 @@ class StateFolder:
         batches = self.batches()
         for batch in batches[:-KEPT]:
             self._path(batch).unlink(missing_ok=True)
+            self._intent(batch).unlink(missing_ok=True)
         return [s for b in batches[-KEPT:] if (s := self.load(b)) is not None]
 
     def _path(self, batch: int) -> Path:
