@@ -105,7 +105,7 @@ class EveryRowOnce:
         for outcome in outcomes:
             told = self.stories.get(outcome.contender, [])
             wrong = [story for story in told if story.wrong]
-            outcome.checked = bool(told) and not wrong
+            outcome.checked = any(story.kills for story in told) and not wrong
             if wrong:
                 outcome.remark = str(wrong[0])
 
@@ -115,8 +115,12 @@ class EveryRowOnce:
         told = [story for stories in self.stories.values() for story in stories]
         wrong = [story for story in told if story.wrong]
         kills = sum(len(story.kills) for story in told)
-        good = f"{len(told) - len(wrong)} of {len(told)} runs, {kills} times killed, have every"
-        return [f"{good} row once", *(str(story) for story in wrong)]
+        lost = sum(len(story.lost) for story in told)
+        good = (
+            f"{len(told) - len(wrong)} of {len(told)} runs, {kills} times killed and {lost} times"
+            " without their last commit, have every row once"
+        )
+        return [good, *(str(story) for story in wrong)]
 
 
 @dataclass(frozen=True)

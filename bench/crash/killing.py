@@ -48,12 +48,14 @@ class Story:
     victim: Victim
     form: Form
     kills: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    """Commits of Spark that were taken away, so that a whole batch is run again."""
     starts: int = 0
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         verdict = "; ".join(self.wrong) or "every row once"
-        kills = ", ".join(self.kills) or "nobody killed"
+        kills = ", ".join([*self.kills, *self.lost]) or "nobody killed"
         return f"seed {self.seed}, {self.victim}, {self.form}: {kills}: {verdict}"
 
 
@@ -176,7 +178,7 @@ def one_run(
     story = Story(seed, victim, chance.choice(FORMS))
     while True:
         may_kill = len(story.kills) < MOST_KILLS and (not story.kills or chance.random() < AGAIN)
-        point = f"{chance.choice(POINTS)}:{chance.randint(1, 8)}"
+        point = crash_point(chance)
         wish = {VARIABLE: point} if victim == "itself" and may_kill else {}
         story.starts += 1
         with Attempt(data, folder, story.form, wish) as attempt:
@@ -194,9 +196,15 @@ def one_run(
             story.wrong.append(f"ended with {code}: {last_words(folder)}")
             return story
         if chance.random() < REPLAY and (lost := lose_commit(folder / "checkpoint")):
-            story.kills.append(f"lost commit {lost}")
+            story.lost.append(f"lost commit {lost}")
     story.wrong += [str(one) for one in differences(wanted, delivered(folder, story.form))]
     return story
+
+
+def crash_point(chance: random.Random) -> str:
+    """A point, and the how manieth time it is reached: a manifest once for every query."""
+    point = chance.choice(POINTS)
+    return f"{point}:{chance.randint(1, 28 if point == 'manifest' else 4)}"
 
 
 def lose_commit(checkpoint: Path) -> str | None:
