@@ -55,7 +55,7 @@ def test_a_database_knows_what_it_has(tmp_path: Path) -> None:
 def test_one_wrong_run_is_enough() -> None:
     check = EveryRowOnce()
     good = Story(1, "jvm", "csv", ["jvm after 3 lines"])
-    check.stories = {"jvm": [good], "all": [good, Story(2, "all", "csv", [], 1, ["syns: 1 lost"])]}
+    check.stories = {"jvm": [good], "all": [good, Story(2, "all", "csv", wrong=["syns: 1 lost"])]}
     outcomes = [Outcome("jvm"), Outcome("all"), Outcome("worker")]
     check.judge(outcomes)
     assert [outcome.checked for outcome in outcomes] == [True, False, False]
