@@ -64,6 +64,10 @@ class DataFrameInterface(Interface):
     def files(self) -> tuple[Path, ...]:
         return ()
 
+    @property
+    def is_there(self) -> bool:
+        return True
+
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Those that hold single values."""

@@ -1,7 +1,7 @@
 """A query set as a stream, as a picture: which slices are kept, what closes them, who lets rows go.
 
-In: a compiled set whose sources are bound. Out: the picture of its halves, in which each low-level
-stream says what closes its slices (dissertation 4.4, 4.5), and each query how its rows are let go.
+In: a compiled set. Out: the picture of its halves; when its sources are bound each low-level stream
+says what closes its slices (dissertation 4.4, 4.5), and each query how its rows are let go.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from terascope.stream.plan import LowStream, StreamOutput, StreamPlan, stream_pl
 def picture_of_stream(compiled: Compiled, title: str) -> Picture:
     low = compiled.bindings.low
     halves = split_plan(compiled.optimized, low.host, low.costs, live=True)
+    if not compiled.runnable:
+        return replace(picture_of_halves(halves, title), stage="stream")
     plan = stream_plan(compiled.job(live=True), compiled.texts())
     found = picture_of_halves(halves, title)
     streams = {stream.name: stream for stream in plan.low}

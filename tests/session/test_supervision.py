@@ -25,6 +25,7 @@ class Failing:
         self.starts = self.closed = 0
         self.ended = False
         self.pipeline = SimpleNamespace(state=SimpleNamespace(batch=-1))
+        self.plan = None
 
     def make(self, watch: Callable[[BatchReport], None]) -> Runner:
         return cast("Runner", self)
@@ -53,7 +54,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def supervised(runner: Failing) -> RunningSet:
-    return RunningSet(runner.make, cast(Reporter, None)).start()
+    reporter = SimpleNamespace(follow=lambda plan, state: None)
+    return RunningSet(runner.make, cast(Reporter, reporter)).start()
 
 
 def test_a_set_that_fails_is_started_again() -> None:
