@@ -28,9 +28,9 @@ from bench.streams.streamed import Batched, Feed, Streamed, WithSeries
 from bench.workload import Pair, Workload, answers, same_rows
 from terascope.running import StreamSettings
 
-BATCH, STREAM, PLAIN = "terascope, batch", "terascope, stream", "spark_streaming"
-MICRO_BATCH = 1_000_000
-"""Packets at scale 1."""
+BATCH, STREAM, PLAIN = "terascope_batch", "terascope_stream", "spark_streaming"
+MICRO_BATCH = 2_500_000
+"""Packets at scale 1: about as many as a micro-batch reads at most by default."""
 PLAIN_BATCHES = 2
 LONG_AFTER = 100_000
 """Seconds after the last packet: all windows are closed then."""
@@ -89,10 +89,10 @@ def conclude(captures: Mapping[str, int], outcomes: list[Outcome]) -> list[Rende
     lines: list[RenderableType] = []
     batch, stream, plain = (found.get(name) for name in (BATCH, STREAM, PLAIN))
     if batch and stream:
-        fast, slow = batch.figure("per_second") or 1, stream.figure("per_second") or 0
+        fast, slow = batch.figure("per_second") or 1, stream.figure("sustained") or 0
         lines.append(
-            f"streaming takes {slow:,.0f} packets a second, {slow / fast:.1%} of the batch's"
-            f" {fast:,.0f} (target 60%)"
+            f"streaming takes {slow:,.0f} packets a second once it runs, {slow / fast:.1%} of the"
+            f" batch's {fast:,.0f} (target 60%)"
         )
     if stream:
         read, held = round(stream.figure("bytes_read") or 0), sum(captures.values())

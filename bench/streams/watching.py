@@ -43,6 +43,8 @@ class Batches:
     """In open slices and merge buffers after each."""
     segments: list[float] = field(default_factory=list)
     rows: list[float] = field(default_factory=list)
+    tuples: list[int] = field(default_factory=list)
+    """Read until then."""
     merging: list[float] = field(default_factory=list)
     """Seconds that each spent on closing slices, the high level, and what it delivers."""
     high_level: list[float] = field(default_factory=list)
@@ -61,6 +63,7 @@ class Batches:
         self.held_mb.append(sum(segment.length for segment in report.state.segments) / MB)
         self.segments.append(float(len(report.state.segments)))
         self.rows.append(float(sum(report.delivered.values())))
+        self.tuples.append(sum(seen.tuples for seen in report.state.seen.values()))
         for stage, seconds in zip(self._stages, stage_seconds(report), strict=True):
             stage.append(seconds)
         self.last = report
@@ -90,10 +93,17 @@ class Batches:
             # The first batch is planned and its workers are started in it.
             "longest_batch": max(self.seconds[1:] or self.seconds),
             "mean_batch": fmean(self.seconds),
+            "sustained": self.sustained(),
             "mean_merging": fmean(self.merging),
             "mean_high_level": fmean(self.high_level),
             "mean_delivering": fmean(self.delivering),
         }
+
+    def sustained(self) -> float:
+        """Tuples a second, from the end of the first batch on: before it Spark's query starts."""
+        if len(self.wall) < 3:
+            return 0.0
+        return (self.tuples[-1] - self.tuples[0]) / (self.wall[-1] - self.wall[0])
 
     def series(self) -> dict[str, list[float]]:
         names = (

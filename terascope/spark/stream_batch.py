@@ -57,8 +57,10 @@ from terascope.stream.segments import Segment
 from terascope.stream.state import State, StateFolder, remove_unneeded
 
 NO_LIMIT = 1 << 62
-GRACE_SECONDS = 60.0
-"""Files of the store that are younger may be another attempt's, that is still at work."""
+GRACE_SECONDS = 5.0
+"""How far clocks may differ: files that nobody needs and that are older than a batch are removed
+with it; younger ones may be of a task that is still at work.
+"""
 
 
 @dataclass(frozen=True)
@@ -444,7 +446,7 @@ class Batch:
         wiring.states.save(state)
         crash_here("state")
         kept = wiring.states.prune()
-        remove_unneeded(wiring.folder.slices, kept, time.time() - GRACE_SECONDS)
+        remove_unneeded(wiring.folder.slices, kept, self._hops[0][1] - GRACE_SECONDS)
         crash_here("cleaned")
         return BatchReport(
             self._number, self._offset, state, self._beats, delivered, self._promises, 0.0,
