@@ -46,21 +46,22 @@ PICKLER: Any = cloudpickle
 
 def source_frame(spark: SparkSession, reading: SourceRead | NativeRead, tasks: int) -> DataFrame:
     """The tuples of a read with its `#meta` rows, or what its low level gives; not computed yet."""
-    name = register(spark)
+    name = register(spark, TerascopeSource)
     packed = base64.b64encode(zlib.compress(PICKLER.dumps(reading), 1)).decode("ascii")
     return spark.read.format(name).option("read", packed).option("tasks", str(tasks)).load()
 
 
-def register(spark: SparkSession) -> str:
-    """Make the data source known to the session, and return the name it has there.
+def register(spark: SparkSession, source: type[NamedSource]) -> str:
+    """Make a data source known to the session, and return the name it has there.
 
     Spark looks for a name that is taken in the active session, and for the source in its own. Where
     these are two sessions and the other one has the source, ours needs another name.
     """
-    for name in chain([FORMAT], (f"{FORMAT}{n}" for n in count(2))):
-        source = type("TerascopeSource", (TerascopeSource,), {"format_name": name})
+    wanted = source.format_name
+    for name in chain([wanted], (f"{wanted}{n}" for n in count(2))):
+        own = type(source.__name__, (source,), {"format_name": name})
         try:
-            spark.dataSource.register(source)
+            spark.dataSource.register(own)
         except AnalysisException as problem:
             if problem.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise
@@ -69,14 +70,20 @@ def register(spark: SparkSession) -> str:
     raise AssertionError("names do not end")
 
 
-class TerascopeSource(DataSource):
-    """Spark's view of a SourceRead."""
+class NamedSource(DataSource):
+    """A data source that is called by one of its own attributes."""
 
-    format_name = FORMAT
+    format_name = ""
 
     @classmethod
     def name(cls) -> str:
         return cls.format_name
+
+
+class TerascopeSource(NamedSource):
+    """Spark's view of a SourceRead."""
+
+    format_name = FORMAT
 
     def schema(self) -> T.StructType:
         reading = unpack(self.options)

@@ -15,16 +15,13 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
-from pyspark import cloudpickle
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from terascope.connectors.base import Edge
@@ -32,13 +29,13 @@ from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.registry import Interface
 from terascope.physical.bundles import bundles
 from terascope.spark.mistakes import telling
+from terascope.spark.source import PICKLER, NamedSource, register
 from terascope.spark.stream_task import TOLD, StreamPartition, StreamRead, run_stream_task
 from terascope.stream.control import Control
 from terascope.stream.ownership import Beginning, Epoch, owned_epochs
 from terascope.stream.state import StateFolder
 
 FORMAT = "terascope_stream"
-PICKLER: Any = cloudpickle
 
 
 @dataclass(frozen=True)
@@ -67,33 +64,15 @@ class StreamSource:
 
 def stream_frame(spark: SparkSession, source: StreamSource) -> DataFrame:
     """What the tasks of each micro-batch tell."""
-    name = register(spark)
+    name = register(spark, TerascopeStream)
     packed = base64.b64encode(zlib.compress(PICKLER.dumps(source), 1)).decode("ascii")
     return spark.readStream.format(name).option("source", packed).load()
 
 
-def register(spark: SparkSession) -> str:
-    """See terascope.spark.source.register."""
-    for name in chain([FORMAT], (f"{FORMAT}{n}" for n in count(2))):
-        source = type("TerascopeStream", (TerascopeStream,), {"format_name": name})
-        try:
-            spark.dataSource.register(source)
-        except AnalysisException as problem:
-            if problem.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-                raise
-        else:
-            return name
-    raise AssertionError("names do not end")
-
-
-class TerascopeStream(DataSource):
+class TerascopeStream(NamedSource):
     """Spark's view of a StreamSource."""
 
     format_name = FORMAT
-
-    @classmethod
-    def name(cls) -> str:
-        return cls.format_name
 
     def schema(self) -> T.StructType:
         return TOLD
