@@ -63,7 +63,7 @@ def with_changes(plan: Plan, changes: Sequence[Change]) -> Plan:
     """The plan with parameters that depend on time; the last value is the one in force."""
     if not changes:
         return plan
-    trees = Trees({stream.name: stream.rel for stream in plan}, plan.values)
+    trees = Trees.of_plan(plan)
     rewriting = Rewriting(trees, changes)
     streams = tuple(replace(s, rel=rewriting.rel(s.rel)) for s in plan)
     now = {change.name: change.value for change in changes}
@@ -187,7 +187,7 @@ def at_time(moment_ns: int) -> Callable[[Scan], Mapping[str, Value]]:
 
 def decides_time(plan: Plan, name: str) -> bool:
     """Whether slices themselves depend on a parameter: then it cannot change between two."""
-    trees = Trees({stream.name: stream.rel for stream in plan}, plan.values)
+    trees = Trees.of_plan(plan)
     for stream in plan:
         for rel in walk_rel(stream.rel):
             if not isinstance(rel, Aggregate | Running):
@@ -211,7 +211,7 @@ def next_edge(plan: Plan, after_ns: int) -> int:
 
 def slice_lengths(plan: Plan) -> list[int]:
     """In nanoseconds, as far as they are cut from a clock by division, or are windows."""
-    trees = Trees({stream.name: stream.rel for stream in plan}, plan.values)
+    trees = Trees.of_plan(plan)
     found: list[int] = []
     for stream in plan:
         for rel in walk_rel(stream.rel):

@@ -141,9 +141,6 @@ class StreamPlan:
         found = {low.name: low.key for low in self.low}
         return found | {one.name: one.key for one in self.running}
 
-    def stream(self, number: int) -> LowStream:
-        return self.low[number]
-
     @property
     def by_name(self) -> Mapping[str, LowStream]:
         return {low.name: low for low in self.low}
