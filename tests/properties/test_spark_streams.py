@@ -20,7 +20,7 @@ from tests.properties.stream_results import assert_delivered
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEEDS = range(5000, 5000 + int(os.environ.get("TERASCOPE_STREAM_SPARK_SEEDS", "2")))
+SEEDS = range(5000, 5000 + int(os.environ.get("TERASCOPE_STREAM_SPARK_SEEDS", "1")))
 ONE_PARTITION = {**INTERPRETED, "spark.sql.shuffle.partitions": "1"}
 
 
