@@ -24,7 +24,7 @@ from terascope.low.delivery import Sink
 from terascope.low.parts import Part
 from terascope.plan.expr import Col
 from terascope.plan.horizon import Horizons
-from terascope.plan.rel import Read, Scan
+from terascope.plan.rel import Read
 from terascope.spark.stream_close import Closing, close_slices
 from terascope.spark.stream_high import HighLevel
 from terascope.spark.stream_joins import DueJoin, join_due
@@ -41,6 +41,7 @@ from terascope.stream.closing import (
     Slices,
     closed_columns,
     due,
+    furthest,
     hear,
     portion_of,
     scan_promises,
@@ -54,7 +55,7 @@ from terascope.stream.plan import LowStream, RunningStream, StreamOutput, Stream
 from terascope.stream.releasing import released
 from terascope.stream.report import BatchReport
 from terascope.stream.segments import Segment
-from terascope.stream.state import State, StateFolder, remove_unneeded
+from terascope.stream.state import Progress, State, StateFolder, remove_unneeded
 
 NO_LIMIT = 1 << 62
 GRACE_SECONDS = 5.0
@@ -102,18 +103,7 @@ class Wiring:
     def horizons(self, state: State) -> Horizons:
         """How far time has moved, for groups that live on without tuples."""
         job = self.plan.job
-
-        def furthest(scan: Scan) -> dict[str, int]:
-            found: dict[str, int] = {}
-            for interface in scan.interfaces:
-                seen = state.seen[interface].largest if interface in state.seen else {}
-                for column in scan.columns:
-                    if column.read_from in seen:
-                        value = int(seen[column.read_from])
-                        found[column.name] = max(found.get(column.name, value), value)
-            return found
-
-        return Horizons(furthest, job.trees, job.parameters)
+        return Horizons(furthest(state.seen), job.trees, job.parameters)
 
 
 class Batch:
@@ -233,10 +223,7 @@ class Batch:
             Layouts(self.state.layouts),
             self.state.starts,
         )
-        before = self._new_bytes
-        told = close_slices(self._spark, closing)
-        self._new_bytes = before
-        return told
+        return close_slices(self._spark, closing)
 
     def _drop_closed(self) -> None:
         """Partials of closed slices, and those that came too late for theirs."""
@@ -261,6 +248,8 @@ class Batch:
         rel = running.rel
         column = Col(running.value, rel.type_of(running.value))
         reached = unlimited.of(column, rel)
+        if reached is not ALL and not is_due(reached, progress):
+            return False
         high = self._high_level(state.segments)
         source = high.frame(rel.source, wiring.plan.trees.streams)
         if reached is ALL:
@@ -268,7 +257,7 @@ class Batch:
             if last is None:
                 last = furthest_epoch(rel, source, wiring.plan.job.parameters)
             reached = None if last is None else last + 1
-        if reached is None or (progress.until is not None and reached <= progress.until):
+        if not is_due(reached, progress):
             progress.ended = state.ended
             return False
         before = [s for s in state.segments if s.stream == state_stream(running.key)]
@@ -459,6 +448,11 @@ def epoch_promise(stream: LowStream, promises: Promises) -> Value:
     assert stream.value is not None
     column = next(f for f in stream.fields if f.name == stream.value)
     return promises.of(Col(column.name, column.type), Read(stream.name, stream.tree_fields))
+
+
+def is_due(reached: Value, progress: Progress) -> bool:
+    """Whether there are epochs that are complete and were not let go."""
+    return reached is not None and (progress.until is None or reached > progress.until)
 
 
 def without(limits: Mapping[str, tuple[str, Value]], name: str) -> dict[str, tuple[str, Value]]:

@@ -19,13 +19,14 @@ from terascope.analysis.needs import epoch_needs, needs
 from terascope.analysis.promises import Promises
 from terascope.analysis.release import complete_below
 from terascope.diagnostic import OutputError
-from terascope.functions.base import Trend, Value
+from terascope.functions.base import Value
 from terascope.plan.plan import reads
 from terascope.plan.rel import Aggregate, Filter, Project, Rank, Read, Rel, Running, Scan, walk
 from terascope.plan.show import show_named
+from terascope.stream.closing import furthest
 from terascope.stream.plan import LowStream, RunningStream, StreamOutput, StreamPlan
 from terascope.stream.segments import SliceValue
-from terascope.stream.state import Progress, Seen, State
+from terascope.stream.state import Progress, State
 
 ALIVE: Final = ".alive"
 """Behind the key of a stream: the groups of it that live on."""
@@ -309,28 +310,6 @@ class Change:
             middle = (low + high) // 2
             low, high = (low, middle) if whole(middle) else (middle, high)
         return high
-
-
-def furthest(seen: Mapping[str, Seen]) -> Callable[[Scan], Mapping[str, Value]]:
-    """How far the fastest interface of a scan has come, in every ordered column."""
-
-    def told(scan: Scan) -> Mapping[str, Value]:
-        found: dict[str, Value] = {}
-        for column in scan.columns:
-            if column.slope is None or not column.slope.is_ordered:
-                continue
-            rising = column.slope.trend is Trend.INCREASING
-            values = [
-                (one.largest if rising else one.smallest).get(column.read_from)
-                for name in scan.interfaces
-                if (one := seen.get(name)) is not None
-            ]
-            there = [v for v in values if v is not None]
-            if there:
-                found[column.name] = max(there) if rising else min(there)
-        return found
-
-    return told
 
 
 def after(value: SliceValue) -> SliceValue:

@@ -101,6 +101,28 @@ def scan_promises(
     return promised
 
 
+def furthest(seen: Mapping[str, Seen]) -> Callable[[Scan], Mapping[str, Value]]:
+    """How far the fastest interface of a scan has come, in every ordered column."""
+
+    def told(scan: Scan) -> Mapping[str, Value]:
+        found: dict[str, Value] = {}
+        for column in scan.columns:
+            if column.slope is None or not column.slope.is_ordered:
+                continue
+            rising = column.slope.trend is Trend.INCREASING
+            values = [
+                (one.largest if rising else one.smallest).get(column.read_from)
+                for name in scan.interfaces
+                if (one := seen.get(name)) is not None
+            ]
+            there = [v for v in values if v is not None]
+            if there:
+                found[column.name] = max(there) if rising else min(there)
+        return found
+
+    return told
+
+
 def reached(column: SourceField, seen: Seen | None, skew_ns: int) -> SliceValue | None:
     """How far a column of one interface has come: by its tuples, or by the clock when all that is
     older was read (4.4.5). Bands are none of this function's business.

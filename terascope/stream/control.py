@@ -7,13 +7,13 @@ is there when nothing more can come; `control/`, what people ask for.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from terascope.connectors.live import LinkState
+from terascope.stream.runs import write_whole
 
 IDLE: Final = "idle"
 
@@ -48,7 +48,4 @@ class Control:
 
 def put(path: Path, told: Any) -> None:
     """A file of JSON, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(told), encoding="utf-8")
-    temporary.replace(path)
+    write_whole(path, json.dumps(told))
