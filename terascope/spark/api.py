@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from terascope.low.text import address_text
 from terascope.plan.rel import Field
 from terascope.spark.frame import place, spark_type
-from terascope.spark.mistakes import telling
+from terascope.spark.worker import working
 
 __all__ = [
     "DataFrame",
@@ -63,7 +63,7 @@ def readable_frame(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
     )
 
     def readable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with telling():
+        with working():
             for batch in batches:
                 columns = [
                     address_text(c) if t.is_address else c

@@ -33,9 +33,9 @@ from terascope.physical.targets import Deliveries, stream_numbers
 from terascope.plan.rel import Field, Rel
 from terascope.spark.frame import Frame, place, schema_of
 from terascope.spark.low_task import OUTGOING, NativeRead, to_arrow
-from terascope.spark.mistakes import telling
 from terascope.spark.rests import join_rests, rest_sizes, small_rests
 from terascope.spark.source import source_frame
+from terascope.spark.worker import working
 
 KEPT = StorageLevel.MEMORY_AND_DISK
 
@@ -138,7 +138,7 @@ class Merging:
     pairings: tuple[Pairing, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with telling():
+        with working():
             for row in self.merged(batches):
                 yield to_arrow(row)
 
@@ -173,7 +173,7 @@ class Exploding:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         names = [place(i) for i in range(len(self.fields))]
-        with telling():
+        with working():
             for batch in batches:
                 for payload in batch["payload"]:
                     for rows in unpack_tuples(payload.as_py()):

@@ -20,8 +20,9 @@ from terascope.low.assemble import assemble
 from terascope.low.parts import Part, PartFormat, PartWriter
 from terascope.plan.rel import Field
 from terascope.spark.frame import place
-from terascope.spark.mistakes import telling, translating
+from terascope.spark.mistakes import translating
 from terascope.spark.relations import sort_column
+from terascope.spark.worker import working
 from terascope.spark.write import Format, write_output
 
 IN_MEMORY: Final = 2_000_000
@@ -67,7 +68,7 @@ class Writing:
     fields: tuple[Field, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with telling(), PartWriter(Path(self.folder), self.format, self.fields) as part:
+        with working(), PartWriter(Path(self.folder), self.format, self.fields) as part:
             for batch in batches:
                 if batch.num_rows:
                     part.write(batch)

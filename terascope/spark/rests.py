@@ -23,8 +23,8 @@ from terascope.low.pairs import MEMORY_SHARE, Pairing, Side
 from terascope.low.parts import Part, PartWriter
 from terascope.low.payload import unpack_tuples
 from terascope.low.top import plain
-from terascope.spark.mistakes import telling
 from terascope.spark.parts import TOLD
+from terascope.spark.worker import working
 
 
 def small_rests(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:
@@ -57,7 +57,7 @@ class RestJoining:
     sink: Sink
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with telling():
+        with working():
             rows: dict[int, list[pa.RecordBatch]] = {}
             for batch in batches:
                 for stream, payload in zip(batch["stream"], batch["payload"], strict=True):

@@ -36,7 +36,7 @@ from terascope.spark.low_task import (
     native_bundles,
     run_low_task,
 )
-from terascope.spark.mistakes import telling
+from terascope.spark.worker import working
 
 FORMAT = "terascope"
 META = "#meta"
@@ -133,7 +133,7 @@ class NativeReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Bundle)
-        with telling():
+        with working():
             yield from run_low_task(self.reading, partition)
 
 
@@ -145,7 +145,7 @@ def read_bundle(read: SourceRead, splits: Iterable[Split]) -> Iterator[pa.Record
         [(place(i), arrow_type(c.type)) for i, c in enumerate(read.columns)] + [(META, pa.string())]
     )
     reports: Reports = {}
-    with telling():
+    with working():
         for split in splits:
             report = ReadReport()
             for batch in read_split(split, read.columns, report):

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 from terascope.low.delivery import Delivery, Sink, Target
 from terascope.low.merge import Merger
-from terascope.spark.mistakes import telling
 from terascope.spark.stream_task import TOLD, TOLD_ARROW, Stored, kept
+from terascope.spark.worker import working
 from terascope.stream.closing import Slices
 from terascope.stream.layouts import Layouts
 from terascope.stream.segments import (
@@ -50,7 +50,7 @@ class Closing:
     """Queries that are new, and the first slice each of them has a whole."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with telling():
+        with working():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     for kind, told in self.closed(self.work[number]):

@@ -21,10 +21,10 @@ from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Rel
 from terascope.spark.frame import Frame, place, schema_of
-from terascope.spark.mistakes import telling
 from terascope.spark.parts import more_parts
 from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.stream_rows import Leaf, StoredRows
+from terascope.spark.worker import working
 from terascope.stream.plan import StreamOutput
 from terascope.stream.segments import Segment
 
@@ -42,7 +42,7 @@ class Reading:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         names = [place(i) for i in range(len(self.leaf.fields))]
-        with telling():
+        with working():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     own = replace(self.leaf, segments=self.work[number])

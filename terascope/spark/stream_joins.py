@@ -23,10 +23,10 @@ from terascope.low.pairs import MEMORY_SHARE, Pairing, Side
 from terascope.low.parts import Part, PartWriter
 from terascope.low.top import plain
 from terascope.plan.expr import Expr
-from terascope.spark.mistakes import telling
 from terascope.spark.rests import together
 from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.spark.stream_task import TOLD, TOLD_ARROW
+from terascope.spark.worker import working
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Joining:
     work: Sequence[DueJoin]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with telling():
+        with working():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     part = self.joined(self.work[number])

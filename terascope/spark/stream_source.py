@@ -31,6 +31,7 @@ from terascope.physical.bundles import bundles
 from terascope.spark.mistakes import telling
 from terascope.spark.source import PICKLER, NamedSource, register
 from terascope.spark.stream_task import TOLD, StreamPartition, StreamRead, run_stream_task
+from terascope.spark.worker import working
 from terascope.stream.control import Control
 from terascope.stream.ownership import Beginning, Epoch, owned_epochs
 from terascope.stream.state import StateFolder
@@ -150,7 +151,7 @@ class LiveReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, StreamPartition)
-        with telling():
+        with working():
             yield from run_stream_task(self.source.reading, partition)
 
     def commit(self, end: dict[str, str]) -> None:

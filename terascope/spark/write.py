@@ -31,7 +31,8 @@ from terascope.low.result_files import (
 from terascope.low.text import readable, readable_fields
 from terascope.plan.rel import Field
 from terascope.spark.frame import place
-from terascope.spark.mistakes import telling, translating
+from terascope.spark.mistakes import translating
+from terascope.spark.worker import working
 
 __all__ = ["Format", "preview", "to_arrow_table", "write_output", "write_text"]
 
@@ -57,7 +58,7 @@ def chunks(df: DataFrame, encode: Encode) -> Iterator[Chunk]:
     """The rows, encoded by Spark's tasks, in order."""
 
     def encoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with telling():
+        with working():
             for batch in batches:
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([encode(batch)], pa.binary()), pa.array([batch.num_rows])],

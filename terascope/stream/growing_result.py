@@ -45,7 +45,6 @@ class GrowingResult:
         self.last_batch = -1
         self.until: Any = None
         """How far the last batch let the query go."""
-        self._known: set[str] = set()
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self._open()
@@ -73,7 +72,6 @@ class GrowingResult:
         self.rows += line["rows"]
         self.last_batch = max(self.last_batch, line["batch"])
         self.until = line.get("until")
-        self._known |= {file["name"] for file in line["files"]}
 
     def has(self, batch: int) -> bool:
         """Whether a batch is in the result, or is known to have given nothing to it."""
@@ -104,8 +102,10 @@ class GrowingResult:
     def sweep(self) -> None:
         """Remove the files that no batch has: those of attempts that failed."""
         with writing(self.folder):
+            lines = map(json.loads, (self.folder / MANIFEST).read_bytes().splitlines())
+            known = {file["name"] for line in lines for file in line.get("files", ())}
             for path in self.folder.iterdir():
-                if path.name not in (MANIFEST, REMOVED) and path.name not in self._known:
+                if path.name not in (MANIFEST, REMOVED) and path.name not in known:
                     path.unlink(missing_ok=True)
 
 
