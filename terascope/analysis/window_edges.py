@@ -13,15 +13,16 @@ from terascope.plan.rel import WEND, WSTART, Slices, Sliding, WindowSpec
 
 def open_from(spec: WindowSpec, edge: str, first_open_end: int) -> int:
     """When all windows that end before `first_open_end` are complete: the value of `edge` (wstart
-    or wend) below which every window is.
+    or wend) below which every window is. It is that of the first window that is open, and moves
+    when a window closes.
     """
-    if edge == WEND:
-        return first_open_end
     match spec:
-        case Sliding(range_):
-            return first_open_end - range_
+        case Sliding(range_, slide):
+            end = first_open_end + -first_open_end % slide
+            return end if edge == WEND else end - range_
         case Slices():
-            return slice_start(spec, first_open_end - 1)
+            last = first_open_end - 1
+            return slice_end(spec, last) if edge == WEND else slice_start(spec, last)
         case _:
             assert_never(spec)
 
@@ -43,9 +44,18 @@ def oldest_start(spec: WindowSpec, edge: str, value: int) -> int:
 
 def slice_start(spec: Slices, time: int) -> int:
     """Where the slice that contains a time begins; before time 0 too."""
+    return slice_around(spec, time)[0]
+
+
+def slice_end(spec: Slices, time: int) -> int:
+    """Where it ends."""
+    return slice_around(spec, time)[1]
+
+
+def slice_around(spec: Slices, time: int) -> tuple[int, int]:
     start = time // sum(spec.lengths) * sum(spec.lengths)
     for length in spec.lengths:
         if time < start + length:
-            break
+            return start, start + length
         start += length
-    return start
+    raise AssertionError("a period is made of its slices")

@@ -42,11 +42,19 @@ def more_parts(
     df: DataFrame, query: str, folder: Path, format: PartFormat, fields: Sequence[Field]
 ) -> list[Part]:
     """The rows of a DataFrame as parts in a folder that may have others."""
-    folder.mkdir(parents=True, exist_ok=True)
     with translating():
-        plain = df.toDF(*(place(i) for i in range(len(df.columns))))
-        writing = Writing(query, str(folder.absolute()), format, tuple(fields))
-        return [Part.of(row[0]) for row in plain.mapInArrow(writing, TOLD).collect()]
+        told = told_parts(df, query, folder, format, fields)
+        return [Part.of(row[0]) for row in told.collect()]
+
+
+def told_parts(
+    df: DataFrame, query: str, folder: Path, format: PartFormat, fields: Sequence[Field]
+) -> DataFrame:
+    """What the tasks tell that write the rows of a DataFrame, when they run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = df.toDF(*(place(i) for i in range(len(df.columns))))
+    writing = Writing(query, str(folder.absolute()), format, tuple(fields))
+    return plain.mapInArrow(writing, TOLD)
 
 
 def keep_only(folder: Path, parts: Sequence[Path]) -> None:

@@ -26,8 +26,9 @@ from terascope.plan.expr import Col
 from terascope.plan.horizon import Horizons
 from terascope.plan.rel import Read
 from terascope.spark.stream_close import Closing, close_slices
-from terascope.spark.stream_high import HighLevel
-from terascope.spark.stream_joins import DueJoin, join_due
+from terascope.spark.stream_due import Due, DueRange, compute_due, fits
+from terascope.spark.stream_high import HighLevel, all_parts
+from terascope.spark.stream_joins import DueJoin
 from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.spark.stream_running import (
     furthest_epoch,
@@ -36,6 +37,7 @@ from terascope.spark.stream_running import (
     state_stream,
 )
 from terascope.spark.stream_source import unpacked_offset
+from terascope.spark.stream_strands import DueStrands
 from terascope.spark.stream_task import Stored
 from terascope.stream.closing import (
     Slices,
@@ -275,14 +277,15 @@ class Batch:
     # ---- the high level
 
     def _let_go(self) -> None:
-        """The rows of all queries that Spark computes, as far as they are complete."""
+        """The rows of all queries that are computed from closed rows, as far as they are
+        complete.
+        """
         plan, state = self._wiring.plan, self.state
-        high: HighLevel | None = None
-        joins: list[DueJoin] = []
+        due: list[Due] = []
+        computed: list[tuple[StreamOutput, Sequence[tuple[Value, Value]]]] = []
         for output in plan.outputs:
-            release = output.release
-            if release is None:
-                progress = state.queries[output.name]
+            progress = state.queries[output.name]
+            if output.release is None:
                 if output.low is not None:
                     progress.until = state.streams[plan.low[output.low].key].until
                 progress.ended = state.ended
@@ -290,36 +293,52 @@ class Batch:
             bounds = self._bounds(output)
             if bounds is None:
                 continue
-            if release.kind == "at_once":
-                # What is not ordered waits for nothing: only what is new is looked at.
-                fresh = self._high_level(self._fresh)
-                made = fresh.parts(output, plan.trees.streams, self._wiring.sink)
-                self._parts.setdefault(output.name, []).extend(made)
-                continue
-            progress = state.queries[output.name]
-            join = self._due_join(output, bounds[0]) if bounds else None
-            if join is not None:
-                joins.append(join)
+            of_tasks = self._due(output, bounds)
+            if of_tasks is not None and fits(of_tasks, self._wiring.sink.memory_bytes):
+                due.append(of_tasks)
             else:
-                if high is None:
-                    high = self._high_level(state.segments)
-                trees = released(plan.trees.streams, release, bounds)
-                made = high.parts(output, trees, self._wiring.sink)
-                self._parts.setdefault(output.name, []).extend(made)
-            progress.bounds = [low if above is ALL else above for low, above in bounds]
-            progress.ended = state.ended
-        self._take(join_due(self._spark, self._stored_rows, self._wiring.sink, joins))
+                computed.append((output, bounds))
+            if output.release.kind != "at_once":
+                progress.bounds = [low if above is ALL else above for low, above in bounds]
+                progress.ended = state.ended
+        self._take(compute_due(self._spark, self._stored_rows, self._wiring.sink, due))
+        self._compute(computed)
 
-    def _due_join(self, output: StreamOutput, bounds: tuple[Value, Value]) -> DueJoin | None:
-        """A join that tasks make of closed groups, when it is small enough for one."""
-        pairing, tied = output.pairing, output.tied
-        if pairing is None or tied is None:
-            return None
-        leaves = self._leaves(self.state.segments)
-        low = self._wiring.plan.low
-        left, right = (leaves[low[side.stream].name] for side in pairing.sides)
-        due = DueJoin(pairing, left, right, tied, *bounds)
-        return due if due.fits(self._wiring.sink.memory_bytes) else None
+    def _due(self, output: StreamOutput, bounds: Sequence[tuple[Value, Value]]) -> Due | None:
+        """A query that tasks compute of closed rows."""
+        plan, release = self._wiring.plan, output.release
+        if output.pairing is not None and output.tied is not None and bounds:
+            leaves = self._leaves(self.state.segments)
+            left, right = (leaves[plan.low[side.stream].name] for side in output.pairing.sides)
+            return DueJoin(output.pairing, left, right, output.tied, DueRange(*bounds[0]))
+        if output.strands is not None and release is not None:
+            found = self._leaves(self._fresh if release.kind == "at_once" else self.state.segments)
+            leaves_of = tuple(found[strand.stream] for strand in output.strands.strands)
+            part = output.strands.part
+            within = None if part is None else DueRange(*bounds[0], part.descending)
+            return DueStrands(output.strands, leaves_of, within)
+        return None
+
+    def _compute(
+        self, computed: Sequence[tuple[StreamOutput, Sequence[tuple[Value, Value]]]]
+    ) -> None:
+        """Queries that Spark computes, in one job."""
+        plan = self._wiring.plan
+        if not computed:
+            return
+        high = self._high_level(self.state.segments)
+        # What is not ordered waits for nothing: only what is new is looked at.
+        fresh = self._high_level(self._fresh)
+        frames = []
+        for output, bounds in computed:
+            assert output.release is not None
+            at_once = output.release.kind == "at_once"
+            trees = plan.trees.streams
+            if not at_once:
+                trees = released(trees, output.release, bounds)
+            frames.append((fresh if at_once else high).told(output, trees, self._wiring.sink))
+        for part in all_parts(frames):
+            self._parts.setdefault(part.query, []).append(part)
 
     def _bounds(self, output: StreamOutput) -> list[tuple[Value, Value]] | None:
         """For each part of a query's release what is let go: from, and up to; None: nothing."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +22,8 @@ from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Rel
 from terascope.spark.frame import Frame, place, schema_of
-from terascope.spark.parts import more_parts
+from terascope.spark.mistakes import translating
+from terascope.spark.parts import told_parts
 from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.spark.worker import working
@@ -72,8 +74,8 @@ class HighLevel:
         self._alive: list[Mapping[str, Rel]] = []
         """Trees are told by where they are: none may be where another was."""
 
-    def parts(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> list[Part]:
-        """The rows of a query, `trees` being those that let go what is due."""
+    def told(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> DataFrame:
+        """The parts of a query, once they are collected; `trees` let go what is due."""
         self._alive.append(trees)
         frame = self._stream(output.name, trees)
         df = frame.df
@@ -83,7 +85,7 @@ class HighLevel:
             df = df.sortWithinPartitions(*order) if order else df
         chosen = df.select(*(frame.column(f.name) for f in output.fields))
         folder = sink.folder_of(output.name)
-        return more_parts(chosen, output.name, folder, sink.format, output.fields)
+        return told_parts(chosen, output.name, folder, sink.format, output.fields)
 
     def frame(self, rel: Rel, trees: Mapping[str, Rel]) -> Frame:
         streams: dict[str, Frame] = {}
@@ -122,6 +124,12 @@ class HighLevel:
         reading = Reading(self._stored, replace(leaf, segments=()), work)
         df: DataFrame = self._spark.range(0, len(work), 1, len(work)).mapInArrow(reading, schema)
         return Frame(df, leaf.fields)
+
+
+def all_parts(frames: Sequence[DataFrame]) -> list[Part]:
+    """What the tasks of several queries tell, in one job: Spark plans and runs them together."""
+    with translating():
+        return [Part.of(row[0]) for row in reduce(lambda a, b: a.union(b), frames).collect()]
 
 
 def shares(segments: Sequence[Segment], tasks: int) -> tuple[tuple[Segment, ...], ...]:

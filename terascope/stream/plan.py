@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from terascope.analysis.needs import Leaf, keeping_columns
@@ -41,6 +41,7 @@ from terascope.plan.rel import (
 )
 from terascope.plan.show import show_expr, show_rel
 from terascope.stream.parameters import spelled
+from terascope.stream.strands import Strands, strands_of
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,8 @@ class StreamOutput:
     """Of a join that tasks can make of closed groups."""
     tied: tuple[Expr, Expr] | None = None
     """Over the rows of either side: what ties them together in time."""
+    strands: Strands | None = None
+    """Of a query that tasks compute from closed rows one by one."""
 
     @property
     def name(self) -> str:
@@ -190,6 +193,7 @@ def stream_plan(
             )
         )
     outputs = [with_pairing(output, joined.get(output.name), trees) for output in outputs]
+    outputs = [with_strands(output, trees, leaves) for output in outputs]
     releases = [output.release for output in outputs if output.release is not None]
     kept_by = keeping_columns(releases, trees, leaves, [one.rel for one in running])
     low = tuple(keeping(stream, kept_by, trees) for stream in low)
@@ -205,6 +209,20 @@ def with_pairing(output: StreamOutput, joining: Joining | None, trees: Trees) ->
     if bound is None or bound.band is not None:
         return output
     return replace(output, pairing=joining.pairing, tied=(bound.left, bound.right))
+
+
+def with_strands(output: StreamOutput, trees: Trees, leaves: Collection[str]) -> StreamOutput:
+    """A query that tasks compute, if it does no more than they can."""
+    if output.release is None or output.pairing is not None:
+        return output
+    order = output.output.order
+    return replace(
+        output,
+        strands=strands_of(
+            output.name, output.release, trees.streams, leaves, trees.parameters, output.fields,
+            order,
+        ),
+    )  # fmt: skip
 
 
 def materialised(

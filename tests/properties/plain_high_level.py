@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
 from terascope.low.delivery import Sink
-from terascope.low.parts import Part
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import Plan, Stream, reads
 from terascope.plan.rel import Rel, Scan
@@ -41,6 +40,19 @@ class NoTuples:
         return self.horizons.scan(scan)
 
 
+@dataclass(frozen=True)
+class PlainParts:
+    """What tasks tell of the parts they wrote."""
+
+    rows: list[Row]
+
+    def union(self, other: PlainParts) -> PlainParts:
+        return PlainParts([*self.rows, *other.rows])
+
+    def collect(self) -> list[Row]:
+        return self.rows
+
+
 @dataclass
 class PlainHighLevel:
     """Queries of closed slices by the reference, with the arguments of Spark's."""
@@ -53,7 +65,7 @@ class PlainHighLevel:
     tasks: int
     plan: Plan
 
-    def parts(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> list[Part]:
+    def told(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> PlainParts:
         names = trees[output.name].names
         found = self.stream(output.name, trees).tuples
         places = [names.index(f.name) for f in output.fields]
@@ -64,7 +76,7 @@ class PlainHighLevel:
         batch = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
         folder = sink.folder_of(output.name)
         writing = Writing(output.name, str(folder), sink.format, output.fields)
-        return [Part.of(told) for some in writing(iter([batch])) for (told,) in rows(some)]
+        return PlainParts([row for some in writing(iter([batch])) for row in rows(some)])
 
     def stream(self, name: str, trees: Mapping[str, Rel]) -> Rows:
         rel = trees[name]

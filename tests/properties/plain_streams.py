@@ -31,7 +31,7 @@ from terascope.stream.growing_result import GrowingResult
 from terascope.stream.plan import stream_plan
 from terascope.stream.report import BatchReport
 from terascope.stream.state import StateFolder
-from tests.properties.plain_high_level import PlainHighLevel, reference_above, rows
+from tests.properties.plain_high_level import reference_above, rows
 from tests.properties.stream_cases import KillPoint
 
 Told = tuple[str, str]
@@ -81,7 +81,7 @@ class Killed(BaseException):
 
 STEPS: Final[Mapping[KillPoint, tuple[object, str]]] = {
     "closing": (stream_batch, "close_slices"),
-    "high level": (PlainHighLevel, "parts"),
+    "high level": (stream_batch, "compute_due"),
     "manifest": (GrowingResult, "deliver"),
     "state": (StateFolder, "save"),
 }

@@ -1,0 +1,112 @@
+"""Queries that tasks compute from closed rows: what Spark would take longer to plan than to do.
+
+In: of all such queries of a micro-batch the closed rows they read, and the range that is let go.
+Out: parts; a task for each query, all in one job. A query whose rows are too many for the memory of
+a task is Spark's (stream_high.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from terascope.analysis.moving import ALL
+from terascope.functions.base import Value
+from terascope.low.delivery import Sink
+from terascope.low.pairs import MEMORY_SHARE
+from terascope.low.parts import Part, PartWriter
+from terascope.plan.rel import Field
+from terascope.spark.stream_rows import StoredRows
+from terascope.spark.stream_task import TOLD, TOLD_ARROW
+from terascope.spark.worker import working
+
+
+@dataclass(frozen=True)
+class DueRange:
+    """Values from `low`, which is in it, up to `high`, which is not. None as `low`: from the
+    beginning; ALL as `high`: to the end, with rows that have no value. One that falls with time has
+    its larger values first.
+    """
+
+    low: Value
+    high: Value
+    descending: bool = False
+
+    def has(self, values: pa.Array) -> pa.Array:
+        """Which values are in it."""
+        if self.high is None or self.low is ALL:
+            return pa.array(np.zeros(len(values), np.bool_))
+        reached, beyond = pc.greater_equal, pc.less
+        if self.descending:
+            reached, beyond = pc.less_equal, pc.greater
+        keep = pa.array(np.ones(len(values), np.bool_))
+        if self.low is not None:
+            keep = reached(values, self.low)
+        if self.high is not ALL:
+            keep = pc.and_(keep, beyond(values, self.high))
+        return pc.fill_null(keep, self.high is ALL)
+
+
+class Due(Protocol):
+    """A query whose rows a task computes."""
+
+    @property
+    def query(self) -> str: ...
+
+    @property
+    def fields(self) -> tuple[Field, ...]: ...
+
+    @property
+    def bytes(self) -> int:
+        """What it reads of the store."""
+        ...
+
+    def rows(self, stored: StoredRows) -> pa.RecordBatch:
+        """Those that are due, with the columns that are delivered."""
+        ...
+
+
+def fits(due: Due, memory_bytes: int) -> bool:
+    return MEMORY_SHARE * due.bytes <= memory_bytes
+
+
+@dataclass(frozen=True)
+class Computing:
+    """Queries in the tasks."""
+
+    stored: StoredRows
+    sink: Sink
+    work: Sequence[Due]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with working():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    part = self.part(self.work[number])
+                    yield pa.RecordBatch.from_arrays(
+                        [pa.array(["part"]), pa.array([part.told()])], schema=TOLD_ARROW
+                    )
+
+    def part(self, due: Due) -> Part:
+        folder = self.sink.folder_of(due.query)
+        folder.mkdir(parents=True, exist_ok=True)
+        with PartWriter(folder, self.sink.format, due.fields) as part:
+            part.write(due.rows(self.stored))
+            return Part(due.query, *part.close())
+
+
+def compute_due(
+    spark: SparkSession, stored: StoredRows, sink: Sink, due: Sequence[Due]
+) -> list[tuple[str, str]]:
+    """What the tasks tell."""
+    if not due:
+        return []
+    tasks = spark.range(0, len(due), 1, len(due))
+    told = tasks.mapInArrow(Computing(stored, sink, due), TOLD).collect()
+    return [(row[0], row[1]) for row in told]

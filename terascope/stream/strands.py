@@ -1,0 +1,153 @@
+"""Queries that tasks compute from closed rows: filtered, projected, merged, and nothing else.
+
+In: the trees of a set, and how a query is let go. Out: `Strands`: for each stored stream that its
+rows come from, the steps below the operator that is waited for, and those above it. Anything else a
+query may do is Spark's, which takes longer to plan such a query than tasks take to compute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from terascope.analysis.release import Release, ReleasePart
+from terascope.functions.base import Value
+from terascope.low.rows import Compute, RowProgram, extended, is_computable, with_values
+from terascope.plan.expr import Col, Expr
+from terascope.plan.rel import Field, Filter, Merge, Project, Rank, Read, Rel
+
+
+@dataclass(frozen=True)
+class Strand:
+    """Rows of one stored stream on their way to a query."""
+
+    stream: str
+    below: RowProgram
+    above: RowProgram
+
+
+@dataclass(frozen=True)
+class Strands:
+    """All rows of a query."""
+
+    query: str
+    strands: tuple[Strand, ...]
+    part: ReleasePart | None
+    """By which value rows are let go, over the columns between `below` and `above`; None: rows wait
+    for nothing."""
+    fields: tuple[Field, ...]
+    """What is delivered."""
+    order: tuple[tuple[str, bool], ...]
+    """By columns that may be hidden."""
+
+
+def strands_of(
+    query: str,
+    release: Release,
+    trees: Mapping[str, Rel],
+    leaves: Collection[str],
+    parameters: Mapping[str, Value],
+    fields: tuple[Field, ...],
+    order: Sequence[tuple[str, bool]],
+) -> Strands | None:
+    """How tasks compute a query; None when it is not theirs."""
+    if release.kind == "at_end" or len(release.parts) > 1:
+        return None
+    unwinding = _Unwinding(release.node, trees, leaves, parameters)
+    found = unwinding.above(trees[query])
+    if found is None:
+        return None
+    part = None
+    for part in release.parts:
+        value = with_values(part.value, parameters)
+        if part.only is not None or not is_computable(value):
+            return None
+        part = replace(part, value=value)
+    return Strands(query, tuple(found), part, fields, tuple(order))
+
+
+@dataclass(frozen=True)
+class _Unwinding:
+    node: Rel
+    """The operator that is waited for."""
+    trees: Mapping[str, Rel]
+    leaves: Collection[str]
+    parameters: Mapping[str, Value]
+
+    def above(self, rel: Rel) -> list[Strand] | None:
+        """From the top of a query down to that operator."""
+        if rel == self.node:
+            programs = self.below(rel)
+            nothing = RowProgram("", ())
+            return None if programs is None else [Strand(p.stream, p, nothing) for p in programs]
+        source = self.source_of(rel)
+        strands = None if source is None else self.above(source)
+        if strands is None:
+            return None
+        changed = [self.step(rel, strand.above) for strand in strands]
+        if any(program is None for program in changed):
+            return None
+        pairs = zip(strands, changed, strict=True)
+        return [replace(strand, above=program) for strand, program in pairs if program is not None]
+
+    def below(self, rel: Rel) -> list[RowProgram] | None:
+        """From that operator down to what is stored."""
+        if isinstance(rel, Read) and rel.stream in self.leaves:
+            return [RowProgram(rel.stream, ())]
+        if isinstance(rel, Merge):
+            return all_or_none(self.merged(rel))
+        source = self.source_of(rel)
+        programs = None if source is None else self.below(source)
+        if programs is None:
+            return None
+        return all_or_none(self.step(rel, program) for program in programs)
+
+    def merged(self, rel: Merge) -> Iterator[RowProgram | None]:
+        for source in rel.sources:
+            items = renamed(source.fields, rel.fields)
+            programs = self.below(source)
+            if programs is None or items is None:
+                yield None
+                continue
+            for program in programs:
+                yield program.extended(items)
+
+    def source_of(self, rel: Rel) -> Rel | None:
+        """What a relation that looks at one row at a time is made of."""
+        match rel:
+            case Read(stream=stream) if stream in self.trees and stream not in self.leaves:
+                return self.trees[stream]
+            case Filter(source=source) | Rank(source=source, limit=None):
+                return source
+            case Project(source=source):
+                return source
+            case _:
+                return None
+
+    def step(self, rel: Rel, program: RowProgram) -> RowProgram | None:
+        match rel:
+            case Filter(predicate=predicate):
+                return extended(program, [predicate], self.parameters, None)
+            case Project(items=items):
+                names = [name for name, _ in items]
+                if len(set(names)) < len(names):
+                    return None
+                return extended(program, [expr for _, expr in items], self.parameters, names)
+            case _:  # a name, or an order in which rows are delivered
+                return program
+
+
+def renamed(have: Sequence[Field], want: Sequence[Field]) -> Compute | None:
+    """The columns of an input of a merge as those of the first; None where a value would change."""
+    items: list[tuple[str, Expr]] = []
+    for own, first in zip(have, want, strict=True):
+        if own.type is not first.type and not (own.type.is_integer and first.type.is_integer):
+            return None
+        items.append((first.name, Col(own.name, own.type)))
+    return Compute(tuple(items)) if len({name for name, _ in items}) == len(items) else None
+
+
+def all_or_none(programs: Iterator[RowProgram | None]) -> list[RowProgram] | None:
+    found = list(programs)
+    there = [program for program in found if program is not None]
+    return there if len(there) == len(found) else None
