@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from terascope.connectors.base import Edge, Split
 
 BUNDLE_BYTES = 32 << 20
 """Splits smaller than this are read together by one task."""
+UNEVEN = 0.1
+"""By how much of its share a task may have more or less, if it then ends at an edge."""
 
 
 def bundles(
@@ -41,6 +45,35 @@ def bundles(
         current.append(split)
         filled += weight
     return [*given, tuple(current)]
+
+
+def even_bundles(
+    splits: Sequence[Split], tasks: int, edge: Edge | None = None
+) -> list[tuple[Split, ...]]:
+    """Neighbouring splits for tasks that begin together and are waited for together, as those of a
+    micro-batch are: about equally large. Of the places where that is so, one at an edge is best.
+    """
+    if len(splits) <= tasks:
+        return [(split,) for split in splits] or [()]
+    before = [0.0, *accumulate(split_bytes(splits))]
+    share = before[-1] / tasks
+    cuts = [0]
+    for number in range(1, tasks):
+        places = range(cuts[-1] + 1, len(splits) - (tasks - number) + 1)
+        off = {place: abs(before[place] - number * share) for place in places}
+        nearest = min(off.values())
+        close = [place for place in places if off[place] <= max(nearest, UNEVEN * share)]
+        cuts.append(min(close, key=lambda p: (edge_rank(splits, p, edge), off[p])))
+    return [tuple(splits[a:b]) for a, b in pairwise([*cuts, len(splits)])]
+
+
+def edge_rank(splits: Sequence[Split], place: int, edge: Edge | None) -> int:
+    """How good a place is to cut at: 0 where the longest epochs end, 1 where most do, else 2."""
+    if edge is None:
+        return 2
+    steps = (edge.step, edge.often or edge.step)
+    found = [is_edge(splits[place - 1], splits[place], replace(edge, step=s)) for s in steps]
+    return found.index(True) if any(found) else 2
 
 
 def is_edge(before: Split, after: Split, edge: Edge) -> bool:

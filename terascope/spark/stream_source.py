@@ -27,7 +27,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from terascope.connectors.base import Edge
 from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.registry import Interface
-from terascope.physical.bundles import bundles
+from terascope.physical.bundles import even_bundles
 from terascope.spark.mistakes import telling
 from terascope.spark.source import PICKLER, NamedSource, register
 from terascope.spark.stream_task import TOLD, StreamPartition, StreamRead, run_stream_task
@@ -127,7 +127,7 @@ class LiveReader(DataSourceStreamReader):
         for place, native in enumerate(self.source.reading.reads):
             names = {i.name for i in native.read.interfaces}
             ours = [s for s in splits if s.interface in names]
-            parts = bundles(ours, self.source.tasks, self.source.edge, float("inf"))
+            parts = even_bundles(ours, self.source.tasks, self.source.edge)
             assert native.read.low is not None
             mine = owned_epochs(
                 native.read.low,
