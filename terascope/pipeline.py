@@ -28,6 +28,7 @@ from terascope.physical.planner import SPLIT_BYTES, LowSettings, plan_job
 from terascope.plan.plan import Plan
 from terascope.stream.parameters import Change, with_changes
 from terascope.stream.plan import full_text
+from terascope.stream.showing import with_shown
 from terascope.syntax.ast import Script
 from terascope.syntax.parser import parse_recovering
 
@@ -84,6 +85,11 @@ class Compiled:
         if not changes:
             return self
         return replace(self, optimized=optimize(with_changes(self.plan, changes)))
+
+    def showing(self, names: Sequence[str]) -> Compiled:
+        """The same set, which delivers some of its internal streams, too."""
+        plan = with_shown(self.plan, names)
+        return self if plan is self.plan else replace(self, plan=plan, optimized=optimize(plan))
 
     def texts(self) -> dict[str, str]:
         """By query what it says, with all that it reads: the same text is the same query."""

@@ -14,12 +14,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from terascope.announcing import run_of
 from terascope.connectors.base import SourceError
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.diagnostic import OutputError
@@ -28,10 +30,13 @@ from terascope.functions.casts import cast_value
 from terascope.pipeline import Compiled
 from terascope.stream.callback import Callback, CallbackSink
 from terascope.stream.control import Control
-from terascope.stream.orders import Order, change, changes_of, current, note_given, orders
+from terascope.stream.following import followed
+from terascope.stream.orders import Order, changes_of, current, note_given, obey, orders
 from terascope.stream.plan import StreamPlan, stream_plan
 from terascope.stream.reporting import Reporter, RunFacts, Supervised
-from terascope.stream.runs import run_folder
+from terascope.stream.runs import Run, announced, run_folder
+from terascope.stream.server import StatusServer
+from terascope.stream.showing import SHOWN
 from terascope.stream.state import State, StateFolder
 from terascope.stream.status import Status
 from terascope.stream.subscription import Subscription
@@ -78,6 +83,9 @@ class StreamSettings:
     """A folder for tuples that came when their slice was closed."""
     tasks: int = field(default_factory=lambda: os.cpu_count() or 2)
     """At once, in every micro-batch."""
+    port: int | None = 0
+    """Of /status and /metrics, on this machine only; 0: any that is free. None: there is no server,
+    and `terascope status` and the other commands do not find the set."""
 
 
 class RunningSet:
@@ -90,10 +98,10 @@ class RunningSet:
         say: Callable[[str], None] | None = None,
         watch: Callable[[BatchReport], None] | None = None,
         callback: Callback | None = None,
-        obey: Callable[[State, Order], int | None] | None = None,
+        obey: Callable[[State, Order], bool] | None = None,
     ) -> None:
         """`make` opens the checkpoint and sets everything up; `say` is told of restarts; `obey`
-        takes an order into the state, and returns the edge from which it holds.
+        takes an order into the state, and says whether it changes anything.
         """
         self._obey = obey
         self._make = make
@@ -111,6 +119,18 @@ class RunningSet:
         self._over = threading.Event()
         self._ending = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._public = ExitStack()
+        self.run: Run | None = None
+        """What the commands know of it, if it was announced."""
+
+    def announce(self, port: int, run: Callable[[int], Run]) -> None:
+        """From now on the commands find the set; `run` says what, given the port of its server.
+
+        Raises:
+            StreamError: the port is taken, or another process runs from the checkpoint.
+        """
+        server = self._public.enter_context(StatusServer(port, look=self.status))
+        self.run = self._public.enter_context(announced(run(server.port)))
 
     def _batch(self, report: BatchReport) -> None:
         self._reporter.hear(report)
@@ -127,6 +147,7 @@ class RunningSet:
             self.runner.prepare(compiling)
             self._begin()
         except BaseException:
+            self._public.close()
             self.runner.close()
             raise
         self._thread = threading.Thread(target=self._supervise, name="terascope", daemon=True)
@@ -138,7 +159,8 @@ class RunningSet:
         runner = self.runner
         self._reporter.follow(runner.plan, runner.pipeline.state)
         if self._callback is not None:
-            folders = {output.name: self.folder(output.name) for output in runner.plan.outputs}
+            names = [o.name for o in runner.plan.outputs if not o.name.endswith(SHOWN)]
+            folders = {name: self.folder(name) for name in names}
             notes = runner.folder.path / CALLBACK
             keep = runner.settings.output is not None
             self._sink = CallbackSink(self._callback, folders, notes, keep)
@@ -158,6 +180,7 @@ class RunningSet:
             with self._ending:
                 if self._supervised.state == "stopping":
                     self._supervised = replace(self._supervised, state="stopped")
+                self._public.close()
                 self._over.set()
 
     def _keep_running(self) -> None:
@@ -196,20 +219,24 @@ class RunningSet:
         self._supervised = replace(self._supervised, state="stopped")
 
     def _take_orders(self) -> None:
-        """Another value of a parameter: the stream goes on with it after a pause."""
+        """What people ask for: the stream goes on with it after a pause."""
         asked = list(orders(self.runner.folder.path))
-        if not asked or self._obey is None:
-            return
-        self.runner.pause()
-        state = self.runner.pipeline.state.copy()
-        done = [self._obey(state, order) for order in asked]
-        if any(edge is not None for edge in done):
-            self.runner.save(state)
+        if asked and self._obeyed(asked):
+            self.runner.pause()
+            state = self._obeyed(asked)
+            if state is not None:
+                self.runner.save(state)
+            self.runner.close()
+            self.runner = self._make(self._batch)
+            self._begin()
         for order in asked:
             order.path.unlink(missing_ok=True)
-        self.runner.close()
-        self.runner = self._make(self._batch)
-        self._begin()
+
+    def _obeyed(self, asked: Sequence[Order]) -> State | None:
+        """The state with what was asked for; None: it changes nothing."""
+        state = self.runner.pipeline.state.copy()
+        done = [self._obey is not None and self._obey(state, order) for order in asked]
+        return state if any(done) else None
 
     def _tell_restart(self, problem: Exception, pause: float) -> None:
         self._supervised = Supervised(
@@ -279,18 +306,22 @@ class RunningSet:
         from_start: bool = False,
         since_batch: int | None = None,
     ) -> Subscription:
-        """The rows of a query, an Arrow table for each batch, from where this run began.
+        """The rows of a query, an Arrow table for each batch, from where this run began. Those of
+        an internal stream begin with the first whole slice after somebody has asked for them.
 
         `from_start`: what earlier runs gave comes first; `since_batch`: only what came after that
         batch. With `follow` it waits for more until the run is over.
 
         Raises:
             KeyError: there is no such query.
+            StreamError: it is internal, and the set does not run any more.
         """
+        internal = self.run is not None and query in self.run.internal
+        folder = followed(self.run, query) if self.run and internal else self.folder(query)
         if since_batch is None and not from_start:
             since_batch = self._first_batch
         return Subscription(
-            self.folder(query),
+            folder,
             follow=follow,
             from_start=from_start,
             since_batch=since_batch,
@@ -367,22 +398,24 @@ def open_running(
         note_given(runner.pipeline.state, given, compiled.plan)
         return runner
 
-    def obey(state: State, order: Order) -> int | None:
-        return change(state, compiled.plan, order.name, order.value)
-
     running = RunningSet(
         make,
         Reporter(plan, run_facts(compiled, plan, checkpoint, output, chosen)),
         say,
         watch,
         callback,
-        obey,
+        lambda state, order: obey(state, compiled.plan, order),
     )
+    if chosen.port is not None:
+        running.announce(
+            chosen.port, lambda port: run_of(compiled, plan, port, checkpoint, output, format)
+        )
     return running.start(lambda done, total: tell("compiling kernels", done, total))
 
 
 def planned_stream(compiled: Compiled, before: State | None = None) -> StreamPlan:
     """How a set runs as a stream, with the parameters that a checkpoint has."""
+    compiled = compiled.showing([] if before is None else before.shown)
     own = {stream.name: stream.text for stream in compiled.plan}
     changed = compiled.changed(changes_of(before, compiled.plan))
     return stream_plan(changed.job(live=True), compiled.texts(), own)

@@ -13,7 +13,6 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from terascope.cli.progress import phases
 from terascope.cli.stream_flags import StreamFlags
 from terascope.cli.stream_rows import ConsoleRows, RowsFormat
 from terascope.stream.amounts import readable_seconds
-from terascope.stream.runs import Declared, Run, announced
+from terascope.stream.runs import announced
 from terascope.stream.server import HOST, StatusServer
 
 if TYPE_CHECKING:
@@ -59,6 +58,7 @@ def stream_set(
     session: Session, queries: QuerySet, flags: StreamFlags, to: Destination, quiet: bool = False
 ) -> None:
     """The command without its flags: everything is checked before Spark starts."""
+    from terascope.announcing import run_of
     from terascope.running import planned_stream
 
     plan = planned_stream(queries.compiled)
@@ -66,7 +66,8 @@ def stream_set(
         with ExitStack() as stack:
             checkpoint = stack.enter_context(checkpoint_folder(flags.checkpoint, to.output))
             server = stack.enter_context(StatusServer(session.config.port))
-            stack.enter_context(announced(run_of(queries, plan, server.port, checkpoint, to)))
+            run = run_of(queries.compiled, plan, server.port, checkpoint, to.output, to.format)
+            stack.enter_context(announced(run))
             if not quiet:
                 errors().print(f"status: http://{HOST}:{server.port}/status, and /metrics")
             stopping = stack.enter_context(Stopping())
@@ -135,6 +136,7 @@ def settings_of(config: Config, flags: StreamFlags) -> StreamSettings:
         trigger_seconds=config.trigger,
         batch_bytes=config.batch_bytes,
         late=flags.late,
+        port=None,  # the command has a server of its own, from before Spark starts
     )
 
 
@@ -150,35 +152,6 @@ def checkpoint_folder(given: Path | None, output: Path | None) -> Iterator[Path]
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def run_of(
-    queries: QuerySet, plan: StreamPlan, port: int, checkpoint: Path, to: Destination
-) -> Run:
-    """What other commands find of this run."""
-    from terascope.functions.casts import cast_value
-    from terascope.low.delivery import Sink
-    from terascope.stream.runs import run_folder
-    from terascope.types import Type
-
-    folder = checkpoint.absolute()
-    output = None if to.output is None else to.output.absolute()
-    results = output or run_folder(folder) / "results"
-    sink = Sink(str(results), to.format)
-    parameters = {
-        p.name: Declared(p.type.value, str(cast_value(p.value, p.type, Type.STRING)))
-        for p in queries.compiled.plan.parameters
-    }
-    return Run(
-        os.getpid(),
-        port,
-        Path(queries.source.name).name,
-        str(folder),
-        None if output is None else str(output),
-        time.time(),
-        streams={o.name: str(sink.folder_of(o.name)) for o in plan.outputs},
-        parameters=parameters,
-    )
 
 
 def console_rows(plan: StreamPlan, to: Destination) -> ConsoleRows:

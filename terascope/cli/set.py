@@ -80,10 +80,11 @@ def leave_order(run: Run, name: str, value: str) -> Path:
     Raises:
         StreamError: it cannot be written.
     """
+    from terascope.stream.orders import PARAMETERS
     from terascope.stream.runs import CONTROL, run_folder, write_whole
 
     folder = run_folder(Path(run.checkpoint)) / CONTROL
-    path = folder / f"parameters-{time.time_ns()}.json"
+    path = folder / f"{PARAMETERS}-{time.time_ns()}.json"
     write_whole(path, json.dumps({"name": name, "value": value}) + "\n")
     return path
 

@@ -46,14 +46,16 @@ def tail(
 ) -> None:
     """Show the rows of a named stream as they come, until the run is over or Ctrl-C.
 
-    It reads the files that the run writes with --output, and never holds the run up. With
-    --checkpoint it also reads what a run that is over has written.
+    It reads the files that the run writes, and never holds the run up. A stream that is internal
+    to its set is written from now on, beginning with its next whole slice. With --checkpoint it
+    also reads what a run that is over has written.
     """
     del debug
+    from terascope.stream.following import followed
     from terascope.stream.subscription import Subscription, start_of_last
 
     run = found(checkpoint, over=True)
-    folder = run.stream_folder(name)
+    folder = followed(run, name)
     since, skip = (-1, 0) if from_start else start_of_last(folder, rows)
     subscription = Subscription(
         folder, follow=not no_follow, since_batch=since, is_over=lambda: not run.is_alive
@@ -82,9 +84,10 @@ def printer(format: TailFormat) -> Print:
 
 def print_table(batch: Batch, table: pa.Table, header: Header) -> None:
     from terascope.display import result_table, stdout_console
+    from terascope.stream.showing import SHOWN
 
     console = stdout_console()
-    title = f"{header.query}, batch {batch.number:,}"
+    title = f"{header.query.removesuffix(SHOWN)}, batch {batch.number:,}"
     console.print(result_table(title, header.fields, table, table.num_rows))
     console.print()
 

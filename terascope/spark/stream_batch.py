@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from terascope.low.delivery import Sink
 from terascope.low.parts import Part
 from terascope.plan.expr import Col
 from terascope.plan.horizon import Horizons
-from terascope.plan.rel import Read
+from terascope.plan.rel import WEND, Aggregate, Read
 from terascope.spark.stream_close import Closing, close_slices
 from terascope.spark.stream_due import Due, DueRange, compute_due, fits
 from terascope.spark.stream_high import HighLevel, all_parts
@@ -97,6 +97,9 @@ class Wiring:
     results: Mapping[str, GrowingResult]
     skew_ns: int
     tasks: int
+    present: dict[Aggregate, tuple[Value, Value]] = field(default_factory=dict)
+    """Of aggregations that also give rows for empty windows: up to where they were complete when
+    they were looked at, and their last row then that was made of tuples."""
 
     @property
     def states(self) -> StateFolder:
@@ -159,7 +162,10 @@ class Batch:
         for running in self._wiring.plan.running:
             if self._live_on(running):
                 self._promises = self._promised()
+        self._promises = replace(self._promises, present=self._present)
         self._let_go()
+        known = {rel: value for rel, (_, value) in self._wiring.present.items()}
+        self._promises = replace(self._promises, present=known.get)
         self._hops.append(("high level", time.time()))
         self._forget()
 
@@ -176,6 +182,19 @@ class Batch:
                 limits[running.name] = running.value, self.state.streams[running.key].until
         scan = scan_promises(self.state.seen, self._wiring.skew_ns, self.state.ended)
         return Promises(plan.trees, scan, limits=limits)
+
+    def _present(self, rel: Aggregate) -> Value:
+        """Where the last complete row of an aggregation stands that was made of tuples."""
+        wiring, full = self._wiring, replace(rel, emit_empty=None)
+        name = next((n for n, e in rel.keys if e == Col(WEND, e.type)), rel.keys[0][0])
+        complete = self._promises.of(Col(name, rel.type_of(name)), full)
+        if complete is None or complete is ALL:
+            return None
+        if wiring.present.get(rel, (None, None))[0] != complete:
+            high = self._high_level(self.state.segments)
+            last = high.last(full, name, complete, wiring.plan.trees.streams)
+            wiring.present[rel] = complete, last
+        return wiring.present[rel][1]
 
     def _close_groups(self) -> None:
         plan, state = self._wiring.plan, self.state

@@ -14,7 +14,9 @@ from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from terascope.functions.base import Value
 from terascope.low.delivery import Sink
 from terascope.low.parts import Part
 from terascope.plan.evaluate import Parameters
@@ -86,6 +88,14 @@ class HighLevel:
         chosen = df.select(*(frame.column(f.name) for f in output.fields))
         folder = sink.folder_of(output.name)
         return told_parts(chosen, output.name, folder, sink.format, output.fields)
+
+    def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
+        """The largest value of a column that is below another."""
+        frame = self.frame(rel, trees)
+        column = frame.column(name)
+        with translating():
+            found = frame.df.filter(column < F.lit(below)).agg(F.max(column)).collect()
+        return found[0][0]
 
     def frame(self, rel: Rel, trees: Mapping[str, Rel]) -> Frame:
         streams: dict[str, Frame] = {}

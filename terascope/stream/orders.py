@@ -1,4 +1,5 @@
-"""What people ask of a running set: another value of a parameter (`terascope set`).
+"""What people ask of a running set: another value of a parameter (`terascope set`), or the rows of
+a stream that it does not deliver (`terascope tail`).
 
 In: files in the control folder of a run, and the values a set is started with. Out: changes in its
 state, each from a slice edge on that lies behind everything read so far. They are in the
@@ -20,9 +21,13 @@ from terascope.plan.plan import Parameter, Plan
 from terascope.plan.rel import Scan, walk
 from terascope.stream.parameters import Change, decides_time, next_edge
 from terascope.stream.runs import CONTROL
+from terascope.stream.showing import internal_streams
 from terascope.stream.state import Seen, State
 from terascope.types import Type
 
+PARAMETERS: Final = "parameters"
+SHOW: Final = "show"
+"""How the names of their files begin."""
 MOST_CHANGES: Final = 8
 """That a run remembers; older ones are older than any slice that is still open."""
 
@@ -31,17 +36,29 @@ MOST_CHANGES: Final = 8
 class Order:
     path: Path
     name: str
-    value: str
+    value: str | None = None
+    """Of a parameter; None: it is a stream that is to be shown."""
 
 
 def orders(folder: Path) -> Iterator[Order]:
     """What was asked and not done yet, oldest first."""
-    for path in sorted((folder / CONTROL).glob("parameters-*.json")):
-        try:
-            told = json.loads(path.read_text(encoding="utf-8"))
-            yield Order(path, told["name"], told["value"])
-        except (OSError, ValueError, KeyError):
-            continue
+    for kind in (PARAMETERS, SHOW):
+        for path in sorted((folder / CONTROL).glob(f"{kind}-*.json")):
+            try:
+                told = json.loads(path.read_text(encoding="utf-8"))
+                yield Order(path, told["name"], told["value"] if kind == PARAMETERS else None)
+            except (OSError, ValueError, KeyError):
+                continue
+
+
+def obey(state: State, plan: Plan, order: Order) -> bool:
+    """Take an order into the state; whether it changes anything."""
+    if order.value is not None:
+        return change(state, plan, order.name, order.value) is not None
+    if order.name in state.shown or order.name not in internal_streams(plan):
+        return False
+    state.shown = [*state.shown, order.name]
+    return True
 
 
 def changes_of(state: State | None, plan: Plan) -> list[Change]:

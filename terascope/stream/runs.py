@@ -49,6 +49,8 @@ class Run:
     """What tells the process from a later one of the same number; None where nothing does."""
     streams: Mapping[str, str] = field(default_factory=dict)
     """For each named stream that is written, its folder."""
+    internal: Mapping[str, str] = field(default_factory=dict)
+    """For each named stream that is written only when somebody asks for it, its folder."""
     parameters: Mapping[str, Declared] = field(default_factory=dict)
 
     @property
@@ -71,7 +73,8 @@ class Run:
             raise StreamError(f"{self.set_name} writes no files; start it with --output DIR")
         folder = Path(self.output) / quote(name, safe=SAFE)
         if self.streams or not (folder / MANIFEST).exists():
-            known = ", ".join(sorted(self.streams or written_below(Path(self.output)))) or "none"
+            names = [*self.streams, *self.internal] or written_below(Path(self.output))
+            known = ", ".join(sorted(names)) or "none"
             raise StreamError(f"{self.set_name} has no stream '{name}'; it has: {known}")
         return folder
 

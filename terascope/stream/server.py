@@ -31,13 +31,20 @@ JSON: Final = "application/json; charset=utf-8"
 class StatusServer:
     """Serves the newest status from a thread of its own until it is closed. Use it in a `with`."""
 
-    def __init__(self, port: int = 0, clock: Callable[[], float] = time.time) -> None:
-        """Port 0: any that is free; `port` then says which.
+    def __init__(
+        self,
+        port: int = 0,
+        clock: Callable[[], float] = time.time,
+        look: Callable[[], Status] | None = None,
+    ) -> None:
+        """Port 0: any that is free; `port` then says which. `look`: asked for the status when a
+        page is; without it, what was published last is shown.
 
         Raises:
             StreamError: the port is taken.
         """
         self._clock = clock
+        self._look = look
         self._status: Status | None = None
         self._last_batch = clock()
         self._metrics = CollectorRegistry()
@@ -73,6 +80,8 @@ class StatusServer:
 
     def page(self, path: str, accept: str) -> tuple[HTTPStatus, str, bytes]:
         """What a path shows: the code, the type, the content."""
+        if self._look is not None:
+            self.publish(self._look())
         match path:
             case "/status":
                 return self._status_page()

@@ -92,6 +92,8 @@ class State:
     schemas: dict[str, Any] = field(default_factory=dict)
     """By interface: the columns that were read of it."""
     parameters: dict[str, Any] = field(default_factory=dict)
+    shown: list[str] = field(default_factory=list)
+    """Internal streams that are delivered because somebody follows them."""
     ended: bool = False
     peak_bytes: int = 0
     """The most that one batch has put into the store."""
@@ -101,7 +103,7 @@ class State:
             name: getattr(self, name)
             for name in (
                 "batch", "offset", "destinations", "texts", "schemas", "parameters", "ended",
-                "peak_bytes", "closed", "layouts", "starts", "columns",
+                "peak_bytes", "closed", "layouts", "starts", "columns", "shown",
             )
         }  # fmt: skip
         told["seen"] = {name: vars(seen) for name, seen in self.seen.items()}

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from terascope.stream.following import followed
 from terascope.stream.manifest import Batch, Header, ManifestReader
 from terascope.stream.mistakes import StreamError
 from terascope.stream.retention import removed_until
@@ -45,7 +46,7 @@ def subscribe(
     """
     run = find_run(None if checkpoint is None else Path(checkpoint), over=True)
     return Subscription(
-        run.stream_folder(name),
+        followed(run, name),
         follow=follow,
         from_start=from_start,
         since_batch=since_batch,

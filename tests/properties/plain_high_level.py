@@ -14,6 +14,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
+from terascope.functions.base import Value
 from terascope.low.delivery import Sink
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import Plan, Stream, reads
@@ -78,14 +79,22 @@ class PlainHighLevel:
         writing = Writing(output.name, str(folder), sink.format, output.fields)
         return PlainParts([row for some in writing(iter([batch])) for row in rows(some)])
 
+    def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
+        place = rel.names.index(name)
+        values = [row[place] for row in self.tuples(rel, trees)]
+        return max((v for v in values if v is not None and v < below), default=None)
+
     def stream(self, name: str, trees: Mapping[str, Rel]) -> Rows:
         rel = trees[name]
         if name in self.leaves:
             return Rows(rel.fields, self.kept(name, rel))
+        return Rows(rel.fields, self.tuples(rel, trees))
+
+    def tuples(self, rel: Rel, trees: Mapping[str, Rel]) -> list[Row]:
         below = {read.stream: self.stream(read.stream, trees) for read in reads(rel)}
         streams = tuple(Stream(n, r, False) for n, r in trees.items())
         plan = Plan(streams, self.plan.parameters)
-        return Rows(rel.fields, tuples_of(rel, Context(plan, NoTuples(self.horizons), below)))
+        return tuples_of(rel, Context(plan, NoTuples(self.horizons), below))
 
     def kept(self, name: str, rel: Rel) -> list[Row]:
         found: list[Row] = []

@@ -1,0 +1,50 @@
+"""What other processes are told of a set that runs.
+
+In: the set, its plan, and where everything of it is. Out: a `Run`, by which the commands find the
+set, its streams and its parameters (terascope.stream.runs).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from terascope.functions.casts import cast_value
+from terascope.low.delivery import Sink
+from terascope.low.parts import PartFormat
+from terascope.pipeline import Compiled
+from terascope.stream.plan import StreamPlan
+from terascope.stream.runs import Declared, Run, run_folder
+from terascope.stream.showing import SHOWN, internal_streams, shown_name
+from terascope.types import Type
+
+
+def run_of(
+    compiled: Compiled,
+    plan: StreamPlan,
+    port: int,
+    checkpoint: str | Path,
+    output: str | Path | None,
+    format: PartFormat,
+) -> Run:
+    """A run of this process, which begins now."""
+    folder = Path(checkpoint).absolute()
+    chosen = None if output is None else Path(output).absolute()
+    sink = Sink(str(chosen or run_folder(folder) / "results"), format)
+    names = [o.name for o in plan.outputs if not o.name.endswith(SHOWN)]
+    internal = internal_streams(compiled.plan)
+    return Run(
+        os.getpid(),
+        port,
+        Path(compiled.source.name).name,
+        str(folder),
+        None if chosen is None else str(chosen),
+        time.time(),
+        streams={name: str(sink.folder_of(name)) for name in names},
+        internal={name: str(sink.folder_of(shown_name(name))) for name in internal},
+        parameters={
+            p.name: Declared(p.type.value, str(cast_value(p.value, p.type, Type.STRING)))
+            for p in compiled.plan.parameters
+        },
+    )

@@ -1,0 +1,51 @@
+"""Streams that deliver nothing, shown to whoever asks for them while the set runs.
+
+In: a plan, and the internal streams that somebody follows. Out: the plan with a visible copy of
+each, and of all that it reads: nothing that was there before is planned otherwise. To the engine a
+stream that is shown is a new query of the set: it begins with its first whole slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
+
+from terascope.plan.plan import Plan, Stream
+from terascope.plan.rel import Read, Rel, inputs, with_inputs
+
+SHOWN: Final = "#shown"
+"""Behind the name of a copy; no query can be called so."""
+
+
+def internal_streams(plan: Plan) -> list[str]:
+    """Those that a user has named and that are not delivered."""
+    return [stream.name for stream in plan if not stream.visible and stream.text]
+
+
+def shown_name(name: str) -> str:
+    return name + SHOWN
+
+
+def with_shown(plan: Plan, names: Collection[str]) -> Plan:
+    """The plan that delivers these internal streams, too."""
+    copies: dict[str, Stream] = {}
+
+    def copied(name: str) -> str:
+        copy = shown_name(name)
+        if copy not in copies:
+            stream = plan[name]
+            rel = over_copies(stream.rel)
+            copies[copy] = replace(stream, name=copy, rel=rel, visible=name in names)
+        return copy
+
+    def over_copies(rel: Rel) -> Rel:
+        if isinstance(rel, Read):
+            return replace(rel, stream=copied(rel.stream))
+        parts = inputs(rel)
+        return with_inputs(rel, tuple(map(over_copies, parts))) if parts else rel
+
+    for name in internal_streams(plan):
+        if name in names:
+            copied(name)
+    return replace(plan, streams=(*plan.streams, *copies.values())) if copies else plan
