@@ -177,9 +177,17 @@ class Session:
         Raises:
             SparkUnavailable: there is no Java, or Spark did not start.
         """
+        return self._open()
+
+    @property
+    def stream_spark(self) -> SparkSession:
+        """The same; one that is started now is set up for a stream."""
+        return self._open(streaming=True)
+
+    def _open(self, streaming: bool = False) -> SparkSession:
         if self._spark is None:
             from terascope.spark.api import running_session, silence_mistakes
-            from terascope.spark.session import adopt_session, open_session
+            from terascope.spark.session import adopt_session, open_session, stream_settings
 
             silence_mistakes()
             # Whoever has started Spark in this process, that is the one to use, and not to stop.
@@ -187,7 +195,7 @@ class Session:
             if self._given is not None:
                 self._spark = adopt_session(self._given)
             else:
-                settings = {}
+                settings = stream_settings(self.config.master) if streaming else {}
                 if self.config.shuffle_partitions is not None:
                     settings["spark.sql.shuffle.partitions"] = str(self.config.shuffle_partitions)
                 self._spark = open_session(self.config.master, settings=settings)
@@ -363,7 +371,7 @@ class QuerySet:
         from terascope.running import open_running
 
         return open_running(
-            lambda: self._session.spark,
+            lambda: self._session.stream_spark,
             self.compiled,
             checkpoint,
             output,

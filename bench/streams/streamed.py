@@ -80,9 +80,10 @@ class Streamed:
     needs: tuple[str, ...] = ()
 
     def start(self, cores: int) -> Streaming:
-        from terascope.spark.session import open_session
+        from terascope.spark.session import open_session, stream_settings
 
-        spark = open_session(f"local[{cores}]")
+        master = f"local[{cores}]"
+        spark = open_session(master, settings=stream_settings(master))
         return self.on(spark, spark.stop)
 
     def on(self, spark: SparkSession, close: Callable[[], object] = lambda: None) -> Streaming:

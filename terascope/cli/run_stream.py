@@ -73,7 +73,7 @@ def stream_set(
             stopping = stack.enter_context(Stopping())
             with phases(quiet) as tell:
                 tell("starting Spark", 0, 1)
-                session.spark  # noqa: B018 - it takes Ctrl-C for itself when it starts
+                session.stream_spark  # noqa: B018 - it takes Ctrl-C for itself when it starts
                 stopping.install()
                 rows = None if to.output is not None else console_rows(plan, to)
                 running = queries.stream(

@@ -33,6 +33,13 @@ class Lit:
 
 
 @dataclass(frozen=True)
+class Bound(Lit):
+    """A constant that is another one whenever the plan runs: how far rows are let go. Whoever
+    compiles a plan should not compile it into the code.
+    """
+
+
+@dataclass(frozen=True)
 class Param:
     """A `$parameter`; its value is given when the plan runs."""
 

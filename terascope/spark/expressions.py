@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from terascope.functions.base import Scalar, ValueMistake
 from terascope.plan.evaluate import Parameters, constant_value
-from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, is_constant
+from terascope.plan.expr import Bound, Call, Case, Cast, Col, Expr, Lit, Param, is_constant
 from terascope.spark.casts import native_cast
-from terascope.spark.operands import Builder, Operand, alike, literal
+from terascope.spark.operands import Builder, Operand, alike, changing, literal
 from terascope.spark.operators import OPERATORS
 from terascope.spark.python_calls import call_python, cast_python, evaluate_python
 from terascope.spark.scalars import SCALARS
@@ -52,6 +52,8 @@ class Translator:
         match expr:
             case Col(name):
                 return Translated(self.scope[name])
+            case Bound(value=int(value)):
+                return Translated(changing(value))
             case Lit() | Param():
                 value = constant_value(expr, self.parameters)
                 return Translated(literal(value, expr.type))

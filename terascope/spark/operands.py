@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from decimal import Decimal
+from typing import Final, TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -24,6 +25,9 @@ class Operand:
     value: Value = None
 
 
+WIDE: Final = "decimal(20, 0)"
+"""Has every integer of 64 bits."""
+
 Builder: TypeAlias = Callable[[tuple[Operand, ...], Type], Column | None]
 """Arguments and result type -> Column, or None when these arguments have no native form."""
 
@@ -35,6 +39,13 @@ def literal(value: Value, type: Type) -> Column:
 
 def number(value: int) -> Column:
     return literal(value, Type.LLONG)
+
+
+def changing(value: int) -> Column:
+    """A number that is another one in every micro-batch. Spark writes integers into the Java code
+    that it generates, and compiles it anew for every other one; decimals it refers to.
+    """
+    return F.lit(Decimal(value)).cast(WIDE)
 
 
 def null(type: Type) -> Column:

@@ -38,9 +38,19 @@ SQL_SETTINGS: Mapping[str, str] = {
     # A stream runs a few jobs in every micro-batch: what is remembered of each must not grow.
     "spark.sql.streaming.numRecentProgressUpdates": "5",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # It would make integers of the decimals that bounds are given as (terascope.spark.operands).
+    "spark.sql.optimizer.excludedRules": (
+        "org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison"
+    ),
     # A stack trace of a Python worker ends in the line people need; the rest is of no use to them.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
+
+STREAM_MEGABYTES = 2048
+STREAM_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=96m"
+"""A JVM that plans small jobs for ever, while tuples are the workers' business. The compiler that
+takes its time would work on and on for code that is soon another one, and a collector that wants
+few pauses would let the heap grow as far as it may."""
 
 LOG_SETTINGS = """\
 rootLogger.level = error
@@ -154,6 +164,16 @@ def default_settings(master: str, folder: Path) -> dict[str, str]:
             "spark.local.dir": str(folder / "local"),
         }
     return settings
+
+
+def stream_settings(master: str | None) -> dict[str, str]:
+    """What is better otherwise when a session is opened for a stream."""
+    if not (master or "local").startswith("local"):
+        return {}
+    return {
+        "spark.driver.memory": f"{min(STREAM_MEGABYTES, driver_megabytes())}m",
+        "spark.driver.extraJavaOptions": STREAM_JAVA,
+    }
 
 
 def parallelism(master: str) -> int:

@@ -25,6 +25,7 @@ from terascope.plan.plan import reads
 from terascope.plan.rel import Rel
 from terascope.spark.frame import Frame, place, schema_of
 from terascope.spark.mistakes import translating
+from terascope.spark.operands import changing
 from terascope.spark.parts import told_parts
 from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.stream_rows import Leaf, StoredRows
@@ -93,8 +94,9 @@ class HighLevel:
         """The largest value of a column that is below another."""
         frame = self.frame(rel, trees)
         column = frame.column(name)
+        bound = changing(below) if isinstance(below, int) else F.lit(below)
         with translating():
-            found = frame.df.filter(column < F.lit(below)).agg(F.max(column)).collect()
+            found = frame.df.filter(column < bound).agg(F.max(column)).collect()
         return found[0][0]
 
     def frame(self, rel: Rel, trees: Mapping[str, Rel]) -> Frame:

@@ -27,6 +27,7 @@ from terascope.spark.expressions import Translator
 from terascope.spark.frame import Frame
 from terascope.spark.grouping import Prepared, finished, group_by
 from terascope.spark.mistakes import telling
+from terascope.spark.operands import changing
 from terascope.spark.running import BATCH_ROWS, Machine, member, rows_of
 from terascope.spark.stream_task import TOLD, TOLD_ARROW
 from terascope.stream.adoption import ALIVE as LIVING
@@ -157,9 +158,9 @@ def running_step(
     prepared = Prepared(source, rel.keys, rel.aggs, parameters)
     epoch, *group = prepared.keys
     members, parts = zip(*map(member, prepared.arguments), strict=True) if rel.aggs else ((), ())
-    due = epoch < F.lit(until)
+    due = epoch < changing(until)
     if low is not None:
-        due = due & (epoch >= F.lit(low))
+        due = due & (epoch >= changing(low))
     epochs = group_by(prepared.df.filter(due), prepared.keys, parts)
     steps = epochs.select(
         *group,

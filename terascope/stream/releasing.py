@@ -13,7 +13,7 @@ from terascope.analysis.moving import ALL
 from terascope.analysis.release import Release, ReleasePart
 from terascope.functions.base import Value
 from terascope.plan.build import FALSE, call, conjunction, disjunction
-from terascope.plan.expr import Expr, Lit
+from terascope.plan.expr import Bound, Expr
 from terascope.plan.rel import Filter, PlanMistake, Rel, inputs, with_inputs
 from terascope.types import Type
 
@@ -60,8 +60,8 @@ def in_range(part: ReleasePart, low: Value, high: Value) -> Expr:
     return within
 
 
-def literal(value: int | float) -> Lit:
-    return Lit(value, Type.FLOAT if isinstance(value, float) else Type.LLONG)
+def literal(value: int | float) -> Bound:
+    return Bound(value, Type.FLOAT if isinstance(value, float) else Type.LLONG)
 
 
 def filtered(tree: Rel, node: Rel, kept: Expr) -> Rel:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SET = """
-DEFINE { param floor UINT 0; }
+PARAM { floor INT; }
 DEFINE { query_name 'counted'; visibility 'internal'; }
 SELECT tb, srcIP, count(*) AS n FROM IPV4 WHERE len > $floor GROUP BY time/2 AS tb, srcIP;
 QUERY busy: SELECT tb, srcIP, n FROM counted WHERE n > 1;
@@ -40,7 +40,7 @@ def rows_of(table: Any) -> list[tuple[Any, ...]]:
 def batch_rows(session: Session, floor: int) -> dict[str, list[tuple[Any, ...]]]:
     """As a batch gives them, the internal query included."""
     text = SET.replace(" visibility 'internal';", "")
-    results = session.query(text, params={"floor": floor}).run()
+    results = session.query(text, floor=floor).run()
     return {name: rows_of(results[name].to_arrow()) for name in LENGTHS}
 
 
@@ -55,7 +55,7 @@ def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Se
 
 @pytest.fixture(scope="module")
 def queries(session: Session) -> QuerySet:
-    return session.query(SET)
+    return session.query(SET, floor=0)
 
 
 def test_orders_are_taken_at_one_edge_for_all_queries(
@@ -66,6 +66,7 @@ def test_orders_are_taken_at_one_edge_for_all_queries(
     with queries.stream(tmp_path / "state", tmp_path / "out", settings=settings) as running:
         run = find_run()
         assert run.checkpoint == str(tmp_path / "state")
+        assert next(iter(running.subscribe("large"))).num_rows, "it has begun"
         followed = running.subscribe("counted")
         leave_order(run, "floor", "300")
         status = wait_until(run, "floor", lambda text: text == "300", 30)
