@@ -111,6 +111,7 @@ def conclude(sweep: Sweep, outcomes: list[Outcome]) -> list[RenderableType]:
             f"held at an interval of {sweep.printed_at} s: {mine:,.1f} MB;"
             f" the dissertation prints {sweep.printed_mb:,.0f} MB"
         )
+    lines += slow_flush([o for o in outcomes if o.seconds and o.contender != OFF])
     blocked = next((o for o in outcomes if o.contender == OFF and o.seconds), None)
     if blocked is not None:
         lines.append(
@@ -118,6 +119,23 @@ def conclude(sweep: Sweep, outcomes: list[Outcome]) -> list[RenderableType]:
             f" the trace ended, and {blocked.figure('held_mb'):,.1f} MB were held"
         )
     return lines
+
+
+def slow_flush(outcomes: list[Outcome]) -> list[str]:
+    """What the rarest heartbeats cost that close many slices at once, against the most frequent."""
+    if len(outcomes) < 2:
+        return []
+    often, seldom = outcomes[0], outcomes[-1]
+
+    def times(*names: str) -> float:
+        first, last = (sum(o.figure(n) or 0.0 for n in names) for o in (often, seldom))
+        return last / first if first else 0.0
+
+    return [
+        f"{seldom.contender} against {often.contender}:"
+        f" {times('driver_mb', 'jvm_mb', 'workers_mb'):.2f} times the memory,"
+        f" {times('longest_batch'):.2f} times the longest micro-batch (target 2)"
+    ]
 
 
 def draw(sweep: Sweep, figure: Figure, outcomes: list[Outcome]) -> None:

@@ -17,11 +17,15 @@ from pathlib import Path
 from typing import Final
 
 from terascope.config import load_config
-from terascope.session import Session
+from terascope.running import StreamSettings
+from terascope.session import QuerySet, Session
 from terascope.spark.session import open_session
 from tests.conftest import QUICK_START
 
 ARMED: Final = "TERASCOPE_TEST_ARMED"
+
+
+STREAMED: Final = "streamed"
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,21 @@ def main(capture: str, queries: str, folder: Path) -> None:
                 session.load(queries).write(folder / name, "parquet", run.parts)
                 for victim in run.killed:
                     (armed / f"{victim}.killed").rename(folder / f"{name}.{victim}")
+            (armed / "executor").touch()
+            stream(session.load(queries), folder)
+            (armed / "executor.killed").rename(folder / f"{STREAMED}.executor")
     finally:
         spark.stop()
+
+
+def stream(queries: QuerySet, folder: Path) -> None:
+    """The same as a stream, in several micro-batches."""
+    settings = StreamSettings(
+        speed="max", until_idle=True, trigger_seconds=0.0, batch_bytes=200_000, tasks=2, port=None
+    )
+    with queries.stream(folder / "state", folder / STREAMED, settings=settings) as running:
+        assert running.wait(300), "the stream did not end"
+        assert running.batch > 1
 
 
 if __name__ == "__main__":

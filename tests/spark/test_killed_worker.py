@@ -16,7 +16,8 @@ import pytest
 
 from terascope.connectors.generate import Profile, generate
 from terascope.reference.rows import Row
-from tests.spark.killed_runs import RUNS
+from terascope.stream.manifest import Batch, ManifestReader
+from tests.spark.killed_runs import RUNS, STREAMED
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
@@ -108,6 +109,19 @@ def test_parts_have_the_same_rows(runs: Path, query: str) -> None:
     assert not {path.name for path in paths} & killed_parts(runs, "killed_parts")
     found = sorted_rows(*(pq.ParquetFile(path).read() for path in paths))
     assert found == sorted_rows(in_one_file(runs, "calm", query))
+
+
+@pytest.mark.parametrize("query", NAMES)
+def test_a_stream_on_a_cluster_has_the_same_rows(runs: Path, query: str) -> None:
+    folder = runs / STREAMED / query
+    files = [file.name for batch in batches_of(folder) for file in batch.files]
+    assert (runs / f"{STREAMED}.executor").read_text("utf-8") not in files
+    found = sorted_rows(*(pq.ParquetFile(folder / name).read() for name in files))
+    assert found == sorted_rows(in_one_file(runs, "calm", query))
+
+
+def batches_of(folder: Path) -> list[Batch]:
+    return [entry for entry in ManifestReader(folder).new() if isinstance(entry, Batch)]
 
 
 def test_nothing_else_is_left(runs: Path) -> None:
