@@ -22,8 +22,8 @@ from terascope.low.delivery import Sink
 from terascope.low.pairs import MEMORY_SHARE
 from terascope.low.parts import Part, PartWriter
 from terascope.plan.rel import Field
+from terascope.spark.parts import TOLD
 from terascope.spark.stream_rows import StoredRows
-from terascope.spark.stream_task import TOLD, TOLD_ARROW
 from terascope.spark.worker import working
 
 
@@ -89,9 +89,7 @@ class Computing:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     part = self.part(self.work[number])
-                    yield pa.RecordBatch.from_arrays(
-                        [pa.array(["part"]), pa.array([part.told()])], schema=TOLD_ARROW
-                    )
+                    yield pa.RecordBatch.from_arrays([pa.array([part.told()])], ["told"])
 
     def part(self, due: Due) -> Part:
         folder = self.sink.folder_of(due.query)
@@ -103,10 +101,10 @@ class Computing:
 
 def compute_due(
     spark: SparkSession, stored: StoredRows, sink: Sink, due: Sequence[Due]
-) -> list[tuple[str, str]]:
-    """What the tasks tell."""
+) -> list[Part]:
+    """A part of each."""
     if not due:
         return []
     tasks = spark.range(0, len(due), 1, len(due))
     told = tasks.mapInArrow(Computing(stored, sink, due), TOLD).collect()
-    return [(row[0], row[1]) for row in told]
+    return [Part.of(row[0]) for row in told]

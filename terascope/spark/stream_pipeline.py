@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame
 from terascope.diagnostic import OutputError
 from terascope.low.parts import Part
 from terascope.spark.mistakes import translating
-from terascope.spark.stream_batch import Batch, Wiring
+from terascope.spark.stream_batch import Batch
+from terascope.spark.stream_wiring import Wiring
 from terascope.stream.crash import crash_here
 from terascope.stream.report import BatchReport
 from terascope.stream.state import State

@@ -26,10 +26,10 @@ from terascope.physical.targets import stream_numbers
 from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
 from terascope.spark.session import is_alive
-from terascope.spark.stream_batch import RunFolder, Wiring
 from terascope.spark.stream_pipeline import Pipeline
 from terascope.spark.stream_source import StreamSource, stream_frame
 from terascope.spark.stream_task import Stored, StreamRead
+from terascope.spark.stream_wiring import RunFolder, Wiring
 from terascope.stream.adoption import adopted
 from terascope.stream.control import Control
 from terascope.stream.growing_result import GrowingResult

@@ -122,6 +122,11 @@ class StreamOutput:
     def name(self) -> str:
         return self.output.stream
 
+    @property
+    def is_of_tasks(self) -> bool:
+        """Whether tasks can compute it from closed rows."""
+        return self.pairing is not None or self.strands is not None
+
 
 @dataclass(frozen=True)
 class StreamPlan:

@@ -22,7 +22,7 @@ from terascope.plan.rel import Rel, Scan
 from terascope.reference.context import Context
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Row, Rows
-from terascope.spark import stream_batch
+from terascope.spark import stream_closed_rows
 from terascope.spark.parts import Writing
 from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.stream.plan import StreamOutput
@@ -111,5 +111,5 @@ def rows(batch: pa.RecordBatch) -> list[Row]:
 @contextmanager
 def reference_above(plan: Plan) -> Iterator[None]:
     """The high level of pipelines is computed by the reference."""
-    with patch.object(stream_batch, "HighLevel", partial(PlainHighLevel, plan=plan)):
+    with patch.object(stream_closed_rows, "HighLevel", partial(PlainHighLevel, plan=plan)):
         yield

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from terascope.connectors.live import Links, journal
 from terascope.pipeline import Compiled
-from terascope.spark import stream_batch
+from terascope.spark import stream_batch, stream_release
 from terascope.spark.stream_runner import Runner, RunSettings
 from terascope.spark.stream_source import LiveReader
 from terascope.spark.stream_task import StreamPartition
@@ -81,7 +81,7 @@ class Killed(BaseException):
 
 STEPS: Final[Mapping[KillPoint, tuple[object, str]]] = {
     "closing": (stream_batch, "close_slices"),
-    "high level": (stream_batch, "compute_due"),
+    "high level": (stream_release, "compute_due"),
     "manifest": (GrowingResult, "deliver"),
     "state": (StateFolder, "save"),
 }

@@ -1,0 +1,60 @@
+"""The closed rows of a micro-batch, and Spark's view of them.
+
+In: the state of the set, and the segments that are looked at. Out: for each stream that is read
+from the store what it has, and the high level over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from terascope.spark.stream_high import HighLevel
+from terascope.spark.stream_rows import Leaf, StoredRows
+from terascope.spark.stream_wiring import Wiring
+from terascope.stream.layouts import Layouts
+from terascope.stream.segments import Segment
+from terascope.stream.state import State
+
+
+@dataclass(frozen=True)
+class ClosedRows:
+    wiring: Wiring
+    spark: SparkSession
+    state: State
+
+    @property
+    def stored(self) -> StoredRows:
+        return StoredRows(str(self.wiring.folder.slices), Layouts(self.state.layouts))
+
+    def leaves(self, segments: Sequence[Segment]) -> dict[str, Leaf]:
+        """The streams that are read from the store."""
+        plan = self.wiring.plan
+        rows: dict[str, list[Segment]] = {}
+        for segment in segments:
+            if segment.kind == "rows":
+                rows.setdefault(segment.stream, []).append(segment)
+        found = {
+            stream.name: Leaf(
+                plan.deliveries.targets[stream.number].fields,
+                tuple(rows.get(stream.key, ())),
+                stream.texts,
+            )
+            for stream in plan.low
+        }
+        for running in plan.running:
+            own = tuple(rows.get(running.key, ()))
+            found[running.name] = Leaf(running.rel.fields, own)
+        return found
+
+    def high_level(self, segments: Sequence[Segment]) -> HighLevel:
+        return HighLevel(
+            self.spark,
+            self.stored,
+            self.leaves(segments),
+            self.wiring.plan.job.parameters,
+            self.wiring.horizons(self.state),
+            self.wiring.tasks,
+        )

@@ -1,0 +1,134 @@
+"""What a micro-batch lets go of the queries that are computed from closed rows.
+
+In: closed rows, and how far everything is complete. Out: told rows and parts of what is newly
+complete: of queries that tasks compute, in one job, and of those that Spark does, in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from terascope.analysis.moving import ALL, earlier
+from terascope.analysis.promises import Promises
+from terascope.analysis.release import complete_below
+from terascope.functions.base import Value
+from terascope.low.parts import Part
+from terascope.plan.expr import Col
+from terascope.plan.rel import WEND, Aggregate
+from terascope.spark.stream_closed_rows import ClosedRows
+from terascope.spark.stream_due import Due, DueRange, compute_due, fits
+from terascope.spark.stream_high import all_parts
+from terascope.spark.stream_joins import DueJoin
+from terascope.spark.stream_strands import DueStrands
+from terascope.stream.plan import StreamOutput
+from terascope.stream.releasing import released
+from terascope.stream.segments import Segment
+
+
+class Releasing:
+    """The queries of one micro-batch."""
+
+    def __init__(self, closed: ClosedRows, promises: Promises, fresh: Sequence[Segment]) -> None:
+        """`fresh`: what came with this batch."""
+        self._closed = closed
+        self._wiring, self._state = closed.wiring, closed.state
+        self._fresh = fresh
+        self._promises = replace(promises, present=self._present)
+
+    def run(self) -> list[Part]:
+        """The rows of all queries, as far as they are complete; the state says so afterwards."""
+        plan, state = self._wiring.plan, self._state
+        due: list[Due] = []
+        computed: list[tuple[StreamOutput, Sequence[tuple[Value, Value]]]] = []
+        for output in plan.outputs:
+            progress = state.queries[output.name]
+            if output.release is None:
+                if output.low is not None:
+                    progress.until = state.streams[plan.low[output.low].key].until
+                progress.ended = state.ended
+                continue
+            bounds = self._bounds(output)
+            if bounds is None:
+                continue
+            of_tasks = self._due(output, bounds) if output.is_of_tasks else None
+            if of_tasks is not None and fits(of_tasks, self._wiring.sink.memory_bytes):
+                due.append(of_tasks)
+            else:
+                computed.append((output, bounds))
+            if output.release.kind != "at_once":
+                progress.bounds = [low if above is ALL else above for low, above in bounds]
+                progress.ended = state.ended
+        closed = self._closed
+        made = compute_due(closed.spark, closed.stored, self._wiring.sink, due)
+        return [*made, *self._computed(computed)]
+
+    def _due(self, output: StreamOutput, bounds: Sequence[tuple[Value, Value]]) -> Due | None:
+        """A query that tasks compute of closed rows."""
+        plan, release = self._wiring.plan, output.release
+        assert release is not None
+        at_once = release.kind == "at_once"
+        leaves = self._closed.leaves(self._fresh if at_once else self._state.segments)
+        range_ = None if at_once else DueRange(*bounds[0], release.parts[0].descending)
+        if output.pairing is not None and output.tied is not None and range_ is not None:
+            left, right = (leaves[plan.low[side.stream].name] for side in output.pairing.sides)
+            return DueJoin(output.pairing, left, right, output.tied, range_)
+        if output.strands is not None:
+            found = tuple(leaves[strand.stream] for strand in output.strands.strands)
+            return DueStrands(output.strands, found, range_)
+        return None
+
+    def _computed(
+        self, computed: Sequence[tuple[StreamOutput, Sequence[tuple[Value, Value]]]]
+    ) -> list[Part]:
+        """Queries that Spark computes, in one job."""
+        plan = self._wiring.plan
+        if not computed:
+            return []
+        high = self._closed.high_level(self._state.segments)
+        # What is not ordered waits for nothing: only what is new is looked at.
+        fresh = self._closed.high_level(self._fresh)
+        frames = []
+        for output, bounds in computed:
+            assert output.release is not None
+            at_once = output.release.kind == "at_once"
+            trees = plan.trees.streams
+            if not at_once:
+                trees = released(trees, output.release, bounds)
+            frames.append((fresh if at_once else high).told(output, trees, self._wiring.sink))
+        return all_parts(frames)
+
+    def _bounds(self, output: StreamOutput) -> list[tuple[Value, Value]] | None:
+        """For each part of a query's release what is let go: from, and up to; None: nothing."""
+        release = output.release
+        assert release is not None
+        progress = self._state.queries[output.name]
+        if progress.ended:
+            return None
+        if release.kind == "at_once":
+            return []
+        if self._state.ended:
+            return [(low, ALL) for low in progress.lows(len(release.parts))]
+        if release.kind == "at_end":
+            return None
+        below = complete_below(release, self._promises)
+        lows = progress.lows(len(below))
+        # A query that came later may begin after what is complete.
+        bounds = [
+            (low, low if earlier(high, low, part.trend) else high)
+            for low, high, part in zip(lows, below, release.parts, strict=True)
+        ]
+        return bounds if any(low != high for low, high in bounds) else None
+
+    def _present(self, rel: Aggregate) -> Value:
+        """Where the last complete row of an aggregation stands that was made of tuples."""
+        wiring, full = self._wiring, replace(rel, emit_empty=None)
+        name = next((n for n, e in rel.keys if e == Col(WEND, e.type)), rel.keys[0][0])
+        complete = self._promises.of(Col(name, rel.type_of(name)), full)
+        if complete is None or complete is ALL:
+            return None
+        if wiring.present.get(rel, (None, None))[0] != complete:
+            high = self._closed.high_level(self._state.segments)
+            last = high.last(full, name, complete, wiring.plan.trees.streams)
+            wiring.present[rel] = complete, last
+        return wiring.present[rel][1]

@@ -1,0 +1,62 @@
+"""What all micro-batches of a running set share: its plan, its folders, its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from terascope.functions.base import Value
+from terascope.low.delivery import Sink
+from terascope.plan.horizon import Horizons
+from terascope.plan.rel import Aggregate
+from terascope.spark.stream_task import Stored
+from terascope.stream.closing import furthest
+from terascope.stream.growing_result import GrowingResult
+from terascope.stream.plan import StreamPlan
+from terascope.stream.state import State, StateFolder
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where everything of a run is, under its checkpoint."""
+
+    path: Path
+
+    @property
+    def state(self) -> Path:
+        return self.path / "state"
+
+    @property
+    def slices(self) -> Path:
+        return self.path / "slices"
+
+    @property
+    def results(self) -> Path:
+        """Of a set whose results nobody asked to have elsewhere."""
+        return self.path / "results"
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """What all batches of a running set share."""
+
+    plan: StreamPlan
+    stored: Mapping[int, Stored]
+    folder: RunFolder
+    sink: Sink
+    results: Mapping[str, GrowingResult]
+    skew_ns: int
+    tasks: int
+    present: dict[Aggregate, tuple[Value, Value]] = field(default_factory=dict)
+    """Of aggregations that also give rows for empty windows: up to where they were complete when
+    they were looked at, and their last row then that was made of tuples."""
+
+    @property
+    def states(self) -> StateFolder:
+        return StateFolder(self.folder.state)
+
+    def horizons(self, state: State) -> Horizons:
+        """How far time has moved, for groups that live on without tuples."""
+        job = self.plan.job
+        return Horizons(furthest(state.seen), job.trees, job.parameters)
