@@ -47,10 +47,14 @@ SQL_SETTINGS: Mapping[str, str] = {
 }
 
 STREAM_MEGABYTES = 2048
-STREAM_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=96m"
+STREAM_JAVA = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=96m"
+    " -Xms384m -XX:+AlwaysPreTouch"
+)
 """A JVM that plans small jobs for ever, while tuples are the workers' business. The compiler that
 takes its time would work on and on for code that is soon another one, and a collector that wants
-few pauses would let the heap grow as far as it may."""
+few pauses would let the heap grow as far as it may. What the heap begins with is there from the
+beginning, so that what grows later is seen."""
 
 LOG_SETTINGS = """\
 rootLogger.level = error
