@@ -11,6 +11,7 @@ what is wrong with a query or a value is not tried again.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
+LIVE_SKEW: Final = 2.0
+"""Seconds: what is written to files is often there a little later than its time says."""
 MOST_RESTARTS: Final = 8
 """In a row, without a batch in between that was done."""
 POLL_SECONDS: Final = 0.2
@@ -73,8 +76,8 @@ class StreamSettings:
     """Stop when all that is there was read; windows close then, as at the end of a batch."""
     heartbeat_seconds: float = 1.0
     """How often silent sources say how late it is; 0: never."""
-    skew_seconds: float = 0.0
-    """How far a silent source may be behind the clock."""
+    skew_seconds: float | None = None
+    """How far a silent source may be behind the clock; None: 2 s, and 0 in a replay."""
     trigger_seconds: float = 1.0
     """A micro-batch begins so long after the one before, or when that is done; 0: at once."""
     batch_bytes: int = 256 << 20
@@ -86,6 +89,12 @@ class StreamSettings:
     port: int | None = 0
     """Of /status and /metrics, on this machine only; 0: any that is free. None: there is no server,
     and `terascope status` and the other commands do not find the set."""
+
+    @property
+    def skew(self) -> float:
+        if self.skew_seconds is not None:
+            return self.skew_seconds
+        return LIVE_SKEW if self.speed is None else 0.0
 
 
 class RunningSet:
@@ -106,7 +115,7 @@ class RunningSet:
         self._obey = obey
         self._make = make
         self._reporter = reporter
-        self._say = say or (lambda text: None)
+        self._say = say or logging.getLogger("terascope").warning
         self._watch = watch or (lambda report: None)
         self._callback = callback
         self._sink: CallbackSink | None = None
@@ -384,7 +393,7 @@ def open_running(
             chosen.batch_bytes,
         ),
         chosen.trigger_seconds,
-        round(chosen.skew_seconds * 1e9),
+        round(chosen.skew * 1e9),
         tables.memory_bytes,
         tables.compiled,
         chosen.tasks,
@@ -442,7 +451,7 @@ def run_facts(
         None if output is None else str(Path(output).absolute()),
         settings.trigger_seconds,
         settings.heartbeat_seconds,
-        settings.skew_seconds,
+        settings.skew,
         settings.speed is None,
         {
             p.name: str(cast_value(values.get(p.name, p.value), p.type, Type.STRING))

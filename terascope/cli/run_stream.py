@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from terascope.stream.plan import StreamPlan
     from terascope.stream.status import Status
 
-LIVE_SKEW: Final = 2.0
-"""Seconds: what is written to files is often there a little later than its time says."""
 BETWEEN_LOOKS: Final = 1.0
 
 
@@ -125,14 +123,11 @@ def settings_of(config: Config, flags: StreamFlags) -> StreamSettings:
     """Flags and configuration as the session takes them."""
     from terascope.running import StreamSettings
 
-    skew = config.skew
-    if skew is None:
-        skew = LIVE_SKEW if flags.speed is None else 0.0
     return StreamSettings(
         speed=flags.speed,
         until_idle=flags.until_idle,
         heartbeat_seconds=config.heartbeat,
-        skew_seconds=skew,
+        skew_seconds=config.skew,
         trigger_seconds=config.trigger,
         batch_bytes=config.batch_bytes,
         late=flags.late,

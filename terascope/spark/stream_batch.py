@@ -41,7 +41,6 @@ from terascope.stream.closing import (
     scattered,
 )
 from terascope.stream.crash import crash_here
-from terascope.stream.forgetting import forget
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.layouts import Layouts
 from terascope.stream.plan import LowStream, RunningStream
@@ -112,7 +111,7 @@ class Batch:
         known = {rel: value for rel, (_, value) in self._wiring.present.items()}
         self._promises = replace(self._promises, present=known.get)
         self._hops.append(("high level", time.time()))
-        forget(self._wiring.plan, state)
+        self._wiring.forget(state)
 
     @property
     def _closed_rows(self) -> ClosedRows:

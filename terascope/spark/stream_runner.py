@@ -32,6 +32,7 @@ from terascope.spark.stream_task import Stored, StreamRead
 from terascope.spark.stream_wiring import RunFolder, Wiring
 from terascope.stream.adoption import adopted
 from terascope.stream.control import Control
+from terascope.stream.forgetting import Forgetting
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.late import LATE, kept_fields
 from terascope.stream.ownership import stream_epochs
@@ -126,6 +127,7 @@ class Runner:
             self.results,
             self.settings.skew_ns,
             self.settings.tasks,
+            Forgetting(self.plan),
         )
         return Pipeline(wiring, state, self._watch)
 

@@ -12,6 +12,7 @@ from terascope.plan.horizon import Horizons
 from terascope.plan.rel import Aggregate
 from terascope.spark.stream_task import Stored
 from terascope.stream.closing import furthest
+from terascope.stream.forgetting import Forgetting
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.plan import StreamPlan
 from terascope.stream.state import State, StateFolder
@@ -48,6 +49,7 @@ class Wiring:
     results: Mapping[str, GrowingResult]
     skew_ns: int
     tasks: int
+    forget: Forgetting
     present: dict[Aggregate, tuple[Value, Value]] = field(default_factory=dict)
     """Of aggregations that also give rows for empty windows: up to where they were complete when
     they were looked at, and their last row then that was made of tuples."""

@@ -14,8 +14,35 @@ from terascope.stream.segments import Segment
 from terascope.stream.state import State
 
 
-def forget(plan: StreamPlan, state: State) -> None:
-    """Drop what is over; a batch that is run again works on a state from before."""
+class Forgetting:
+    """Drops what is over, after every batch; a batch that is run again works on a state from
+    before.
+    """
+
+    def __init__(self, plan: StreamPlan) -> None:
+        self._plan = plan
+        self._moved: list[tuple[object, ...]] | None = None
+        self._least: dict[str, Value] = {}
+
+    def __call__(self, state: State) -> None:
+        moved = [progress.moved for progress in (*state.queries.values(), *state.streams.values())]
+        if moved != self._moved:  # asking everybody takes longer than most batches have
+            self._moved, self._least = moved, least_needed(self._plan, state)
+        least = self._least
+
+        def is_over(segment: Segment) -> bool:
+            if segment.kind != "rows" or segment.stream not in least:
+                return False
+            bound = least[segment.stream]
+            return bound is ALL or (bound is not None and segment.ends_before(bound))
+
+        state.segments = [s for s in state.segments if not is_over(s)]
+        for key, bound in least.items():
+            state.streams[key].kept_from = None if bound is ALL else bound
+
+
+def least_needed(plan: StreamPlan, state: State) -> dict[str, Value]:
+    """By the key of a stream: the earliest slice of it that somebody will read again."""
     keys, kept_by = plan.leaves, plan.kept_by
     falling = {stream.name for stream in plan.low if stream.descending}
     least: dict[str, Value] = dict.fromkeys(keys.values(), ALL)
@@ -40,16 +67,7 @@ def forget(plan: StreamPlan, state: State) -> None:
         if isinstance(leaf, str):
             sign = -1 if leaf in falling else 1
             least[keys[leaf]] = smaller(least[keys[leaf]], value, sign)
-
-    def is_over(segment: Segment) -> bool:
-        if segment.kind != "rows" or segment.stream not in least:
-            return False
-        bound = least[segment.stream]
-        return bound is ALL or (bound is not None and segment.ends_before(bound))
-
-    state.segments = [s for s in state.segments if not is_over(s)]
-    for key, bound in least.items():
-        state.streams[key].kept_from = None if bound is ALL else bound
+    return least
 
 
 def smaller(a: Value, b: Value, sign: int) -> Value:

@@ -61,6 +61,11 @@ class Progress:
         """Where each part goes on."""
         return [*self.bounds[:parts], *[None] * (parts - len(self.bounds))]
 
+    @property
+    def moved(self) -> tuple[object, ...]:
+        """How far it is, to be compared."""
+        return self.until, tuple(self.bounds), self.ended
+
     def told(self) -> Any:
         """How far it is, for the manifest."""
         return self.bounds or self.until
