@@ -1,7 +1,8 @@
-"""What tasks and plans must not do again and again: collect what stays, compile what is the same."""
+"""What must not be done again and again: collecting what stays, compiling what is the same."""
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 def test_what_stays_is_set_aside_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     monkeypatch.setattr(worker, "_done", 0)
-    monkeypatch.setattr(worker.gc, "collect", lambda: done.append("collected"))
-    monkeypatch.setattr(worker.gc, "freeze", lambda: done.append("frozen"))
+    monkeypatch.setattr(gc, "collect", lambda: done.append("collected"))
+    monkeypatch.setattr(gc, "freeze", lambda: done.append("frozen"))
     after = []
     for _ in range(9):
         with worker.working():
@@ -41,9 +42,11 @@ def test_another_bound_is_no_other_code(spark: SparkSession) -> None:
     compiled = jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
     rows = spark.range(0, 1000, 1, 2).select((F.col("id") * 3).alias("c0"))
 
-    def between(low: int, high: int) -> int:
+    def between(low: int, high: int) -> int | None:
         due = (F.col("c0") >= changing(low)) & (F.col("c0") < changing(high))
-        return rows.filter(due).groupBy(F.col("c0") % 2).count().agg(F.sum("count")).collect()[0][0]
+        counted = rows.filter(due).groupBy(F.col("c0") % 2).count()
+        found: int | None = counted.agg(F.sum("count")).collect()[0][0]
+        return found
 
     assert between(30, 60) == 10
     before = compiled.getCount()
