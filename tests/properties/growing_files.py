@@ -7,6 +7,7 @@ so that what heartbeats say of silent sources is true.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -37,8 +38,8 @@ class Arriving:
     def grow(self) -> None:
         name, content = self.pieces.pop(0)
         path = self.folder / name
-        if path.suffix == ".csv":
-            header = 0 if path.exists() else 1
+        if path.suffix in (".csv", ".json"):
+            header = 1 if path.suffix == ".csv" and not path.exists() else 0
             with path.open("ab") as file:
                 file.write(content)
             # A header that is torn counts as none, and as one tuple too many later: never too few.
@@ -90,9 +91,9 @@ def arriving(folder: Path, rng: random.Random) -> Arriving:
     times: list[int] = []
     for path in sorted(folder.iterdir()):
         content = path.read_bytes()
-        if path.suffix == ".csv":
+        if path.suffix in (".csv", ".json"):
             pieces += [(path.name, piece) for piece in torn(content, rng)]
-            times += [int(line.partition(",")[0]) for line in content.decode().splitlines()[1:]]
+            times += times_of(content.decode().splitlines(), path.suffix)
         else:
             pieces.append((path.name, content))
             times += pq.read_table(path).column("ts").to_pylist()
@@ -100,7 +101,14 @@ def arriving(folder: Path, rng: random.Random) -> Arriving:
     return Arriving(folder, pieces, times)
 
 
+def times_of(lines: list[str], suffix: str) -> list[int]:
+    if suffix == ".json":
+        return [json.loads(line)["ts"] for line in lines]
+    return [int(line.partition(",")[0]) for line in lines[1:]]
+
+
 def torn(content: bytes, rng: random.Random) -> Iterable[bytes]:
-    edges = sorted(rng.randrange(1, len(content)) for _ in range(rng.randrange(0, CHUNKS)))
+    # A file of JSON may be empty.
+    edges = sorted(rng.randrange(0, len(content) + 1) for _ in range(rng.randrange(0, CHUNKS)))
     for start, end in zip([0, *edges], [*edges, len(content)], strict=True):
         yield content[start:end]

@@ -7,11 +7,12 @@ and where it is stopped and begun again. `expected` is what the reference makes 
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,12 +27,14 @@ from terascope.types import Type, format_ip
 from tests.agreement import WITHOUT_COMPILING, Answer, Answers, delivered
 from tests.properties.engines import TYPES
 from tests.properties.random_sets import INTERFACES, PROTOCOL, random_rows
-from tests.properties.stream_queries import WATCH_FILE, WATCHED, StreamSet
+from tests.properties.stream_queries import FALLING, WATCH_FILE, WATCHED, StreamSet
 
+HIGHEST: Final = 5000
+"""What `down` falls from."""
 NULL: Final = "NULL"
 """How a CSV file says it: an empty text is something else."""
 
-FileKind: TypeAlias = Literal["parquet", "csv"]
+FileKind: TypeAlias = Literal["parquet", "csv", "json"]
 Tuples: TypeAlias = list[dict[str, object]]
 
 
@@ -60,7 +63,7 @@ class StreamCase:
     seed: int
     compiled: Compiled
     batch_bytes: int
-    format: FileKind
+    format: Literal["parquet", "csv"]
     """Of the results."""
     heartbeat_seconds: float
     stops: tuple[Stop, ...]
@@ -93,7 +96,7 @@ def make_stream_case(seed: int, folder: Path, queries: int, rows: int) -> Stream
     for place, name in enumerate(INTERFACES):
         count = rng.choice([rows, rows // 3, 2 * rows])
         tuples = random_tuples(random.Random(seed * 7 + place), count, band)
-        kind: FileKind = rng.choice(["parquet", "csv"])
+        kind: FileKind = rng.choice(["parquet", "csv", "json"])
         write_files(folder / name, kind, cut(tuples, rng), rng)
         options = (("null", NULL),) if kind == "csv" else ()
         interfaces[name] = Interface(name, kind, str(folder / name), options)
@@ -127,7 +130,12 @@ def random_stops(rng: random.Random) -> tuple[Stop, ...]:
 
 
 def protocol(band: int) -> str:
-    return PROTOCOL.replace("increasing", f"banded_increasing({band})") if band else PROTOCOL
+    """Tuples by a time that rises, and by one that falls."""
+    both = f"{PROTOCOL} {FALLING}"
+    if not band:
+        return both
+    both = both.replace("increasing", f"banded_increasing({band})")
+    return both.replace("decreasing", f"banded_decreasing({band})")
 
 
 # ---- tuples --------------------------------------------------------------------------------------
@@ -163,11 +171,13 @@ def write_file(path: Path, kind: FileKind, tuples: Tuples, group_rows: int) -> N
         c: pa.array([t[c] for t in tuples], arrow_type(type)) for c, type in TYPES.items()
     }
     columns["ip"] = pa.array([readable_value(t["ip"]) for t in tuples], pa.string())
+    columns["down"] = pa.array([HIGHEST - cast(int, t["ts"]) for t in tuples], pa.int64())
     hidden = path.with_suffix(".hidden")
     if kind == "parquet":
         pq.write_table(pa.table(columns), hidden, row_group_size=group_rows)
     else:
-        hidden.write_text(csv_text(columns), encoding="utf-8")
+        text = csv_text(columns) if kind == "csv" else json_text(columns)
+        hidden.write_text(text, encoding="utf-8")
     hidden.rename(path)
 
 
@@ -183,6 +193,10 @@ def csv_text(columns: Mapping[str, pa.Array]) -> str:
     rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
     lines = [",".join(columns), *(",".join(map(csv_value, row)) for row in rows)]
     return "\n".join(lines) + "\n"
+
+
+def json_text(columns: Mapping[str, pa.Array]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in pa.table(columns).to_pylist())
 
 
 def csv_value(value: object) -> str:

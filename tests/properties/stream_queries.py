@@ -20,6 +20,7 @@ WATCH_LIST: Final = (
     f"DEFINE {{ query_name 'watched'; filename '{WATCH_FILE}'; }} "
     "WATCHLIST FIELDS { int a (key); string tag; };"
 )
+FALLING: Final = "PROTOCOL D (down INT decreasing, a INT, b INT);"
 UNORDERED: Final = "PROTOCOL U (a INT, b INT, s STRING);"
 
 
@@ -35,7 +36,7 @@ class StreamSet(RandomSet):
         known = [m for m in super().makers() if RUNNING_GROUPS or m != self.running]
         return [
             *known, self.empty_epochs, self.empty_windows, self.watch_list, self.filter_join,
-            self.unordered, self.whole_merge, self.window_tuples, self.tuple_join,
+            self.unordered, self.whole_merge, self.window_tuples, self.tuple_join, self.falling,
         ]  # fmt: skip
 
     def emitting(self, query: str) -> None:
@@ -77,6 +78,17 @@ class StreamSet(RandomSet):
         where = self.where(("a", "b"))
         name = self.rng.choice(["left", "right"])
         self.add(f"SELECT a, b, s FROM {name}.U{where}")
+
+    def falling(self) -> None:
+        source = self.rng.choice(["left.D", "right.D"])
+        where = self.where(("a", "b"))
+        queries = [
+            f"SELECT tb, a, sum(b) FROM {source}{where} GROUP BY down/10 AS tb, a",
+            f"SELECT tb, count(*) FROM {source}{where} GROUP BY (down + 3)/7 AS tb",
+            f"SELECT down, a, b FROM {source}{where}",
+            "MERGE R.down : T.down FROM left.D R, right.D T",
+        ]
+        self.add(self.rng.choice(queries))
 
     def whole_merge(self) -> None:
         slack = self.rng.choice(["", " SLACK 2"])
