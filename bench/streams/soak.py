@@ -108,7 +108,7 @@ def conclude(outcomes: list[Outcome]) -> list[RenderableType]:
 def draw(figure: Figure, outcomes: list[Outcome]) -> None:
     """Memory, the store, and the batches, over the run."""
     memory, store, batches = figure.subplots(1, 3)
-    figure.subplots_adjust(left=0.07, wspace=0.35)
+    figure.subplots_adjust(left=0.1, wspace=0.4)
     for outcome in (o for o in outcomes if o.series):
         series = outcome.series
         minutes = [wall / 60 for wall in series["sample_wall"]]

@@ -83,19 +83,20 @@ def release_facts(output: StreamOutput, plan: StreamPlan) -> Facts:
         )
     release = output.release
     assert release is not None
-    return (("let go", how(release)),)
+    who = "by a task" if output.is_of_tasks else "by Spark"
+    return (("let go", f"{how(release)}, {who}"),)
 
 
 def how(release: Release) -> str:
     where = operator(release.node)
     match release.kind:
         case "at_once":
-            return "as rows come, by Spark"
+            return "as rows come"
         case "at_end":
-            return "at the end of the stream, by Spark"
+            return "at the end of the stream"
         case "ordered":
             parts = [show_expr(part.value) for part in release.parts]
-            return f"by {' or '.join(parts)} of its {where}, by Spark"
+            return f"by {' or '.join(parts)} of its {where}"
 
 
 def operator(rel: Rel) -> str:

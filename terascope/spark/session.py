@@ -48,8 +48,8 @@ SQL_SETTINGS: Mapping[str, str] = {
 
 STREAM_MEGABYTES = 2048
 STREAM_JAVA = (
-    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=96m"
-    " -Xms384m -XX:+AlwaysPreTouch"
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.1"
+    " -XX:ReservedCodeCacheSize=128m -Xms384m -XX:+AlwaysPreTouch"
 )
 """A JVM that plans small jobs for ever, while tuples are the workers' business. The compiler that
 takes its time would work on and on for code that is soon another one, and a collector that wants
