@@ -49,6 +49,8 @@ class Batches:
     """Seconds that each spent on closing slices, the high level, and what it delivers."""
     high_level: list[float] = field(default_factory=list)
     delivering: list[float] = field(default_factory=list)
+    beating: float = 0.0
+    """Seconds of processor time for heartbeats."""
     last: BatchReport | None = None
     _began: float = 0.0
 
@@ -66,6 +68,7 @@ class Batches:
         self.tuples.append(sum(seen.tuples for seen in report.state.seen.values()))
         for stage, seconds in zip(self._stages, stage_seconds(report), strict=True):
             stage.append(seconds)
+        self.beating += report.heartbeat_seconds
         self.last = report
 
     @property
@@ -93,6 +96,7 @@ class Batches:
             # The first batch is planned and its workers are started in it.
             "longest_batch": max(self.seconds[1:] or self.seconds),
             "mean_batch": fmean(self.seconds),
+            "heartbeat_seconds": self.beating,
             "sustained": self.sustained(),
             "mean_merging": fmean(self.merging),
             "mean_high_level": fmean(self.high_level),

@@ -74,7 +74,9 @@ class Batch:
         self._told_offset = offset
         self._offset = unpacked_offset(offset)
         self._parts: dict[str, list[Part]] = {}
+        began = time.thread_time_ns()
         self._beats = [Heartbeat.from_json(json.loads(t)) for k, t in told if k == "heartbeat"]
+        self._hearing_ns = time.thread_time_ns() - began
         self._new_bytes = 0
         self._fresh: list[Segment] = []
         self._hops = [("driver", time.time())]
@@ -97,7 +99,9 @@ class Batch:
 
     def run(self) -> None:
         state = self.state
+        began = time.thread_time_ns()
         hear(state, self._beats, self._offset)
+        self._hearing_ns += time.thread_time_ns() - began
         state.peak_bytes = max(state.peak_bytes, self._new_bytes)
         self._promises = self._promised()
         self._close_groups()
@@ -252,7 +256,7 @@ class Batch:
         crash_here("cleaned")
         return BatchReport(
             self._number, self._offset, state, self._beats, delivered, self._promises, 0.0,
-            self._hops,
+            self._hops, hearing_ns=self._hearing_ns,
         )  # fmt: skip
 
 

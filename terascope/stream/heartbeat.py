@@ -8,6 +8,7 @@ tuples came out of order; statistics; and the trace, when which operator had it 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -67,8 +68,14 @@ class Watch:
         self._columns = tuple(columns)
         self._late = late
         self.ends: dict[str, dict[str, Ends]] = {}
+        self.cost_ns = 0
 
     def see(self, batch: pa.RecordBatch, interface: str) -> None:
+        began = time.thread_time_ns()
+        self._see(batch, interface)
+        self.cost_ns += time.thread_time_ns() - began
+
+    def _see(self, batch: pa.RecordBatch, interface: str) -> None:
         known = self.ends.setdefault(interface, {})
         now: dict[str, SliceValue] = {}
         for name in self._columns:
@@ -131,6 +138,8 @@ class Heartbeat:
     hops: list[tuple[str, float]]
     """Operators, and when each received it."""
     memory_bytes: int
+    cost_ns: int = 0
+    """Processor time that it took: to look at all tuples, and to put it together."""
 
     @staticmethod
     def of(
@@ -142,6 +151,7 @@ class Heartbeat:
         hops: Sequence[tuple[str, float]],
         memory_bytes: int,
     ) -> Heartbeat:
+        began = time.thread_time_ns()
         heard: dict[str, Heard] = {}
         for name, report in reports.items():
             one = heard.setdefault(name, Heard())
@@ -155,7 +165,8 @@ class Heartbeat:
                 one.behind[column_name] = found.behind
         for name, count in watch.late.items():
             heard.setdefault(name, Heard()).late = count
-        return Heartbeat(task, heard, counters, list(queries), list(hops), memory_bytes)
+        cost = watch.cost_ns + time.thread_time_ns() - began
+        return Heartbeat(task, heard, counters, list(queries), list(hops), memory_bytes, cost)
 
     def to_json(self) -> dict[str, Any]:
         told = dict(vars(self))

@@ -24,3 +24,10 @@ class BatchReport:
     seconds: float
     hops: list[tuple[str, float]] = field(default_factory=list)
     replayed: bool = False
+    hearing_ns: int = 0
+    """Processor time that the driver took to take the heartbeats in."""
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """Of processor time, for the heartbeats of the batch, in all processes."""
+        return (self.hearing_ns + sum(beat.cost_ns for beat in self.beats)) / 1e9
