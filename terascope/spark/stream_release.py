@@ -52,10 +52,10 @@ class Releasing:
             if bounds is None:
                 continue
             of_tasks = self._due(output, bounds) if output.is_of_tasks else None
-            if of_tasks is not None and fits(of_tasks, self._wiring.sink.memory_bytes):
-                due.append(of_tasks)
-            else:
+            if of_tasks is None or not fits(of_tasks, self._wiring.sink.memory_bytes):
                 computed.append((output, bounds))
+            elif of_tasks.bytes:  # nothing is made of nothing
+                due.append(of_tasks)
             if output.release.kind != "at_once":
                 progress.bounds = [low if above is ALL else above for low, above in bounds]
                 progress.ended = state.ended
