@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import struct
+import time
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +17,8 @@ from terascope import Config, Session
 from terascope.cli.set import leave_order, wait_until
 from terascope.connectors.generate import Profile, generate
 from terascope.running import StreamSettings
-from terascope.session import QuerySet
 from terascope.stream.client import fetch_status
+from terascope.stream.mistakes import StreamError
 from terascope.stream.runs import find_run
 
 if TYPE_CHECKING:
@@ -29,6 +33,9 @@ QUERY large: SELECT tb, count(*) AS n, sum(len) AS bytes FROM IPV4 WHERE len > $
 GROUP BY time/3 AS tb;
 QUERY long: SELECT time, srcIP, len FROM IPV4 WHERE len > $floor;
 """
+PACKETS = 3000
+HEADER, RECORD = 24, 16
+"""Bytes of a capture before its first packet, and before each."""
 LENGTHS = {"busy": 2, "large": 3, "long": 1, "counted": 2}
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("session_orders")]
 
@@ -44,41 +51,68 @@ def batch_rows(session: Session, floor: int) -> dict[str, list[tuple[Any, ...]]]
     return {name: rows_of(results[name].to_arrow()) for name in LENGTHS}
 
 
-@pytest.fixture(scope="module")
-def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Session:
-    trace = tmp_path_factory.mktemp("traces") / "trace.pcap"
-    generate(Profile(packets=6000, rate=100.0, seed=5), trace)
-    made = Session(spark=spark, config=Config(split_bytes=20_000))
-    made.source(f"eth0=pcap:{trace}")
-    return made
+def in_two(trace: Path, folder: Path) -> Path:
+    """The first half of a capture in a folder; the second beside it, until it comes."""
+    content = trace.read_bytes()
+    at = HEADER
+    while at < len(content) // 2:
+        at += RECORD + struct.unpack_from("<I", content, at + 8)[0]
+    folder.mkdir()
+    (folder / "a.pcap").write_bytes(content[:at])
+    later = trace.with_name("b.pcap")
+    later.write_bytes(content[:HEADER] + content[at:])
+    return later
 
 
-@pytest.fixture(scope="module")
-def queries(session: Session) -> QuerySet:
-    return session.query(SET, floor=0)
+@dataclass(frozen=True)
+class Traffic:
+    session: Session
+    folder: Path
+    later: Path
 
 
-def test_orders_are_taken_at_one_edge_for_all_queries(
-    session: Session, queries: QuerySet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def traffic(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Traffic:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
-    settings = StreamSettings(speed="4x", until_idle=True, trigger_seconds=0.2)
-    with queries.stream(tmp_path / "state", tmp_path / "out", settings=settings) as running:
+    generate(Profile(packets=PACKETS, rate=100.0, seed=5), tmp_path / "trace.pcap")
+    later = in_two(tmp_path / "trace.pcap", tmp_path / "in")
+    session = Session(spark=spark, config=Config(split_bytes=20_000))
+    session.source(f"eth0=pcap:{tmp_path / 'in'}")
+    return Traffic(session, tmp_path / "in", later)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not come"
+        time.sleep(0.1)
+
+
+def test_orders_are_taken_at_one_edge_for_all_queries(traffic: Traffic, tmp_path: Path) -> None:
+    session, queries = traffic.session, traffic.session.query(SET, floor=0)
+    where = tmp_path / "state", tmp_path / "out"
+    # Without heartbeats only tuples move time: the second half is not late, whenever it comes.
+    settings = StreamSettings(heartbeat_seconds=0, trigger_seconds=0.2)
+    with queries.stream(*where, settings=settings) as running:
         run = find_run()
         assert run.checkpoint == str(tmp_path / "state")
         assert next(iter(running.subscribe("large"))).num_rows, "it has begun"
-        followed = running.subscribe("counted")
+        running.subscribe("counted")
         leave_order(run, "floor", "300")
-        status = wait_until(run, "floor", lambda text: text == "300", 30)
+        status = wait_until(run, "floor", lambda text: text == "300", 120)
         edge = datetime.fromisoformat(status.run.parameter_edges["floor"]).timestamp()
-        assert not running.wait(0), "the edge lies within the trace"
+        traffic.later.rename(traffic.folder / "b.pcap")
+        wait_for(lambda: sum(one.tuples for one in running.status().sources) == PACKETS)
+    with queries.stream(*where, settings=replace(settings, until_idle=True)) as running:
         assert running.wait(120)
-        shown = [row for table in followed for row in rows_of(table)]
         given = {
-            name: [row for table in running.subscribe(name) for row in rows_of(table)]
-            for name in ("busy", "large", "long")
+            name: [
+                row for table in running.subscribe(name, from_start=True) for row in rows_of(table)
+            ]
+            for name in LENGTHS
         }
-        assert "counted" not in {path.name for path in (tmp_path / "out").iterdir()}
+    assert "counted" not in {path.name for path in (tmp_path / "out").iterdir()}
+    shown = given.pop("counted")
     low, high = batch_rows(session, 0), batch_rows(session, 300)
     for name, rows in given.items():
         before = [row for row in low[name] if row[0] * LENGTHS[name] < edge]
@@ -93,19 +127,17 @@ def test_orders_are_taken_at_one_edge_for_all_queries(
     assert Counter(shown) == Counter(wanted)
 
 
-def test_a_set_is_found_while_it_runs_and_not_afterwards(
-    queries: QuerySet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+def test_a_set_is_found_while_it_runs_and_not_afterwards(traffic: Traffic, tmp_path: Path) -> None:
+    queries = traffic.session.query(SET, floor=0)
     with queries.stream(tmp_path / "state", settings=StreamSettings(speed="1x")) as running:
         status = fetch_status(find_run())
         assert {query.name for query in status.queries} == {"busy", "large", "long"}
         assert running.run is not None
-    with pytest.raises(Exception, match="no set is running"):
+    with pytest.raises(StreamError, match="no set is running"):
         find_run()
     quiet = StreamSettings(speed="1x", port=None)
     with (
         queries.stream(tmp_path / "other", settings=quiet),
-        pytest.raises(Exception, match="no set is running"),
+        pytest.raises(StreamError, match="no set is running"),
     ):
         find_run()
