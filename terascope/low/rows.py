@@ -112,13 +112,8 @@ def row_program(
             if stream in trees:
                 return row_program(trees[stream], trees, parameters)
             return RowProgram(stream, ())
-        case Filter(source, predicate):
-            below = row_program(source, trees, parameters)
-            return extended(below, [predicate], parameters, None)
-        case Project(source, items):
-            names = [name for name, _ in items]
-            below = row_program(source, trees, parameters)
-            return extended(below, [expr for _, expr in items], parameters, names)
+        case Filter(source=source) | Project(source=source):
+            return stepped(rel, row_program(source, trees, parameters), parameters)
         case Rank(source, per, order, limit):
             below = row_program(source, trees, parameters)
             return ranked(below, per, order, limit, parameters)
@@ -126,6 +121,22 @@ def row_program(
             return regrouped(row_program(source, trees, parameters), keys, aggs, parameters)
         case _:
             return None
+
+
+def stepped(
+    rel: Rel, below: RowProgram | None, parameters: Mapping[str, Value]
+) -> RowProgram | None:
+    """One more operator that looks at a row at a time: a condition or a projection. Any other that
+    does so, as a rank without a limit, changes no row.
+    """
+    match rel:
+        case Filter(predicate=predicate):
+            return extended(below, [predicate], parameters, None)
+        case Project(items=items):
+            names = [name for name, _ in items]
+            return extended(below, [expr for _, expr in items], parameters, names)
+        case _:
+            return below
 
 
 def extended(

@@ -24,6 +24,7 @@ from terascope.low.rows import (
     origin,
     picking,
     row_program,
+    stepped,
     with_values,
 )
 from terascope.physical.job import Job, Output
@@ -130,14 +131,7 @@ def steps_above(
             return None
         program = extended(program, [join.residual], parameters, None)
     for rel in reversed(chain):
-        match rel:
-            case Filter(_, predicate):
-                program = extended(program, [predicate], parameters, None)
-            case Project(_, items):
-                names = [name for name, _ in items]
-                program = extended(program, [expr for _, expr in items], parameters, names)
-            case _:  # a rank without a limit says only how rows are delivered
-                pass
+        program = stepped(rel, program, parameters)
     return program
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from terascope.analysis.moving import ALL, earlier
 from terascope.analysis.promises import Promises
@@ -20,6 +21,7 @@ from terascope.spark.stream_closed_rows import ClosedRows
 from terascope.spark.stream_due import Due, DueRange, compute_due, fits
 from terascope.spark.stream_high import all_parts
 from terascope.spark.stream_joins import DueJoin
+from terascope.spark.stream_rows import Leaf
 from terascope.spark.stream_strands import DueStrands
 from terascope.stream.plan import StreamOutput
 from terascope.stream.releasing import released
@@ -68,7 +70,7 @@ class Releasing:
         plan, release = self._wiring.plan, output.release
         assert release is not None
         at_once = release.kind == "at_once"
-        leaves = self._closed.leaves(self._fresh if at_once else self._state.segments)
+        leaves = self._fresh_leaves if at_once else self._leaves
         range_ = None if at_once else DueRange(*bounds[0], release.parts[0].descending)
         if output.pairing is not None and output.tied is not None and range_ is not None:
             left, right = (leaves[plan.low[side.stream].name] for side in output.pairing.sides)
@@ -77,6 +79,15 @@ class Releasing:
             found = tuple(leaves[strand.stream] for strand in output.strands.strands)
             return DueStrands(output.strands, found, range_)
         return None
+
+    @cached_property
+    def _leaves(self) -> dict[str, Leaf]:
+        """What the store has, for all queries of the batch."""
+        return self._closed.leaves(self._state.segments)
+
+    @cached_property
+    def _fresh_leaves(self) -> dict[str, Leaf]:
+        return self._closed.leaves(self._fresh)
 
     def _computed(
         self, computed: Sequence[tuple[StreamOutput, Sequence[tuple[Value, Value]]]]

@@ -64,8 +64,8 @@ class DueStrands:
     def due(self, strand: Strand, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         rows = strand.below(batch)
         if self.range is not None and rows.num_rows:
-            assert self.strands.part is not None
-            values = FinishedRows(rows).column(self.strands.part.value)
+            assert self.strands.value is not None
+            values = FinishedRows(rows).column(self.strands.value)
             rows = rows.filter(self.range.has(values))
         rows = strand.above(rows) if rows.num_rows else rows
         return rows if rows.num_rows else None

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from terascope.analysis.release import Release, ReleasePart
+from terascope.analysis.release import Release
 from terascope.functions.base import Value
-from terascope.low.rows import Compute, RowProgram, extended, is_computable, with_values
+from terascope.low.rows import Compute, RowProgram, is_computable, stepped, with_values
 from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import Field, Filter, Merge, Project, Rank, Read, Rel
 
@@ -32,9 +32,9 @@ class Strands:
 
     query: str
     strands: tuple[Strand, ...]
-    part: ReleasePart | None
-    """By which value rows are let go, over the columns between `below` and `above`; None: rows wait
-    for nothing."""
+    value: Expr | None
+    """By which rows are let go, over the columns between `below` and `above`; None: rows wait for
+    nothing."""
     fields: tuple[Field, ...]
     """What is delivered."""
     order: tuple[tuple[str, bool], ...]
@@ -57,13 +57,13 @@ def strands_of(
     found = unwinding.above(trees[query])
     if found is None:
         return None
-    part = None
-    for part in release.parts:
-        value = with_values(part.value, parameters)
-        if part.only is not None or not is_computable(value):
-            return None
-        part = replace(part, value=value)
-    return Strands(query, tuple(found), part, fields, tuple(order))
+    part = next(iter(release.parts), None)
+    if part is None:
+        return Strands(query, tuple(found), None, fields, tuple(order))
+    value = with_values(part.value, parameters)
+    if part.only is not None or not is_computable(value):
+        return None
+    return Strands(query, tuple(found), value, fields, tuple(order))
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,11 @@ class _Unwinding:
         strands = None if source is None else self.above(source)
         if strands is None:
             return None
-        changed = [self.step(rel, strand.above) for strand in strands]
-        if any(program is None for program in changed):
+        changed = all_or_none(self.step(rel, strand.above) for strand in strands)
+        if changed is None:
             return None
         pairs = zip(strands, changed, strict=True)
-        return [replace(strand, above=program) for strand, program in pairs if program is not None]
+        return [replace(strand, above=program) for strand, program in pairs]
 
     def below(self, rel: Rel) -> list[RowProgram] | None:
         """From that operator down to what is stored."""
@@ -117,24 +117,15 @@ class _Unwinding:
         match rel:
             case Read(stream=stream) if stream in self.trees and stream not in self.leaves:
                 return self.trees[stream]
-            case Filter(source=source) | Rank(source=source, limit=None):
-                return source
-            case Project(source=source):
+            case Filter(source=source) | Project(source=source) | Rank(source=source, limit=None):
                 return source
             case _:
                 return None
 
     def step(self, rel: Rel, program: RowProgram) -> RowProgram | None:
-        match rel:
-            case Filter(predicate=predicate):
-                return extended(program, [predicate], self.parameters, None)
-            case Project(items=items):
-                names = [name for name, _ in items]
-                if len(set(names)) < len(names):
-                    return None
-                return extended(program, [expr for _, expr in items], self.parameters, names)
-            case _:  # a name, or an order in which rows are delivered
-                return program
+        if len(set(rel.names)) < len(rel.names):
+            return None
+        return stepped(rel, program, self.parameters)
 
 
 def renamed(have: Sequence[Field], want: Sequence[Field]) -> Compute | None:
