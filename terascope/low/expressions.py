@@ -20,6 +20,7 @@ from typing import Final
 from terascope.low.arithmetic_recipes import ARITHMETIC_RECIPES
 from terascope.low.logic_recipes import LOGIC_RECIPES
 from terascope.low.payload_tests import is_payload_test
+from terascope.low.slices import SLICE_RECIPES
 from terascope.low.statements import Recipe, Statements, convert
 from terascope.low.terms import (
     Source,
@@ -34,7 +35,7 @@ from terascope.low.terms import (
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, walk
 from terascope.types import Type
 
-RECIPES: Final[Mapping[str, Recipe]] = {**LOGIC_RECIPES, **ARITHMETIC_RECIPES}
+RECIPES: Final[Mapping[str, Recipe]] = {**LOGIC_RECIPES, **ARITHMETIC_RECIPES, **SLICE_RECIPES}
 
 
 def unsupported(expr: Expr) -> str | None:

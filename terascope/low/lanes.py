@@ -39,6 +39,7 @@ from terascope.low.kernels import column as column_of
 from terascope.low.payload_patterns import extracted, payload_extraction
 from terascope.low.payload_tests import payload_column, payload_values
 from terascope.low.program import Program, vector
+from terascope.low.slices import slice_lane
 from terascope.low.terms import Input, Source, is_coded, is_number
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, walk
@@ -190,6 +191,10 @@ class Batch(Facts):
         if wanted.source is Source.BYTES:
             everybody = np.arange(len(self), dtype=np.int32)
             return self.payload_lane(expr, everybody)
+        if wanted.source is Source.SLICES:
+            assert isinstance(expr, Call)
+            times, valid = self.input(Input(Source.NUMBER, expr.args[0]))
+            return slice_lane(expr, times), valid
         if isinstance(expr, Col):  # the codes themselves
             codes = self.column_codes(expr)
             return codes.astype(np.int64), (codes != NULL_CODE).view(np.uint8)

@@ -27,6 +27,8 @@ class Source(enum.Enum):
     """An expression of one column of text or addresses, by its dictionary."""
     BYTES = "bytes"
     """A test of payload bytes."""
+    SLICES = "slices"
+    """The slice that a column of times lies in."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,9 @@ from terascope.optimize.rules.prune_columns import prune_columns
 from terascope.physical.drafts import Drafts, LowKind, Names
 from terascope.physical.host import COMPILED_HOST, Host
 from terascope.physical.selection import Selection, selection
+from terascope.physical.slicing import Known, Slicing, nothing_known
 from terascope.physical.split_aggregation import Judge, NotSplit, split_aggregation
+from terascope.physical.split_windows import other_keys, split_windowed, windowed
 from terascope.plan.build import conjunction
 from terascope.plan.expr import Col, Expr, is_constant, substitute
 from terascope.plan.plan import Plan, Stream, reads
@@ -74,6 +76,8 @@ class Halves:
     stayed: tuple[Stayed, ...]
     host: Host
     costs: Costs
+    slicing: Slicing = field(default_factory=Slicing)
+    """The windows of the set, and the slices they are made of."""
 
     @property
     def low_keys(self) -> dict[str, tuple[str, ...]]:
@@ -87,7 +91,11 @@ class Halves:
 
 
 def split_plan(
-    plan: Plan, host: Host = COMPILED_HOST, costs: Costs | None = None, live: bool = False
+    plan: Plan,
+    host: Host = COMPILED_HOST,
+    costs: Costs | None = None,
+    live: bool = False,
+    traffic: Known = nothing_known,
 ) -> Halves:
     """The plan with every query split into what runs next to its source and the rest. Live: groups
     have to close while the stream goes on, so that an aggregation is split only by epochs.
@@ -95,8 +103,17 @@ def split_plan(
     judge = Judge(host, costs or Costs(), plan.values)
     # A key has a horizon, the edge of a window has none: running groups would live longer.
     windows = live or not any(lives_on_streams(stream.rel) for stream in plan)
-    splitter = Splitter(judge, Drafts(Names({s.name for s in plan}), live), windows, live)
-    high = [replace(s, rel=splitter.stream(s)) for s in plan]
+    slicing = Slicing(traffic)
+
+    def taken_apart() -> tuple[Splitter, list[Stream]]:
+        drafts = Drafts(Names({s.name for s in plan}), live)
+        splitter = Splitter(judge, drafts, slicing, windows, live)
+        return splitter, [replace(s, rel=splitter.stream(s)) for s in plan]
+
+    splitter, high = taken_apart()
+    if slicing.asked:  # which windows there are is known only now
+        slicing.decide()
+        splitter, high = taken_apart()
     low = [Stream(draft.name, draft.rel, visible=False) for draft in splitter.drafts.made]
     fields = {stream.name: stream.rel.fields for stream in low}
     above = [replace(s, rel=refreshed(s.rel, fields)) for s in high]
@@ -106,7 +123,7 @@ def split_plan(
     tidy = tuple(s if s.name in names else tidied(s) for s in pruned)
     made = replace(plan, streams=tidy)
     found = tuple(low_streams(made, names, splitter.stayed))
-    return Halves(made, found, tuple(splitter.stayed), host, judge.costs)
+    return Halves(made, found, tuple(splitter.stayed), host, judge.costs, slicing)
 
 
 @dataclass
@@ -115,8 +132,9 @@ class Splitter:
 
     judge: Judge
     drafts: Drafts
+    slicing: Slicing
     windows: bool
-    """Whether windows that do not overlap may become keys of low-level groups."""
+    """Whether windows may become keys of low-level groups."""
     live: bool = False
     stayed: list[Stayed] = field(default_factory=list)
     views: dict[str, Rel] = field(default_factory=dict)
@@ -138,6 +156,9 @@ class Splitter:
         """The high half of a relation; its low halves become drafts."""
         if isinstance(rel, Aggregate):
             windows = self.windows and rel.emit_empty is None
+            of_slices = self.windowed(query, rel) if windows else None
+            if of_slices is not None:
+                return of_slices
             chosen = self.chosen(rel.source, self.views, windows)
             if chosen is not None:
                 made = split_aggregation(query, rel, chosen, self.judge, self.drafts, self.live)
@@ -149,6 +170,20 @@ class Splitter:
             return self.selection(query, chosen)
         parts = inputs(rel)
         return with_inputs(rel, tuple(self.rel(query, p) for p in parts)) if parts else rel
+
+    def windowed(self, query: str, rel: Aggregate) -> Rel | None:
+        """The high half of an aggregation that is made of slices; None when it is not."""
+        found = windowed(rel, lambda below: self.chosen(below, self.views), self.live)
+        if found is None:
+            return None
+        vector = self.slicing.ask(query, found, other_keys(rel, found))
+        if vector is None:
+            return None
+        made = split_windowed(query, rel, found, vector, self.judge, self.drafts, self.live)
+        if isinstance(made, NotSplit):
+            self.stay(query, made.reasons)
+            return None
+        return made
 
     def chosen(self, rel: Rel, views: Mapping[str, Rel], windows: bool = False) -> Selection | None:
         found = selection(rel, views, windows)

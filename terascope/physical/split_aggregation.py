@@ -99,15 +99,44 @@ def split_aggregation(
     """The high half of an aggregation whose sub-aggregates go low, or why they do not. Those of a
     live source must close by epochs.
     """
+    keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
+    made = sub_aggregation(query, rel, keys, chosen, judge, drafts, live)
+    if isinstance(made, NotSplit):
+        return made
+    return high_half(rel, keys, made.splits, made.draft, made.columns)
+
+
+@dataclass(frozen=True)
+class SubAggregation:
+    """The low half of an aggregation."""
+
+    draft: AggregationDraft
+    splits: list[SplitCall]
+    columns: Mapping[Expr, Expr]
+    """The columns of the low-level keys."""
+
+
+def sub_aggregation(
+    query: str,
+    rel: Aggregate,
+    keys: tuple[Named, ...],
+    chosen: Selection,
+    judge: Judge,
+    drafts: Drafts,
+    live: bool,
+    finer: bool = False,
+) -> SubAggregation | NotSplit:
+    """The sub-aggregates of an aggregation by some keys over the scan, or what speaks against them.
+    `finer`: several low-level groups make up one of the groups asked for, whatever the keys say.
+    """
     if not judge.host.aggregates:
         text = f"GROUP BY {show_named(rel.keys)}"
         return NotSplit(((text, f"host {judge.host.name} does not aggregate"),))
-    keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
     calls = [over_scan(call, chosen, judge) for _, call in rel.aggs]
     own = fewest(expr for _, expr in keys)
     groups = fewest((*own, *(a for call in calls if depends_on_set(call) for a in call.args)))
-    finer = rel.sets is not None or set(groups) != set(own)
-    splits = [split_call(call, finer) for call in calls]
+    several = finer or rel.sets is not None or set(groups) != set(own)
+    splits = [split_call(call, several) for call in calls]
     reasons = tuple(dict.fromkeys(against(chosen, own, groups, calls, splits, judge)))
     if live and epoch_key(chosen.scan, groups) is None:
         text = f"GROUP BY {show_named(rel.keys)}"
@@ -120,7 +149,9 @@ def split_aggregation(
         query, chosen.scan, chosen.conditions, groups, subs, judge.host.most_slots
     )
     columns = {expr: draft.key(expr, key_name(expr, keys)) for expr in groups}
-    return high_half(rel, keys, made, draft, columns)
+    for sub in subs:
+        draft.sub_aggregate(sub)
+    return SubAggregation(draft, made, columns)
 
 
 def key_name(expr: Expr, keys: tuple[Named, ...]) -> str:
@@ -174,6 +205,18 @@ def high_half(
     columns of the low-level keys.
     """
     high_keys = tuple((name, follows(expr, groups) or expr) for name, expr in keys)
+    return super_aggregation(rel, draft.read, high_keys, splits, draft, groups)
+
+
+def super_aggregation(
+    rel: Aggregate,
+    source: Rel,
+    high_keys: tuple[Named, ...],
+    splits: list[SplitCall],
+    draft: AggregationDraft,
+    groups: Mapping[Expr, Expr],
+) -> Rel:
+    """The aggregation over something that has the columns of the low-level stream."""
     empty = rel.emit_empty is not None
     names = Names(set(rel.names))
     supers: dict[AggCall, str] = {}
@@ -186,7 +229,7 @@ def high_half(
         columns = [Col(supers.get(c) or named(c, names, supers), c.type) for c in calls]
         values.append((name, split.value(columns, empty)))
     aggs: tuple[NamedAgg, ...] = tuple((name, call) for call, name in supers.items())
-    made = replace(rel, source=draft.read, keys=high_keys, aggs=aggs)
+    made = replace(rel, source=source, keys=high_keys, aggs=aggs)
     kept = tuple((name, Col(name, expr.type)) for name, expr in high_keys)
     return Project(made, (*kept, *values))
 

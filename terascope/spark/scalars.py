@@ -17,6 +17,7 @@ from terascope.functions.regex import java_pattern
 from terascope.spark.addresses import ADDRESS_SCALARS
 from terascope.spark.operands import Builder, Operand, alike, as_text, null, number
 from terascope.spark.operators import Operands, floor_modulo, unified
+from terascope.spark.slices import SLICE_SCALARS
 from terascope.types import Type
 
 FURTHEST = 10**9
@@ -220,6 +221,7 @@ def nothing_known(operands: Operands, type: Type) -> Column:
 
 SCALARS: Mapping[str, Builder] = {
     **ADDRESS_SCALARS,
+    **SLICE_SCALARS,
     "abs": lambda operands, type: F.abs(alike(operands[0], type)),
     "sign": sign,
     "floor": to_whole(F.floor),

@@ -9,9 +9,18 @@ from __future__ import annotations
 from typing import Final
 
 from terascope.functions.base import Scalar
-from terascope.functions.scalars import addresses, lists, logic, math, patterns, tables, text
+from terascope.functions.scalars import (
+    addresses,
+    lists,
+    logic,
+    math,
+    patterns,
+    slices,
+    tables,
+    text,
+)
 
-_MODULES = (addresses, lists, logic, math, patterns, tables, text)
+_MODULES = (addresses, lists, logic, math, patterns, slices, tables, text)
 
 SCALARS: Final[tuple[Scalar, ...]] = tuple(s for module in _MODULES for s in module.SCALARS)
 SYNONYMS: Final[dict[str, str]] = {

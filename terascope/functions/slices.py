@@ -1,0 +1,70 @@
+"""Sliced windows: time cut at edges that repeat with a period (paper 0, definition 2).
+
+In: the lengths of the slices of a period, as numbers or as text. Out: `SliceVector`, which says in
+which slice a time lies. Periods begin at multiples of their length, before time 0 too; slices are
+half-open, so that a time on an edge is in the slice that begins there. A slice in brackets is a
+gap: no window has it, and tuples in it are of no use.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
+
+from terascope.functions.base import ValueMistake
+
+SLICE = re.compile(r"\((\d+)\)|(\d+)")
+
+
+@dataclass(frozen=True)
+class SliceVector:
+    """W(s1, ..., sn)."""
+
+    lengths: tuple[int, ...]
+    gaps: frozenset[int] = frozenset()
+    """Places of slices that no window has."""
+
+    def __post_init__(self) -> None:
+        if not self.lengths or min(self.lengths) < 1:
+            raise ValueMistake("slices are one or more lengths of at least 1")
+
+    def __str__(self) -> str:
+        shown = (f"({n})" if i in self.gaps else str(n) for i, n in enumerate(self.lengths))
+        return " ".join(shown)
+
+    @cached_property
+    def period(self) -> int:
+        return sum(self.lengths)
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Where each slice begins, from the begin of the period."""
+        return (0, *accumulate(self.lengths[:-1]))
+
+    def place(self, time: int) -> int:
+        """Which slice of its period a time lies in."""
+        return bisect_right(self.starts, time % self.period) - 1
+
+    def start(self, time: int) -> int:
+        return time - time % self.period + self.starts[self.place(time)]
+
+    def end(self, time: int) -> int:
+        return self.start(time) + self.lengths[self.place(time)]
+
+    def has(self, time: int) -> bool:
+        """Whether a window has the slice."""
+        return self.place(time) not in self.gaps
+
+
+@lru_cache(maxsize=256)
+def parse_slices(text: str) -> SliceVector:
+    """`12 3`, or `(5) 5` with a gap."""
+    words = text.split()
+    found = [SLICE.fullmatch(word) for word in words]
+    if not words or not all(found):
+        raise ValueMistake(f"'{text}' are no slices: write their lengths, such as '12 3'")
+    numbers = tuple(int(m[1] or m[2]) for m in found if m)
+    return SliceVector(numbers, frozenset(i for i, m in enumerate(found) if m and m[1]))

@@ -1,0 +1,94 @@
+"""Which slices the windows of a query set are made of, decided for all of them together.
+
+In: every window that a query asks for, with its keys, while the set is gone through a first time;
+and what is known of the traffic. Out: the slices of each, when the set is gone through again.
+Windows over the same tuples of one scan, measured on the same time, with the same keys are one
+family: they can have one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from terascope.analysis.order import FINENESS
+from terascope.functions.slices import SliceVector
+from terascope.physical.drafts import ScanKey, scan_key
+from terascope.physical.split_windows import Windowed
+from terascope.plan.expr import Col, Expr
+from terascope.plan.rel import Scan
+from terascope.sharing.slices import Periodic, paired
+from terascope.sharing.windows import Shared, Traffic, assumed, share
+
+ASSUMED_RATE = 100_000.0
+"""Tuples a second, of a stream that nobody has seen."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Windows that could share their slices."""
+
+    scan: ScanKey
+    time: Expr
+    keys: frozenset[Expr]
+    conditions: frozenset[Expr]
+
+
+Known: TypeAlias = Callable[[Scan, Expr, frozenset[Expr]], Traffic | None]
+"""What was measured of the tuples of a scan: by their time, with such keys."""
+
+
+def nothing_known(scan: Scan, time: Expr, keys: frozenset[Expr]) -> Traffic | None:
+    return None
+
+
+@dataclass
+class Slicing:
+    """The windows of a set, and their slices."""
+
+    traffic: Known = nothing_known
+    asked: dict[Family, set[Periodic]] = field(default_factory=dict)
+    scans: dict[Family, Scan] = field(default_factory=dict)
+    decided: dict[Family, Shared] | None = None
+    queries: dict[tuple[Family, Periodic], list[str]] = field(default_factory=dict)
+
+    def ask(self, query: str, windowed: Windowed, keys: Iterable[Expr]) -> SliceVector | None:
+        """The slices for a window; None when it is better off with a key of its own, as it may be
+        when it is tumbling.
+        """
+        scan = windowed.chosen.scan
+        conditions = frozenset(windowed.chosen.conditions)
+        family = Family(scan_key(scan), windowed.time, frozenset(keys), conditions)
+        window = windowed.periodic
+        if self.decided is None:
+            self.asked.setdefault(family, set()).add(window)
+            self.scans[family] = scan
+            self.queries.setdefault((family, window), []).append(query)
+            return None if windowed.has_own_key else paired(window)
+        cluster = self.decided[family].of[window]
+        alone = len(cluster.windows) == 1
+        return None if alone and windowed.has_own_key else cluster.vector
+
+    def decide(self) -> None:
+        """All windows were asked for."""
+        self.decided = {
+            family: share(windows, self.traffic_of(family))
+            for family, windows in self.asked.items()
+        }
+
+    def traffic_of(self, family: Family) -> Traffic:
+        scan = self.scans[family]
+        known = self.traffic(scan, family.time, family.keys)
+        if known is not None:
+            return known
+        return Traffic(ASSUMED_RATE / ticks(scan, family.time), assumed(len(family.keys)), False)
+
+
+def ticks(scan: Scan, time: Expr) -> int:
+    """Units of a time that make up a second."""
+    if isinstance(time, Col):
+        for column in scan.columns:
+            if column.name == time.name and column.clock is not None:
+                return FINENESS[column.clock]
+    return 1

@@ -1,0 +1,198 @@
+"""Windows next to the source: groups of slices below, windows of slices above (paper 0, 3 and 4).
+
+In: an aggregation over windows of a selection of one scan, or by a key such as `time/60` that is to
+share slices with others. Out: its high half, a window over elements, as paper 0's query 4 writes
+it; the low half is a draft whose time key is the slice. Which slices is decided for all queries
+together (terascope.physical.slicing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from terascope.functions.registry import Functions
+from terascope.functions.slices import SliceVector
+from terascope.physical.drafts import Drafts
+from terascope.physical.low_keys import fewest, follows
+from terascope.physical.low_planner import epoch_key
+from terascope.physical.selection import Selection
+from terascope.physical.split_aggregation import (
+    Judge,
+    NotSplit,
+    Reason,
+    SubAggregation,
+    low_columns,
+    sub_aggregation,
+    super_aggregation,
+)
+from terascope.plan.build import call
+from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, transform
+from terascope.plan.rel import (
+    WEND,
+    WSTART,
+    Aggregate,
+    Filter,
+    Named,
+    Project,
+    Rel,
+    Sliding,
+    Window,
+)
+from terascope.plan.show import show_agg, show_expr
+from terascope.sharing.slices import Periodic
+from terascope.types import Type
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """An aggregation over windows of a selection."""
+
+    chosen: Selection
+    """The tuples; its items do not have the edges of windows."""
+    time: Expr
+    """Over the scan."""
+    spec: Sliding
+    above: tuple[Expr, ...] = ()
+    """Conditions on the edges of windows."""
+    key: Expr | None = None
+    """The key over the scan that stands for the window, where there is no window: time/60."""
+
+    @property
+    def has_own_key(self) -> bool:
+        """Whether it can do without slices: a tuple is in one window, and no edge is missing."""
+        return self.spec.range == self.spec.slide
+
+    @property
+    def periodic(self) -> Periodic:
+        return Periodic(self.spec.range, self.spec.slide)
+
+
+def edges_in(expr: Expr) -> bool:
+    return bool(columns_of(expr) & {WSTART, WEND})
+
+
+def windowed(
+    rel: Aggregate, chosen: Callable[[Rel], Selection | None], live: bool
+) -> Windowed | None:
+    """The aggregation as one over windows of a selection; None when it is none."""
+    below, above = rel.source, []
+    while isinstance(below, Filter) and columns_of(below.predicate) <= {WSTART, WEND}:
+        above.append(below.predicate)
+        below = below.source
+    if isinstance(below, Window):
+        selected = chosen(below.source)
+        if selected is None or below.elements or not isinstance(below.spec, Sliding):
+            return None
+        time = dict(selected.items)[below.on]
+        items = tuple((n, e) for n, e in selected.items if n not in (WSTART, WEND))
+        return Windowed(replace(selected, items=items), time, below.spec, tuple(above))
+    if above or live or rel.sets is not None:
+        return None
+    selected = chosen(rel.source)
+    return None if selected is None else by_key(rel, selected)
+
+
+def by_key(rel: Aggregate, chosen: Selection) -> Windowed | None:
+    """An aggregation by time/60: windows that tumble. Only of packets, whose time is never NULL:
+    NULL is a key, but in no window.
+    """
+    if chosen.scan.layer is None:
+        return None
+    keys = [chosen.over_scan(expr) for _, expr in rel.keys]
+    place = epoch_key(chosen.scan, keys)
+    match None if place is None else keys[place]:
+        case Call(function, (Col() as time, Lit(value=int(length)))) as key:
+            others = [k for i, k in enumerate(keys) if i != place]
+            if function.name != "div" or length < 2:
+                return None
+            if any(time.name in columns_of(k) for k in others):
+                return None
+            return Windowed(chosen, time, Sliding(length, length), key=key)
+    return None
+
+
+def other_keys(rel: Aggregate, windowed: Windowed) -> list[Expr]:
+    """The keys beside the window, over the scan."""
+    keys = [windowed.chosen.over_scan(e) for _, e in rel.keys if not edges_in(e)]
+    return fewest(k for k in keys if k != windowed.key)
+
+
+def slice_call(name: str, time: Expr, vector: SliceVector) -> Call:
+    function = Functions.builtin().scalars[name]
+    args = (time, Lit(str(vector), Type.STRING))
+    return Call(function, args, function.type_rule(tuple(a.type for a in args)))
+
+
+def split_windowed(
+    query: str,
+    rel: Aggregate,
+    windowed: Windowed,
+    vector: SliceVector,
+    judge: Judge,
+    drafts: Drafts,
+    live: bool,
+) -> Rel | NotSplit:
+    """The high half of an aggregation over windows whose slices are aggregated next to the source,
+    or what speaks against that.
+    """
+    chosen, time = windowed.chosen, windowed.time
+    refused = tuple(looking_at_windows(rel))
+    if refused:
+        return NotSplit(refused)
+    start = slice_call("slice_start", time, vector)
+    conditions = [call("not", call("is_null", time))]
+    if vector.gaps:
+        conditions.append(slice_call("in_slices", time, vector))
+    sliced = replace(chosen, conditions=tuple(dict.fromkeys((*chosen.conditions, *conditions))))
+    keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
+    plain = tuple((n, e) for n, e in keys if not edges_in(e) and e != windowed.key)
+    made = sub_aggregation(
+        query, rel, ((WSTART, start), *plain), sliced, judge, drafts, live, finer=True
+    )
+    if isinstance(made, NotSplit):
+        return made
+    source = window_of_slices(made, start, vector, windowed)
+    if source is None:
+        return NotSplit(((f"columns {WSTART} and {WEND}", "the source has columns of that name"),))
+    above = tuple((name, over_windows(expr, made, windowed)) for name, expr in keys)
+    return super_aggregation(rel, source, above, made.splits, made.draft, made.columns)
+
+
+def looking_at_windows(rel: Aggregate) -> Iterator[Reason]:
+    """Parts that need the window and the tuple at once."""
+    for _, one in rel.aggs:
+        if any(edges_in(arg) for arg in one.args):
+            yield show_agg(one), "looks at the window of every tuple"
+    for _, key in rel.keys:
+        if edges_in(key) and columns_of(key) - {WSTART, WEND}:
+            yield show_expr(key), "looks at the window of every tuple"
+
+
+def window_of_slices(
+    made: SubAggregation, start: Expr, vector: SliceVector, windowed: Windowed
+) -> Rel | None:
+    """The windows over the low-level stream, whose groups are elements with a begin and an end."""
+    slice_column = made.columns[start]
+    keys = [column for expr, column in made.columns.items() if expr != start]
+    values = [c for split in made.splits for c in low_columns(split, made.draft, made.columns)]
+    columns = dict.fromkeys(c for c in (*keys, *values) if isinstance(c, Col))
+    if any(c.name in (WSTART, WEND) for c in columns):
+        return None
+    items: list[Named] = [(c.name, c) for c in columns]
+    items.append((WSTART, slice_column))
+    items.append((WEND, slice_call("slice_end", slice_column, vector)))
+    elements = Project(made.draft.read, tuple(items))
+    window: Rel = Window(elements, windowed.spec, WEND, elements=True)
+    for condition in windowed.above:
+        window = Filter(window, condition)
+    return window
+
+
+def over_windows(expr: Expr, made: SubAggregation, windowed: Windowed) -> Expr:
+    """A key over the scan and the edges of windows as one over windows of slices."""
+    start, end = (Col(name, windowed.time.type) for name in (WSTART, WEND))
+    if expr == windowed.key:
+        return transform(expr, lambda e: start if e == windowed.time else e)
+    known = {**made.columns, start: start, end: end}
+    return follows(expr, known) or expr

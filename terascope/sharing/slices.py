@@ -1,0 +1,132 @@
+"""Windows as slices: the paned and the paired rewriting, and their composition (paper 0, 3 and 4).
+
+In: windows W[r, s]. Out: slices from which every one of them can be put together, with the period
+and the rate of edges. The paired rewriting has one slice a slide when r is a multiple of s, and two
+otherwise; r < s (hopping) needs only the second of them, the first is a gap. Composing means taking
+the edges of all: whatever slices a set of windows can be computed from have all of these (theorem
+1), so that no composition is shorter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from terascope.functions.slices import SliceVector
+
+Range: TypeAlias = int
+Slide: TypeAlias = int
+
+MOST_SLICES: Final = 4096
+"""A longer vector is not worth having: its windows had better not share one."""
+
+
+@dataclass(frozen=True, order=True)
+class Periodic:
+    """W[r, s]: at every multiple t of the slide the tuples in [t-r, t)."""
+
+    range: Range
+    slide: Slide
+
+    @property
+    def edges(self) -> tuple[int, ...]:
+        """Where windows begin or end, within a slide."""
+        return tuple(sorted({0, -self.range % self.slide}))
+
+    def needs(self, start: int, end: int) -> bool:
+        """Whether a window has the slice [start, end), which no edge is inside of."""
+        last = start + self.range  # the latest end of a window that begins at or before `start`
+        return last - last % self.slide >= end
+
+
+def paired(window: Periodic) -> SliceVector:
+    """(s - r mod s, r mod s), or (s) when r is a multiple of s."""
+    return with_gaps(window.edges, window.slide, [window])
+
+
+def paned(window: Periodic) -> SliceVector:
+    """(g, ..., g) with g = gcd(r, s)."""
+    step = math.gcd(window.range, window.slide)
+    return with_gaps(range(0, window.slide, step), window.slide, [window])
+
+
+def with_gaps(edges: Iterable[int], period: int, windows: Sequence[Periodic]) -> SliceVector:
+    """Slices between edges; those that no window needs are gaps."""
+    starts = sorted(set(edges))
+    cuts = [*starts, period]
+    lengths = tuple(b - a for a, b in pairwise(cuts))
+    if any(window.range >= window.slide for window in windows):
+        return SliceVector(lengths)
+    gaps = (
+        i
+        for i, (a, b) in enumerate(pairwise(cuts))
+        if not any(window.needs(a, b) for window in windows)
+    )
+    return SliceVector(lengths, frozenset(gaps))
+
+
+def stretched(vector: SliceVector, times: int) -> SliceVector:
+    """The same slices with a period that is so many times as long."""
+    number = len(vector.lengths)
+    gaps = frozenset(i + k * number for k in range(times) for i in vector.gaps)
+    return SliceVector(vector.lengths * times, gaps)
+
+
+def most_edges(windows: Iterable[Periodic]) -> tuple[int, int]:
+    """The common period, and no less than the number of edges in it."""
+    known = list(windows)
+    period = math.lcm(*(w.slide for w in known))
+    return period, sum(len(w.edges) * (period // w.slide) for w in known)
+
+
+def composed(windows: Iterable[Periodic], most: int = MOST_SLICES) -> SliceVector | None:
+    """The slices of all windows together; None when a period would have too many."""
+    known = sorted(set(windows))
+    period, edges = most_edges(known)
+    if edges > 4 * most:  # many may coincide
+        return None
+    found: set[int] = set()
+    for window in known:
+        for first in window.edges:
+            found.update(range(first, period, window.slide))
+    if len(found) > most:
+        return None
+    return shortest(with_gaps(found, period, known))
+
+
+def composed_panes(windows: Sequence[Periodic], most: int = 1 << 20) -> SliceVector | None:
+    """The composition of paned windows instead, which have many more edges."""
+    period = math.lcm(*(w.slide for w in windows))
+    steps = {math.gcd(w.range, w.slide) for w in windows}
+    if sum(period // step for step in steps) > most:
+        return None
+    edges = {edge for step in steps for edge in range(0, period, step)}
+    return with_gaps(edges, period, windows)
+
+
+def shortest(vector: SliceVector) -> SliceVector:
+    """The same slices with the shortest period after which they repeat."""
+    marked = [(n, i in vector.gaps) for i, n in enumerate(vector.lengths)]
+    number = len(marked)
+    for part in range(1, number // 2 + 1):
+        if number % part == 0 and marked[:part] * (number // part) == marked:
+            return SliceVector(vector.lengths[:part], frozenset(i for i in vector.gaps if i < part))
+    return vector
+
+
+def rate(vector: SliceVector) -> Fraction:
+    """beta: kept slices per unit of time."""
+    return Fraction(len(vector.lengths) - len(vector.gaps), vector.period)
+
+
+def rate_bounds(windows: Sequence[Periodic]) -> tuple[Fraction, Fraction]:
+    """What the rate of edges of a composition lies between: all edges of the others being among
+    those of one, and no more than the last of the period being common.
+    """
+    rates = [Fraction(len(w.edges), w.slide) for w in windows]
+    period = math.lcm(*(w.slide for w in windows))
+    return max(rates), sum(rates, Fraction(0)) - Fraction(len(windows) - 1, period)

@@ -1,0 +1,207 @@
+"""To share or not to share: which windows of a stream are put together from the same slices.
+
+In: the windows over one stream with the same keys, how many tuples come, and how many groups there
+are among so many of them. Out: `Shared`: clusters of windows, each with the slices it is made of,
+what that costs, and what the alternatives would.
+
+This is paper 0's inequality (3) with the costs of what is really done. A tuple is looked up once
+for each cluster; what leaves a slice is exchanged and merged once; and every window passes once
+over the partials of its cluster, whatever r/s is, because assembling takes a merge or two for each
+partial and not r/s of them. A window has one or two slices a slide. Slices that do not reduce the
+data make partials as many as tuples: sharing them saves little and costs much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from terascope.functions.slices import SliceVector
+from terascope.sharing.slices import Periodic, composed, composed_panes, paired, rate
+
+Groups: TypeAlias = Callable[[float], float]
+"""How many groups there are among so many tuples."""
+
+
+@dataclass(frozen=True)
+class WindowCosts:
+    """In nanoseconds; `terascope bench windows-peers` is what they are tuned by."""
+
+    tuple_ns: float = 12.0
+    """To find the group of a tuple."""
+    partial_ns: float = 90.0
+    """To pack, exchange, unpack and merge the group of a slice."""
+    pass_ns: float = 12.0
+    """To take it into the windows of one query and out again."""
+    result_ns: float = 40.0
+    """To give a group of a window."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What is known of the tuples."""
+
+    rate: float
+    """Tuples for each unit of time."""
+    groups: Groups
+    known: bool = True
+    """Measured; else it is what one assumes of a stream that nobody has seen."""
+
+
+def ungrouped(tuples: float) -> float:
+    return min(1.0, tuples)
+
+
+def assumed(keys: int) -> Groups:
+    """What is assumed of keys that nobody has seen: ten thousand values a key, evenly used."""
+    if keys == 0:
+        return ungrouped
+    most = 10_000.0 ** min(keys, 2)
+    return lambda tuples: -most * math.expm1(-tuples / most)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Windows that are made of the same slices."""
+
+    windows: tuple[Periodic, ...]
+    vector: SliceVector
+
+    @property
+    def assembles(self) -> bool:
+        """Whether its slices are not already what is asked for."""
+        return len(self.windows) > 1 or not is_tumbling(self.windows[0])
+
+    def partials(self, traffic: Traffic) -> float:
+        """Groups of slices for each unit of time."""
+        kept = (n for i, n in enumerate(self.vector.lengths) if i not in self.vector.gaps)
+        made = sum(traffic.groups(n * traffic.rate) for n in kept)
+        return made / self.vector.period
+
+    def cost(self, traffic: Traffic, costs: WindowCosts) -> float:
+        """Nanoseconds for each unit of time, results aside."""
+        looked_up = traffic.rate * costs.tuple_ns
+        if not self.assembles:
+            return looked_up
+        passes = len(self.windows) * costs.pass_ns
+        return looked_up + self.partials(traffic) * (costs.partial_ns + passes)
+
+
+def is_tumbling(window: Periodic) -> bool:
+    return window.range == window.slide
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The windows of a stream in clusters."""
+
+    clusters: tuple[Cluster, ...]
+    traffic: Traffic
+    costs: WindowCosts
+
+    def cost(self) -> float:
+        return sum(c.cost(self.traffic, self.costs) for c in self.clusters)
+
+    @cached_property
+    def of(self) -> dict[Periodic, Cluster]:
+        return {window: cluster for cluster in self.clusters for window in cluster.windows}
+
+    @property
+    def windows(self) -> tuple[Periodic, ...]:
+        return tuple(sorted(self.of))
+
+    @cached_property
+    def alternatives(self) -> dict[str, float | None]:
+        """What else could be done: nanoseconds for each unit of time; None when it cannot."""
+        apart = [Cluster((w,), paired(w)) for w in self.windows]
+        together = composed(self.windows)
+        panes = composed_panes(self.windows)
+        found: dict[str, float | None] = {
+            "unshared": sum(c.cost(self.traffic, self.costs) for c in apart),
+            "shared paired": None,
+            "shared paned": None,
+        }
+        if together is not None:
+            one = Cluster(self.windows, together)
+            found["shared paired"] = one.cost(self.traffic, self.costs)
+        if panes is not None:
+            one = Cluster(self.windows, panes)
+            found["shared paned"] = one.cost(self.traffic, self.costs)
+        return found
+
+    def results(self) -> float:
+        """Groups of windows for each unit of time: the same for all alternatives."""
+        rate_of = self.traffic.rate
+        return sum(self.traffic.groups(w.range * rate_of) / w.slide for w in self.windows)
+
+
+def share(
+    windows: Iterable[Periodic], traffic: Traffic, costs: WindowCosts | None = None
+) -> Shared:
+    """Clusters of windows that cost least: window by window to where it costs least, then cluster
+    to cluster as long as that saves something. A composition that would be too long is none.
+    """
+    prices = costs or WindowCosts()
+    clusters: list[Cluster] = []
+    for window in sorted(set(windows)):
+        alone = Cluster((window,), paired(window))
+        best, gain = None, 0.0
+        for place, cluster in enumerate(clusters):
+            joined = together(cluster, alone)
+            saved = saving(cluster, alone, joined, traffic, prices)
+            if joined is not None and saved > gain:
+                best, gain = (place, joined), saved
+        if best is None:
+            clusters.append(alone)
+        else:
+            clusters[best[0]] = best[1]
+    return Shared(tuple(merged(clusters, traffic, prices)), traffic, prices)
+
+
+def merged(clusters: list[Cluster], traffic: Traffic, costs: WindowCosts) -> list[Cluster]:
+    while len(clusters) > 1:
+        pairs = [(a, b) for i, a in enumerate(clusters) for b in clusters[:i]]
+        tried = [(a, b, together(a, b)) for a, b in pairs]
+        found = [(saving(a, b, c, traffic, costs), a, b, c) for a, b, c in tried if c is not None]
+        if not found:
+            break
+        gain, a, b, joined = max(found, key=lambda one: one[0])
+        if gain <= 0:
+            break
+        clusters = [c for c in clusters if c is not a and c is not b] + [joined]
+    return clusters
+
+
+def together(left: Cluster, right: Cluster) -> Cluster | None:
+    windows = tuple(sorted({*left.windows, *right.windows}))
+    vector = composed(windows)
+    return None if vector is None else Cluster(windows, vector)
+
+
+def saving(
+    left: Cluster, right: Cluster, joined: Cluster | None, traffic: Traffic, costs: WindowCosts
+) -> float:
+    if joined is None:
+        return 0.0
+    apart = left.cost(traffic, costs) + right.cost(traffic, costs)
+    return apart - joined.cost(traffic, costs)
+
+
+def pays_from(cluster: Cluster, traffic: Traffic, costs: WindowCosts) -> float | None:
+    """Inequality (3): the rate of tuples from which sharing pays, groups being as they are; None
+    where there is nothing to share.
+    """
+    if len(cluster.windows) < 2:
+        return None
+    apart = [Cluster((w,), paired(w)) for w in cluster.windows]
+    more = (cluster.cost(traffic, costs) - traffic.rate * costs.tuple_ns) - sum(
+        c.cost(traffic, costs) - traffic.rate * costs.tuple_ns for c in apart
+    )
+    return max(0.0, more / ((len(apart) - 1) * costs.tuple_ns))
+
+
+def edges_per_time(cluster: Cluster) -> float:
+    return float(rate(cluster.vector))
