@@ -13,6 +13,7 @@ from terascope.explain.from_plan import picture_of_plan
 from terascope.explain.gsql import gsql
 from terascope.explain.model import Box, Facts, Picture
 from terascope.explain.operators import stream_id
+from terascope.explain.windows import slicing_notes
 from terascope.physical.halves import Halves, LowStream
 from terascope.plan.expr import Col, Expr, conjuncts, is_constant
 from terascope.plan.plan import Stream
@@ -30,7 +31,7 @@ def picture_of_halves(halves: Halves, title: str) -> Picture:
         in_its_half(box, streams[box.id], low.get(box.name), halves) if box.id in streams else box
         for box in found.boxes
     )
-    return replace(found, boxes=boxes, notes=(about(halves),))
+    return replace(found, boxes=boxes, notes=(about(halves), *slicing_notes(halves.slicing)))
 
 
 def about(halves: Halves) -> str:

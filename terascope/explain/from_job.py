@@ -8,6 +8,7 @@ given interfaces that have no files yet.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,9 +21,10 @@ from terascope.explain.from_plan import parameter_notes
 from terascope.explain.model import Box, Facts, Picture
 from terascope.explain.operators import PLACE, is_hidden, operator_node, source_id, stream_id
 from terascope.explain.remarks import column_notes
+from terascope.explain.windows import slices_in_words
 from terascope.low.plan import LowAggregate, LowPlan, LowQuery
 from terascope.physical.halves import split_plan
-from terascope.physical.job import Job, Output, SourceRead
+from terascope.physical.job import Job, LowOutput, Output, SourceRead
 from terascope.physical.low_planner import scanned
 from terascope.physical.planner import LowSettings, plan_job
 from terascope.pipeline import Compiled
@@ -113,13 +115,38 @@ def low_facts(low: LowPlan) -> list[tuple[str, str]]:
     return [*facts, ("kernels", f"{how}, {readable_bytes(low.memory_bytes)} for a task's tables")]
 
 
+def orders_with_windows(job: Job, plan: Plan) -> dict[str, Orders]:
+    known: dict[str, Orders] = dict(plan_orders(plan))
+    for output in job.low:
+        if output.windows is not None:
+            known[output.name] = column_orders(job.trees[output.name], known)
+    return known
+
+
+def window_box(output: LowOutput, known: Mapping[str, Orders]) -> Box:
+    """A stream of windows that the merge puts together from slices."""
+    windows = output.windows
+    assert windows is not None
+    window = windows.window
+    facts = (
+        ("made of", f"{windows.stream}, where all slices of a group meet"),
+        ("window", f"range {window.range}, slide {window.slide}"),
+        ("slices", slices_in_words(windows.vector).removeprefix("slices ")),
+    )
+    columns = column_notes(output.fields, known[output.name])
+    return Box(stream_id(output.name), output.name, "stream", ("low",), columns, facts)
+
+
 def low_boxes(job: Job, plan: Plan) -> list[Box]:
     """The low-level streams: what runs in the tasks that read."""
-    known: dict[str, Orders] = plan_orders(plan)
+    known = orders_with_windows(job, plan)
     queries = {q.name: q for read in job.reads if read.low is not None for q in read.low.queries}
     in_spark = {stage.name: stage.rel for stage in job.streams}
     boxes = []
     for output in job.low:
+        if output.windows is not None:
+            boxes.append(window_box(output, known))
+            continue
         rel = job.trees[output.name]
         facts = query_facts(queries[output.name])
         if output.name in in_spark:
@@ -209,7 +236,7 @@ def stream_boxes(job: Job, plan: Plan, low: set[str]) -> list[Box]:
     outputs = {output.stream: output for output in job.outputs}
     uses = Counter(read.stream for stage in job.streams for read in reads(stage.rel))
     texts = {stream.name: stream.text for stream in plan}
-    known: dict[str, Orders] = plan_orders(plan)
+    known = orders_with_windows(job, plan)
     boxes = []
     for stage in job.streams:
         if stage.name in native:

@@ -10,7 +10,7 @@ COMMENT = "-- "
 
 
 def as_script(picture: Picture) -> str:
-    blocks = [f"{COMMENT}{note}" for note in picture.notes]
+    blocks = ["\n".join(f"{COMMENT}{n}" for n in note.splitlines()) for note in picture.notes]
     blocks += ["\n".join(statement(box)) for box in picture.boxes if box.root is not None]
     return "\n\n".join(blocks) + "\n"
 

@@ -27,6 +27,7 @@ from terascope.low.payload import pack_tuples
 from terascope.low.regroup import Regroup, Regrouping
 from terascope.low.rows import RowProgram
 from terascope.low.top import Ranking, Top
+from terascope.low.windows import Windows
 from terascope.plan.rel import Field
 
 Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters"]
@@ -76,6 +77,11 @@ class Target:
     high: bool
     """Spark's high level reads it."""
     direct: tuple[Direct, ...] = ()
+    feeds: tuple[tuple[int, Windows], ...] = ()
+    """The streams of windows that are made of its groups, by number: all slices of a group must
+    meet in one task."""
+    of_windows: bool = False
+    """It is such a stream."""
 
     @property
     def by_epoch(self) -> bool:

@@ -54,12 +54,15 @@ class Merger:
         memory_bytes: int,
         folder: Path,
         level: int = 0,
+        by_key: bool = False,
     ) -> None:
+        """`by_key`: what `results` gives at a time has all epochs of its groups."""
         self.shape = shape
         self.key_types = tuple(key_types)
         self.memory_bytes = memory_bytes
         self.folder = folder
         self.level = level
+        self.by_key = by_key
         self._wide = WideShape(shape)
         self._strip: Ints = np.empty((STRIP, self._wide.stride), np.int64)
         self._spill: Spill | None = None
@@ -176,7 +179,12 @@ class Merger:
         try:
             for payloads in self._spill.partitions():
                 merger = Merger(
-                    self.shape, self.key_types, self.memory_bytes, self.folder, self.level + 1
+                    self.shape,
+                    self.key_types,
+                    self.memory_bytes,
+                    self.folder,
+                    self.level + 1,
+                    self.by_key,
                 )
                 for payload in payloads:
                     merger.add(payload)
@@ -232,7 +240,7 @@ class Merger:
         most_rows = max(FEW_ROWS // SPILL_PARTS, min(PAYLOAD_ROWS, share))
         shape, blocks = self._wide.spilled, self._blocks(self._wide.spilled)
         seed = self.level + 1
-        packed = pack(blocks, self._dictionaries, shape, SPILL_PARTS, seed, most_rows)
+        packed = pack(blocks, self._dictionaries, shape, SPILL_PARTS, seed, most_rows, self.by_key)
         for part, payload in packed:
             self._spill.append(part, payload)
         self._start()

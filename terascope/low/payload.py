@@ -42,10 +42,13 @@ def pack(
     destinations: int,
     seed: int = 0,
     most_rows: int = PAYLOAD_ROWS,
+    by_key: bool = False,
 ) -> Iterator[tuple[int, bytes]]:
-    """Payloads and where they go. Another seed spreads the groups in another way."""
+    """Payloads and where they go. Another seed spreads the groups in another way. `by_key`: all
+    epochs of a group go to the same place.
+    """
     for some in portions(blocks, most_rows * destinations):
-        yield from pack_portion(some, dictionaries, shape, destinations, seed)
+        yield from pack_portion(some, dictionaries, shape, destinations, seed, by_key)
 
 
 def portions(blocks: Iterable[Block], most: int) -> Iterator[list[Block]]:
@@ -70,8 +73,9 @@ def pack_portion(
     shape: Shape,
     destinations: int,
     seed: int,
+    by_key: bool,
 ) -> Iterator[tuple[int, bytes]]:
-    placed = Placed.of(blocks, dictionaries, shape, destinations, seed)
+    placed = Placed.of(blocks, dictionaries, shape, destinations, seed, by_key)
     numbers = [np.full(len(d), -1, np.int32) for d in dictionaries]
     names = ["epoch", *(f"k{i}" for i in range(shape.keys)), "state"]
     names += [f"s{i}" for i in range(len(shape.slots))]
@@ -144,8 +148,10 @@ class Placed:
         shape: Shape,
         destinations: int,
         seed: int,
+        by_key: bool = False,
     ) -> Placed:
-        places = [place_of_groups(b, dictionaries, shape, destinations, seed) for b in blocks]
+        hashed = [Block(None, b.rows) if by_key else b for b in blocks]
+        places = [place_of_groups(b, dictionaries, shape, destinations, seed) for b in hashed]
         counts = np.array([np.bincount(p, minlength=destinations) for p in places], np.int64)
         edges = np.zeros(destinations + 1, np.int64)
         np.cumsum(counts.sum(axis=0), out=edges[1:])

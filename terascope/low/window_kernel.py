@@ -201,4 +201,5 @@ def windows_between(
     """No fewer than the windows that the slices of a group are in."""
     span = (starts[stop - 1] + range_ - ends[begin]) // slide + 1
     each = (stop - begin) * (range_ // slide + 1)
-    return max(np.int64(0), min(span, each))
+    found: int = max(np.int64(0), min(span, each))
+    return found

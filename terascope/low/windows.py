@@ -32,8 +32,13 @@ OUTPUT_ROWS = 1 << 16
 class Windows:
     """Groups of windows that are made of the groups of slices of another stream."""
 
+    stream: str
     vector: SliceVector
     window: Periodic
+    columns: tuple[str, ...]
+    """Of the stream: the keys, `wend` where the slice was, and the slots."""
+    keys: int
+    """How many of them are keys."""
 
 
 class Sequences:
@@ -83,11 +88,11 @@ class Sequences:
             group = left
 
     def batches(
-        self, window: Periodic, dictionaries: Sequence[Dictionary]
+        self, windows: Windows, dictionaries: Sequence[Dictionary]
     ) -> Iterator[pa.RecordBatch]:
         """The same as columns, keys as dictionary columns."""
         fields = self._fields
-        for rows, wends in self.of(window):
+        for rows, wends in self.of(windows.window):
             state = State(rows)
             arrays = []
             for place, field in enumerate(fields.fields):
@@ -99,7 +104,7 @@ class Sequences:
                 else:
                     made = slot_column(rows, state, fields, place - len(fields.keys))
                 arrays.append(arrow_column(made, field.type, plain=False))
-            yield pa.RecordBatch.from_arrays(arrays, [f.name for f in fields.fields])
+            yield pa.RecordBatch.from_arrays(arrays, list(windows.columns))
 
 
 def by_key(rows: Rows, first_word: int, end: int) -> tuple[Ints, Ints]:

@@ -17,6 +17,7 @@ from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
 from terascope.low.groups import GroupFields
 from terascope.low.plan import LowPlan
+from terascope.low.windows import Windows
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field, Rel
 
@@ -54,7 +55,9 @@ class LowOutput:
     name: str
     fields: tuple[Field, ...]
     groups: GroupFields | None
-    """None for a selection."""
+    """None for a selection, and for windows."""
+    windows: Windows | None = None
+    """Made of another low-level stream, after its merge."""
 
 
 @dataclass(frozen=True)

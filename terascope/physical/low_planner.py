@@ -18,6 +18,7 @@ from terascope.analysis.order import Ordered, expression_slope
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Slope, Trend
+from terascope.functions.slices import parse_slices
 from terascope.low.arithmetic_recipes import can_overflow
 from terascope.low.groups import GroupFields
 from terascope.low.ownership import span
@@ -133,10 +134,21 @@ def has_many_epochs(query: LowAggregate, splits: Sequence[Split]) -> bool:
     relevant = [s for s in splits if s.interface in query.interfaces]
     sample = relevant[:: max(1, len(relevant) // SAMPLED_SPLITS)]
     spans = [span(query, [split]) for split in sample]
-    known = [last - first + 1 for first, last in filter(None, spans)]
+    step = epoch_step(query)
+    known = [(last - first) / step + 1 for first, last in filter(None, spans)]
     if len(known) < len(sample):
         return True
     return sum(known) > MANY_EPOCHS * len(known)
+
+
+def epoch_step(query: LowAggregate) -> float:
+    """By how much an epoch is more than the one before, on average."""
+    assert query.epoch is not None
+    match query.keys[query.epoch][1]:
+        case Call(function, (_, Lit(value=str(text)))) if function.name == "slice_start":
+            vector = parse_slices(text)
+            return vector.period / len(vector.lengths)
+    return 1.0
 
 
 def low_groups(rel: Aggregate) -> GroupFields:

@@ -9,24 +9,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from terascope.physical.low_keys import unscaled
-from terascope.plan.expr import AggCall, Cast, Col, Expr, columns_of
+from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, columns_of
 from terascope.plan.rel import Aggregate, Project, Read, Rel, inputs, with_inputs
 
 
-def assume_merged(rel: Rel, low_keys: Mapping[str, tuple[str, ...]]) -> Rel:
+def assume_merged(
+    rel: Rel, low_keys: Mapping[str, tuple[str, ...]], steps: Mapping[str, int] | None = None
+) -> Rel:
     """Before: Aggregate by a, b: sum(cnt) (Read low)      After: Project a, b, cnt (Read low).
 
     `low_keys`: the key columns of each merged low-level aggregation. An aggregation by fewer keys,
-    with grouping sets or with rows for empty epochs stays.
+    with grouping sets or with rows for empty epochs stays. `steps`: what the ends of windows are
+    multiples of, in streams of windows.
     """
-    if isinstance(rel, Aggregate) and (made := without_merging(rel, low_keys)) is not None:
+    known = steps or {}
+    if isinstance(rel, Aggregate) and (made := without_merging(rel, low_keys, known)) is not None:
         return made
     parts = inputs(rel)
-    changed = tuple(assume_merged(p, low_keys) for p in parts)
+    changed = tuple(assume_merged(p, low_keys, known) for p in parts)
     return rel if changed == parts else with_inputs(rel, changed)
 
 
-def without_merging(rel: Aggregate, low_keys: Mapping[str, tuple[str, ...]]) -> Project | None:
+def without_merging(
+    rel: Aggregate, low_keys: Mapping[str, tuple[str, ...]], steps: Mapping[str, int]
+) -> Project | None:
     source = rel.source
     if not isinstance(source, Read) or source.stream not in low_keys:
         return None
@@ -34,7 +40,8 @@ def without_merging(rel: Aggregate, low_keys: Mapping[str, tuple[str, ...]]) -> 
         return None
     # Every low key must be told by a key; further keys may only follow from low keys.
     known = set(low_keys[source.stream])
-    told = {base.name for _, e in rel.keys if isinstance(base := unscaled(e), Col)}
+    step = steps.get(source.stream, 1)
+    told = {base.name for _, e in rel.keys if isinstance(base := told_by(e, step), Col)}
     if not known <= told or any(not columns_of(e) <= known for _, e in rel.keys):
         return None
     values = [(name, value_of_one(call)) for name, call in rel.aggs]
@@ -42,6 +49,15 @@ def without_merging(rel: Aggregate, low_keys: Mapping[str, tuple[str, ...]]) -> 
     if len(kept) < len(values):
         return None
     return Project(source, (*rel.keys, *kept), span=rel.span)
+
+
+def told_by(expr: Expr, step: int) -> Expr:
+    """What an expression tells for certain: of multiples of a step, a quotient tells the number."""
+    base = unscaled(expr)
+    match base:
+        case Call(function, (dividend, Lit(value=int(n)))) if function.name == "div":
+            return unscaled(dividend) if n > 0 and step > 1 and step % n == 0 else base
+    return base
 
 
 def value_of_one(call: AggCall) -> Expr | None:

@@ -20,6 +20,7 @@ from terascope.connectors.registry import Interface
 from terascope.optimize.driver import apply_below
 from terascope.optimize.rules.drop_identities import drop_identities
 from terascope.optimize.rules.merge_projects import merge_projects
+from terascope.physical.drafts import Names
 from terascope.physical.halves import split_plan
 from terascope.physical.host import COMPILED_HOST, Host
 from terascope.physical.job import Job, LowOutput, Output, SourceRead, StreamStage
@@ -32,6 +33,7 @@ from terascope.physical.low_planner import (
 )
 from terascope.physical.merged import assume_merged
 from terascope.physical.share_tables import share_tables
+from terascope.physical.windows import Assembly
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
 from terascope.plan.plan import Plan, Stream, reads
@@ -111,12 +113,24 @@ def plan_job(
         for s in whole
         if s.name not in lowest
     }
+    windows: tuple[LowOutput, ...] = ()
+    if not live:
+        assembly = Assembly({o.name: o for o in shared.low}, Names({s.name for s in whole}))
+        over = {name: assembly.read(rel) for name, rel in above.items()}
+        windows = tuple(assembly.made.values())
+        trees |= assembly.trees
+        keys, steps = assembly.low_keys, assembly.steps
+        above |= {
+            name: apply_below(assume_merged(rel, keys, steps), tidy)
+            for name, rel in over.items()
+            if rel is not above[name]
+        }
     return Job(
         shared.reads,
         stream_stages(whole, {**in_spark, **above}),
         outputs(whole),
         dict(plan.values),
-        (*shared.low, *(low_output(stream) for stream in streams if stream.name in both)),
+        (*shared.low, *(low_output(stream) for stream in streams if stream.name in both), *windows),
         trees,
     )
 

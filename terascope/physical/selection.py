@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from terascope.plan.build import TRUE, call
+from terascope.functions.slices import SliceVector
+from terascope.plan.build import TRUE, call, slice_call
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
 from terascope.plan.rel import (
     WEND,
@@ -21,7 +22,7 @@ from terascope.plan.rel import (
     Read,
     Rel,
     Scan,
-    Sliding,
+    Slices,
     Window,
 )
 
@@ -69,14 +70,20 @@ def selection(rel: Rel, views: Mapping[str, Rel], windows: bool = False) -> Sele
 def tumbling(window: Window, below: Selection | None) -> Selection | None:
     """A window in which every tuple with a time is once: its edges follow from the time."""
     spec = window.spec
-    if below is None or window.elements or not isinstance(spec, Sliding):
-        return None
-    if spec.range != spec.slide:
+    if below is None or window.elements:
         return None
     time = dict(below.items)[window.on]
-    length = Lit(spec.slide, time.type)
-    start = call("*", call("div", time, length), length)
-    edges: tuple[Named, ...] = ((WSTART, start), (WEND, call("+", start, length)))
+    if isinstance(spec, Slices):
+        vector = SliceVector(spec.lengths)
+        start: Expr = slice_call("slice_start", time, vector)
+        end: Expr = slice_call("slice_end", start, vector)
+    elif spec.range == spec.slide:
+        length = Lit(spec.slide, time.type)
+        start = call("*", call("div", time, length), length)
+        end = call("+", start, length)
+    else:
+        return None
+    edges: tuple[Named, ...] = ((WSTART, start), (WEND, end))
     kept = tuple((n, e) for n, e in below.items if n not in (WSTART, WEND))
     has_time = call("not", call("is_null", time))
     conditions = tuple(dict.fromkeys((*below.conditions, has_time)))

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from terascope.functions.registry import Functions
 from terascope.functions.slices import SliceVector
 from terascope.physical.drafts import Drafts
 from terascope.physical.low_keys import fewest, follows
@@ -26,7 +25,7 @@ from terascope.physical.split_aggregation import (
     sub_aggregation,
     super_aggregation,
 )
-from terascope.plan.build import call
+from terascope.plan.build import call, slice_call
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, transform
 from terascope.plan.rel import (
     WEND,
@@ -41,7 +40,6 @@ from terascope.plan.rel import (
 )
 from terascope.plan.show import show_agg, show_expr
 from terascope.sharing.slices import Periodic
-from terascope.types import Type
 
 
 @dataclass(frozen=True)
@@ -116,12 +114,6 @@ def other_keys(rel: Aggregate, windowed: Windowed) -> list[Expr]:
     """The keys beside the window, over the scan."""
     keys = [windowed.chosen.over_scan(e) for _, e in rel.keys if not edges_in(e)]
     return fewest(k for k in keys if k != windowed.key)
-
-
-def slice_call(name: str, time: Expr, vector: SliceVector) -> Call:
-    function = Functions.builtin().scalars[name]
-    args = (time, Lit(str(vector), Type.STRING))
-    return Call(function, args, function.type_rule(tuple(a.type for a in args)))
 
 
 def split_windowed(

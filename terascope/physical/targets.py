@@ -135,6 +135,12 @@ def stream_targets(
             output.groups,
             output.name in high,
             tuple(d for d in direct.values() if d.program.stream == output.name),
+            tuple(
+                (at, other.windows)
+                for at, other in enumerate(job.low)
+                if other.windows is not None and other.windows.stream == output.name
+            ),
+            output.windows is not None,
         )
         for number, output in enumerate(job.low)
     }
@@ -201,6 +207,8 @@ def with_fields(low: LowPlan, numbers: Sequence[int], targets: Mapping[int, Targ
 def first_conditions(target: Target) -> tuple[Expr, ...]:
     """The conditions a lone query begins with, that has the tuples of a selection for itself."""
     if target.high or target.groups is not None or len(target.direct) != 1:
+        return ()
+    if target.of_windows:
         return ()
     found: list[Expr] = []
     for step in target.direct[0].program.steps:

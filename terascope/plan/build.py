@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from terascope.functions.operators import operators
+from terascope.functions.scalars.slices import SCALARS as SLICE_SCALARS
+from terascope.functions.slices import SliceVector
 from terascope.plan.expr import Call, Expr, Lit
 from terascope.types import Type
 
 TRUE = Lit(True, Type.BOOL)
 FALSE = Lit(False, Type.BOOL)
+SLICE_FUNCTIONS = {scalar.name: scalar for scalar in SLICE_SCALARS}
 
 
 def call(operator: str, *args: Expr) -> Call:
     """An operator applied; raises TypeMistake when the types do not fit."""
     function = operators[operator]
+    return Call(function, args, function.type_rule(tuple(a.type for a in args)))
+
+
+def slice_call(name: str, time: Expr, vector: SliceVector) -> Call:
+    """slice_start, slice_end or in_slices of a time."""
+    function = SLICE_FUNCTIONS[name]
+    args = (time, Lit(str(vector), Type.STRING))
     return Call(function, args, function.type_rule(tuple(a.type for a in args)))
 
 

@@ -84,10 +84,12 @@ def native_bundles(reading: NativeRead, tasks: int) -> list[InputPartition]:
     parts = bundles(read.splits, tasks, read.edge, total)
     names = {i.name for i in read.interfaces}
     mine: list[dict[int, Epochs | None]] = [{} for _ in parts]
+    # Windows are put together where all slices of a group are.
+    feeding = {i for i, stream in enumerate(reading.streams) if reading.targets[stream].feeds}
     for place, query in enumerate(read.low.queries):
         if isinstance(query, LowAggregate) and set(query.interfaces) <= names:
             for task, epochs in enumerate(owned(query, parts)):
-                mine[task][place] = epochs
+                mine[task][place] = None if place in feeding else epochs
     return [Bundle(splits, mine[i], i) for i, splits in enumerate(parts)]
 
 
@@ -166,13 +168,17 @@ class Partials:
         assert fields is not None
         blocks: list[Block] = [g.block for g in waiting]
         several = self._reading.destinations
-        if target.by_epoch:
+        if target.by_epoch and not target.feeds:
             for home in range(several):
                 some = [b for b in blocks if (b.epoch or 0) % several == home]
                 for _, payload in pack(some, waiting[0].dictionaries, fields.shape, 1):
                     yield Outgoing(stream, home, "groups", payload)
             return
-        for destination, payload in pack(blocks, waiting[0].dictionaries, fields.shape, several):
+        by_key = bool(target.feeds)
+        dictionaries = waiting[0].dictionaries
+        for destination, payload in pack(
+            blocks, dictionaries, fields.shape, several, by_key=by_key
+        ):
             yield Outgoing(stream, destination, "groups", payload)
 
     def close(self) -> Iterator[Outgoing]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -23,11 +23,13 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.low.delivery import Delivery, Outgoing, Sink, Target
+from terascope.low.groups import Block, Groups
 from terascope.low.merge import Merger
 from terascope.low.pairs import Pairing
 from terascope.low.parts import Part
 from terascope.low.payload import unpack_tuples
 from terascope.low.reports import Reports, reports_from_json
+from terascope.low.windows import Sequences
 from terascope.physical.job import Job
 from terascope.physical.targets import Deliveries, stream_numbers
 from terascope.plan.rel import Field, Rel
@@ -84,6 +86,7 @@ def native_streams(
         for query, number in enumerate(numbers):
             if any(task["partials"][query] for task in counted):
                 partial.setdefault(number, []).append(df)
+    made_of: dict[int, DataFrame] = {}
     if partial:
         merging = Merging(targets, sink, budget, pairings)
         merged = merge(partial, merging, max(1, partitions // 2)).persist(KEPT)
@@ -94,6 +97,10 @@ def native_streams(
         sides = [side for p in pairings for side in p.sides]
         for number in {*partial, *(side.rest for side in sides if side.stream in partial)}:
             sources[number].append(merged)
+        made_of = dict.fromkeys(partial, merged)
+    for number, target in targets.items():  # windows come where the merge of their slices is
+        for stream, _ in target.feeds:
+            sources[stream] = [made_of[number]] if number in made_of else sources[number]
     small = small_rests(sizes, budget)
     if small and sink is not None:
         frames = {id(df): df for p in pairings for s in p.sides for df in sources[s.rest]}
@@ -153,16 +160,34 @@ class Merging:
             mergers[number].add(payload.as_py())
         for number in sorted(mergers):
             for groups in mergers.pop(number).results():
-                for block in groups.blocks:
-                    yield from delivery.take_groups(number, block, groups.dictionaries)
+                yield from self.delivered(number, groups, delivery)
         yield from delivery.close()
 
+    def delivered(self, number: int, groups: Groups, delivery: Delivery) -> Iterator[Outgoing]:
+        """Groups, and the windows that are made of them."""
+        target = self.targets[number]
+        blocks: Iterable[Block] = list(groups.blocks) if target.feeds else groups.blocks
+        for block in blocks:
+            yield from delivery.take_groups(number, block, groups.dictionaries)
+        if target.feeds:
+            assert target.groups is not None
+            sequences = Sequences(list(blocks), target.groups, target.feeds[0][1].vector)
+            for stream, windows in target.feeds:
+                wanted = [f.name for f in self.targets[stream].fields]
+                for batch in sequences.batches(windows, groups.dictionaries):
+                    yield from delivery.take(stream, batch.select(wanted))
+
     def merger(self, number: int) -> Merger:
-        fields = self.targets[number].groups
+        target = self.targets[number]
+        fields = target.groups
         assert fields is not None
         streams = sum(t.groups is not None for t in self.targets.values())
         share = max(1 << 24, self.memory_bytes // streams)
-        return Merger(fields.shape, fields.key_types, share, Path(tempfile.gettempdir()))
+        # What windows are put together from stands in memory beside the merger's own table.
+        share = share // 3 if target.feeds else share
+        folder = Path(tempfile.gettempdir())
+        by_key = bool(target.feeds)
+        return Merger(fields.shape, fields.key_types, share, folder, by_key=by_key)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,162 @@
+"""Windows that the tasks put together themselves, from slices they have merged.
+
+In: the high halves of a job over low-level streams whose groups are whole slices. Out: the same
+over streams of windows, which the merge gives: what was a window over elements is then one row for
+each group and window, as a grouping by that window would give it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from terascope.functions.slices import SliceVector, parse_slices
+from terascope.low.windows import Windows
+from terascope.physical.drafts import Names
+from terascope.physical.job import LowOutput
+from terascope.plan.build import call
+from terascope.plan.expr import AggCall, Call, Col, Expr, Lit, columns_of, substitute
+from terascope.plan.rel import (
+    WEND,
+    WSTART,
+    Aggregate,
+    Field,
+    Named,
+    Project,
+    Read,
+    Rel,
+    Sliding,
+    Window,
+    inputs,
+    with_inputs,
+)
+from terascope.sharing.slices import Periodic
+
+
+@dataclass
+class Assembly:
+    """The streams of windows of a job."""
+
+    low: Mapping[str, LowOutput]
+    """The low-level streams of which the merge has whole slices."""
+    names: Names
+    made: dict[tuple[str, SliceVector, Periodic], LowOutput] = field(default_factory=dict)
+    trees: dict[str, Rel] = field(default_factory=dict)
+    """What each of them means, but for groups that are still in parts."""
+
+    @property
+    def low_keys(self) -> dict[str, tuple[str, ...]]:
+        """The key columns of every stream of windows."""
+        return {o.name: tuple(f.name for f in key_fields(o)) for o in self.made.values()}
+
+    @property
+    def steps(self) -> dict[str, int]:
+        """What all ends of windows of a stream are multiples of."""
+        return {name: window.slide for (_, _, window), o in self.made.items() for name in [o.name]}
+
+    def read(self, rel: Rel) -> Rel:
+        """A tree that reads streams of windows where it can."""
+        if isinstance(rel, Window):
+            found = self.windows(rel)
+            if found is not None:
+                return found
+        parts = inputs(rel)
+        changed = tuple(self.read(part) for part in parts)
+        made = rel if changed == parts else with_inputs(rel, changed)
+        return inlined(made) if isinstance(made, Aggregate) and changed != parts else made
+
+    def windows(self, window: Window) -> Project | None:
+        """Before: Window (Project ... slice_end(s) AS wend (Read low))
+        After: Project ..., wend - range AS wstart, wend (Read windows).
+        """
+        elements = window.source
+        if not window.elements or not isinstance(window.spec, Sliding):
+            return None
+        if not isinstance(elements, Project) or not isinstance(elements.source, Read):
+            return None
+        output = self.low.get(elements.source.stream)
+        items = dict(elements.items)
+        match items.get(WSTART), items.get(WEND):
+            case Col() as start, Call(function, (Col() as of, Lit(value=str(text)))):
+                sliced = function.name == "slice_end" and of == start
+            case _:
+                return None
+        if output is None or not sliced or not is_epoch(start, output):
+            return None
+        others = {n: e for n, e in items.items() if n not in (WSTART, WEND)}
+        if any(start.name in columns_of(e) for e in others.values()):
+            return None
+        periodic = Periodic(window.spec.range, window.spec.slide)
+        end = Col(end_name(output, start), start.type)
+        made = self.stream(output, parse_slices(text), periodic, start)
+        if made.name not in self.trees:
+            self.trees[made.name] = meaning(window, output, start, items[WEND], made)
+        edges: dict[str, Expr] = {
+            # As the edge of a window: it may be before time 0 whatever its type is.
+            WSTART: replace(call("-", end, Lit(window.spec.range, start.type)), type=start.type),
+            WEND: end,
+        }
+        read = Read(made.name, made.fields)
+        wanted: list[Named] = [(f.name, {**others, **edges}[f.name]) for f in window.fields]
+        return Project(read, tuple(wanted))
+
+    def stream(
+        self, output: LowOutput, vector: SliceVector, window: Periodic, start: Col
+    ) -> LowOutput:
+        key = output.name, vector, window
+        if key not in self.made:
+            name = self.names.take(f"{output.name}_{window.range}_{window.slide}")
+            end = Field(end_name(output, start), start.type)
+            fields = tuple(end if f.name == start.name else f for f in output.fields)
+            assert output.groups is not None
+            columns = tuple(f.name for f in fields)
+            windows = Windows(output.name, vector, window, columns, len(output.groups.keys))
+            self.made[key] = LowOutput(name, fields, None, windows)
+        return self.made[key]
+
+
+def meaning(window: Window, output: LowOutput, start: Col, end: Expr, made: LowOutput) -> Rel:
+    """The windows over all columns of the slices."""
+    others = [(f.name, Col(f.name, f.type)) for f in output.fields if f.name != start.name]
+    kept = tuple((n, e) for n, e in others if n not in (WSTART, WEND))
+    read = Read(output.name, output.fields)
+    elements = Project(read, (*kept, (WSTART, start), (WEND, end)))
+    windows = replace(window, source=elements)
+    columns = {n for n, _ in kept}
+    items = tuple((f.name, Col(f.name if f.name in columns else WEND, f.type)) for f in made.fields)
+    return Project(windows, items)
+
+
+def is_epoch(column: Col, output: LowOutput) -> bool:
+    groups = output.groups
+    if groups is None or groups.epoch is None:
+        return False
+    return groups.keys[groups.epoch].name == column.name
+
+
+def end_name(output: LowOutput, start: Col) -> str:
+    """What the end of a window is called in a stream of windows: it stands where the slice did."""
+    taken = {f.name for f in output.fields} - {start.name}
+    return WEND if WEND not in taken else f"{start.name}#"
+
+
+def key_fields(output: LowOutput) -> Sequence[Field]:
+    assert output.windows is not None
+    return output.fields[: output.windows.keys]
+
+
+def inlined(rel: Aggregate) -> Aggregate:
+    """An aggregation without the projection below it."""
+    source = rel.source
+    if not isinstance(source, Project):
+        return rel
+    items = dict(source.items)
+    keys = tuple((name, substitute(expr, items)) for name, expr in rel.keys)
+    aggs = tuple((name, over(agg, items)) for name, agg in rel.aggs)
+    if any(agg.order for _, agg in rel.aggs):
+        return rel
+    return replace(rel, source=source.source, keys=keys, aggs=aggs)
+
+
+def over(agg: AggCall, items: Mapping[str, Expr]) -> AggCall:
+    return replace(agg, args=tuple(substitute(a, items) for a in agg.args))
