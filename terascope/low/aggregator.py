@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from terascope.low.bounded_tables import BoundedTable, capacity_for
+from terascope.low.choices import Choice, Chosen
 from terascope.low.dictionary import Codes, Masks, NumberDictionary
-from terascope.low.gathered import Choice, Gathered, slot_arguments
+from terascope.low.gathered import Gathered, reading_slots
 from terascope.low.groups import GroupFields, Rows, key_codes, largest
 from terascope.low.kernels import column, compiled, output
 from terascope.low.lanes import Dictionaries, Lane
@@ -53,6 +54,8 @@ class Aggregator:
     def __init__(self, query: LowAggregate, dictionaries: Dictionaries, compiled: bool) -> None:
         self.query = query
         self.shape = group_fields(query).shape
+        self.probes = 0
+        """Tuples that were looked up in the table."""
         self.evicted = 0
         """Groups that left the table before their epoch was over."""
         self._dictionaries = dictionaries
@@ -96,16 +99,18 @@ class Aggregator:
 
     # ---- tuples
 
-    def take(self, tuples: Gathered, choice: Choice) -> None:
+    def take(self, tuples: Gathered, chosen: Chosen) -> None:
         """The tuples of a choice."""
-        rows = tuples.chosen[choice]
+        entry = chosen.entry
+        rows = tuples.chosen[entry]
         if not len(rows):
             return
-        codes = [tuples.codes(expr, choice) for expr in self.query.plain_keys]
-        wanted = slot_arguments(self.query)
-        lanes = [argument(tuples, expr, choice, valued) for expr, valued in wanted]
+        self.probes += len(rows)
+        codes = [tuples.codes(expr, entry) for expr in self.query.plain_keys]
+        wanted = reading_slots(self.query, chosen)
+        lanes = [tuples.argument(slot, choice, entry) for slot, choice in wanted]
         values, masks = [v for v, _ in lanes], [m for _, m in lanes]
-        epochs = self._epochs(tuples, choice)
+        epochs = self._epochs(tuples, entry)
         if isinstance(self._table, BoundedTable):
             if epochs is None:
                 epochs = np.full(tuples.count, NO_EPOCH, np.int64)
@@ -121,13 +126,13 @@ class Aggregator:
         else:
             present = all(tuples.is_present(m) for m in masks)
             sure = present and tuples.count * most_of(tuples, self._summed(lanes)) < NO_OVERFLOW
-            name = ("runs", self._epoch_key, choice)
+            name = ("runs", self._epoch_key, entry)
             for epoch, some in tuples.once(name, runs, epochs, rows):
                 if epoch != self._epoch:
                     self._empty()
                     self._epoch, self._reach, self._complete = epoch, 0, True
                 if self._is_large(some):
-                    apart = tuples.apart(codes[self._most_different], choice, some)
+                    apart = tuples.apart(codes[self._most_different], entry, some)
                     if self._add_apart(apart, codes, lanes, sure):
                         continue
                 self._reach += len(some) * most_of(tuples, self._summed(lanes))
@@ -194,9 +199,9 @@ class Aggregator:
         return id(self.key_dictionaries[self._most_different])
 
     def _summed(self, lanes: Sequence[Lane]) -> list[Values]:
-        arguments = [s for s in self.query.slots if takes_argument(s.kind)]
+        arguments = [s for s in self.query.slots if takes_argument(s.kept)]
         pairs = zip(arguments, lanes, strict=True)
-        return [values for slot, (values, _) in pairs if slot.kind == "sum_int"]
+        return [values for slot, (values, _) in pairs if slot.kept == "sum_int"]
 
     def _add_apart(
         self, apart: Apart, codes: Sequence[Codes], lanes: Sequence[Lane], sure: bool
@@ -266,13 +271,6 @@ class Aggregator:
 def most_of(tuples: Gathered, summed: Sequence[Values]) -> int:
     """The largest size of a value that is summed."""
     return max((tuples.once(("most", id(v)), largest, v) for v in summed), default=0)
-
-
-def argument(tuples: Gathered, expr: Expr, choice: Choice, valued: bool) -> Lane:
-    """The lane of an aggregate's argument. Of what is merely counted only the validity matters."""
-    if not valued:
-        return np.zeros(tuples.count, np.int64), tuples.validity(expr, choice)
-    return tuples.number(expr, choice)
 
 
 def runs(epochs: Epochs, rows: Codes) -> list[tuple[int, Codes]]:

@@ -13,20 +13,18 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from terascope.low.choices import Choice, Chosen
 from terascope.low.dictionary import Codes, Masks, all_valid
 from terascope.low.lanes import Batch, Facts, Lane, Values
 from terascope.low.lengthening import Lengthening
 from terascope.low.partitioned import Apart
 from terascope.low.payload_tests import is_payload_test
-from terascope.low.plan import LowAggregate
+from terascope.low.plan import LowAggregate, Slot
 from terascope.low.slots import takes_argument
 from terascope.low.table_rows import has_value
 from terascope.low.terms import is_number
 from terascope.plan.expr import Expr
 
-Choice: TypeAlias = int
-"""Queries with the same bits and the same conditions beyond have the same tuples, and this number.
-"""
 Kind: TypeAlias = Literal["codes", "values", "masks"]
 Name: TypeAlias = tuple[Kind, Expr, Choice | None]
 """Of a lane; with a choice where only the tuples of that choice have values in it."""
@@ -60,6 +58,25 @@ class Gathered(Facts):
         shared = self.lanes.get((kind, expr, None))
         return self.lanes[kind, expr, choice] if shared is None else shared
 
+    def argument(self, slot: Slot, choice: Choice, entry: Choice) -> Lane:
+        """What a slot takes of the tuples of `entry`: only those of `choice` are its own. Of what
+        is merely counted only the validity matters.
+        """
+        expr = slot.argument
+        masks = all_valid(self.count) if expr is None else self.validity(expr, choice)
+        if choice != entry:
+            masks = self._within(masks, choice)
+        if expr is None or not has_value(slot.kept):
+            return self.once("no values", np.zeros, self.count, np.int64), masks
+        return self._lane("values", expr, choice), masks
+
+    def _within(self, masks: Masks, choice: Choice) -> Masks:
+        """A validity, but nothing is valid outside a choice."""
+        inside = self.once(("inside", choice), mask_of, self.chosen[choice], self.count)
+        if masks.base is all_valid(1).base:
+            return inside
+        return self.once(("valid inside", id(masks), choice), np.bitwise_and, masks, inside)
+
     def is_present(self, masks: Masks) -> bool:
         """Whether a validity has no gap."""
         return masks.base is all_valid(1).base or self.once(("gaps", id(masks)), all_of, masks)
@@ -82,17 +99,24 @@ def all_of(masks: Masks) -> bool:
     return bool(masks.all())
 
 
+def mask_of(rows: Codes, count: int) -> Masks:
+    masks = np.zeros(count, np.uint8)
+    masks[rows] = 1
+    return masks
+
+
 class Gathering:
     """Lanes that grow batch by batch, for some aggregations.
 
     What was taken is read before more is added: the next tuples come to the same memory.
     """
 
-    def __init__(self, queries: Sequence[tuple[Choice, LowAggregate]]) -> None:
+    def __init__(self, queries: Sequence[tuple[Chosen, LowAggregate]]) -> None:
         self._queries = queries
         self._names: dict[Name, list[Choice]] | None = None
         self._lanes: dict[Name, Lengthening] = {}
-        self._chosen = {choice: Lengthening(np.int32) for choice, _ in queries}
+        choices = (c for chosen, _ in queries for c in (chosen.entry, *chosen.slots))
+        self._chosen = {choice: Lengthening(np.int32) for choice in choices}
         self.rows = 0
         self.last_size = 0
         """Memory of the last batch's part."""
@@ -148,42 +172,45 @@ class Gathering:
 
 
 def lane_names(
-    queries: Sequence[tuple[Choice, LowAggregate]], chosen: Mapping[Choice, Codes], count: int
+    queries: Sequence[tuple[Chosen, LowAggregate]], rows: Mapping[Choice, Codes], count: int
 ) -> dict[Name, list[Choice]]:
     """The lanes that queries read, and whose tuples must have values in each. A key of which only
     few tuples are wanted is not made of the others, if nobody else wants it.
     """
     common = {
         expr
-        for choice, query in queries
+        for chosen, query in queries
         for expr in query.plain_keys
-        if not is_number(expr.type) or 2 * len(chosen[choice]) >= count
+        if not is_number(expr.type) or 2 * len(rows[chosen.entry]) >= count
     }
     names: dict[Name, list[Choice]] = {}
 
     def want(kind: Kind, expr: Expr, choice: Choice, shared: bool) -> None:
         names.setdefault((kind, expr, None if shared else choice), []).append(choice)
 
-    for choice, query in queries:
+    for chosen, query in queries:
         for expr in query.plain_keys:
-            want("codes", expr, choice, expr in common)
-        for expr, valued in arguments(query):
+            want("codes", expr, chosen.entry, expr in common)
+        for expr, valued, choice in arguments(query, chosen):
             if valued:
                 want("values", expr, choice, not is_payload_test(expr))
             want("masks", expr, choice, not is_payload_test(expr))
     return names
 
 
-def arguments(query: LowAggregate) -> list[tuple[Expr, bool]]:
-    """What a query reads as numbers, and whether more of it than its validity."""
-    epoch = [] if query.epoch is None else [(query.keys[query.epoch][1], True)]
-    return [*slot_arguments(query), *epoch]
-
-
-def slot_arguments(query: LowAggregate) -> list[tuple[Expr, bool]]:
-    """Of the slots that take one, in their order."""
-    return [
-        (slot.argument, has_value(slot.kind))
-        for slot in query.slots
-        if slot.argument is not None and takes_argument(slot.kind)
+def arguments(query: LowAggregate, chosen: Chosen) -> list[tuple[Expr, bool, Choice]]:
+    """What a query reads as numbers, whether more of it than its validity, and of which tuples."""
+    slots = [
+        (slot.argument, has_value(slot.kept), choice)
+        for slot, choice in reading_slots(query, chosen)
+        if slot.argument is not None
     ]
+    if query.epoch is None:
+        return slots
+    return [*slots, (query.keys[query.epoch][1], True, chosen.entry)]
+
+
+def reading_slots(query: LowAggregate, chosen: Chosen) -> list[tuple[Slot, Choice]]:
+    """The slots whose kernels read lanes, in their order, and whose tuples each takes."""
+    pairs = zip(query.slots, chosen.slots, strict=True)
+    return [(slot, choice) for slot, choice in pairs if takes_argument(slot.kept)]

@@ -32,6 +32,14 @@ class TableChoice:
 
 
 @dataclass(frozen=True)
+class Where:
+    """A condition beyond a query's own: these bits, and this rest."""
+
+    signature: tuple[int, ...]
+    rest: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
 class Slot:
     """What a table keeps for one sub-aggregate."""
 
@@ -39,6 +47,13 @@ class Slot:
     kind: SlotKind
     argument: Expr | None
     type: Type
+    where: Where | None = None
+    """It takes only the tuples that meet this: queries with the same keys share one table."""
+
+    @property
+    def kept(self) -> SlotKind:
+        """As tables know it: counting some of the tuples is counting where a mask is set."""
+        return "count_of" if self.kind == "count" and self.where is not None else self.kind
 
 
 @dataclass(frozen=True)
@@ -72,6 +87,8 @@ class LowAggregate:
     table: TableChoice = TableChoice()
     epoch_in_key: bool = False
     """Epochs are short: the tuples of a batch belong to many of them."""
+    anyof: tuple[Where, ...] = ()
+    """If there are any, a tuple must also meet one of these to enter."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -86,7 +103,7 @@ class LowAggregate:
     @property
     def shape(self) -> Shape:
         keys = len(self.plain_keys) + (self.epoch_in_key and self.epoch is not None)
-        return Shape(keys, tuple(slot.kind for slot in self.slots))
+        return Shape(keys, tuple(slot.kept for slot in self.slots))
 
 
 LowQuery: TypeAlias = LowSelect | LowAggregate
@@ -97,7 +114,9 @@ def expressions_of(query: LowQuery) -> tuple[Expr, ...]:
     if isinstance(query, LowSelect):
         return (*query.rest, *(expr for _, expr in query.items))
     arguments = (slot.argument for slot in query.slots if slot.argument is not None)
-    return (*query.rest, *(expr for _, expr in query.keys), *arguments)
+    wheres = (*query.anyof, *(slot.where for slot in query.slots if slot.where is not None))
+    beyond = dict.fromkeys(predicate for where in wheres for predicate in where.rest)
+    return (*query.rest, *beyond, *(expr for _, expr in query.keys), *arguments)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from terascope.functions.base import ValueMistake
 from terascope.low.aggregator import Aggregator, group_fields
+from terascope.low.choices import Chosen
 from terascope.low.finish import columns as finished_columns
 from terascope.low.gathered import Gathering
 from terascope.low.lanes import Batch, Dictionaries
@@ -44,13 +45,14 @@ class Regrouping:
         self._program = program(LowPlan((), (), (query,)))
         _, self._derive = functions(self._program, compiled=False)
         self._dictionaries = Dictionaries()
-        self._gathering = Gathering([(0, query)])
+        self._chosen = Chosen(0, (0,) * len(query.slots))
+        self._gathering = Gathering([(self._chosen, query)])
         self._aggregator = Aggregator(query, self._dictionaries, compiled)
 
     def take(self, columns: pa.RecordBatch) -> None:
         batch = Batch(columns, self._dictionaries, self._program, self._derive)
         self._gathering.add(batch, {0: np.arange(len(batch), dtype=np.int32)})
-        self._aggregator.take(self._gathering.take(), 0)
+        self._aggregator.take(self._gathering.take(), self._chosen)
         self._aggregator.settle()
 
     def results(self) -> Iterator[pa.RecordBatch]:

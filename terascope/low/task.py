@@ -19,17 +19,17 @@ import pyarrow as pa
 from terascope.connectors.base import ReadReport, Split
 from terascope.connectors.registry import read_split
 from terascope.low.aggregator import Aggregator
+from terascope.low.choices import Choice, Choices
 from terascope.low.dictionary import Codes, Dictionary, Hashes, Ints
-from terascope.low.gathered import Choice, Gathering
+from terascope.low.gathered import Gathering
 from terascope.low.groups import Block
-from terascope.low.kernels import WORD, column, compiled, output
 from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.memory import keep_freed_memory
 from terascope.low.ownership import ALL, Epochs, Timeline, timelines
-from terascope.low.plan import LowAggregate, LowPlan, LowQuery, LowSelect
+from terascope.low.plan import LowAggregate, LowPlan, LowSelect
 from terascope.low.program import functions, programs
 from terascope.low.reports import Reports, add_report, note_clocks
-from terascope.plan.expr import Col, Expr
+from terascope.plan.expr import Col
 
 BATCH_ROWS = 1 << 17
 """So many tuples are worth a batch of their own, if it ends where all epochs end."""
@@ -80,6 +80,8 @@ class Counters:
     """Evaluations of each predicate of the prefilter."""
     passed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """Tuples that each query took."""
+    probes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Tuples that were looked up in the table of each query."""
     evicted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """Groups of each query that left their table before their epoch was over."""
     partials: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -91,6 +93,7 @@ class Counters:
             "tuples": self.tuples,
             "evaluated": self.evaluated.tolist(),
             "passed": self.passed.tolist(),
+            "probes": self.probes.tolist(),
             "evicted": self.evicted.tolist(),
             "partials": self.partials.tolist(),
         }
@@ -111,16 +114,16 @@ class LowTask:
             np.zeros(queries, np.int64),
             np.zeros(queries, np.int64),
             np.zeros(queries, np.int64),
+            np.zeros(queries, np.int64),
         )
         self._owned = owned
         self._timelines: dict[int, Timeline] = {}
         self._first, self._second = programs(plan)
         self._prefilter, self._derive = functions(self._first, plan.compiled)
         _, self._derive_keys = functions(self._second, plan.compiled)
-        self._signatures = [signature_words(q, self._first.words) for q in plan.queries]
-        known: dict[tuple[tuple[int, ...], tuple[Expr, ...]], Choice] = {}
-        self._choices = [known.setdefault((q.signature, q.rest), len(known)) for q in plan.queries]
-        asked = zip(self._choices, plan.queries, strict=True)
+        self._choices = Choices(self._first.words)
+        self._chosen = [self._choices.of(query) for query in plan.queries]
+        asked = zip(self._chosen, plan.queries, strict=True)
         self._gathering = Gathering([(c, q) for c, q in asked if isinstance(q, LowAggregate)])
         self._memory_bytes = max(plan.memory_bytes // 2, plan.memory_bytes - FIXED_BYTES)
         self._begin()
@@ -185,15 +188,9 @@ class LowTask:
         batch = Batch(columns, self._dictionaries, self._first, self._derive)
         self.counters.tuples += len(batch)
         bits = self._bits(batch)
-        chosen: dict[Choice, Codes] = {}
+        chosen = self._choices.rows(batch, bits)
         for place, query in enumerate(self.plan.queries):
-            choice = self._choices[place]
-            if choice not in chosen:
-                rows = select(bits, self._signatures[place], len(batch))
-                for predicate in query.rest:
-                    rows = rows[batch.passing(predicate, rows)]
-                chosen[choice] = rows
-            rows = chosen[choice]
+            rows = chosen[self._chosen[place].entry]
             self.counters.passed[place] += len(rows)
             if isinstance(query, LowSelect) and len(rows):
                 yield Tuples(place, project(batch, query, rows))
@@ -208,7 +205,7 @@ class LowTask:
         tuples = self._gathering.take()
         for place in self._in_good_order():
             aggregator = self._aggregators[place]
-            aggregator.take(tuples, self._choices[place])
+            aggregator.take(tuples, self._chosen[place])
             over = self._timelines[place].earliest[then]
             if over is not None:
                 yield from self._groups(place, over)
@@ -221,7 +218,7 @@ class LowTask:
         """Aggregations that put the same tuples apart by the same key follow each other."""
         order: dict[tuple[Choice, int], list[int]] = {}
         for place, aggregator in self._aggregators.items():
-            order.setdefault((self._choices[place], aggregator.apart_by()), []).append(place)
+            order.setdefault((self._chosen[place].entry, aggregator.apart_by()), []).append(place)
         return [place for places in order.values() for place in places]
 
     def _bits(self, batch: Batch) -> list[Hashes]:
@@ -248,8 +245,14 @@ class LowTask:
             if not complete:
                 self.counters.partials[place] += len(released.block.rows)
             yield Groups(place, released.block, aggregator.key_dictionaries, complete)
+        self._count(place)
+
+    def _count(self, place: int) -> None:
+        """What an aggregator counted since it was asked the last time."""
+        aggregator = self._aggregators[place]
+        self.counters.probes[place] += aggregator.probes
         self.counters.evicted[place] += aggregator.evicted
-        aggregator.evicted = 0
+        aggregator.probes = aggregator.evicted = 0
 
     def _make_room(self, batch_bytes: int) -> Iterator[Ready]:
         """Groups leave that there is no memory for beside a batch, the dictionaries and what is
@@ -297,37 +300,3 @@ def project(batch: Batch, query: LowSelect, rows: Codes) -> pa.RecordBatch:
         for _, expr in query.items
     ]
     return pa.RecordBatch.from_arrays(columns, [name for name, _ in query.items])
-
-
-# ---- the bit vector ------------------------------------------------------------------------------
-
-
-def signature_words(query: LowQuery, words: int) -> Hashes:
-    signature = np.zeros(words, np.uint64)
-    for bit in query.signature:
-        signature[bit // 64] |= np.uint64(1 << (bit % 64))
-    return signature
-
-
-def select(bits: Sequence[Hashes], signature: Hashes, count: int) -> Codes:
-    """The tuples that have all bits of a signature."""
-    rows: Codes | None = None
-    for vector, wanted in zip(bits, signature, strict=True):
-        if not wanted:
-            continue
-        if rows is None:
-            rows = np.empty(count, np.int32)
-            rows = rows[: matching(vector, wanted, rows)]
-        else:
-            rows = rows[(vector[rows] & wanted) == wanted]
-    return np.arange(count, dtype=np.int32) if rows is None else rows
-
-
-@compiled(column(np.uint64), WORD, output(np.int32))
-def matching(vector: Hashes, wanted: np.uint64, rows: Codes) -> np.int64:
-    """Without a branch: a tuple that does not match is overwritten by the next."""
-    count = np.int64(0)
-    for i in range(len(vector)):
-        rows[count] = i
-        count += np.int64((vector[i] & wanted) == wanted)
-    return count

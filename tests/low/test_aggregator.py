@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from terascope.low.aggregator import Aggregator, group_fields
+from terascope.low.choices import Chosen
 from terascope.low.finish import columns as finished_columns
 from terascope.low.gathered import Gathering
 from terascope.low.lanes import Batch, Dictionaries
@@ -43,12 +44,13 @@ def run(
     made = program(LowPlan((), (), (asked,)))
     _, derive = functions(made, compiled=False)
     dictionaries = Dictionaries()
-    gathering, aggregator = Gathering([(0, asked)]), Aggregator(asked, dictionaries, True)
+    chosen = Chosen(0, (0,) * len(asked.slots))
+    gathering, aggregator = Gathering([(chosen, asked)]), Aggregator(asked, dictionaries, True)
     for given in batches:
         columns = pa.RecordBatch.from_pydict({n: pa.array(v, pa.int64()) for n, v in given.items()})
         batch = Batch(columns, dictionaries, made, derive)
         gathering.add(batch, {0: np.arange(len(batch), dtype=np.int32)})
-        aggregator.take(gathering.take(), 0)
+        aggregator.take(gathering.take(), chosen)
         aggregator.settle()
     (released,) = aggregator.release(None)
     fields = group_fields(asked)
