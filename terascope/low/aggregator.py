@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from terascope.low.bounded_tables import BoundedTable, capacity_for
 from terascope.low.choices import Choice, Chosen
+from terascope.low.descent import Descent
 from terascope.low.dictionary import Codes, Masks, NumberDictionary
 from terascope.low.gathered import Gathered, reading_slots
 from terascope.low.groups import GroupFields, Rows, key_codes, largest
@@ -51,13 +52,31 @@ def group_fields(query: LowAggregate) -> GroupFields:
 class Aggregator:
     """The groups of one query."""
 
-    def __init__(self, query: LowAggregate, dictionaries: Dictionaries, compiled: bool) -> None:
+    def __init__(
+        self,
+        query: LowAggregate,
+        dictionaries: Dictionaries,
+        compiled: bool,
+        read: LowAggregate | None = None,
+        is_inner: bool = False,
+    ) -> None:
+        """`read`: the query as its table sees it, if not tuples but groups of another are taken.
+        `is_inner`: groups that leave the table only go down the tree, and wait for nobody.
+        """
         self.query = query
+        self.below: Descent | None = None
+        """Where groups that leave the table go, too."""
+        self._read = read or query
+        self._is_inner = is_inner
         self.shape = group_fields(query).shape
         self.probes = 0
-        """Tuples that were looked up in the table."""
+        """Tuples, or groups of a parent, that were looked up in the table."""
         self.evicted = 0
         """Groups that left the table before their epoch was over."""
+        self.flushed = 0
+        """Groups that left it otherwise."""
+        self._counted = 0, 0
+        """Of a bounded table: what was told of its own counters."""
         self._dictionaries = dictionaries
         self.key_dictionaries = [dictionaries.of_key(expr) for expr in query.plain_keys]
         """One for each key that is a code."""
@@ -76,11 +95,11 @@ class Aggregator:
     def _make_table(self, compiled: bool) -> OpenTable | NumpyTable | BoundedTable:
         choice = self.query.table
         if not compiled:
-            return NumpyTable(self.query.shape)
+            return NumpyTable(self._read.shape)
         if choice.kind == "open":
-            return OpenTable(self.query.shape, choice.max_bytes)
-        shape = Shape(self.shape.keys, self.shape.slots, with_epoch=True)
-        capacity = capacity_for(shape, choice.max_bytes, choice.kind)
+            return OpenTable(self._read.shape, choice.max_bytes)
+        shape = Shape(self.shape.keys, self._read.shape.slots, with_epoch=True)
+        capacity = choice.groups or capacity_for(shape, choice.max_bytes, choice.kind)
         return BoundedTable(shape, choice.kind, capacity, choice.flush, self._bounded_groups)
 
     @property
@@ -88,8 +107,13 @@ class Aggregator:
         return self._table.memory_bytes + self._waiting.memory_bytes
 
     @property
+    def grows(self) -> bool:
+        """Whether the table takes more memory for more groups."""
+        return isinstance(self._table, OpenTable)
+
+    @property
     def is_empty(self) -> bool:
-        return self._held == 0 and len(self._waiting) == 0
+        return self._held == 0 and len(self._waiting) == 0 and not self.below
 
     @property
     def _held(self) -> int:
@@ -101,13 +125,16 @@ class Aggregator:
 
     def take(self, tuples: Gathered, chosen: Chosen) -> None:
         """The tuples of a choice."""
+        rows = tuples.chosen[chosen.entry]
+        if len(rows):
+            self.probes += len(rows)
+            self._take(tuples, chosen, rows)
+            self._pour()
+
+    def _take(self, tuples: Gathered, chosen: Chosen, rows: Codes) -> None:
         entry = chosen.entry
-        rows = tuples.chosen[entry]
-        if not len(rows):
-            return
-        self.probes += len(rows)
         codes = [tuples.codes(expr, entry) for expr in self.query.plain_keys]
-        wanted = reading_slots(self.query, chosen)
+        wanted = reading_slots(self._read, chosen)
         lanes = [tuples.argument(slot, choice, entry) for slot, choice in wanted]
         values, masks = [v for v, _ in lanes], [m for _, m in lanes]
         epochs = self._epochs(tuples, entry)
@@ -199,7 +226,7 @@ class Aggregator:
         return id(self.key_dictionaries[self._most_different])
 
     def _summed(self, lanes: Sequence[Lane]) -> list[Values]:
-        arguments = [s for s in self.query.slots if takes_argument(s.kept)]
+        arguments = [s for s in self._read.slots if takes_argument(s.kept)]
         pairs = zip(arguments, lanes, strict=True)
         return [values for slot, (values, _) in pairs if slot.kept == "sum_int"]
 
@@ -208,7 +235,7 @@ class Aggregator:
     ) -> bool:
         """Group some tuples part by part; FALSE when a sum overflows."""
         groups = group_parts(
-            self.shape,
+            Shape(self.shape.keys, self._read.shape.slots),
             apart.edges,
             [apart.lane(c) for c in codes],
             [apart.lane(values) for values, _ in lanes],
@@ -217,7 +244,8 @@ class Aggregator:
         if groups is None:
             return False
         self._last = len(groups)
-        self._waiting.add(self._epoch, groups)
+        self.flushed += len(groups)
+        self._leave(self._epoch, groups)
         return True
 
     # ---- groups
@@ -230,25 +258,47 @@ class Aggregator:
         """All groups leave the table."""
         if isinstance(self._table, BoundedTable):
             self._table.flush()
-        else:
-            if self._table.count:
-                self._last = self._table.count
+        elif self._table.count:
+            self._last = self._table.count
+            self.flushed += self._last
             self._wait(self._table.take())
 
     def _wait(self, groups: Rows) -> None:
         if not self.query.epoch_in_key or self.query.epoch is None:
-            self._waiting.add(self._epoch, groups)
+            self._leave(self._epoch, groups)
         elif len(groups):
             epochs = self._epoch_codes.numbers(key_codes(groups, self.query.shape, 0))
-            self._waiting.add_mixed(epochs, without_first_key(groups, self.query.shape))
+            self._leave_mixed(epochs, without_first_key(groups, self.query.shape))
 
     def _bounded_groups(self, groups: Rows) -> None:
         """Rows of a bounded table, which have their epoch in the second word."""
-        self._waiting.add_mixed(groups[:, 1], np.delete(groups, 1, axis=1))
+        self._leave_mixed(np.ascontiguousarray(groups[:, 1]), np.delete(groups, 1, axis=1))
+
+    def _leave(self, epoch: int, groups: Rows) -> None:
+        if not self._is_inner:
+            self._waiting.add(epoch, groups)
+        if self.below is not None:
+            self.below.add(epoch, groups)
+
+    def _leave_mixed(self, epochs: Epochs, groups: Rows) -> None:
+        if not self._is_inner:
+            self._waiting.add_mixed(epochs, groups)
+        if self.below is not None:
+            self.below.add_mixed(epochs, groups)
+
+    def _pour(self) -> None:
+        if self.below is not None:
+            self.below.pour()
+
+    def flush(self, before: int | None) -> None:
+        """The table is emptied if it has groups of the epochs before one, or whatever it has."""
+        if self._held and (before is None or self._epoch < before):
+            self._empty()
+            self._pour()
 
     def put_aside(self) -> None:
         """All groups that wait or are in the table go to disk."""
-        self._empty()
+        self.flush(None)
         self._waiting.put_aside()
         self.shrink()
 
@@ -263,9 +313,19 @@ class Aggregator:
 
     def release(self, before: int | None) -> Iterator[Released]:
         """Groups of the epochs before one, or of all."""
-        if before is None or self._epoch < before:
-            self._empty()
+        self.flush(before)
         yield from self._waiting.release(before)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Probes, evicted and flushed groups since this was asked the last time."""
+        if isinstance(self._table, BoundedTable):
+            now = self._table.counters
+            early = now.evictions + now.late
+            self.evicted, self.flushed = early - self._counted[0], now.flushed - self._counted[1]
+            self._counted = early, now.flushed
+        found = self.probes, self.evicted, self.flushed
+        self.probes = self.evicted = self.flushed = 0
+        return found
 
 
 def most_of(tuples: Gathered, summed: Sequence[Values]) -> int:

@@ -26,7 +26,7 @@ Choice: TypeAlias = int
 
 @dataclass(frozen=True)
 class Chosen:
-    """What an aggregation takes: the tuples that enter, and for each slot those of them it takes."""
+    """The tuples that enter an aggregation, and those of them that each of its slots takes."""
 
     entry: Choice
     slots: tuple[Choice, ...]

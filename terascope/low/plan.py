@@ -29,6 +29,8 @@ class TableChoice:
     flush: Flush = "eager"
     max_bytes: int = 64 << 20
     """Of the memory budget of a task, this table's share."""
+    groups: int | None = None
+    """How many groups a table of fixed size has room for; None: as many as its share holds."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,9 @@ class LowAggregate:
     """Epochs are short: the tuples of a batch belong to many of them."""
     anyof: tuple[Where, ...] = ()
     """If there are any, a tuple must also meet one of these to enter."""
+    parent: str | None = None
+    """The inner node, or the query, whose groups it is made of (paper 4, III-C); None: of tuples.
+    """
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -131,6 +136,8 @@ class LowPlan:
     """What a task may use for tables, groups that wait, and dictionaries."""
     compiled: bool = True
     """FALSE: numpy instead of machine code; the answers are the same."""
+    inner: tuple[LowAggregate, ...] = ()
+    """Intermediate aggregates: nobody reads them but those that name them as their parent."""
 
 
 KINDS: Final[Mapping[str, tuple[SlotKind, SlotKind]]] = {

@@ -17,19 +17,28 @@ from terascope.low.partitioned import group_kernel
 from terascope.low.plan import LowAggregate, LowPlan, TableKind
 from terascope.low.program import functions, programs
 from terascope.low.slots import Shape
+from terascope.low.tree import Edge, tree_of
 
 Told = Callable[[int, int], None]
-Use: TypeAlias = TableKind | Literal["masked", "masked_dense", "insert", "merge"]
+Use: TypeAlias = TableKind | Literal["masked", "masked_dense", "masked_parts", "insert", "merge"]
 """What a kernel is for: taking tuples into a table (`masked`: into an open one, with NULLs and
-overflows in mind), groups into an open table, partials into the merge."""
+overflows in mind; `masked_parts`: into many small ones), groups into an open table, partials into
+the merge."""
 
 
 def prepare(plan: LowPlan, tell: Told) -> None:
     """Compile, or load, every kernel of a plan; `tell` hears how many of how many are ready."""
     if not plan.compiled:
         return
-    aggregates = [query for query in plan.queries if isinstance(query, LowAggregate)]
-    wanted = list(dict.fromkeys(use for query in aggregates for use in uses(query)))
+    tree = tree_of(plan)
+    wanted = list(
+        dict.fromkeys(
+            use
+            for place, node in enumerate(tree.nodes)
+            if node is not None
+            for use in node_uses(node, tree.edges[place], place >= len(plan.queries))
+        )
+    )
     steps = 1 + len(wanted)
     tell(0, steps)
     for made in programs(plan):
@@ -39,11 +48,24 @@ def prepare(plan: LowPlan, tell: Told) -> None:
         make(use, shape)
 
 
-def uses(query: LowAggregate) -> Iterator[tuple[Use, Shape]]:
-    """The kernels of an aggregation, but those that only NULLs call for."""
-    groups = Shape(len(query.plain_keys), query.shape.slots)
+def node_uses(node: LowAggregate, edge: Edge | None, is_inner: bool) -> Iterator[tuple[Use, Shape]]:
+    """The kernels of a node of a tree, but those that only NULLs call for."""
+    yield from table_uses(node if edge is None else edge.query)
+    if edge is None and any(slot.where is not None for slot in node.slots):
+        yield from masked_uses(node)
+    if not is_inner:
+        groups = Shape(len(node.plain_keys), node.shape.slots)
+        yield "insert", groups  # what leaves any table of a task meets in this one
+        # Which epochs a task has for itself is known only when there are tasks: any may need a
+        # merge.
+        yield "merge", groups
+
+
+def table_uses(query: LowAggregate) -> Iterator[tuple[Use, Shape]]:
+    """Of a table and what it takes."""
     if query.table.kind != "open":
-        yield query.table.kind, Shape(groups.keys, groups.slots, with_epoch=True)
+        shape = Shape(len(query.plain_keys), query.shape.slots, with_epoch=True)
+        yield query.table.kind, shape
     elif query.epoch is None:
         yield "masked", query.shape
         yield "masked_dense", query.shape
@@ -52,9 +74,15 @@ def uses(query: LowAggregate) -> Iterator[tuple[Use, Shape]]:
         yield "insert", query.shape
     else:
         yield "open", query.shape
-    yield "insert", groups  # what leaves any table of a task meets in this one
-    # Which epochs a task has for itself is known only when there are tasks: any may need a merge.
-    yield "merge", groups
+        yield "insert", query.shape  # a table that grows takes its own groups in
+
+
+def masked_uses(query: LowAggregate) -> Iterator[tuple[Use, Shape]]:
+    """Of an open table in which a slot takes only some of the tuples."""
+    if query.table.kind == "open" and query.epoch is not None and not query.epoch_in_key:
+        yield "masked", query.shape
+        yield "masked_dense", query.shape
+        yield "masked_parts", query.shape
 
 
 def make(use: Use, shape: Shape) -> None:
@@ -67,6 +95,8 @@ def make(use: Use, shape: Shape) -> None:
             update_kernel(shape, sure=False, dense=False)
         case "masked_dense":
             update_kernel(shape, sure=False, dense=True)
+        case "masked_parts":
+            group_kernel(shape, sure=False)
         case "insert":
             insert_kernel(shape)
         case "merge":

@@ -97,10 +97,15 @@ def program(plan: LowPlan) -> Program:
 
 def programs(plan: LowPlan) -> tuple[Program, Program]:
     """What is computed of a batch as it is read, for the prefilter and the selections; and what of
-    the columns that aggregations read, when many batches are together.
+    the columns that aggregations read, when many batches are together. Those that are made of the
+    groups of others read none.
     """
     selections = tuple(q for q in plan.queries if not isinstance(q, LowAggregate))
-    aggregations = tuple(q for q in plan.queries if isinstance(q, LowAggregate))
+    aggregations = tuple(
+        node
+        for node in (*plan.queries, *plan.inner)
+        if isinstance(node, LowAggregate) and node.parent is None
+    )
     return (
         program(LowPlan((), plan.predicates, selections)),
         program(LowPlan((), (), aggregations)),

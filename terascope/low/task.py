@@ -20,6 +20,7 @@ from terascope.connectors.base import ReadReport, Split
 from terascope.connectors.registry import read_split
 from terascope.low.aggregator import Aggregator
 from terascope.low.choices import Choice, Choices
+from terascope.low.descent import Descent
 from terascope.low.dictionary import Codes, Dictionary, Hashes, Ints
 from terascope.low.gathered import Gathering
 from terascope.low.groups import Block
@@ -29,6 +30,7 @@ from terascope.low.ownership import ALL, Epochs, Timeline, timelines
 from terascope.low.plan import LowAggregate, LowPlan, LowSelect
 from terascope.low.program import functions, programs
 from terascope.low.reports import Reports, add_report, note_clocks
+from terascope.low.tree import tree_of
 from terascope.plan.expr import Col
 
 BATCH_ROWS = 1 << 17
@@ -81,9 +83,12 @@ class Counters:
     passed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """Tuples that each query took."""
     probes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Tuples that were looked up in the table of each query."""
+    """Tuples, or groups of a parent, that were looked up in the table of each node: of each query,
+    then of each inner node."""
     evicted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Groups of each query that left their table before their epoch was over."""
+    """Groups of each node that left their table before their epoch was over."""
+    flushed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Groups of each node that left it because their epoch was over, or a large batch was."""
     partials: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """Groups of each query that went up to be merged."""
 
@@ -95,8 +100,16 @@ class Counters:
             "passed": self.passed.tolist(),
             "probes": self.probes.tolist(),
             "evicted": self.evicted.tolist(),
+            "flushed": self.flushed.tolist(),
             "partials": self.partials.tolist(),
         }
+
+
+def counters_of(plan: LowPlan) -> Counters:
+    """All zero."""
+    queries, nodes = len(plan.queries), len(plan.queries) + len(plan.inner)
+    sizes = (len(plan.predicates), queries, nodes, nodes, nodes, queries)
+    return Counters(0, *(np.zeros(size, np.int64) for size in sizes))
 
 
 class LowTask:
@@ -107,24 +120,17 @@ class LowTask:
         keep_freed_memory()
         self.plan = plan
         self.reports: Reports = {}
-        queries = len(plan.queries)
-        self.counters = Counters(
-            0,
-            np.zeros(len(plan.predicates), np.int64),
-            np.zeros(queries, np.int64),
-            np.zeros(queries, np.int64),
-            np.zeros(queries, np.int64),
-            np.zeros(queries, np.int64),
-        )
+        self._tree = tree_of(plan)
+        self.counters = counters_of(plan)
         self._owned = owned
         self._timelines: dict[int, Timeline] = {}
         self._first, self._second = programs(plan)
         self._prefilter, self._derive = functions(self._first, plan.compiled)
         _, self._derive_keys = functions(self._second, plan.compiled)
         self._choices = Choices(self._first.words)
-        self._chosen = [self._choices.of(query) for query in plan.queries]
-        asked = zip(self._chosen, plan.queries, strict=True)
-        self._gathering = Gathering([(c, q) for c, q in asked if isinstance(q, LowAggregate)])
+        self._chosen = [self._choices.of(node) for node in (*plan.queries, *plan.inner)]
+        roots = [(self._chosen[place], self._tree.nodes[place]) for place in self._tree.roots]
+        self._gathering = Gathering([(c, node) for c, node in roots if node is not None])
         self._memory_bytes = max(plan.memory_bytes // 2, plan.memory_bytes - FIXED_BYTES)
         self._begin()
 
@@ -132,11 +138,29 @@ class LowTask:
         """Dictionaries and tables, all empty."""
         self._dictionaries = Dictionaries()
         self._aggregators = {
-            place: Aggregator(query, self._dictionaries, self.plan.compiled)
-            for place, query in enumerate(self.plan.queries)
-            if isinstance(query, LowAggregate)
+            place: self._aggregator(place, node)
+            for place, node in enumerate(self._tree.nodes)
+            if node is not None
         }
+        for place, aggregator in self._aggregators.items():
+            children = [
+                (edge, self._aggregators[child])
+                for child in self._tree.children(place)
+                if (edge := self._tree.edges[child]) is not None
+            ]
+            if children:
+                aggregator.below = Descent(aggregator.query, children)
         self._surrendered: set[tuple[int, int | None]] = set()
+
+    def _aggregator(self, place: int, node: LowAggregate) -> Aggregator:
+        edge = self._tree.edges[place]
+        read = None if edge is None else edge.query
+        return Aggregator(
+            node, self._dictionaries, self.plan.compiled, read, not self._is_query(place)
+        )
+
+    def _is_query(self, place: int) -> bool:
+        return place < len(self.plan.queries)
 
     def run(
         self,
@@ -163,9 +187,8 @@ class LowTask:
             add_report(self.reports, split.interface, report)
             if place + 1 == len(splits) or self._is_batch(place):
                 yield from self._take_all(place + 1)
-        for place in self._aggregators:
-            yield from self._groups(place, None)
-            yield Reached(place, ALL)
+        for place in self._top_down():
+            yield from self._over(place, ALL)
 
     def _is_full(self) -> bool:
         """Whether there is no memory for another batch as large as the last."""
@@ -177,8 +200,9 @@ class LowTask:
         """Whether a batch should end with a split: a group that is cut has to be merged."""
         if self._gathering.rows < BATCH_ROWS:
             return False
-        cut = sum(not timeline.ends_with(place) for timeline in self._timelines.values())
-        most = len(self._aggregators) // 2 if self._gathering.rows >= LARGE_ROWS else 0
+        read = [timeline for query, timeline in self._timelines.items() if self._is_query(query)]
+        cut = sum(not timeline.ends_with(place) for timeline in read)
+        most = len(read) // 2 if self._gathering.rows >= LARGE_ROWS else 0
         return cut <= most
 
     # ---- tuples
@@ -203,23 +227,27 @@ class LowTask:
         if not self._gathering.rows:
             return
         tuples = self._gathering.take()
-        for place in self._in_good_order():
-            aggregator = self._aggregators[place]
-            aggregator.take(tuples, self._chosen[place])
-            over = self._timelines[place].earliest[then]
-            if over is not None:
-                yield from self._groups(place, over)
-                yield Reached(place, over)
-            aggregator.settle()
-            yield from self._make_room(BATCH_COST * tuples.size)
+        for root in self._in_good_order():
+            self._aggregators[root].take(tuples, self._chosen[root])
+            for place in self._tree.subtree(root):
+                over = self._timelines[place].earliest[then]
+                if over is not None:
+                    yield from self._over(place, over)
+                self._aggregators[place].settle()
+                yield from self._make_room(BATCH_COST * tuples.size)
         yield from self._forget()
 
     def _in_good_order(self) -> list[int]:
-        """Aggregations that put the same tuples apart by the same key follow each other."""
+        """Nodes that take tuples; those that put the same ones apart by the same key together."""
         order: dict[tuple[Choice, int], list[int]] = {}
-        for place, aggregator in self._aggregators.items():
-            order.setdefault((self._chosen[place].entry, aggregator.apart_by()), []).append(place)
+        for place in self._tree.roots:
+            by = self._aggregators[place].apart_by()
+            order.setdefault((self._chosen[place].entry, by), []).append(place)
         return [place for places in order.values() for place in places]
+
+    def _top_down(self) -> list[int]:
+        """All nodes, parents first."""
+        return [place for root in self._tree.roots for place in self._tree.subtree(root)]
 
     def _bits(self, batch: Batch) -> list[Hashes]:
         bits = [np.empty(len(batch), np.uint64) for _ in range(self._first.words)]
@@ -231,7 +259,16 @@ class LowTask:
 
     # ---- groups
 
+    def _over(self, place: int, epoch: int) -> Iterator[Ready]:
+        """The epochs before one are over; those above in the tree have been told."""
+        yield from self._groups(place, None if epoch == ALL else epoch)
+        if self._is_query(place):
+            yield Reached(place, epoch)
+
     def _groups(self, place: int, before: int | None, surrendered: bool = False) -> Iterator[Ready]:
+        """Groups of a node of the epochs before one, or all, once they have come down to it."""
+        for higher in self._tree.above(place):
+            self._aggregators[higher].flush(before)
         aggregator = self._aggregators[place]
         mine = self._owned.get(place)
         for released in aggregator.release(before):
@@ -249,21 +286,28 @@ class LowTask:
 
     def _count(self, place: int) -> None:
         """What an aggregator counted since it was asked the last time."""
-        aggregator = self._aggregators[place]
-        self.counters.probes[place] += aggregator.probes
-        self.counters.evicted[place] += aggregator.evicted
-        aggregator.probes = aggregator.evicted = 0
+        probes, evicted, flushed = self._aggregators[place].counts()
+        self.counters.probes[place] += probes
+        self.counters.evicted[place] += evicted
+        self.counters.flushed[place] += flushed
 
     def _make_room(self, batch_bytes: int) -> Iterator[Ready]:
         """Groups leave that there is no memory for beside a batch, the dictionaries and what is
         being written. Those of a query that has epochs of its own wait on disk, others go up as
-        partials, as they would have to anyway.
+        partials, as they would have to anyway. Inner nodes give theirs to their children first.
         """
-        sizes = {place: a.memory_bytes for place, a in self._aggregators.items()}
-        used = sum(sizes.values())
         most = self._memory_bytes * 3 // 4 - self._dictionaries.memory_bytes - batch_bytes
+        if self._used <= most:
+            return
+        for place in self._top_down():
+            if not self._is_query(place) and self._aggregators[place].grows:
+                self._aggregators[place].flush(None)
+                self._aggregators[place].shrink()
+        used = self._used
         if used <= most:
             return
+        places = (place for place in self._aggregators if self._is_query(place))
+        sizes = {place: self._aggregators[place].memory_bytes for place in places}
         for place in sorted(sizes, key=lambda place: sizes[place], reverse=True):
             if self._owned.get(place) is not None:
                 self._aggregators[place].put_aside()
@@ -274,11 +318,15 @@ class LowTask:
             if 2 * used <= most:
                 return
 
+    @property
+    def _used(self) -> int:
+        return sum(aggregator.memory_bytes for aggregator in self._aggregators.values())
+
     def _forget(self) -> Iterator[Ready]:
         """Dictionaries begin anew when they are large: best while no groups know their codes."""
         known = self._dictionaries.memory_bytes
         if 4 * known > self._memory_bytes:
-            for place in self._aggregators:
+            for place in self._top_down():
                 yield from self._groups(place, None, surrendered=True)
         elif 8 * known <= self._memory_bytes or not self._is_empty:
             return
