@@ -1,0 +1,109 @@
+"""Groups of a sample, counted: how many groups have one tuple, two, three ...
+
+In: a 64-bit hash of every tuple of a sample for each attribute. Out: the frequencies of frequencies
+of any set of attributes, in about a millisecond for 64 Ki tuples: a search asks for thousands of
+sets, and each is counted without looking at a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, cast
+from zlib import crc32
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Hashes: TypeAlias = NDArray[np.uint64]
+Codes: TypeAlias = NDArray[np.int32]
+Ints: TypeAlias = NDArray[np.int64]
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def kernel(function: Function) -> Function:
+    """Compile at the first call, or load what an earlier process compiled."""
+    try:
+        return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # no folder to keep machine code in
+        return cast(Function, numba.njit(nogil=True)(function))
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """`numbers[i]` groups have `sizes[i]` tuples each; sizes rise."""
+
+    sizes: Ints
+    numbers: Ints
+
+    @property
+    def tuples(self) -> int:
+        return int(self.sizes @ self.numbers)
+
+    @property
+    def groups(self) -> int:
+        return int(self.numbers.sum())
+
+    def of_size(self, size: int) -> int:
+        return int(self.numbers[self.sizes == size].sum())
+
+
+def attribute_hashes(codes: Codes | Ints, attribute: str) -> Hashes:
+    """A lane of a sample: the values of an attribute as hashes. The same code of two attributes has
+    two hashes, so that those of a set can simply be added up.
+    """
+    seed = (crc32(attribute.encode()) + 1) * 0x9E3779B97F4A7C15 % (1 << 64)
+    return mixed(codes.astype(np.int64), np.uint64(seed))
+
+
+def set_hashes(lanes: Iterable[Hashes], count: int) -> Hashes:
+    """The hashes of a set of attributes, whatever their order."""
+    total = np.zeros(count, np.uint64)
+    for lane in lanes:
+        total += lane
+    return total
+
+
+def count_groups(hashes: Hashes) -> Frequencies:
+    """How often each different hash occurs."""
+    by_size = frequencies(hashes)
+    sizes = np.flatnonzero(by_size)
+    return Frequencies(sizes.astype(np.int64), by_size[sizes])
+
+
+@kernel
+def mixed(words: Ints, seed: np.uint64) -> Hashes:
+    """Words with their bits spread (the finaliser of splitmix64)."""
+    out = np.empty(len(words), np.uint64)
+    for i in range(len(words)):
+        x = np.uint64(words[i]) + seed
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        out[i] = x ^ (x >> np.uint64(31))
+    return out
+
+
+@kernel
+def frequencies(hashes: Hashes) -> Ints:
+    """Groups by their number of tuples, in a table of open places that is half full at most."""
+    places = 16
+    while places < 2 * len(hashes):
+        places *= 2
+    top = np.uint64(places - 1)
+    held = np.empty(places, np.uint64)
+    counts = np.zeros(places, np.int32)
+    most = 0
+    for i in range(len(hashes)):
+        # A sum of hashes that are even in all their low bits would crowd: the middle bits decide.
+        at = (hashes[i] >> np.uint64(20)) & top
+        while counts[at] != 0 and held[at] != hashes[i]:
+            at = (at + np.uint64(1)) & top
+        held[at] = hashes[i]
+        counts[at] += 1
+        most = max(most, counts[at])
+    by_size = np.zeros(most + 1, np.int64)
+    for place in range(places):
+        by_size[counts[place]] += 1
+    by_size[0] = 0
+    return by_size

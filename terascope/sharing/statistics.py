@@ -1,0 +1,112 @@
+"""What a sample of a source says about any set of its attributes.
+
+In: a uniform sample of the tuples of some epochs, as hashes of every attribute. Out: the number of
+groups in an epoch, or in any other number of tuples, with bounds; and how skewed they are. Each set
+is counted when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from terascope.sharing.counting import Frequencies, Hashes, count_groups, set_hashes
+from terascope.sharing.distinct import Growth, bounds, fit_growth
+from terascope.sharing.zipf import exponent
+
+
+@dataclass(frozen=True)
+class SampledStatistics:
+    """Statistics of the tuples of an epoch.
+
+    A group of one epoch is another one than the same values in the next: with several epochs in the
+    sample, their hashes are part of every set, and what is said is the mean of them.
+    """
+
+    lanes: Mapping[str, Hashes]
+    """The hashes of an attribute, one for each tuple of the sample."""
+    sampled: int
+    """Tuples in it."""
+    tuples: float
+    """Of an epoch; `sampled` is a uniform sample of those of `epochs` epochs."""
+    rate: float | None = None
+    """Tuples in a second."""
+    epochs: int = 1
+    epoch_lane: Hashes | None = None
+    """The hashes of the epochs, where there are several."""
+    _counted: dict[frozenset[str], Frequencies] = field(default_factory=dict, repr=False)
+    _grown: dict[frozenset[str], Growth] = field(default_factory=dict, repr=False)
+    _groups: dict[tuple[frozenset[str], float], float] = field(default_factory=dict, repr=False)
+    _exponents: dict[frozenset[str], float] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every tuple of the epochs is in the sample: then the groups are exact."""
+        return self.tuples * self.epochs <= self.sampled
+
+    def frequencies(self, attributes: frozenset[str]) -> Frequencies:
+        """Groups of the sample by their number of tuples.
+
+        Raises:
+            KeyError: the sample has no such attribute.
+        """
+        known = self._counted.get(attributes)
+        if known is None:
+            lanes = [self.lanes[attribute] for attribute in attributes]
+            if self.epoch_lane is not None:
+                lanes.append(self.epoch_lane)
+            hashes = lanes[0] if len(lanes) == 1 else set_hashes(lanes, self.sampled)
+            known = self._counted[attributes] = count_groups(hashes)
+        return known
+
+    def groups(self, attributes: frozenset[str], tuples: float | None = None) -> float:
+        """The number of groups in an epoch, or in a slice of so many tuples. Tuples of a slice are
+        taken to be like any others of the epoch: a burst has fewer groups.
+        """
+        wanted = self.tuples if tuples is None else tuples
+        known = self._groups.get((attributes, wanted))
+        if known is None:
+            known = self._groups[attributes, wanted] = self._estimate(attributes, wanted)
+        return known
+
+    def _estimate(self, attributes: frozenset[str], tuples: float) -> float:
+        if not self.sampled or tuples <= 0:
+            return 0.0
+        if not attributes:
+            return 1.0
+        found = self._growth(attributes).seen_in(self._scale(tuples)) / self.epochs
+        if len(attributes) > 1:
+            alone = [self.groups(frozenset({one}), tuples) for one in attributes]
+            found = min(max(found, *alone), prod(alone))
+        return max(min(found, tuples), min(1.0, tuples))
+
+    def bounds(self, attributes: frozenset[str]) -> tuple[float, float]:
+        """Between which the number of groups in an epoch is, for any distribution."""
+        if not attributes or not self.sampled:
+            return (0.0, 0.0) if not self.sampled else (1.0, 1.0)
+        low, high = bounds(self.frequencies(attributes), self._scale(self.tuples))
+        return low / self.epochs, high / self.epochs
+
+    def exponent(self, attributes: frozenset[str]) -> float:
+        """Of the Zipf-like law that the groups of an epoch follow; 0: all are equally frequent."""
+        known = self._exponents.get(attributes)
+        if known is None:
+            known = 0.0
+            if attributes and self.sampled:
+                groups = self.groups(attributes) * self.epochs
+                known = exponent(self.frequencies(attributes), groups, self.epochs)
+            self._exponents[attributes] = known
+        return known
+
+    def _growth(self, attributes: frozenset[str]) -> Growth:
+        known = self._grown.get(attributes)
+        if known is None:
+            found = self.frequencies(attributes)
+            known = self._grown[attributes] = fit_growth(found, self._scale(self.tuples))
+        return known
+
+    def _scale(self, tuples: float) -> float:
+        """How many times the sample that is. Rounding must not make a whole sample a part."""
+        scale = tuples * self.epochs / self.sampled
+        return 1.0 if abs(scale - 1.0) < 1e-9 else scale
