@@ -28,7 +28,7 @@ RARE: Final = 32
 STARTS: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 20, 26)
 """Sizes up to RARE are taken together from here to the next: more would only cost time."""
 PER_DECADE: Final = 8
-STEPS: Final = 1200
+STEPS: Final = 800
 STILL: Final = 1e-5
 FEW: Final = 20
 """So many groups of one or two tuples are needed to fit anything to them."""

@@ -43,7 +43,7 @@ class SampledStatistics:
     @property
     def is_whole(self) -> bool:
         """Whether every tuple of the epochs is in the sample: then the groups are exact."""
-        return self.tuples * self.epochs <= self.sampled
+        return not self.sampled or self._scale(self.tuples) <= 1.0
 
     def frequencies(self, attributes: frozenset[str]) -> Frequencies:
         """Groups of the sample by their number of tuples.

@@ -1,0 +1,286 @@
+"""Statistics of a source, from a sample of its tuples.
+
+In: the low-level plan of a source and its splits. Out: a `SourceSample`: which share of the tuples
+each predicate and each query takes, and for the tuples of every aggregation the groups of any set
+of keys (`SampledStatistics`; the attributes are the keys as GSQL has them). No Spark: the splits
+are read here, for about a second.
+
+Tuples are thinned evenly while they are read. What is read are whole epochs where possible (see
+`sampled_splits`), so that the estimators get what they assume: a uniform sample of an epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from time import perf_counter
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from terascope.connectors.base import ReadReport, Split
+from terascope.connectors.registry import read_split
+from terascope.low.dictionary import Ints
+from terascope.low.plan import LowAggregate, LowPlan
+from terascope.low.sample_lanes import SampleLanes, SampleReader
+from terascope.low.sampled_splits import Stripe, reading, stripes, stripes_of_epoch
+from terascope.plan.expr import Expr
+from terascope.plan.show import show_expr
+from terascope.sharing.counting import attribute_hashes
+from terascope.sharing.statistics import SampledStatistics
+
+Random: TypeAlias = NDArray[np.float64]
+
+SEED: Final = 1
+SPARE: Final = 2
+"""So many times the tuples are kept first, for those of epochs that are not whole are left out."""
+ENOUGH: Final = 16
+"""A sample of one in so many says little of rare groups: rather fewer epochs than less of each."""
+
+
+@dataclass(frozen=True)
+class SampleLimits:
+    """How much is read, and how much of that is kept."""
+
+    tuples: int = 1 << 16
+    """Of each query at most; a set of keys is counted in about a millisecond then."""
+    seconds: float = 1.0
+    """No split is begun later."""
+    stripes: int = 64
+    """Of 4 MB for each interface."""
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Thinning:
+    """Batches of which every tuple had the same chance to stay."""
+
+    most: int
+    chance: float = 1.0
+    seen: int = 0
+    kept: int = 0
+    batches: list[tuple[int, pa.RecordBatch, Random]] = field(default_factory=list)
+    """The place of the stripe, tuples, and what decides whether they stay."""
+
+    def __post_init__(self) -> None:
+        self._random = np.random.default_rng(SEED)
+
+    def add(self, place: int, columns: pa.RecordBatch) -> None:
+        drawn = self._random.random(columns.num_rows)
+        self.seen += columns.num_rows
+        self._keep(place, columns, drawn)
+        while self.kept > self.most:
+            self.chance /= 2
+            before, self.batches, self.kept = self.batches, [], 0
+            for batch in before:
+                self._keep(*batch)
+
+    def _keep(self, place: int, columns: pa.RecordBatch, drawn: Random) -> None:
+        if self.chance < 1.0:
+            stays = np.flatnonzero(drawn < self.chance)
+            columns, drawn = columns.take(pa.array(stays)), drawn[stays]
+        if columns.num_rows:
+            self.kept += columns.num_rows
+            self.batches.append((place, columns, drawn))
+
+
+def sample_source(
+    plan: LowPlan, splits: Sequence[Split], limits: SampleLimits | None = None
+) -> SourceSample:
+    """Read some of a source and evaluate all predicates and keys of a plan on some of its tuples.
+
+    Raises:
+        ValueMistake: a key or a predicate overflows, as it will when the queries are run.
+    """
+    limits = limits or SampleLimits()
+    pieces = stripes(splits)
+    queries = [query for query in plan.queries if isinstance(query, LowAggregate)]
+    lengths = {query: stripes_of_epoch(query, pieces) for query in queries}
+    thinning = Thinning(SPARE * limits.tuples)
+    done: list[int] = []
+    started = perf_counter()
+    for run in reading(len(pieces), list(lengths.values()), limits.stripes):
+        if thinning.seen >= ENOUGH * limits.tuples:
+            break
+        for place in run:
+            if done and perf_counter() - started > limits.seconds:
+                break
+            read_stripe(plan, place, pieces[place], thinning)
+            done.append(place)
+    reader = SampleReader(plan)
+    for _, columns, _ in thinning.batches:
+        reader.add(columns)
+    numbers = run_numbers(done)
+    runs = [np.full(len(columns), numbers[place]) for place, columns, _ in thinning.batches]
+    per_stripe = thinning.seen / max(1, len(done))
+    return SourceSample(
+        plan=plan,
+        most=limits.tuples,
+        tuples_read=thinning.seen,
+        tuples_total=round(per_stripe * len(pieces)),
+        splits_read=sum(len(pieces[place]) for place in done),
+        splits_total=len(splits),
+        lanes=reader.lanes(),
+        runs=np.concatenate([np.zeros(0, np.int64), *runs]),
+        begins=numbers.get(0),
+        ends=numbers.get(len(pieces) - 1),
+        epoch_tuples={q: n * per_stripe for q, n in lengths.items() if n is not None},
+    )
+
+
+def read_stripe(plan: LowPlan, place: int, piece: Stripe, thinning: Thinning) -> None:
+    for split in piece:
+        for columns in read_split(split, plan.columns, ReadReport()):
+            thinning.add(place, columns)
+
+
+def run_numbers(places: Sequence[int]) -> dict[int, int]:
+    """Place of a stripe that was read -> number of its run of neighbours."""
+    numbers: dict[int, int] = {}
+    for place in sorted(places):
+        numbers[place] = numbers[place - 1] if place - 1 in numbers else len(set(numbers.values()))
+    return numbers
+
+
+# ---- what it says --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SourceSample:
+    """A sample of the tuples of a source."""
+
+    plan: LowPlan
+    most: int
+    """Tuples that statistics are made of at most."""
+    tuples_read: int
+    tuples_total: int
+    """Of the source: counted when all of it was read, else estimated by the number of splits."""
+    splits_read: int
+    splits_total: int
+    lanes: SampleLanes
+    runs: Ints
+    """Of each tuple: those of neighbouring splits have the same number."""
+    begins: int | None
+    """The run that the source begins with, if it was read."""
+    ends: int | None
+    epoch_tuples: Mapping[LowAggregate, float]
+    """How many tuples an epoch of a query has, judged by its splits."""
+    _statistics: dict[tuple[LowAggregate, ...], SampledStatistics] = field(
+        default_factory=dict, repr=False
+    )
+
+    @property
+    def tuples_kept(self) -> int:
+        return self.lanes.count
+
+    @property
+    def share(self) -> float:
+        """Of the tuples that were read."""
+        return self.lanes.count / max(1, self.tuples_read)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the sample is the source."""
+        return self.splits_read == self.splits_total and self.lanes.count == self.tuples_read
+
+    @cached_property
+    def seconds(self) -> float | None:
+        """The time that what was read covers."""
+        clock = self.lanes.clock
+        if clock is None or not len(clock):
+            return None
+        spans = [clock[self.runs == run] for run in np.unique(self.runs)]
+        return float(sum(times.max() - times.min() for times in spans))
+
+    @property
+    def rate(self) -> float | None:
+        """Tuples in a second."""
+        return self.tuples_read / self.seconds if self.seconds else None
+
+    def predicate_selectivity(self, bit: int) -> float:
+        """The share of the tuples that pass a predicate of the prefilter."""
+        return self.lanes.predicates[bit] / max(1, self.lanes.count)
+
+    def selectivity(self, query: int) -> float:
+        """The share of the tuples that a query takes."""
+        return len(self.lanes.passed[query]) / max(1, self.lanes.count)
+
+    def statistics(self, query: LowAggregate, *others: LowAggregate) -> SampledStatistics:
+        """Of the tuples that any of some queries takes, in the epochs of the first: the keys of all
+        aggregations of the source are its attributes.
+        """
+        asked = (query, *others)
+        known = self._statistics.get(asked)
+        if known is None:
+            known = self._statistics[asked] = self._make(query, self._taken(asked))
+        return known
+
+    def _taken(self, queries: Sequence[LowAggregate]) -> Ints:
+        places = [self.plan.queries.index(query) for query in queries]
+        lanes = [self.lanes.passed[place] for place in places]
+        return lanes[0] if len(lanes) == 1 else np.unique(np.concatenate(lanes))
+
+    def _make(self, query: LowAggregate, rows: Ints) -> SampledStatistics:
+        share = self.share or 1.0
+        selectivity = len(rows) / max(1, self.lanes.count)
+        rate = None if self.rate is None else self.rate * selectivity
+        whole = None
+        if query.epoch is None:
+            epochs, tuples = 1, self.epoch_tuples[query] * selectivity
+        else:
+            whole = self._whole(query.keys[query.epoch][1])
+            epochs, rows = max(1, whole.number), rows[whole.taken[rows]]
+            tuples = len(rows) / share / epochs
+            if not whole.number:
+                tuples = max(tuples, self.epoch_tuples.get(query, 0.0) * selectivity)
+        if len(rows) > self.most:
+            rows = np.sort(np.random.default_rng(SEED).choice(rows, self.most, replace=False))
+        lanes = {
+            show_expr(expr): attribute_hashes(codes[rows], show_expr(expr))
+            for expr, codes in self.lanes.keys.items()
+        }
+        epoch_lane = None
+        if whole is not None and epochs > 1:
+            epoch_lane = attribute_hashes(whole.values[rows], "epoch")
+        return SampledStatistics(lanes, len(rows), tuples, rate, epochs, epoch_lane)
+
+    def _whole(self, epoch: Expr) -> WholeEpochs:
+        """The tuples of the epochs that are all within what was read. Those that the source begins
+        and ends with are often cut: they count if there are no others.
+        """
+        inside = self._inside(epoch, False)
+        if not inside.number:
+            inside = self._inside(epoch, True)
+        values, valid = self.lanes.epochs[epoch]
+        if not inside.number and valid.any():  # the most that there is of one
+            found, counts = np.unique(values[valid], return_counts=True)
+            return WholeEpochs(values, valid & (values == found[counts.argmax()]), 0)
+        return inside
+
+    def _inside(self, epoch: Expr, with_ends: bool) -> WholeEpochs:
+        values, valid = self.lanes.epochs[epoch]
+        taken = np.zeros(len(values), np.bool_)
+        number = 0
+        for run in np.unique(self.runs):
+            own = valid & (self.runs == run)
+            if not own.any():
+                continue
+            first, last = int(values[own].min()), int(values[own].max())
+            first += not (with_ends and run == self.begins)
+            last -= not (with_ends and run == self.ends)
+            inside = own & (values >= first) & (values <= last)
+            number += len(np.unique(values[inside]))
+            taken |= inside
+        return WholeEpochs(values, taken, number)
+
+
+@dataclass(frozen=True)
+class WholeEpochs:
+    values: Ints
+    taken: NDArray[np.bool_]
+    number: int
