@@ -76,6 +76,10 @@ class Config(BaseSettings):
     """How they leave a table of fixed size when an epoch ends."""
     kernels: Literal["numba", "numpy"] = "numba"
     """What runs the generated kernels."""
+    sample_tuples: int = Field(default=1 << 16, ge=1)
+    """Tuples of a source that its statistics are made of, at most."""
+    sample_seconds: Seconds = 1.0
+    """How long a source is read for them."""
     heartbeat: SecondsOrOff = 1.0
     """Of a stream: how often silent sources say how late it is, such as 500ms; off: never."""
     skew: Seconds | None = None

@@ -1,5 +1,5 @@
-"""The command line: `terascope check | fmt | explain | run | generate | demo | bench | calibrate`,
-and for a set that is running `terascope status | why | tail | set`.
+"""The command line: `terascope check | fmt | explain | stats | run | generate | demo | bench |
+calibrate`, and for a set that is running `terascope status | why | tail | set`.
 
 In: flags. Out: results on stdout; progress, warnings and mistakes on stderr; the exit codes 0
 (done), 1 (the query set or its input is wrong), 2 (usage), 130 (interrupted). Every command is a
@@ -23,6 +23,7 @@ from terascope.cli.generate import generate
 from terascope.cli.mistakes import told
 from terascope.cli.run import run
 from terascope.cli.set import set_
+from terascope.cli.stats import stats
 from terascope.cli.status import status
 from terascope.cli.tail import tail
 from terascope.cli.why import why
@@ -47,7 +48,7 @@ def add(command: Callable[..., None], panel: str | None = None) -> None:
     app.command(name, help=help, epilog=EXAMPLES[name], rich_help_panel=panel)(told(command))
 
 
-for batch_command in (check, fmt, explain, run, generate, demo, bench, calibrate):
+for batch_command in (check, fmt, explain, stats, run, generate, demo, bench, calibrate):
     add(batch_command)
 for stream_command in (status, why, tail, set_):
     add(stream_command, "A running set")

@@ -41,6 +41,11 @@ EXAMPLES: Mapping[str, str] = {
         "terascope explain flows.gsql --format dot | dot -Tsvg > flows.svg",
         "terascope explain flows.gsql --format html > flows.html",
     ),
+    "stats": examples(
+        "terascope stats flows.gsql --source eth0=pcap:trace.pcap",
+        "terascope stats flows.gsql --source flows=parquet:flows.parquet --tuples 1M --seconds 10",
+        "terascope stats flows.gsql --source pcap:trace.pcap --json | jq '.sources[].keys'",
+    ),
     "run": examples(
         "terascope run flows.gsql --source eth0=pcap:trace.pcap",
         "terascope run flows.gsql --source 'pcap:captures/*.pcap.gz' --output out --format parquet",

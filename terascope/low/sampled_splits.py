@@ -47,6 +47,18 @@ def stripes_of_epoch(query: LowAggregate, pieces: Sequence[Stripe]) -> float | N
     return None if found is None else len(pieces) / (found[1] - found[0] + 1)
 
 
+def is_cut(query: LowAggregate, pieces: Sequence[Stripe], place: int) -> bool:
+    """Whether the edge before a stripe may go through an epoch of a query."""
+    if query.epoch is None or not 0 < place < len(pieces):
+        return True
+    sides = [
+        span(query, [split for split in piece if split.interface in query.interfaces])
+        for piece in pieces[place - 1 : place + 1]
+    ]
+    before, after = sides
+    return before is None or after is None or before[1] >= after[0]
+
+
 Run: TypeAlias = tuple[int, ...]
 """Places of neighbouring stripes."""
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,17 +26,19 @@ from terascope.connectors.registry import read_split
 from terascope.low.dictionary import Ints
 from terascope.low.plan import LowAggregate, LowPlan
 from terascope.low.sample_lanes import SampleLanes, SampleReader
-from terascope.low.sampled_splits import Stripe, reading, stripes, stripes_of_epoch
+from terascope.low.sampled_splits import Stripe, is_cut, reading, stripes, stripes_of_epoch
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
 from terascope.sharing.counting import attribute_hashes
 from terascope.sharing.statistics import SampledStatistics
 
 Random: TypeAlias = NDArray[np.float64]
+End: TypeAlias = Literal["first", "last"]
 
 SEED: Final = 1
-SPARE: Final = 2
-"""So many times the tuples are kept first, for those of epochs that are not whole are left out."""
+EPOCH: Final = "epoch"
+SPARE: Final = 4
+"""So many times the tuples are kept first: those of some epochs are left out."""
 ENOUGH: Final = 16
 """A sample of one in so many says little of rare groups: rather fewer epochs than less of each."""
 
@@ -129,6 +131,7 @@ def sample_source(
         runs=np.concatenate([np.zeros(0, np.int64), *runs]),
         begins=numbers.get(0),
         ends=numbers.get(len(pieces) - 1),
+        whole_ends=whole_ends(queries, pieces, numbers),
         epoch_tuples={q: n * per_stripe for q, n in lengths.items() if n is not None},
     )
 
@@ -145,6 +148,21 @@ def run_numbers(places: Sequence[int]) -> dict[int, int]:
     for place in sorted(places):
         numbers[place] = numbers[place - 1] if place - 1 in numbers else len(set(numbers.values()))
     return numbers
+
+
+def whole_ends(
+    queries: Sequence[LowAggregate], pieces: Sequence[Stripe], numbers: Mapping[int, int]
+) -> frozenset[tuple[Expr, int, End]]:
+    """Where runs begin and end with an epoch, as the bounds of the splits have it."""
+    epochs = {q.keys[q.epoch][1]: q for q in queries if q.epoch is not None}
+    found: set[tuple[Expr, int, End]] = set()
+    for epoch, query in epochs.items():
+        for place, run in numbers.items():
+            if place - 1 not in numbers and not is_cut(query, pieces, place):
+                found.add((epoch, run, "first"))
+            if place + 1 not in numbers and not is_cut(query, pieces, place + 1):
+                found.add((epoch, run, "last"))
+    return frozenset(found)
 
 
 # ---- what it says --------------------------------------------------------------------------------
@@ -168,6 +186,8 @@ class SourceSample:
     begins: int | None
     """The run that the source begins with, if it was read."""
     ends: int | None
+    whole_ends: frozenset[tuple[Expr, int, End]]
+    """Epochs of a run, the first or the last, of which no other split has tuples."""
     epoch_tuples: Mapping[LowAggregate, float]
     """How many tuples an epoch of a query has, judged by its splits."""
     _statistics: dict[tuple[LowAggregate, ...], SampledStatistics] = field(
@@ -229,24 +249,29 @@ class SourceSample:
         share = self.share or 1.0
         selectivity = len(rows) / max(1, self.lanes.count)
         rate = None if self.rate is None else self.rate * selectivity
-        whole = None
+        expected = self.epoch_tuples.get(query, 0.0) * selectivity
         if query.epoch is None:
-            epochs, tuples = 1, self.epoch_tuples[query] * selectivity
-        else:
-            whole = self._whole(query.keys[query.epoch][1])
-            epochs, rows = max(1, whole.number), rows[whole.taken[rows]]
-            tuples = len(rows) / share / epochs
-            if not whole.number:
-                tuples = max(tuples, self.epoch_tuples.get(query, 0.0) * selectivity)
+            return self._counted(rows, expected, rate, 1)
+        whole = self._whole(query.keys[query.epoch][1])
+        rows = rows[whole.taken[rows]]
+        if not whole.number:
+            return self._counted(rows, max(len(rows) / share, expected), rate, 1)
+        # Rather few epochs with many of their tuples than many with few.
+        number = min(whole.number, max(1, self.most * whole.number // max(1, len(rows))))
+        if number < whole.number:
+            rows = rows[np.isin(whole.values[rows], whole.some(number))]
+        return self._counted(rows, len(rows) / share / number, rate, number, whole.values)
+
+    def _counted(
+        self, rows: Ints, tuples: float, rate: float | None, epochs: int, values: Ints | None = None
+    ) -> SampledStatistics:
         if len(rows) > self.most:
             rows = np.sort(np.random.default_rng(SEED).choice(rows, self.most, replace=False))
-        lanes = {
-            show_expr(expr): attribute_hashes(codes[rows], show_expr(expr))
-            for expr, codes in self.lanes.keys.items()
-        }
+        names = {show_expr(expr): codes for expr, codes in self.lanes.keys.items()}
+        lanes = {name: attribute_hashes(codes[rows], name) for name, codes in names.items()}
         epoch_lane = None
-        if whole is not None and epochs > 1:
-            epoch_lane = attribute_hashes(whole.values[rows], "epoch")
+        if values is not None and epochs > 1:
+            epoch_lane = attribute_hashes(values[rows], EPOCH)
         return SampledStatistics(lanes, len(rows), tuples, rate, epochs, epoch_lane)
 
     def _whole(self, epoch: Expr) -> WholeEpochs:
@@ -271,8 +296,9 @@ class SourceSample:
             if not own.any():
                 continue
             first, last = int(values[own].min()), int(values[own].max())
-            first += not (with_ends and run == self.begins)
-            last -= not (with_ends and run == self.ends)
+            ends = self.whole_ends
+            first += not ((with_ends and run == self.begins) or (epoch, run, "first") in ends)
+            last -= not ((with_ends and run == self.ends) or (epoch, run, "last") in ends)
             inside = own & (values >= first) & (values <= last)
             number += len(np.unique(values[inside]))
             taken |= inside
@@ -281,6 +307,13 @@ class SourceSample:
 
 @dataclass(frozen=True)
 class WholeEpochs:
+    """Which tuples belong to epochs that were read whole, and how many these are."""
+
     values: Ints
     taken: NDArray[np.bool_]
     number: int
+
+    def some(self, number: int) -> Ints:
+        """Epochs evenly apart."""
+        known = np.unique(self.values[self.taken])
+        return known[(2 * np.arange(number) + 1) * len(known) // (2 * number)]

@@ -15,7 +15,7 @@ from terascope.cli.generate import count_of
 from tests.cli.calls import FLOWS, call, small_trace
 
 COMMANDS = (
-    *("check", "fmt", "explain", "run", "generate", "demo", "bench"),
+    *("check", "fmt", "explain", "stats", "run", "generate", "demo", "bench"),
     *("status", "why", "tail", "set"),
 )
 

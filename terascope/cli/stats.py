@@ -1,0 +1,79 @@
+"""`terascope stats`: how many groups the queries of a set have, from a sample of their sources."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from typing import Annotated
+
+import typer
+
+from terascope.cli.binding import (
+    ConfigFile,
+    Debug,
+    File,
+    FunctionFiles,
+    Params,
+    Sets,
+    SourceOptions,
+    Sources,
+    bound_session,
+    loaded,
+)
+
+
+def stats(
+    file: File,
+    tuples: Annotated[
+        str | None,
+        typer.Option(
+            help="So many tuples are counted at most, such as 200k or 1M; 64 Ki if not told.",
+            show_default=False,
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="How long a source is read for; 1 if not told.", min=0.0, show_default=False
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False,
+    source: Sources = None,
+    source_option: SourceOptions = None,
+    set_: Sets = None,
+    param: Params = None,
+    functions: FunctionFiles = None,
+    config: ConfigFile = None,
+    debug: Debug = False,
+) -> None:
+    """Estimate how many groups the queries of a set have, from a sample of their sources.
+
+    For each set of keys: the groups of an epoch with their bounds, which hold for any distribution,
+    the exponent of their Zipf-like law, and how many tuples a group has. For each predicate next to
+    a source: which share of the tuples passes. A source that is read whole is counted exactly.
+    Needs no Spark.
+    """
+    del debug
+    from terascope.cli.generate import count_of
+    from terascope.cli.stats_view import StatsView, documents
+    from terascope.display import stdout_console
+    from terascope.low.sampling import SampleLimits, sample_source
+
+    given = {
+        "sample_tuples": None if tuples is None else count_of(tuples, "--tuples"),
+        "sample_seconds": seconds,
+    }
+    session = bound_session(
+        source, source_option, set_, param, functions, config, low="auto", settings=given
+    )
+    job = loaded(session, file).compiled.job()
+    limits = SampleLimits(session.config.sample_tuples, session.config.sample_seconds)
+    samples = {
+        read.name: sample_source(read.low, read.splits, limits)
+        for read in job.reads
+        if read.low is not None
+    }
+    found = documents(samples)
+    if json:
+        typer.echo(jsonlib.dumps({"sources": found}))
+    else:
+        stdout_console().print(StatsView(found))
