@@ -67,12 +67,10 @@ def reading(count: int, per_epoch: Sequence[float | None], most: int) -> list[Ru
     """What to read, one run after the other, from the midst of the source first: as long as the
     longest epoch that can be read, or stripes from all over an epoch when none can.
     """
-    known = [n for n in per_epoch if n is not None]
-    readable = [n for n in known if math.ceil(n) + 1 <= most or n >= count]
+    known = [min(float(count), n) for n in per_epoch if n is not None]
+    readable = [n for n in known if min(count, math.ceil(n) + 1) <= most]
     if known and not readable:
         return spread_epoch(count, min(known), most)
-    if known and min(count, max(readable)) > most:
-        return spread_epoch(count, count, most)
     # Where nothing is known beforehand, there is one run.
     length = min(count, math.ceil(max(readable)) + 1 if readable else most)
     number = max(1, math.ceil(min(count, most) / max(1, length)))
