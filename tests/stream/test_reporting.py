@@ -235,13 +235,14 @@ def test_queries_are_closed_as_far_as_their_windows(plan: StreamPlan) -> None:
 def test_bounds_of_spark_queries_as_time(plan: StreamPlan) -> None:
     run = Driven(plan)
     tb = BEGIN // 10
+    # Windows that end before that are complete: the last of them ends at BEGIN + 1.
     run.state.queries["sliding"].bounds = [BEGIN + 4]
     run.state.queries["pairs"].bounds = [tb + 1]
     run.run(12, {"eth0": heard(9, 0, 12)}, {"eth0": 12, "eth1": 12}, until=tb + 1)
     status = run.status()
     sliding, pairs = status.query("sliding"), status.query("pairs")
     assert sliding is not None
-    assert (sliding.closed_until_ns, sliding.last_epoch) == (ns(BEGIN + 4), None)
+    assert (sliding.closed_until_ns, sliding.last_epoch) == (ns(BEGIN + 1), None)
     assert pairs is not None
     assert (pairs.closed_until_ns, pairs.last_epoch) == (ns(BEGIN + 10), str(tb))
 
