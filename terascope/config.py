@@ -76,6 +76,9 @@ class Config(BaseSettings):
     """How they leave a table of fixed size when an epoch ends."""
     kernels: Literal["numba", "numpy"] = "numba"
     """What runs the generated kernels."""
+    share_windows: Literal["cost", "unshared", "paired", "paned"] = "cost"
+    """Which windows are put together from the same slices (paper 0): those for which that costs
+    least; none; all, of paired or of paned slices."""
     sample_tuples: int = Field(default=1 << 16, ge=1)
     """Tuples of a source that its statistics are made of, at most."""
     sample_seconds: Seconds = 1.0

@@ -36,7 +36,7 @@ from terascope.low.delivery import Sink
 from terascope.output import FileFormat, staged
 from terascope.physical.host import HOSTS
 from terascope.physical.low_planner import TableSettings
-from terascope.physical.planner import LowSettings
+from terascope.physical.planner import LowSettings, SharingSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Stream
 from terascope.results import Results
@@ -399,7 +399,8 @@ def low_settings(config: Config) -> LowSettings:
         config.kernels == "numba",
     )
     costs = machine_costs(config.costs, config.low_budget_ns)
-    return LowSettings(config.low, HOSTS[config.host], costs, tables)
+    sharing = SharingSettings(config.share_windows)
+    return LowSettings(config.low, HOSTS[config.host], costs, tables, sharing)
 
 
 def task_memory() -> int:

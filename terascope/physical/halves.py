@@ -45,6 +45,7 @@ from terascope.plan.rel import (
     with_inputs,
 )
 from terascope.plan.show import show_expr
+from terascope.sharing.windows import Mode
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ def split_plan(
     costs: Costs | None = None,
     live: bool = False,
     traffic: Known = nothing_known,
+    share_windows: Mode = "cost",
 ) -> Halves:
     """The plan with every query split into what runs next to its source and the rest. Live: groups
     have to close while the stream goes on, so that an aggregation is split only by epochs.
@@ -103,7 +105,7 @@ def split_plan(
     judge = Judge(host, costs or Costs(), plan.values)
     # A key has a horizon, the edge of a window has none: running groups would live longer.
     windows = live or not any(lives_on_streams(stream.rel) for stream in plan)
-    slicing = Slicing(traffic)
+    slicing = Slicing(traffic, share_windows)
 
     def taken_apart() -> tuple[Splitter, list[Stream]]:
         drafts = Drafts(Names({s.name for s in plan}), live)

@@ -38,6 +38,7 @@ from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
 from terascope.plan.plan import Plan, Stream, reads
 from terascope.plan.rel import Aggregate, Filter, Project, Rank, Rel, Scan, inputs, with_inputs
+from terascope.sharing.windows import Mode
 from terascope.types import Type
 
 PACKETS = "packets"
@@ -47,6 +48,13 @@ MOST_TERMS = 12
 """A source predicate of more alternatives costs more than it saves."""
 
 Backend = Literal["native", "catalyst", "auto"]
+
+
+@dataclass(frozen=True)
+class SharingSettings:
+    """What the queries of a set share."""
+
+    windows: Mode = "cost"
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,7 @@ class LowSettings:
     host: Host = COMPILED_HOST
     costs: Costs = field(default_factory=Costs)
     tables: TableSettings = field(default_factory=TableSettings)
+    sharing: SharingSettings = field(default_factory=SharingSettings)
 
 
 ScanUse = tuple[Scan, Expr]
@@ -78,7 +87,9 @@ def plan_job(
     splits yet.
     """
     settings = low or LowSettings()
-    halves = split_plan(plan, settings.host, settings.costs, live)
+    halves = split_plan(
+        plan, settings.host, settings.costs, live, share_windows=settings.sharing.windows
+    )
     whole = halves.plan
     uses = [use for stream in whole for use in scan_uses(stream.rel)]
     names = sorted({n for scan, _ in uses for n in scan.interfaces})

@@ -19,7 +19,7 @@ from terascope.physical.split_windows import Windowed
 from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import Scan
 from terascope.sharing.slices import Periodic, paired
-from terascope.sharing.windows import Shared, Traffic, assumed, share
+from terascope.sharing.windows import Mode, Shared, Traffic, assumed, share
 
 ASSUMED_RATE = 100_000.0
 """Tuples a second, of a stream that nobody has seen."""
@@ -48,6 +48,7 @@ class Slicing:
     """The windows of a set, and their slices."""
 
     traffic: Known = nothing_known
+    mode: Mode = "cost"
     asked: dict[Family, set[Periodic]] = field(default_factory=dict)
     scans: dict[Family, Scan] = field(default_factory=dict)
     decided: dict[Family, Shared] | None = None
@@ -73,7 +74,7 @@ class Slicing:
     def decide(self) -> None:
         """All windows were asked for."""
         self.decided = {
-            family: share(windows, self.traffic_of(family))
+            family: share(windows, self.traffic_of(family), mode=self.mode)
             for family, windows in self.asked.items()
         }
 

@@ -17,10 +17,13 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from terascope.functions.slices import SliceVector
 from terascope.sharing.slices import Periodic, composed, composed_panes, paired, rate
+
+Mode: TypeAlias = Literal["cost", "unshared", "paired", "paned"]
+VECTORS: Final = {"paired": composed, "paned": composed_panes}
 
 Groups: TypeAlias = Callable[[float], float]
 """How many groups there are among so many tuples."""
@@ -139,14 +142,29 @@ class Shared:
 
 
 def share(
-    windows: Iterable[Periodic], traffic: Traffic, costs: WindowCosts | None = None
+    windows: Iterable[Periodic],
+    traffic: Traffic,
+    costs: WindowCosts | None = None,
+    mode: Mode = "cost",
 ) -> Shared:
-    """Clusters of windows that cost least: window by window to where it costs least, then cluster
-    to cluster as long as that saves something. A composition that would be too long is none.
-    """
+    """The windows in clusters: those that cost least, or those that the mode says."""
     prices = costs or WindowCosts()
+    known = tuple(sorted(set(windows)))
+    if mode == "unshared":
+        clusters = [Cluster((w,), paired(w)) for w in known]
+    elif mode != "cost" and (vector := VECTORS[mode](known)) is not None:
+        clusters = [Cluster(known, vector)]
+    else:
+        clusters = merged(placed(known, traffic, prices), traffic, prices)
+    return Shared(tuple(clusters), traffic, prices)
+
+
+def placed(windows: Iterable[Periodic], traffic: Traffic, prices: WindowCosts) -> list[Cluster]:
+    """Window by window to the cluster where it costs least. A composition that would be too long is
+    none.
+    """
     clusters: list[Cluster] = []
-    for window in sorted(set(windows)):
+    for window in windows:
         alone = Cluster((window,), paired(window))
         best, gain = None, 0.0
         for place, cluster in enumerate(clusters):
@@ -158,10 +176,11 @@ def share(
             clusters.append(alone)
         else:
             clusters[best[0]] = best[1]
-    return Shared(tuple(merged(clusters, traffic, prices)), traffic, prices)
+    return clusters
 
 
 def merged(clusters: list[Cluster], traffic: Traffic, costs: WindowCosts) -> list[Cluster]:
+    """Cluster to cluster as long as that saves something."""
     while len(clusters) > 1:
         pairs = [(a, b) for i, a in enumerate(clusters) for b in clusters[:i]]
         tried = [(a, b, together(a, b)) for a, b in pairs]
