@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from terascope.analysis.order import FINENESS
 from terascope.functions.base import ValueMistake
+from terascope.low.choices import select, words_of
 from terascope.low.dictionary import Codes, Hashes, Ints
 from terascope.low.lanes import Batch, Dictionaries, numbers
 from terascope.low.plan import LowAggregate, LowPlan
 from terascope.low.program import WORD, functions, programs
-from terascope.low.task import select, signature_words
 from terascope.low.terms import is_number
 from terascope.plan.expr import Expr
 
@@ -56,7 +56,7 @@ class SampleReader:
         self._first, self._second = programs(plan)
         self._prefilter, self._derive = functions(self._first, plan.compiled)
         _, self._derive_keys = functions(self._second, plan.compiled)
-        self._signatures = [signature_words(query, self._first.words) for query in plan.queries]
+        self._signatures = [words_of(query.signature, self._first.words) for query in plan.queries]
         self._dictionaries = Dictionaries()
         self._clock = next((column for column in plan.columns if column.clock is not None), None)
         self._aggregations: list[int] = []
