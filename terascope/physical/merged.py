@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from terascope.physical.low_keys import unscaled
 from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, columns_of
-from terascope.plan.rel import Aggregate, Project, Read, Rel, inputs, with_inputs
+from terascope.plan.rel import Aggregate, Filter, Project, Read, Rel, inputs, with_inputs
 
 
 def assume_merged(
@@ -33,7 +33,8 @@ def assume_merged(
 def without_merging(
     rel: Aggregate, low_keys: Mapping[str, tuple[str, ...]], steps: Mapping[str, int]
 ) -> Project | None:
-    source = rel.source
+    below = rel.source
+    source = below.source if isinstance(below, Filter) else below
     if not isinstance(source, Read) or source.stream not in low_keys:
         return None
     if rel.sets is not None or rel.emit_empty is not None:
@@ -48,7 +49,7 @@ def without_merging(
     kept = tuple((name, value) for name, value in values if value is not None)
     if len(kept) < len(values):
         return None
-    return Project(source, (*rel.keys, *kept), span=rel.span)
+    return Project(below, (*rel.keys, *kept), span=rel.span)
 
 
 def told_by(expr: Expr, step: int) -> Expr:

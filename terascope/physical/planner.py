@@ -32,7 +32,7 @@ from terascope.physical.low_planner import (
     scanned,
 )
 from terascope.physical.merged import assume_merged
-from terascope.physical.share_tables import share_tables
+from terascope.physical.share_tables import Rides, never, share_tables
 from terascope.physical.windows import Assembly
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
@@ -55,6 +55,9 @@ class SharingSettings:
     """What the queries of a set share."""
 
     windows: Mode = "cost"
+    """Slices."""
+    predicates: Literal["cost", "never", "always"] = "cost"
+    """Tables of aggregations with the same keys and different conditions."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ def plan_job(
     shared = share_tables(
         [native_read(read, streams, settings) if hosts_low(read) else read for read in reads_],
         [low_output(stream) for stream in streams if stream.name not in both],
+        rides(settings.sharing),
     )
     above = {
         s.name: apply_below(shared.read(assume_merged(s.rel, low_keys)), tidy)
@@ -144,6 +148,11 @@ def plan_job(
         (*shared.low, *(low_output(stream) for stream in streams if stream.name in both), *windows),
         trees,
     )
+
+
+def rides(sharing: SharingSettings) -> Rides:
+    """Whether aggregations with the same keys and different conditions share a table."""
+    return (lambda _: True) if sharing.predicates == "always" else never
 
 
 def hosts_low(read: SourceRead) -> bool:

@@ -1,29 +1,45 @@
-"""One table for all aggregations that differ in nothing but what they aggregate.
+"""One table for all aggregations with the same keys.
 
 In: the reads of a job with their low-level plans, and the low-level streams. Out: the same with
-fewer streams: the first of those with the same tuples and the same keys has the slots of all of
-them, and whoever reads another one reads that, under its own names. One more query with the keys
-of a set then costs its slots, and no grouping.
+fewer streams: the first of those that have one table has the slots of all of them, and whoever
+reads another one reads that, under its own names. One more query with the keys of a set then costs
+its slots, and no grouping.
+
+Aggregations that differ in their conditions, too, may share a table: a tuple that meets any of them
+is looked up once, and every slot takes the tuples of its own (the condition rides along as bits of
+the prefilter). A group of the table is one of a query when it has seen a tuple of that query, which
+a count beside the query's slots tells. Whether that is worth it is asked of `rides`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from terascope.low.groups import GroupFields
-from terascope.low.plan import LowAggregate, Slot
+from terascope.low.plan import LowAggregate, Slot, Where
 from terascope.low.slots import MOST_SLOTS, Shape
 from terascope.physical.job import LowOutput, SourceRead
-from terascope.plan.expr import Col
-from terascope.plan.rel import Field, Named, Project, Read, Rel, inputs, with_inputs
+from terascope.plan.build import call
+from terascope.plan.expr import Col, Lit
+from terascope.plan.rel import Field, Filter, Named, Project, Read, Rel, inputs, with_inputs
+from terascope.types import Type
 
 Queries: TypeAlias = Mapping[str, LowAggregate]
 """An aggregation, in each read that has tuples for it."""
 
+Rides: TypeAlias = Callable[[Sequence[Queries]], bool]
+"""Whether aggregations with the same keys and different conditions are better off together."""
 
 Some = TypeVar("Some")
+
+SEEN: Final = "#seen"
+"""The count of a query's own tuples, where a table has others, too."""
+
+
+def never(_: Sequence[Queries]) -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -49,29 +65,81 @@ class Table:
 
     output: LowOutput
     queries: Queries
-    members: list[LowOutput] = field(default_factory=list)
-    slots: dict[object, dict[str, Slot]] = field(default_factory=dict)
-    """What is kept -> its slot in each read."""
+    members: dict[str, tuple[LowOutput, Queries]] = field(default_factory=dict)
 
-    def has_room(self, queries: Queries) -> bool:
-        return len(self.slots) + len(any_of(queries).slots) <= MOST_SLOTS
+    @property
+    def is_mixed(self) -> bool:
+        """Whether its members have different tuples."""
+        return len({tuples_of(queries) for _, queries in self.members.values()}) > 1
 
     def add(self, output: LowOutput, queries: Queries) -> None:
+        self.members[output.name] = output, queries
+
+    def with_member(self, output: LowOutput, queries: Queries) -> Table:
+        return replace(self, members={**self.members, output.name: (output, queries)})
+
+    def has_room(self) -> bool:
+        return len(self.slots) <= MOST_SLOTS
+
+    def where(self, member: str, read: str) -> Where | None:
+        """What the tuples of a member meet beyond what those of all members do; None: nothing."""
+        if not self.is_mixed:
+            return None
+        all_of = [queries[read] for _, queries in self.members.values()]
+        _, own = self.members[member]
+        bits = set.intersection(*(set(q.signature) for q in all_of))
+        rest = set.intersection(*(set(q.rest) for q in all_of))
+        found = Where(
+            tuple(b for b in own[read].signature if b not in bits),
+            tuple(p for p in own[read].rest if p not in rest),
+        )
+        return found if found.signature or found.rest else None
+
+    @property
+    def slots(self) -> dict[object, dict[str, Slot]]:
+        """What is kept -> its slot in each read."""
+        found: dict[object, dict[str, Slot]] = {}
         used = {f.name for f in self.output.fields}
-        used |= {slot.name for slots in self.slots.values() for slot in slots.values()}
-        for place, slot in enumerate(any_of(queries).slots):
-            kept = kept_in(queries, place)
-            if kept not in self.slots:
-                own = output is self.output
-                name = slot.name if own or slot.name not in used else free_name(slot.name, used)
-                used.add(name)
-                self.slots[kept] = {
-                    read: replace(q.slots[place], name=name) for read, q in queries.items()
-                }
-        self.members.append(output)
+        for member in self.members:
+            for name, by_read in self.wanted(member):
+                kept = kept_in(by_read)
+                if kept not in found:
+                    own = member == self.output.name and name != SEEN
+                    fresh = name if own or name not in used else free_name(name, used)
+                    used.add(fresh)
+                    found[kept] = {r: replace(s, name=fresh) for r, s in by_read.items()}
+        return found
+
+    def wanted(self, member: str) -> list[tuple[str, dict[str, Slot]]]:
+        """The slots of a member: its own and, if it needs one, the count that tells its groups."""
+        _, queries = self.members[member]
+        wheres = {read: self.where(member, read) for read in queries}
+        found = [
+            (slot.name, {r: replace(q.slots[i], where=wheres[r]) for r, q in queries.items()})
+            for i, slot in enumerate(any_of(queries).slots)
+        ]
+        if any(where is not None for where in wheres.values()):
+            present = {r: Slot(SEEN, "count", None, Type.ULLONG, w) for r, w in wheres.items()}
+            found.append((SEEN, present))
+        return found
 
     def shared_slots(self, read: str) -> tuple[Slot, ...]:
         return tuple(slots[read] for slots in self.slots.values())
+
+    def shared_query(self, query: LowAggregate, read: str) -> LowAggregate:
+        """The aggregation that has the table."""
+        made = replace(query, slots=self.shared_slots(read))
+        if not self.is_mixed:
+            return made
+        all_of = [queries[read] for _, queries in self.members.values()]
+        wheres = [self.where(member, read) for member in self.members]
+        known = [w for w in wheres if w is not None]
+        return replace(
+            made,
+            signature=tuple(b for b in query.signature if all(b in q.signature for q in all_of)),
+            rest=tuple(p for p in query.rest if all(p in q.rest for q in all_of)),
+            anyof=tuple(dict.fromkeys(known)) if len(known) == len(wheres) else (),
+        )
 
     @property
     def shared_output(self) -> LowOutput:
@@ -81,20 +149,27 @@ class Table:
         wide = GroupFields(
             groups.keys,
             tuple(Field(slot.name, slot.type) for slot in slots),
-            Shape(groups.shape.keys, tuple(slot.kind for slot in slots)),
+            Shape(groups.shape.keys, tuple(slot.kept for slot in slots)),
             groups.epoch,
         )
         return LowOutput(self.output.name, wide.fields, wide)
 
-    def view(self, output: LowOutput, queries: Queries) -> Project:
+    def view(self, member: str) -> Project:
         """The table as one of its members has it."""
+        _, queries = self.members[member]
         query = any_of(queries)
         keys = {expr: name for name, expr in reversed(any_of(self.queries).keys)}
         items: list[Named] = [(name, Col(keys[expr], expr.type)) for name, expr in query.keys]
-        for place, slot in enumerate(query.slots):
-            kept = any_of(self.slots[kept_in(queries, place)])
-            items.append((slot.name, Col(kept.name, slot.type)))
-        return Project(Read(self.output.name, self.shared_output.fields), tuple(items))
+        source: Rel = Read(self.output.name, self.shared_output.fields)
+        slots = self.slots
+        for name, by_read in self.wanted(member):
+            kept = any_of(slots[kept_in(by_read)])
+            column = Col(kept.name, kept.type)
+            if name == SEEN:
+                source = Filter(source, call(">", column, Lit(0, Type.ULLONG)))
+            else:
+                items.append((name, column))
+        return Project(source, tuple(items))
 
 
 def any_of(by_read: Mapping[str, Some]) -> Some:
@@ -102,9 +177,9 @@ def any_of(by_read: Mapping[str, Some]) -> Some:
     return next(iter(by_read.values()))
 
 
-def kept_in(queries: Queries, place: int) -> object:
+def kept_in(slots: Mapping[str, Slot]) -> object:
     """What a slot keeps, whatever its name is."""
-    return tuple((q.slots[place].kind, q.slots[place].argument) for q in queries.values())
+    return tuple((slot.kind, slot.argument, slot.where) for slot in slots.values())
 
 
 def free_name(name: str, used: set[str]) -> str:
@@ -114,27 +189,38 @@ def free_name(name: str, used: set[str]) -> str:
     return f"{name}#{number}"
 
 
-def share_tables(reads: Sequence[SourceRead], low: Sequence[LowOutput]) -> Shared:
+def share_tables(
+    reads: Sequence[SourceRead], low: Sequence[LowOutput], rides: Rides = never
+) -> Shared:
     queries = {output.name: aggregations(output.name, reads) for output in low}
     tables: dict[object, list[Table]] = {}
     homes: dict[str, Table] = {}
     for output in low:
         own = queries[output.name]
         if own:
-            rivals = tables.setdefault(tuples_and_keys(own), [])
-            table = next((t for t in rivals if t.has_room(own)), None)
-            if table is None:
-                table = Table(output, own)
-                rivals.append(table)
-            table.add(output, own)
-            homes[output.name] = table
+            rivals = tables.setdefault(keys_of(own), [])
+            place = next((i for i, t in enumerate(rivals) if joins(t, output, own, rides)), None)
+            if place is None:
+                place = len(rivals)
+                rivals.append(Table(output, own))
+            rivals[place].add(output, own)
+            homes[output.name] = rivals[place]
     several = {name: t for name, t in homes.items() if len(t.members) > 1}
-    views = {o.name: t.view(o, queries[o.name]) for o in low if (t := several.get(o.name))}
+    views = {o.name: t.view(o.name) for o in low if (t := several.get(o.name))}
     gone = {name for name, table in several.items() if table.output.name != name}
     left = tuple(
         several[o.name].shared_output if o.name in several else o for o in low if o.name not in gone
     )
     return Shared(tuple(with_tables(read, several, gone) for read in reads), left, views)
+
+
+def joins(table: Table, output: LowOutput, queries: Queries, rides: Rides) -> bool:
+    """Whether an aggregation has its slots in a table."""
+    if not table.with_member(output, queries).has_room():
+        return False
+    if any(tuples_of(queries) == tuples_of(known) for _, known in table.members.values()):
+        return True
+    return rides([*(known for _, known in table.members.values()), queries])
 
 
 def aggregations(name: str, reads: Sequence[SourceRead]) -> Queries:
@@ -148,18 +234,22 @@ def aggregations(name: str, reads: Sequence[SourceRead]) -> Queries:
     }
 
 
-def tuples_and_keys(queries: Queries) -> object:
+def tuples_of(queries: Queries) -> object:
+    """The same for aggregations with the same tuples."""
+    return tuple((frozenset(q.signature), frozenset(q.rest)) for q in queries.values())
+
+
+def keys_of(queries: Queries) -> object:
     """What aggregations with one table have in common."""
     return tuple(
         (
+            name,
             q.interfaces,
-            q.signature,
-            q.rest,
             frozenset(expr for _, expr in q.keys),
             len(q.keys),
             None if q.epoch is None else q.keys[q.epoch][1],
         )
-        for q in queries.values()
+        for name, q in queries.items()
     )
 
 
@@ -172,6 +262,6 @@ def with_tables(read: SourceRead, tables: Mapping[str, Table], gone: set[str]) -
             continue
         table = tables.get(query.name)
         if table is not None and isinstance(query, LowAggregate):
-            query = replace(query, slots=table.shared_slots(read.name))
+            query = table.shared_query(query, read.name)
         kept.append(query)
     return replace(read, low=replace(read.low, queries=tuple(kept)))

@@ -21,6 +21,7 @@ from terascope.plan.rel import (
     WSTART,
     Aggregate,
     Field,
+    Filter,
     Named,
     Project,
     Read,
@@ -72,9 +73,12 @@ class Assembly:
         elements = window.source
         if not window.elements or not isinstance(window.spec, Sliding):
             return None
-        if not isinstance(elements, Project) or not isinstance(elements.source, Read):
+        if not isinstance(elements, Project):
             return None
-        output = self.low.get(elements.source.stream)
+        seen, below = condition_on_slices(elements.source)
+        if not isinstance(below, Read):
+            return None
+        output = self.low.get(below.stream)
         items = dict(elements.items)
         match items.get(WSTART), items.get(WEND):
             case Col() as start, Call(function, (Col() as of, Lit(value=str(text)))):
@@ -96,7 +100,8 @@ class Assembly:
             WSTART: replace(call("-", end, Lit(window.spec.range, start.type)), type=start.type),
             WEND: end,
         }
-        read = Read(made.name, made.fields)
+        read: Rel = Read(made.name, made.fields)
+        read = read if seen is None else Filter(read, seen)
         wanted: list[Named] = [(f.name, {**others, **edges}[f.name]) for f in window.fields]
         return Project(read, tuple(wanted))
 
@@ -113,6 +118,17 @@ class Assembly:
             windows = Windows(output.name, vector, window, columns, len(output.groups.keys))
             self.made[key] = LowOutput(name, fields, None, windows)
         return self.made[key]
+
+
+def condition_on_slices(rel: Rel) -> tuple[Expr | None, Rel]:
+    """The condition that slices have seen a tuple of the query, which has a table with others, and
+    the slices: a window has seen one when one of its slices has.
+    """
+    match rel:
+        case Filter(source=source, predicate=Call(function, (Col(), Lit(value=0))) as seen):
+            if function.name == ">":
+                return seen, source
+    return None, rel
 
 
 def meaning(window: Window, output: LowOutput, start: Col, end: Expr, made: LowOutput) -> Rel:

@@ -1,0 +1,61 @@
+"""Whatever the queries of a set share, the answers are those of each query alone."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from terascope.physical.low_planner import TableSettings
+from terascope.physical.planner import LowSettings, SharingSettings, plan_job
+from terascope.reference.interpreter import evaluate
+from terascope.reference.sources import ConnectorSources
+from tests.low.low_engine import answers, low_rows
+from tests.oracle.agreement import agreed
+from tests.oracle.compare import assert_same_rows
+from tests.physical.sharing_sets import SharingSet, sharing_set
+from tests.properties.engines import visible_rows
+
+SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "60")))
+INTERPRETED = TableSettings(compiled=False)
+MODES = [
+    SharingSettings("cost", "always"),
+    SharingSettings("paired", "never"),
+    SharingSettings("paned", "always"),
+    SharingSettings("unshared", "never"),
+]
+
+
+def check(made: SharingSet, settings: LowSettings, tasks: int, folder: Path) -> None:
+    compiled = made.compiled
+    interfaces = dict(compiled.bindings.interfaces)
+    sources = ConnectorSources(interfaces)
+    job = plan_job(compiled.optimized, interfaces, 1, settings)
+    low, _ = low_rows(job, tasks, folder)
+    found = answers(job, low, compiled.optimized, sources)
+    expected = visible_rows(compiled.plan, evaluate(compiled.plan, sources))
+    for stream in compiled.plan.visible:
+        rows = visible_rows(replace(compiled.plan, streams=(stream,)), found)[stream.name]
+        assert_same_rows(expected[stream.name], rows, stream.rel.visible)
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
+def test_shared_answers_are_those_of_each_query(seed: int, tmp_path: Path) -> None:
+    made = sharing_set(seed, tmp_path)
+    sharing = MODES[seed % len(MODES)]
+    check(made, LowSettings(tables=INTERPRETED, sharing=sharing), 1 + seed % 3, tmp_path)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_machine_code_gives_the_same(seed: int, tmp_path: Path) -> None:
+    made = sharing_set(seed, tmp_path)
+    check(made, LowSettings(sharing=MODES[0]), 2, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_duckdb_gives_the_same(seed: int, tmp_path: Path) -> None:
+    made = sharing_set(1000 + seed, tmp_path)
+    sources = ConnectorSources(made.compiled.bindings.interfaces)
+    agreed(made.compiled.optimized, sources, frozenset())
