@@ -1,0 +1,97 @@
+"""What a tree costs: C(T) = sum of out_i h_i (paper 4, section IV), in two accountings.
+
+In: a tree with its buckets, the curves of its attribute sets. Out: a `Cost` in hash operations,
+split into those during the epoch and those at its end, when tables are flushed from the top down.
+
+The paper gives every query all the memory it wants and counts only intermediate aggregates against
+the budget. Ours bounds the queries' tables too: each row that leaves one is exchanged, which costs
+so many hash operations, and more rows leave than there are groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from terascope.sharing.curves import Curves
+from terascope.sharing.model import OVERHEAD, Node, TableModel, Tree
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """What is paid for, and with which memory."""
+
+    overhead: int
+    exchange: float = 0.0
+    """Hash operations that a row costs which leaves a query's table."""
+    bounded_leaves: bool = False
+
+    def is_free(self, node: Node) -> bool:
+        """Whether the node has all the memory it wants, outside of the budget."""
+        return node.is_query and not self.bounded_leaves
+
+    def weight(self, node: Node, degree: int) -> float:
+        """Hash operations for each row that leaves the node."""
+        return degree + self.per_row(node)
+
+    def per_row(self, node: Node) -> float:
+        return self.exchange if node.is_query and self.bounded_leaves else 0.0
+
+    def bytes_of(self, node: Node) -> int:
+        """Of the budget, for a bucket of the node."""
+        return 0 if self.is_free(node) else node.entry_bytes(self.overhead)
+
+    def memory(self, tree: Tree) -> float:
+        return sum(node.buckets * self.bytes_of(node) for node in tree.nodes)
+
+
+def accounting_for(
+    model: TableModel, exchange: float = 0.0, bounded_leaves: bool = False
+) -> Accounting:
+    return Accounting(OVERHEAD[model], exchange, bounded_leaves)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Hash operations of an epoch."""
+
+    during: float
+    end: float
+    exchanged: float
+    """What it costs to exchange the rows that leave the queries' tables."""
+    out: tuple[float, ...]
+    """Rows that leave each node."""
+
+    @property
+    def total(self) -> float:
+        return self.during + self.end + self.exchanged
+
+
+def evaluate(tree: Tree, curves: Curves, accounting: Accounting) -> Cost:
+    """C(T). What a parent flushes reaches a child at the end, and may drive rows out of it."""
+    tuples = curves.statistics.tuples
+    degrees = tree.degrees()
+    early: list[float] = []
+    out: list[float] = []
+    during = len(tree.children(None)) * tuples
+    end = exchanged = 0.0
+    for node, degree in zip(tree.nodes, degrees, strict=True):
+        rows_in, rows_early = (
+            (tuples, tuples) if node.parent is None else (out[node.parent], early[node.parent])
+        )
+        made = curves.of(node.attributes)
+        buckets = made.most if accounting.is_free(node) else node.buckets
+        leaves = made.out(buckets, rows_in)
+        held = min(buckets, made.groups)
+        before = min(leaves, max(0.0, made.out(buckets, rows_early) - held))
+        out.append(leaves)
+        early.append(before)
+        during += before * degree
+        end += (leaves - before) * degree
+        exchanged += leaves * accounting.per_row(node)
+    return Cost(during, end, exchanged, tuple(out))
+
+
+def least_cost(tree: Tree, curves: Curves, accounting: Accounting) -> float:
+    """With all the memory that can be used: no allocation costs less."""
+    most = tuple(curves.of(node.attributes).most for node in tree.nodes)
+    return evaluate(tree.with_buckets(most), curves, accounting).total

@@ -1,0 +1,167 @@
+"""What leaves a table, for every size of table and of input (paper 4, equation 1).
+
+In: statistics of an attribute set, the kind of table. Out: a `Curve`: out(b, n), all rows that
+leave a table of b buckets in an epoch in which n rows come.
+
+n = tuples is the stream itself; a smaller n is what tables above let pass, in which frequent groups
+are rarer than in the stream. Every group comes at least once, so that g <= out(b, n) <= n; out
+falls with b and rises with n, but never faster than n: on that the proof of Algorithm 2 rests. The
+formulas are made to keep to it where they do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import exp, log
+from typing import Final
+
+import numpy as np
+
+from terascope.sharing.evictions import (
+    MODELS_OF_THE_PAPER,
+    Floats,
+    filtered,
+    leaving,
+    paper_rate,
+    reuse,
+    support,
+    zipf,
+)
+from terascope.sharing.model import Attributes, Statistics, TableModel
+
+INPUTS: Final = 8
+SIZES: Final = 96
+SMALLEST: Final = 1e-5
+MOST_PLACES: Final = 8.0
+"""Places per group beyond which a table with fixed places is not made larger."""
+GROUP_STEP, EXPONENT_STEP = 0.05, 0.01
+"""Attribute sets so near to each other have curves of the same form."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """out(b, n), linear in b and geometric in n between the points of a grid."""
+
+    groups: float
+    log_inputs: Floats
+    buckets: Floats
+    log_out: Floats
+
+    @property
+    def most(self) -> float:
+        """Buckets beyond which more do not help."""
+        return float(self.buckets[-1])
+
+    def row(self, rows_in: float) -> Floats:
+        """What leaves, for each size of the grid."""
+        if rows_in <= self.groups or len(self.log_inputs) == 1:
+            return np.full(len(self.buckets), min(rows_in, self.groups))
+        at = (log(rows_in) - self.log_inputs[0]) / (self.log_inputs[1] - self.log_inputs[0])
+        below = min(int(at), len(self.log_inputs) - 2)
+        part = min(at - below, 1.0)
+        mixed = (1 - part) * self.log_out[below] + part * self.log_out[below + 1]
+        return np.asarray(np.exp(mixed))
+
+    def out(self, buckets: float, rows_in: float) -> float:
+        return float(np.interp(buckets, self.buckets, self.row(rows_in)))
+
+    def outs(self, buckets: Floats, rows_in: Floats) -> Floats:
+        """What leaves, pair by pair."""
+        if len(self.log_inputs) == 1:
+            return np.minimum(rows_in, self.groups)
+        row = (np.log(np.maximum(rows_in, self.groups)) - self.log_inputs[0]) / (
+            self.log_inputs[1] - self.log_inputs[0]
+        )
+        below = np.minimum(row.astype(np.int64), len(self.log_inputs) - 2)
+        part = np.minimum(row - below, 1.0)
+        right = np.clip(np.searchsorted(self.buckets, buckets, "right"), 1, len(self.buckets) - 1)
+        left, each = right - 1, np.arange(len(right))
+        share = (buckets - self.buckets[left]) / (self.buckets[right] - self.buckets[left])
+        share = np.clip(share, 0.0, 1.0)
+        less, more = self.log_out[below], self.log_out[below + 1]
+        near, far = (
+            np.exp((1 - part) * less[each, at] + part * more[each, at]) for at in (left, right)
+        )
+        return np.asarray(np.minimum((1 - share) * near + share * far, rows_in))
+
+    def buckets_for(self, out: Floats, rows_in: float) -> Floats:
+        """The fewest buckets with which no more leaves; infinite where none are enough."""
+        row = self.row(rows_in)
+        found = np.interp(-out, -row, self.buckets)
+        found[out >= row[0] * (1 - 1e-9)] = 0.0
+        return np.asarray(np.where(out < row[-1] * (1 - 1e-12), np.inf, found))
+
+
+def curve(groups: float, exponent: float, tuples: float, model: TableModel) -> Curve:
+    most = MOST_PLACES if model in ("direct_mapped", "second_chance") else 1.0
+    sizes = _sizes(most)
+    if tuples <= groups * 1.0001:
+        flat = np.full((1, SIZES), log(tuples))
+        return Curve(tuples, np.array([log(tuples)]), sizes * tuples, flat)
+    inputs = np.geomspace(groups, tuples, INPUTS)
+    if model in MODELS_OF_THE_PAPER:
+        buckets = sizes * groups
+        rate = paper_rate(buckets, groups, exponent, model)
+        out = np.maximum(groups, buckets + np.outer(inputs, rate))
+    else:
+        form = _repeats(
+            exp(round(log(groups) / GROUP_STEP) * GROUP_STEP),
+            round(exponent / EXPONENT_STEP) * EXPONENT_STEP,
+            tuples,
+            model,
+        )
+        out = groups + (inputs[:, None] - groups) * form
+    if most == 1:
+        out[:, -1] = groups
+    return Curve(groups, np.log(inputs), sizes * groups, _lawful(np.log(out), np.log(inputs)))
+
+
+@lru_cache(maxsize=8)
+def _sizes(most: float) -> Floats:
+    return np.append(0.0, np.geomspace(SMALLEST, most, SIZES - 1))
+
+
+@lru_cache(maxsize=16384)
+def _repeats(groups: float, exponent: float, tuples: float, model: TableModel) -> Floats:
+    """The part of the rows after the first of their group that leave, for each input and size."""
+    most = MOST_PLACES if model in ("direct_mapped", "second_chance") else 1.0
+    groups = min(groups, tuples / 1.0001)
+    buckets = _sizes(most) * groups
+    ranks = zipf(support(groups, exponent, tuples), exponent)
+    form = np.ones((INPUTS, SIZES))
+    for at, rows_in in enumerate(np.geomspace(groups, tuples, INPUTS)):
+        if at:
+            epoch = reuse(filtered(ranks, rows_in / tuples), float(rows_in))
+            least = epoch.distinct[-1]
+            form[at] = (leaving(epoch, buckets, model) - least) / (rows_in - least)
+    return np.clip(form, 0.0, 1.0)
+
+
+def _lawful(log_out: Floats, log_inputs: Floats) -> Floats:
+    """Falling with the size of the table, rising with the input and never faster than it."""
+    log_out = np.minimum.accumulate(log_out, axis=1)
+    log_out[:, 0] = log_inputs
+    log_out = np.clip(log_out, log_inputs[0], log_inputs[:, None])
+    step = log_inputs[1] - log_inputs[0]
+    for at in range(1, len(log_inputs)):
+        log_out[at] = np.clip(log_out[at], log_out[at - 1], log_out[at - 1] + step)
+    return log_out
+
+
+class Curves:
+    """The curves of attribute sets, each made once."""
+
+    def __init__(self, statistics: Statistics, model: TableModel) -> None:
+        self.statistics = statistics
+        self.model: TableModel = model
+        self._made: dict[Attributes, Curve] = {}
+
+    def of(self, attributes: Attributes) -> Curve:
+        made = self._made.get(attributes)
+        if made is None:
+            asked = self.statistics
+            groups = min(max(1.0, asked.groups(attributes)), asked.tuples)
+            made = curve(groups, asked.exponent(attributes), asked.tuples, self.model)
+            self._made[attributes] = made
+        return made

@@ -1,0 +1,250 @@
+"""How much leaves a table before its epoch is over (paper 4, lemmas 6.1 and 7.1; and ours).
+
+In: buckets, groups, Zipf exponent, the kind of table. Out: the fraction of tuples that make a group
+leave; or, for an epoch of so many tuples, all rows that leave, flushed ones included.
+
+`lfu` and `uniform` are the paper's formulas. The others follow from one curve: D(t), the distinct
+groups among t draws. A group is found again if it survived the D(t) groups that came since, and
+- in an LRU table it does if these are fewer than the buckets (Che's approximation);
+- in a direct-mapped table each of them takes its place with probability 1/b, so with exp(-D/b);
+- with a second place it is only driven out by groups both of whose places are taken: the exponent
+  is smaller by the part of the places that are in use.
+All that enters a table leaves it, so what leaves in an epoch of n tuples is n - (tuples found).
+
+Sums over ranks are sums over bins of ranks, the first ranks one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from terascope.sharing.model import TableModel
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+SINGLE_RANKS: Final = 24
+BINS: Final = 56
+TIMES: Final = 112
+EARLIEST: Final = 0.05
+MOST_SUPPORT: Final = 1e12
+NEAR_ONE: Final = 1e-6
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """A distribution: in each bin so many groups, each drawn with the same probability."""
+
+    groups: Floats
+    probability: Floats
+
+    def distinct(self, draws: float) -> float:
+        """Expected distinct groups among so many draws."""
+        return float(-(self.groups * np.expm1(-self.probability * draws)).sum())
+
+
+def zipf_sum(last: float, exponent: float) -> float:
+    """The sum of rank^-exponent up to a rank: exact at first, then by Euler and Maclaurin."""
+    head = np.arange(1.0, min(last, 64.0) + 0.5)
+    total = float((head**-exponent).sum())
+    if last <= len(head):
+        return total
+    first = float(len(head))
+    ends = float(last**-exponent - first**-exponent) / 2
+    return total + _integral(first, last, exponent) + ends
+
+
+def _integral(first: float, last: float, exponent: float) -> float:
+    if abs(exponent - 1) < NEAR_ONE:
+        return log(last / first)
+    return float((last ** (1 - exponent) - first ** (1 - exponent)) / (1 - exponent))
+
+
+@lru_cache(maxsize=4096)
+def zipf(groups: float, exponent: float) -> Ranks:
+    """Zipf's law over so many groups, the first ranks alone and the others in bins."""
+    groups = max(1.0, groups)
+    single = int(min(groups, SINGLE_RANKS))
+    ranks = np.arange(1.0, single + 1)
+    count, weight = np.ones(single), ranks**-exponent
+    if groups > single:
+        edges = np.geomspace(single, groups, BINS + 1) + 0.5
+        edges[-1] = groups + 0.5
+        width = np.diff(edges)
+        if abs(exponent - 1) < NEAR_ONE:
+            mass = np.diff(np.log(edges))
+        else:
+            mass = np.diff(edges ** (1 - exponent)) / (1 - exponent)
+        count, weight = np.append(count, width), np.append(weight, mass / width)
+    return Ranks(count, weight / (count * weight).sum())
+
+
+@lru_cache(maxsize=4096)
+def support(seen: float, exponent: float, draws: float) -> float:
+    """How many groups there must be for so many to be seen among the draws."""
+    if seen >= draws * 0.999:
+        return MOST_SUPPORT
+    low, high = seen, seen
+    while zipf(high, exponent).distinct(draws) < seen and high < MOST_SUPPORT:
+        low, high = high, high * 4
+    for _ in range(40):
+        middle = (low * high) ** 0.5
+        if zipf(middle, exponent).distinct(draws) < seen:
+            low = middle
+        else:
+            high = middle
+        if high < low * 1.0005:
+            break
+    return high
+
+
+def filtered(ranks: Ranks, fraction: float) -> Ranks:
+    """What is left of a stream of which tables above have let this fraction pass.
+
+    They hold frequent groups back, and the more frequent the more: p becomes p / (1 + p tau). If
+    little passes, all groups are equally frequent.
+    """
+    if fraction >= 1:
+        return ranks
+    passed = ranks.probability / (1 + ranks.probability * _tau(ranks, fraction))
+    return Ranks(ranks.groups, passed / (ranks.groups * passed).sum())
+
+
+def _tau(ranks: Ranks, fraction: float) -> float:
+    """By Newton's method over log tau, kept within a bracket."""
+    low, high = -20.0, 60.0
+    at = 0.0
+    for _ in range(60):
+        tau = float(np.exp(at))
+        share = 1 / (1 + ranks.probability * tau)
+        mass = ranks.groups * ranks.probability * share
+        left = float(mass.sum()) - fraction
+        if abs(left) < 1e-6 * fraction:
+            break
+        low, high = (at, high) if left > 0 else (low, at)
+        slope = -float((mass * (1 - share)).sum())
+        at = at - left / slope if slope < 0 else (low + high) / 2
+        if not low < at < high:
+            at = (low + high) / 2
+    return float(np.exp(at))
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """The curve D(t) of an epoch, and its slope: the chance that the next draw is a new group."""
+
+    draws: float
+    times: Floats
+    distinct: Floats
+    slope: Floats
+
+    @property
+    def again(self) -> Floats:
+        """Tuples of the epoch whose group came last so long ago, interval by interval."""
+        middle = (self.times[1:] + self.times[:-1]) / 2
+        return np.asarray((self.draws - middle) * -np.diff(self.slope))
+
+
+def reuse(ranks: Ranks, draws: float) -> Reuse:
+    times = np.append(0.0, np.geomspace(min(EARLIEST, draws / 4), draws, TIMES))
+    left = np.exp(-np.outer(times, ranks.probability))
+    return Reuse(draws, times, (1 - left) @ ranks.groups, left @ (ranks.groups * ranks.probability))
+
+
+def leaving(curve: Reuse, buckets: Floats, model: TableModel) -> Floats:
+    """Rows that leave tables of these sizes in the epoch; with endless buckets, D(draws)."""
+    if model == "lru":
+        time = np.interp(buckets, curve.distinct, curve.times)
+        slope = np.interp(time, curve.times, curve.slope)
+        held = np.minimum(buckets, curve.distinct[-1])
+        return np.asarray(held + slope * (curve.draws - time))
+    since = (curve.distinct[1:] + curve.distinct[:-1]) / 2
+    again = curve.again
+    places = np.maximum(buckets, 1e-9)[:, None]
+    if model == "second_chance":
+        came = since**EARLY * curve.distinct[-1] ** (1 - EARLY)
+        housed = second_homes(came / places)
+        others = 1 - second_homes(curve.distinct[-1] / places)
+        stays = housed + (1 - housed) * np.exp(-since * others / places)
+    else:
+        stays = np.exp(-since / places)
+    found = stays @ again
+    return np.asarray(np.where(buckets > 0, curve.draws - found, curve.draws))
+
+
+def second_homes(load: Floats) -> Floats:
+    """The part of the groups with competitors at their first place that live at their second.
+
+    `load` is groups per place. A place stays free for strangers if none of its own groups needs it:
+    they are absent, or live elsewhere themselves (about half of them came later than the stranger).
+    A group looks at its second place once it meets another at its first.
+    """
+    lookers = np.maximum(load * -np.expm1(-load), 1e-12)
+    housed = np.zeros_like(load)
+    for _ in range(HOMES_STEPS):
+        free = np.exp(-load * (1 - housed / 2))
+        housed = free * -np.expm1(-lookers) / lookers
+    return housed
+
+
+HOMES_STEPS: Final = 12
+EARLY: Final = 0.25
+"""Frequent groups come early and find places free: measured, between Zipf 0.5 and 1.3."""
+
+
+MODELS_OF_THE_PAPER: Final = ("lfu", "uniform")
+
+
+def paper_rate(buckets: Floats, groups: float, exponent: float, model: TableModel) -> Floats:
+    """Lemma 6.1 (perfect LFU) or 7.1 (uniform): the fraction of tuples that are pushed out.
+
+    Lemma 6.1 is an integral for a sum: as printed it is negative for exponents above 1. There, and
+    at 1, the sums over ranks stand for it: 1 - H(b) / H(g). All is kept within 0 and 1.
+    """
+    held = np.clip(buckets / groups, 0.0, 1.0)
+    if model == "uniform" or exponent == 0:
+        return 1 - held
+    if exponent < 1 - NEAR_ONE:
+        return np.asarray(1 - held ** (1 - exponent))
+    if abs(exponent - 1) < NEAR_ONE:
+        if groups <= 1:
+            return 1 - held
+        return np.asarray(
+            np.where(buckets < 1, 1.0, 1 - np.log(np.maximum(buckets, 1)) / log(groups))
+        ).clip(0, 1)
+    whole = zipf_sum(groups, exponent)
+    sums = np.array([zipf_sum(float(b), exponent) if b >= 1 else 0.0 for b in buckets])
+    return np.clip(1 - sums / whole, 0.0, 1.0)
+
+
+STEADY: Final = 1e4
+"""An epoch of so many times the groups is as good as endless."""
+
+
+def eviction_rate(buckets: float, groups: float, exponent: float, model: TableModel) -> float:
+    """f(b): the fraction of an endless input of so many groups that makes a group leave.
+
+    1 without buckets. 0 when all groups have one; but where groups have places of their own,
+    collisions remain until there are many more places than groups.
+    """
+    if buckets <= 0:
+        return 1.0
+    sizes = np.array([float(buckets)])
+    if model in MODELS_OF_THE_PAPER:
+        return float(paper_rate(sizes, groups, exponent, model)[0])
+    if model == "lru" and buckets >= groups:
+        return 0.0
+    curve = endless_reuse(groups, exponent)
+    rows = float(leaving(curve, sizes, model)[0])
+    return min(1.0, max(0.0, (rows - groups) / (curve.draws - groups)))
+
+
+@lru_cache(maxsize=256)
+def endless_reuse(groups: float, exponent: float) -> Reuse:
+    ranks = zipf(groups, exponent)
+    return reuse(ranks, max(STEADY * groups, 20 / float(ranks.probability.min())))

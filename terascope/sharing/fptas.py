@@ -1,0 +1,475 @@
+"""How much memory each table gets: Algorithm 2 (paper 4, section VI), within 1 + eps of the best.
+
+In: a tree, curves, an accounting, eps. Out: a `Frontier`: allocations from no memory to all that
+can be used, each cheaper and larger than the one before. Whatever the memory, the best of them that
+fits costs at most (1 + eps) times as much as any allocation that does.
+
+As in VI-C, P is the memory that a node needs to let so many rows pass, Q what the subtrees below it
+need if so many enter them. Three things differ from the printed algorithm, none from its proof:
+- Where the algorithm has a table over all costs, we keep the (cost, memory) pairs that are not
+  beaten by others. Costs are not rounded to powers of beta but to multiples of `cell`: a sum of
+  rounded costs is then a sum, and all roundings of a tree add up to less than a share of its least
+  cost.
+- A table whose children are all queries needs no grid: what leaves it falls piecewise linearly with
+  its memory. Where these curves are convex, siblings share memory by slopes, which is exact.
+- Only the rows that enter a subtree with tables are rounded, up to powers of beta =
+  (1 + eps)^(1 / (2 L + 1)), where L counts such roundings on the way down. By lemma 9.1 they
+  cost a factor of beta^L; the rest of 1 + eps is what the cells may cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil, log
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from terascope.sharing.cost import Accounting, least_cost
+from terascope.sharing.curves import Curve, Curves
+from terascope.sharing.evictions import Floats
+from terascope.sharing.model import Node, Tree
+from terascope.sharing.priced import compiled
+
+Places: TypeAlias = npt.NDArray[np.int64]
+
+ROUNDINGS: Final = 4
+"""Each inner node rounds costs at most so often: slopes, two thinnings, one sum per child."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Pairs of cost and bytes, costs falling."""
+
+    cost: Floats
+    memory: Floats
+
+    @cached_property
+    def steepest_drop(self) -> float:
+        return float(-np.diff(self.cost).min(initial=0.0))
+
+
+@dataclass(frozen=True)
+class Combined:
+    """What the children of a node can do together, if so many rows leave it."""
+
+    points: Points
+    simple: tuple[int, ...]
+    """Children that share memory by slope."""
+    segments: Places
+    """Whose segment comes next, steepest first."""
+    buckets: Floats
+    """Of each segment."""
+    kept: Places
+    """Segments taken at each point that was kept."""
+    joins: tuple[tuple[int, Places, Places], ...]
+    """A child, and for each point of the sum the point on the left and that of the child."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The pairs of a subtree for one input: which level its node lets pass, and what is below."""
+
+    points: Points
+    level: Places
+    below: Places
+    buckets: Floats
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Allocations of a tree, cheaper and larger from each to the next."""
+
+    memory: Floats
+    cost: Floats
+    allocations: Floats
+    """Buckets [allocation, node]."""
+
+    def best(self, memory_bytes: float) -> int:
+        """The cheapest that fits; the first takes no memory."""
+        return max(0, int(np.searchsorted(self.memory, memory_bytes * (1 + 1e-12), "right")) - 1)
+
+
+@compiled
+def hull_segments(
+    row: Floats, buckets: Floats, weight: float, size: float, cell: float
+) -> tuple[Floats, Floats, Floats, bool]:
+    """Cost drops, bytes and buckets of a node's curve, no drop above `cell`; and if it is convex.
+
+    `size` is bytes of a bucket.
+    """
+    count = len(row)
+    kept = np.zeros(count, np.int64)
+    top = 0
+    for k in range(1, count):
+        while top > 0:
+            a, b = kept[top - 1], kept[top]
+            rise = (row[b] - row[a]) * (buckets[k] - buckets[a])
+            if rise >= (row[k] - row[a]) * (buckets[b] - buckets[a]):
+                top -= 1
+            else:
+                break
+        top += 1
+        kept[top] = k
+    total = 0
+    for s in range(top):
+        total += max(1, int(np.ceil(weight * (row[kept[s]] - row[kept[s + 1]]) / cell)))
+    drop, memory, width = np.empty(total), np.empty(total), np.empty(total)
+    at = 0
+    convex = True
+    for s in range(top):
+        a, b = kept[s], kept[s + 1]
+        fall = weight * (row[a] - row[b])
+        parts = max(1, int(np.ceil(fall / cell)))
+        if b != a + 1 and fall > cell:
+            convex = False
+        for _ in range(parts):
+            drop[at] = fall / parts
+            width[at] = (buckets[b] - buckets[a]) / parts
+            memory[at] = width[at] * size
+            at += 1
+    return drop, memory, width, convex
+
+
+@compiled
+def thinned(cost: Floats, memory: Floats, cell: float) -> Places:
+    """Of points in any order: the smallest in each cell of cost, if none is cheaper and smaller.
+
+    The cheapest of all always stays. Costs fall from one to the next.
+    """
+    low, high = cost.min(), cost.max()
+    cells = int((high - low) / cell) + 2
+    best = np.full(cells, -1, np.int64)
+    cheapest = 0
+    for k in range(len(cost)):
+        at = int((cost[k] - low) / cell)
+        here = best[at]
+        if (
+            here < 0
+            or memory[k] < memory[here]
+            or (memory[k] == memory[here] and cost[k] < cost[here])
+        ):
+            best[at] = k
+        if cost[k] < cost[cheapest] or (cost[k] == cost[cheapest] and memory[k] < memory[cheapest]):
+            cheapest = k
+    kept = np.empty(cells + 1, np.int64)
+    kept[0] = cheapest
+    count = 1
+    for at in range(cells):
+        k = best[at]
+        if k >= 0 and memory[k] < memory[kept[count - 1]]:
+            kept[count] = k
+            count += 1
+    return kept[:count][::-1].copy()
+
+
+@compiled
+def summed(
+    cost: Floats, memory: Floats, more_cost: Floats, more_memory: Floats, cell: float
+) -> tuple[Floats, Floats, Places, Places]:
+    """All sums of two points, the smallest in each cell."""
+    low = cost.min() + more_cost.min()
+    cells = int((cost.max() + more_cost.max() - low) / cell) + 2
+    best = np.full(cells, np.inf)
+    left, right = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
+    for i in range(len(cost)):
+        for j in range(len(more_cost)):
+            at = int((cost[i] + more_cost[j] - low) / cell)
+            size = memory[i] + more_memory[j]
+            if size < best[at]:
+                best[at], left[at], right[at] = size, i, j
+    kept = np.empty(cells + 1, np.int64)
+    count = 0
+    whole_left, whole_right = len(cost) - 1, len(more_cost) - 1
+    smallest = memory[whole_left] + more_memory[whole_right]
+    for at in range(cells):
+        if best[at] < smallest:
+            smallest = best[at]
+            kept[count] = at
+            count += 1
+    total = count + 1
+    out_cost, out_memory = np.empty(total), np.empty(total)
+    out_left, out_right = np.empty(total, np.int64), np.empty(total, np.int64)
+    for k in range(count):
+        at = kept[count - 1 - k]
+        out_left[k], out_right[k] = left[at], right[at]
+    out_left[count], out_right[count] = whole_left, whole_right
+    for k in range(total):
+        out_cost[k] = cost[out_left[k]] + more_cost[out_right[k]]
+        out_memory[k] = memory[out_left[k]] + more_memory[out_right[k]]
+    return out_cost, out_memory, out_left, out_right
+
+
+@compiled
+def enveloped(
+    own_cost: Floats, own_memory: Floats, starts: Places, cost: Floats, memory: Floats, cell: float
+) -> tuple[Floats, Floats, Places, Places]:
+    """The best over all levels: level l costs own_cost[l] and needs own_memory[l] on top of any of
+    the points cost[starts[l] : starts[l + 1]].
+    """
+    low, high = np.inf, 0.0
+    for k in range(len(own_cost)):
+        if np.isfinite(own_memory[k]):
+            low = min(low, own_cost[k] + cost[starts[k + 1] - 1])
+            high = max(high, own_cost[k] + cost[starts[k]])
+    cells = int((high - low) / cell) + 2
+    best = np.full(cells, np.inf)
+    level, below = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
+    least, least_memory, least_level, least_below = np.inf, np.inf, 0, 0
+    for k in range(len(own_cost)):
+        if not np.isfinite(own_memory[k]):
+            continue
+        for p in range(starts[k], starts[k + 1]):
+            total = own_cost[k] + cost[p]
+            size = own_memory[k] + memory[p]
+            at = int((total - low) / cell)
+            if size < best[at]:
+                best[at], level[at], below[at] = size, k, p - starts[k]
+            if total < least or (total == least and size < least_memory):
+                least, least_memory, least_level, least_below = total, size, k, p - starts[k]
+    kept = np.empty(cells, np.int64)
+    count = 0
+    smallest = least_memory
+    for at in range(cells):
+        if best[at] < smallest:
+            smallest = best[at]
+            kept[count] = at
+            count += 1
+    out_cost, out_memory = np.empty(count + 1), np.empty(count + 1)
+    out_level, out_below = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
+    for k in range(count):
+        at = kept[count - 1 - k]
+        out_level[k], out_below[k] = level[at], below[at]
+    out_level[count], out_below[count] = least_level, least_below
+    for k in range(count + 1):
+        p = starts[out_level[k]] + out_below[k]
+        out_cost[k] = own_cost[out_level[k]] + cost[p]
+        out_memory[k] = own_memory[out_level[k]] + memory[p]
+    return out_cost, out_memory, out_level, out_below
+
+
+@dataclass
+class Allocator:
+    """Algorithm 2 for one tree."""
+
+    tree: Tree
+    curves: Curves
+    accounting: Accounting
+    eps: float
+    levels: dict[int, Floats] = field(default_factory=dict)
+    combined: dict[int, list[Combined]] = field(default_factory=dict)
+    choices: dict[int, list[Choices]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        nodes = self.tree.nodes
+        self.tuples = self.curves.statistics.tuples
+        self.made: list[Curve] = [self.curves.of(node.attributes) for node in nodes]
+        degrees = self.tree.degrees()
+        self.weight = [
+            self.accounting.weight(node, degree)
+            for node, degree in zip(nodes, degrees, strict=True)
+        ]
+        self.size = [float(self.accounting.bytes_of(node)) for node in nodes]
+        self.free = [self.accounting.is_free(node) for node in nodes]
+        self.below: dict[int | None, list[int]] = {None: []}
+        counts = [weight > 0 for weight in self.weight]
+        for at, node in enumerate(nodes):
+            if counts[at]:
+                self.below.setdefault(node.parent, []).append(at)
+        self.inner = {at for at in self.below if at is not None}
+        depth = self._roundings()
+        self.beta = (1 + self.eps) ** (1 / (2 * depth + 1))
+        share = (1 + self.eps) / self.beta**depth - 1
+        least = least_cost(self.tree, self.curves, self.accounting)
+        self.cell = share * least / (ROUNDINGS * (len(self.inner) + 2))
+
+    def _roundings(self) -> int:
+        """How often the rows on a way down are rounded, at most."""
+        count = [0] * len(self.tree.nodes)
+        for at, node in enumerate(self.tree.nodes):
+            above = 0 if node.parent is None else count[node.parent]
+            count[at] = above + (at in self.inner and not self.free[at])
+        return max(count, default=0)
+
+    def frontier(self) -> Frontier:
+        order = range(len(self.tree.nodes))
+        for at in order:
+            if at in self.inner:
+                self.levels[at] = self._levels(at)
+        for at in reversed(order):
+            if at in self.inner:
+                levels = self.levels[at]
+                self.combined[at] = [
+                    self._combine(self.below[at], float(rows), k) for k, rows in enumerate(levels)
+                ]
+                self.choices[at] = self._choices(at)
+        top = self._combine(self.below[None], self.tuples, 0)
+        return self._allocations(top)
+
+    def _levels(self, at: int) -> Floats:
+        """Rows that may leave a node, each rounded up to one of these."""
+        groups = self.made[at].groups
+        if self.free[at]:
+            return np.array([groups])
+        most = max(self._inputs(at))
+        count = ceil(log(max(most / groups, 1.0)) / log(self.beta) - 1e-9)
+        levels = groups * self.beta ** np.arange(count + 1)
+        return np.asarray(np.minimum(levels, max(self.tuples, groups)))
+
+    def _inputs(self, at: int) -> Floats:
+        parent = self.tree.nodes[at].parent
+        return np.array([self.tuples]) if parent is None else self.levels[parent]
+
+    def _choices(self, at: int) -> list[Choices]:
+        """For each input: which levels can be reached with which memory, and the best below."""
+        levels, combined = self.levels[at], self.combined[at]
+        starts = np.cumsum([0, *(len(each.points.cost) for each in combined)])
+        cost = np.concatenate([each.points.cost for each in combined])
+        memory = np.concatenate([each.points.memory for each in combined])
+        found = []
+        for rows in self._inputs(at):
+            if self.free[at]:
+                buckets = np.array([self.made[at].most])
+                own = np.zeros(1)
+            else:
+                buckets = self.made[at].buckets_for(levels, float(rows))
+                own = buckets * self.size[at]
+            out_cost, out_memory, level, below = enveloped(
+                self.weight[at] * levels, own, starts, cost, memory, self.cell
+            )
+            points = Points(out_cost, out_memory)
+            found.append(Choices(points, level, below, buckets[level]))
+        return found
+
+    def _combine(self, children: list[int], rows: float, input_at: int) -> Combined:
+        """Q: the children's pairs, added up."""
+        simple: list[int] = []
+        others: list[tuple[int, Points]] = []
+        drops: list[Floats] = []
+        sizes: list[Floats] = []
+        widths: list[Floats] = []
+        fixed = 0.0
+        for at in children:
+            if at in self.inner:
+                others.append((at, self.choices[at][input_at].points))
+                continue
+            made = self.made[at]
+            if self.free[at]:
+                fixed += self.weight[at] * min(rows, made.groups)
+                continue
+            row = made.row(rows)
+            drop, memory, width, convex = hull_segments(
+                row, made.buckets, self.weight[at], self.size[at], self.cell
+            )
+            if convex:
+                fixed += self.weight[at] * float(row[0])
+                simple.append(at)
+                drops.append(drop)
+                sizes.append(memory)
+                widths.append(width)
+            else:
+                others.append((at, Points(self.weight[at] * row, self.size[at] * made.buckets)))
+        return self._joined(simple, others, drops, sizes, widths, fixed)
+
+    def _joined(
+        self,
+        simple: list[int],
+        others: list[tuple[int, Points]],
+        drops: list[Floats],
+        sizes: list[Floats],
+        widths: list[Floats],
+        fixed: float,
+    ) -> Combined:
+        cost, memory = np.array([fixed]), np.zeros(1)
+        segments, taken = np.zeros(0, np.int64), np.zeros(0)
+        if drops:
+            drop, size = np.concatenate(drops), np.concatenate(sizes)
+            order = np.argsort(-drop / np.maximum(size, 1e-300), kind="stable")
+            owner = np.repeat(np.arange(len(drops)), [len(each) for each in drops])
+            segments, taken = owner[order], np.concatenate(widths)[order]
+            cost = fixed - np.append(0.0, np.cumsum(drop[order]))
+            memory = np.append(0.0, np.cumsum(size[order]))
+        kept = np.arange(len(cost))
+        if len(cost) > 1:
+            kept = thinned(cost, memory, self.cell)
+            cost, memory = cost[kept], memory[kept]
+        joins = []
+        for at, points in sorted(others, key=lambda other: len(other[1].cost)):
+            cost, memory, left, right = summed(cost, memory, points.cost, points.memory, self.cell)
+            joins.append((at, left, right))
+        return Combined(Points(cost, memory), tuple(simple), segments, taken, kept, tuple(joins))
+
+    def _allocations(self, top: Combined) -> Frontier:
+        """The pairs of the whole tree as buckets, with what they really cost."""
+        count = len(top.points.cost)
+        buckets = np.zeros((count, len(self.tree.nodes)))
+        for at, free in enumerate(self.free):
+            if free:
+                buckets[:, at] = self.made[at].groups
+        for point in range(count):
+            self._decode(top, point, 0, buckets[point])
+        memory = buckets @ np.array(self.size)
+        cost = self.costs(buckets)
+        order = np.lexsort((cost, memory))
+        best, kept = np.inf, []
+        for k in order:
+            if cost[k] < best:
+                best = cost[k]
+                kept.append(int(k))
+        return Frontier(memory[kept], cost[kept], buckets[kept])
+
+    def _decode(self, combined: Combined, point: int, input_at: int, buckets: Floats) -> None:
+        for at, left, right in reversed(combined.joins):
+            chosen = int(right[point])
+            point = int(left[point])
+            if at not in self.inner:
+                buckets[at] = self.made[at].buckets[chosen]
+                continue
+            choice = self.choices[at][input_at]
+            level = int(choice.level[chosen])
+            if not self.free[at]:
+                buckets[at] = choice.buckets[chosen]
+            self._decode(self.combined[at][level], int(choice.below[chosen]), level, buckets)
+        taken = int(combined.kept[point]) if len(combined.kept) else 0
+        amounts = np.bincount(
+            combined.segments[:taken], combined.buckets[:taken], len(combined.simple)
+        )
+        for at, amount in zip(combined.simple, amounts, strict=True):
+            buckets[at] = amount
+
+    def costs(self, allocations: Floats) -> Floats:
+        """C(T) of each allocation, not rounded, with intermediate nodes left out that get nothing:
+        the rows that would pass through them need not be put into them.
+        """
+        total = np.full(len(allocations), len(self.tree.children(None)) * self.tuples)
+        out: list[Floats] = []
+        for at, node in enumerate(self.tree.nodes):
+            rows = np.full(len(total), self.tuples) if node.parent is None else out[node.parent]
+            sizes = allocations[:, at]
+            if self.free[at]:
+                sizes = np.full(len(total), self.made[at].most)
+            out.append(self.made[at].outs(sizes, rows))
+            total += self.weight[at] * out[-1]
+            if not node.is_query:
+                total -= np.where(sizes == 0, rows, 0.0)
+        return total
+
+
+def frontier(tree: Tree, curves: Curves, accounting: Accounting, eps: float) -> Frontier:
+    return Allocator(tree, curves, accounting, eps).frontier()
+
+
+def without_empty(tree: Tree) -> Tree:
+    """Intermediate nodes that have no buckets left out, their children fed by who fed them."""
+    nodes: list[Node] = []
+    places: dict[int | None, int | None] = {None: None}
+    for at, node in enumerate(tree.nodes):
+        if node.buckets == 0 and not node.is_query:
+            places[at] = places[node.parent]
+            continue
+        places[at] = len(nodes)
+        parent = places[node.parent]
+        nodes.append(Node(node.attributes, parent, node.is_query, node.buckets, node.slots))
+    return Tree(tuple(nodes))

@@ -1,0 +1,481 @@
+"""Which intermediate aggregates to keep: Algorithm 1 (paper 4, section V), at a price of memory.
+
+In: the queries as a flat tree, curves, an accounting, a falling ladder of prices. Out: a tree for
+each price, each grown from the one before.
+
+A step is the best of: siblings under a new node that is their union, or under one of them that
+contains the others; an intermediate node deleted; a node moved below any other that contains it. A
+query whose keys are a subset of another's may so become its child, and queries inner nodes.
+
+Algorithm 1 allocates the memory anew for each of quadratically many changes. At a price a change is
+judged where it happens, and a bound on what it can save spares most of them that, and the question
+how many groups a union has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from terascope.sharing.cost import Accounting
+from terascope.sharing.curves import Curve, Curves
+from terascope.sharing.evictions import Floats
+from terascope.sharing.model import Attributes, Node, Tree, entry_bytes
+from terascope.sharing.priced import best_size, compiled, input_grid, value_at, worth
+
+LEAST_GAIN: Final = 1e-6
+"""Of the cost: a smaller gain is not worth a step."""
+STREAM: Final = -1
+
+
+@dataclass
+class Member:
+    """A node of a draft: attributes are bits."""
+
+    bits: int
+    parent: int
+    slots: int
+    is_query: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change: `gathered` come to stand below the node of these bits, a child of `parent`.
+
+    If nobody has the bits there, a node is added. With `deleted`, that node goes instead.
+    """
+
+    gain: float
+    parent: int
+    bits: int = 0
+    gathered: tuple[int, ...] = ()
+    deleted: int | None = None
+    under: int | None = None
+
+
+class Draft:
+    """A tree that is being changed, and what its parts cost at the present price."""
+
+    def __init__(self, first: Tree, curves: Curves, accounting: Accounting) -> None:
+        self.curves = curves
+        self.accounting = accounting
+        self.names = sorted({name for node in first.nodes for name in node.attributes})
+        self.grid = input_grid(curves.statistics.tuples)
+        self.tuples = curves.statistics.tuples
+        self.price = np.inf
+        self._sets: dict[int, Attributes] = {}
+        self.members: dict[int, Member] = {
+            at: Member(
+                self._bits(node.attributes),
+                STREAM if node.parent is None else node.parent,
+                node.slots,
+                node.is_query,
+            )
+            for at, node in enumerate(first.nodes)
+        }
+        self._next = len(first.nodes)
+        self.floors: dict[int, float] = {}
+        self.judged: dict[tuple[int, int], tuple[tuple[float, int, float], float]] = {}
+        self._groups: dict[int, float] = {}
+        self._asked = np.zeros(0, np.int64)
+        self._counted = np.zeros(0)
+        self.values: dict[int, Floats] = {}
+        self.out: dict[int, float] = {}
+        self.buckets: dict[int, float] = {}
+        self.total = np.inf
+
+    def _bits(self, attributes: Attributes) -> int:
+        return sum(1 << at for at, name in enumerate(self.names) if name in attributes)
+
+    def attributes(self, bits: int) -> Attributes:
+        found = self._sets.get(bits)
+        if found is None:
+            found = frozenset(name for at, name in enumerate(self.names) if bits >> at & 1)
+            self._sets[bits] = found
+        return found
+
+    def curve(self, bits: int) -> Curve:
+        return self.curves.of(self.attributes(bits))
+
+    def groups(self, bits: int) -> float:
+        found = self._groups.get(bits)
+        if found is None:
+            found = self.curves.statistics.groups(self.attributes(bits))
+            self._groups[bits] = self.floors[bits] = found
+        return found
+
+    def floor(self, bits: int) -> float:
+        """Groups that a set has at least, by the subsets that were asked for."""
+        if len(self._groups) > len(self._asked) * 1.05:
+            self._asked = np.array(list(self._groups), np.int64)
+            self._counted = np.array(list(self._groups.values()))
+        inside = self._counted[self._asked & ~np.int64(bits) == 0]
+        found = float(inside.max(initial=self.floors.get(bits, 0.0)))
+        self.floors[bits] = found
+        return found
+
+    def children(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {STREAM: []}
+        for at, member in self.members.items():
+            found.setdefault(member.parent, []).append(at)
+        return found
+
+    def bucket_price(self, bits: int, slots: int) -> float:
+        size = entry_bytes(bits.bit_count(), slots, self.accounting.overhead)
+        return float(self.price) * size
+
+    # ------------------------------------------------------------------ judging
+
+    def judge(self) -> None:
+        """Values bottom-up, then sizes and outputs top-down."""
+        below_of = self.children()
+        self.values.clear()
+        self.buckets.clear()
+        self.out = {STREAM: self.tuples}
+        order = list(self._top_down(below_of))
+        below: dict[int, Floats] = {}
+        for at in reversed(order):
+            below[at] = self._below(at, below_of.get(at, []))
+            self.values[at] = self._value(at, below[at])
+        for at in order:
+            self._place(at, below[at])
+        self.total = sum(self.fed(at, self.tuples) for at in below_of[STREAM])
+
+    def _top_down(self, below_of: dict[int, list[int]]) -> Iterator[int]:
+        waiting = list(below_of[STREAM])
+        while waiting:
+            at = waiting.pop()
+            yield at
+            waiting.extend(below_of.get(at, ()))
+
+    def _below(self, at: int, children: list[int]) -> Floats:
+        """What rows cost that leave the node, on the grid."""
+        per_row = len(children) + self._exchange(self.members[at].is_query)
+        below = per_row * self.grid
+        for child in children:
+            below = below + self.values[child]
+        return np.asarray(below)
+
+    def _exchange(self, is_query: bool) -> float:
+        bounded = self.accounting.bounded_leaves
+        return self.accounting.exchange if is_query and bounded else 0.0
+
+    def _is_free(self, member: Member) -> bool:
+        return member.is_query and not self.accounting.bounded_leaves
+
+    def _value(self, at: int, below: Floats) -> Floats:
+        member = self.members[at]
+        if not below.any():
+            return below
+        made = self.curve(member.bits)
+        if self._is_free(member):
+            return np.interp(np.minimum(self.grid, made.groups), self.grid, below)
+        return worth(made, self.bucket_price(member.bits, member.slots), below, self.grid)
+
+    def _place(self, at: int, below: Floats) -> None:
+        member = self.members[at]
+        rows_in = self.out[member.parent]
+        made = self.curve(member.bits)
+        if self._is_free(member):
+            self.buckets[at], self.out[at] = made.most, min(rows_in, made.groups)
+            return
+        if not below.any():
+            self.buckets[at], self.out[at] = 0.0, rows_in
+            return
+        price = self.bucket_price(member.bits, member.slots)
+        _, self.buckets[at], self.out[at] = best_size(
+            made.log_inputs, made.log_out, made.buckets, price, below, self.grid, rows_in
+        )
+
+    def fed(self, at: int, rows: float) -> float:
+        """What it costs to feed so many rows to a node."""
+        return rows + value_at(self.values[at], self.grid, rows)
+
+    # ------------------------------------------------------------------ changing
+
+    def apply(self, step: Step) -> None:
+        if step.deleted is not None:
+            for member in self.members.values():
+                if member.parent == step.deleted:
+                    member.parent = step.parent
+            del self.members[step.deleted]
+            return
+        home = step.under
+        if home is None:
+            home = self._next
+            self._next += 1
+            self.members[home] = Member(step.bits, step.parent, 1, False)
+        for at in step.gathered:
+            self.members[at].parent = home
+        self._fit_slots()
+
+    def _fit_slots(self) -> None:
+        """A node that is no query keeps the slots that any below it needs."""
+        below_of = self.children()
+        for at in reversed(list(self._top_down(below_of))):
+            below = [self.members[child].slots for child in below_of.get(at, ())]
+            if not self.members[at].is_query and below:
+                self.members[at].slots = max(below)
+
+    def copied(self) -> dict[int, Member]:
+        return {
+            at: Member(member.bits, member.parent, member.slots, member.is_query)
+            for at, member in self.members.items()
+        }
+
+    def tree(self) -> Tree:
+        """As it is, with the sizes of the present price."""
+        places: dict[int, int | None] = {STREAM: None}
+        nodes: list[Node] = []
+        for at in self._top_down(self.children()):
+            member = self.members[at]
+            places[at] = len(nodes)
+            keys = self.attributes(member.bits)
+            size = self.buckets.get(at, 0.0)
+            nodes.append(Node(keys, places[member.parent], member.is_query, size, member.slots))
+        return Tree(tuple(nodes))
+
+
+@compiled
+def gatherings(
+    siblings: npt.NDArray[np.int64],
+    unions: npt.NDArray[np.int64],
+    fed: Floats,
+    groups: Floats,
+) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+    """For each union: the siblings within it, what they cost to feed, the most groups of one."""
+    count = np.zeros(len(unions), np.int64)
+    total = np.zeros(len(unions))
+    most = np.zeros(len(unions))
+    for u in range(len(unions)):
+        outside = ~unions[u]
+        for s in range(len(siblings)):
+            if siblings[s] & outside == 0:
+                count[u] += 1
+                total[u] += fed[s]
+                most[u] = max(most[u], groups[s])
+    return count, total, most
+
+
+def unions_of(siblings: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """All unions of two, each once."""
+    first, second = np.triu_indices(len(siblings), 1)
+    return np.unique(siblings[first] | siblings[second])
+
+
+def merges(draft: Draft, least: float) -> Step | None:
+    """The best way to gather siblings, if it gains more than `least`.
+
+    Unions are taken in the order of what they could gain at best: `rows` to feed one node instead
+    of many, and to each of these no fewer rows than the union has groups.
+    """
+    best: Step | None = None
+    for parent, siblings in draft.children().items():
+        if len(siblings) < 2:
+            continue
+        family = Family(draft, parent, siblings)
+        bound = family.bound(family.floors())
+        for u in np.argsort(-bound, kind="stable"):
+            limit = least if best is None else best.gain
+            if bound[u] <= limit:
+                break
+            step = family.merged(int(u), limit)
+            best = best if step is None else step
+    return best
+
+
+class Family:
+    """The children of a node, and their unions."""
+
+    def __init__(self, draft: Draft, parent: int, siblings: list[int]) -> None:
+        self.draft, self.parent, self.siblings = draft, parent, siblings
+        self.rows = draft.out[parent]
+        self.bits = np.array([draft.members[at].bits for at in siblings], np.int64)
+        self.values = np.array([draft.values[at] for at in siblings])
+        fed = np.array([draft.fed(at, self.rows) for at in siblings])
+        groups = np.array([draft.groups(int(bits)) for bits in self.bits])
+        unions = unions_of(self.bits)
+        if parent != STREAM:
+            unions = unions[unions != draft.members[parent].bits]
+        self.unions = unions
+        self.count, self.fed, self.most = gatherings(self.bits, unions, fed, groups)
+
+    def floors(self) -> Floats:
+        """No union has fewer groups than this."""
+        known = self.draft.floors
+        floors = np.array([known.get(int(union), 0.0) for union in self.unions])
+        return np.asarray(np.maximum(floors, self.most))
+
+    def bound(self, floors: Floats) -> Floats:
+        """What each union can gain at best; one that is a child already costs nothing to feed."""
+        own = np.isin(self.unions, self.bits)
+        gain = self.fed - self.rows - (self.count - own) * np.minimum(floors, self.rows)
+        return np.asarray(gain)
+
+    def merged(self, u: int, least: float) -> Step | None:
+        """Before: parent (a b c ...)      After: parent (union (a b) c ...)"""
+        union = int(self.unions[u])
+        seen = (self.rows, int(self.count[u]), float(self.fed[u]))
+        before = self.draft.judged.get((self.parent, union))
+        if before is not None and before[0] == seen and before[1] <= least:
+            return None
+        gain, step = self._judged(u, union, least)
+        self.draft.judged[(self.parent, union)] = (seen, gain)
+        return step
+
+    def _judged(self, u: int, union: int, least: float) -> tuple[float, Step | None]:
+        """What the merge gains at most, and the merge if that is more than `least`."""
+        draft = self.draft
+        inside = np.flatnonzero(self.bits & ~np.int64(union) == 0)
+        moved = tuple(self.siblings[s] for s in inside if self.bits[s] != union)
+        there = [self.siblings[s] for s in inside if self.bits[s] == union]
+        if there:
+            out = draft.out[there[0]]
+            gain = sum(draft.fed(at, self.rows) - draft.fed(at, out) for at in moved)
+            found = Step(gain, self.parent, union, moved, under=there[0])
+            return gain, found if gain > least else None
+        most = float(self.fed[u]) - self.rows
+        gain = most - len(moved) * min(draft.floor(union), self.rows)
+        if gain <= least:
+            return gain, None
+        groups = min(draft.groups(union), self.rows)
+        below = len(moved) * draft.grid + self.values[inside].sum(axis=0)
+        gain = most - value_at(below, draft.grid, groups)
+        if gain <= least:
+            return gain, None
+        made = draft.curve(union)
+        price = draft.bucket_price(union, max(draft.members[at].slots for at in moved))
+        after, _, _ = best_size(
+            made.log_inputs, made.log_out, made.buckets, price, below, draft.grid, self.rows
+        )
+        gain = most - after
+        return gain, Step(gain, self.parent, union, moved) if gain > least else None
+
+
+def deletions(draft: Draft, least: float) -> Step | None:
+    """Before: parent (node (a b))      After: parent (a b)"""
+    best: Step | None = None
+    below_of = draft.children()
+    for at, member in draft.members.items():
+        if member.is_query:
+            continue
+        rows = draft.out[member.parent]
+        after = sum(draft.fed(child, rows) for child in below_of.get(at, ()))
+        gain = draft.fed(at, rows) - after
+        if gain > (least if best is None else best.gain):
+            best = Step(gain, member.parent, deleted=at)
+    return best
+
+
+def moves(draft: Draft, least: float) -> list[Step]:
+    """Before: p (a) q ()      After: p () q (a), where q contains a; the best for each a."""
+    homes = [
+        (draft.out[at], at, member.bits)
+        for at, member in draft.members.items()
+        if draft.out[at] < draft.tuples
+    ]
+    homes.sort()
+    outs = np.array([out for out, _, _ in homes])
+    sets = np.array([bits for _, _, bits in homes], np.int64)
+    steps: list[Step] = []
+    for at, member in draft.members.items():
+        rows = draft.out[member.parent]
+        fit = (np.int64(member.bits) & ~sets == 0) & (sets != member.bits) & (outs < rows)
+        if not fit.any():
+            continue
+        out, home, bits = homes[int(fit.argmax())]
+        gain = draft.fed(at, rows) - draft.fed(at, out)
+        if gain > least and home != member.parent:
+            steps.append(Step(gain, member.parent, bits, (at,), under=home))
+    return sorted(steps, key=lambda step: -step.gain)
+
+
+def improve(draft: Draft, price: float) -> None:
+    """Steps until none helps. A step that turns out not to is taken back and not tried again."""
+    draft.price = price
+    draft.judged.clear()
+    draft.judge()
+    refused: set[tuple[object, ...]] = set()
+    while True:
+        least = LEAST_GAIN * draft.total
+        moved = [step for step in moves(draft, least) if _key(step) not in refused]
+        if moved and (_taken(draft, moved, refused) or _taken(draft, moved[:1], refused)):
+            continue
+        found = (merges(draft, least), deletions(draft, least))
+        steps = [step for step in found if step is not None and _key(step) not in refused]
+        steps.sort(key=lambda step: -step.gain)
+        if not any(_taken(draft, [step], refused) for step in steps):
+            return
+
+
+def _key(step: Step) -> tuple[object, ...]:
+    return (step.parent, step.bits, step.gathered, step.deleted, step.under)
+
+
+def _taken(draft: Draft, steps: list[Step], refused: set[tuple[object, ...]]) -> bool:
+    before, members = draft.total, draft.copied()
+    for step in steps:
+        draft.apply(step)
+    draft.judge()
+    if draft.total < before * (1 - LEAST_GAIN / 2):
+        return True
+    refused.update(_key(step) for step in steps[:1])
+    draft.members = members
+    draft.judge()
+    return False
+
+
+PRICE_FACTOR: Final = 4.0
+FIRST_BYTES: Final = 2.0**14
+LAST_BYTES: Final = 2.0**34
+
+
+def prices(flat: Tree, tuples: float) -> list[float]:
+    """From one at which next to no memory is bought down to memory for nothing."""
+    whole = len(flat.nodes) * tuples
+    ladder: list[float] = []
+    size = FIRST_BYTES
+    while size <= LAST_BYTES:
+        ladder.append(whole / size)
+        size *= PRICE_FACTOR
+    return [*ladder, 0.0]
+
+
+def grown_trees(flat: Tree, curves: Curves, accounting: Accounting) -> list[Tree]:
+    """The flat tree, and one for each price; those that are alike once."""
+    draft = Draft(flat, curves, accounting)
+    trees: dict[frozenset[tuple[Attributes, Attributes]], Tree] = {}
+    trees[_form(flat)] = flat
+    for price in prices(flat, curves.statistics.tuples):
+        improve(draft, price)
+        tree = draft.tree()
+        trees.setdefault(_form(tree), tree)
+    return list(trees.values())
+
+
+def lower_bound(
+    tree: Tree, curves: Curves, accounting: Accounting, memory_bytes: float, ladder: list[float]
+) -> float:
+    """No allocation within the memory costs less: what the tree costs at a price, without what the
+    memory would have cost. As exact as the grid on which the price is judged.
+    """
+    draft = Draft(tree, curves, accounting)
+    best = 0.0
+    for price in ladder:
+        draft.price = price
+        draft.judge()
+        best = max(best, draft.total - price * memory_bytes)
+    return best
+
+
+def _form(tree: Tree) -> frozenset[tuple[Attributes, Attributes]]:
+    """Which node stands below which."""
+    above = [
+        frozenset() if node.parent is None else tree.nodes[node.parent].attributes
+        for node in tree.nodes
+    ]
+    return frozenset((node.attributes, top) for node, top in zip(tree.nodes, above, strict=True))

@@ -1,0 +1,99 @@
+"""Trees when memory has a price: what a subtree costs for any input, memory included.
+
+In: a drafted tree, hash operations that a byte is worth. Out: for each node W(n), the least of
+(cost below the node + price * bytes) when n rows enter it, on a grid of n; and the sizes chosen.
+
+With a price the parts of a tree can be judged one by one: what a change saves is seen at the place
+of the change. Prices instead of budgets also make the trees that are tried independent of the
+budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, cast
+
+import numba
+import numpy as np
+
+from terascope.sharing.curves import Curve
+from terascope.sharing.evictions import Floats
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+GRID: Final = 48
+
+
+def compiled(function: Function) -> Function:
+    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+
+
+def input_grid(tuples: float) -> Floats:
+    return np.geomspace(1.0, max(tuples, 2.0), GRID)
+
+
+@compiled
+def best_size(
+    log_inputs: Floats,
+    log_out: Floats,
+    buckets: Floats,
+    byte_price: float,
+    below: Floats,
+    grid: Floats,
+    rows_in: float,
+) -> tuple[float, float, float]:
+    """The cheapest size of a table: what it costs, the buckets, the rows that leave it.
+
+    `below` is what rows cost that leave it, on the grid; `byte_price` is for a whole bucket.
+    """
+    log_step = np.log(grid[1])
+    points = len(log_inputs)
+    flat = points == 1 or np.log(rows_in) <= log_inputs[0]
+    low, part = 0, 0.0
+    if not flat:
+        at = (np.log(rows_in) - log_inputs[0]) / (log_inputs[1] - log_inputs[0])
+        low = min(int(at), points - 2)
+        part = min(at - low, 1.0)
+    best, best_buckets, best_out = np.inf, 0.0, rows_in
+    for k in range(len(buckets)):
+        if flat:
+            out = min(rows_in, np.exp(log_inputs[0]))
+        else:
+            out = np.exp((1 - part) * log_out[low, k] + part * log_out[low + 1, k])
+        cell = min(max(int(np.log(out) / log_step), 0), len(grid) - 2)
+        share = (out - grid[cell]) / (grid[cell + 1] - grid[cell])
+        value = below[cell] + share * (below[cell + 1] - below[cell]) + byte_price * buckets[k]
+        if value < best:
+            best, best_buckets, best_out = value, buckets[k], out
+        if flat:
+            break
+    return best, best_buckets, best_out
+
+
+@compiled
+def priced_values(
+    log_inputs: Floats,
+    log_out: Floats,
+    buckets: Floats,
+    byte_price: float,
+    below: Floats,
+    grid: Floats,
+) -> Floats:
+    """W of a node, on the grid."""
+    values = np.empty(len(grid))
+    for at in range(len(grid)):
+        values[at] = best_size(log_inputs, log_out, buckets, byte_price, below, grid, grid[at])[0]
+    return values
+
+
+@compiled
+def value_at(values: Floats, grid: Floats, rows: float) -> float:
+    if rows <= grid[0]:
+        return float(values[0])
+    cell = min(int(np.log(rows) / np.log(grid[1])), len(grid) - 2)
+    share = (rows - grid[cell]) / (grid[cell + 1] - grid[cell])
+    return float(values[cell] + share * (values[cell + 1] - values[cell]))
+
+
+def worth(curve: Curve, byte_price: float, below: Floats, grid: Floats) -> Floats:
+    return priced_values(curve.log_inputs, curve.log_out, curve.buckets, byte_price, below, grid)

@@ -1,0 +1,37 @@
+"""The real tables as a measure of the models: draws, and a chain of two tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from terascope.low.bounded_tables import BoundedTable, Words
+from terascope.low.slots import Shape
+from terascope.low.table_policies import Policy
+
+Codes = npt.NDArray[np.int64]
+SHAPE = Shape(1, ("count",), with_epoch=True)
+
+
+def draws(groups: int, exponent: float, count: int, seed: int) -> Codes:
+    weight = np.arange(1, groups + 1.0) ** -exponent
+    edges = np.cumsum(weight / weight.sum())
+    at = np.searchsorted(edges, np.random.default_rng(seed).random(count))
+    return np.minimum(at, groups - 1)
+
+
+def through(codes: Codes, policy: Policy, buckets: int) -> Codes:
+    """The groups of the rows that leave a table in one epoch, in their order."""
+    left: list[Words] = []
+    table = BoundedTable(
+        SHAPE, policy, buckets, "eager", lambda rows: left.append(rows[:, 2].copy())
+    )
+    count = len(codes)
+    rows = np.arange(count, dtype=np.int32)
+    table.add(np.zeros(count, np.int64), rows, [codes.astype(np.int32)], [], [])
+    table.flush()
+    return np.concatenate(left) >> 32
+
+
+def distinct(codes: Codes) -> float:
+    return float(len(np.unique(codes)))
