@@ -15,6 +15,7 @@ EXPERIMENTS: dict[str, str] = {
     "onemore": "bench.onemore",
     "scaling": "bench.scaling",
     "budget": "bench.budget",
+    "group-counts": "bench.group_counts",
     "crash": "bench.crash",
     "heartbeat-merge": "bench.streams.merge",
     "heartbeat-join": "bench.streams.join",
