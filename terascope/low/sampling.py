@@ -272,7 +272,20 @@ class SourceSample:
         epoch_lane = None
         if values is not None and epochs > 1:
             epoch_lane = attribute_hashes(values[rows], EPOCH)
-        return SampledStatistics(lanes, len(rows), tuples, rate, epochs, epoch_lane)
+        places = self._places(rows, None if values is None else values[rows])
+        return SampledStatistics(lanes, len(rows), tuples, rate, epochs, epoch_lane, places)
+
+    def _places(self, rows: Ints, epochs: Ints | None) -> NDArray[np.float64]:
+        """Where in its epoch each tuple stands: by the clock, else as they were read."""
+        epochs = np.zeros(len(rows), np.int64) if epochs is None else epochs
+        clock = np.zeros(len(rows)) if self.lanes.clock is None else self.lanes.clock[rows]
+        order = np.lexsort((rows, clock, epochs))
+        _, first, counts = np.unique(epochs[order], return_index=True, return_counts=True)
+        places = np.empty(len(rows))
+        places[order] = (np.arange(len(rows)) - np.repeat(first, counts)) / np.repeat(
+            counts, counts
+        )
+        return places
 
     def _whole(self, epoch: Expr) -> WholeEpochs:
         """The tuples of the epochs that are all within what was read. Those that the source begins

@@ -11,8 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from terascope.sharing.counting import Frequencies, Hashes, count_groups, set_hashes
-from terascope.sharing.distinct import Growth, bounds, fit_growth
+import numpy as np
+
+from terascope.sharing.counting import (
+    Frequencies,
+    Hashes,
+    attribute_hashes,
+    count_groups,
+    set_hashes,
+)
+from terascope.sharing.distinct import Floats, Growth, bounds, fit_growth
 from terascope.sharing.zipf import exponent
 
 
@@ -35,10 +43,14 @@ class SampledStatistics:
     epochs: int = 1
     epoch_lane: Hashes | None = None
     """The hashes of the epochs, where there are several."""
+    places: Floats | None = None
+    """Where in its epoch each tuple stands, from 0 to 1: what is shorter than an epoch is counted
+    piece by piece then, for groups come in bursts."""
     _counted: dict[frozenset[str], Frequencies] = field(default_factory=dict, repr=False)
     _grown: dict[frozenset[str], Growth] = field(default_factory=dict, repr=False)
     _groups: dict[tuple[frozenset[str], float], float] = field(default_factory=dict, repr=False)
     _exponents: dict[frozenset[str], float] = field(default_factory=dict, repr=False)
+    _pieces: dict[int, SampledStatistics] = field(default_factory=dict, repr=False)
 
     @property
     def is_whole(self) -> bool:
@@ -61,13 +73,28 @@ class SampledStatistics:
         return known
 
     def groups(self, attributes: frozenset[str], tuples: float | None = None) -> float:
-        """The number of groups in an epoch, or in a slice of so many tuples. Tuples of a slice are
-        taken to be like any others of the epoch: a burst has fewer groups.
-        """
+        """The number of groups in an epoch, or in a slice of so many neighbouring tuples."""
         wanted = self.tuples if tuples is None else tuples
         known = self._groups.get((attributes, wanted))
         if known is None:
             known = self._groups[attributes, wanted] = self._estimate(attributes, wanted)
+        return known
+
+    def in_pieces(self, number: int) -> SampledStatistics:
+        """The same, as if each epoch were so many of equally many tuples."""
+        known = self._pieces.get(number)
+        if known is None:
+            assert self.places is not None
+            piece = np.minimum((self.places * number).astype(np.int64), number - 1)
+            lane = attribute_hashes(piece, "piece")
+            known = self._pieces[number] = SampledStatistics(
+                self.lanes,
+                self.sampled,
+                self.tuples / number,
+                self.rate,
+                self.epochs * number,
+                lane if self.epoch_lane is None else lane + self.epoch_lane,
+            )
         return known
 
     def _estimate(self, attributes: frozenset[str], tuples: float) -> float:
@@ -75,6 +102,9 @@ class SampledStatistics:
             return 0.0
         if not attributes:
             return 1.0
+        pieces = round(self.tuples / tuples)
+        if pieces > 1 and self.places is not None:
+            return self.in_pieces(pieces).groups(attributes, tuples)
         found = self._growth(attributes).seen_in(self._scale(tuples)) / self.epochs
         if len(attributes) > 1:
             alone = [self.groups(frozenset({one}), tuples) for one in attributes]

@@ -98,6 +98,15 @@ def test_everything_read_is_exact(flows: Path) -> None:
         assert known.bounds(frozenset(attributes)) == pytest.approx((groups, groups))
 
 
+def test_slices_shorter_than_an_epoch_are_counted(flows: Path) -> None:
+    sample, queries = sampled(f"flows=parquet:{flows}", PROTOCOL + QUERIES, EVERYTHING)
+    known = sample.statistics(queries["pairs"])
+    for seconds in (60, 100):
+        tuples, groups = counted(flows, "srcIP, dstIP", f"time // {seconds}")
+        found = known.groups(frozenset({"srcIP", "dstIP"}), tuples)
+        assert found == pytest.approx(groups, rel=0.03)
+
+
 def test_selectivities_and_rates(flows: Path) -> None:
     sample, queries = sampled(f"flows=parquet:{flows}", PROTOCOL + QUERIES, EVERYTHING)
     session = duckdb.connect()

@@ -188,6 +188,24 @@ def test_shorter_slices_have_fewer_groups() -> None:
     assert made.groups(names, 200_000) > made.groups(names)
 
 
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_bursts_are_counted_piece_by_piece(share: float) -> None:
+    count, length = 120_000, 6000
+    # Every group lives for a while, and another one comes after it.
+    values = np.arange(count) // length * 1000 + np.random.default_rng(3).integers(0, 1000, count)
+    chosen = np.flatnonzero(np.random.default_rng(4).random(count) < share)
+    lanes = {"a": attribute_hashes(values[chosen], "a")}
+    bursts = SampledStatistics(lanes, len(chosen), count, places=chosen / count)
+    even = SampledStatistics(lanes, len(chosen), count)
+    names = frozenset({"a"})
+    assert bursts.groups(names) == pytest.approx(20_000, rel=0.05)
+    for tuples in (3000, 6000, 12_000, 60_000):
+        pieces = values.reshape(-1, tuples)
+        truth = np.mean([len(np.unique(piece)) for piece in pieces])
+        assert bursts.groups(names, tuples) == pytest.approx(truth, rel=1e-9 if share == 1 else 0.1)
+    assert even.groups(names, 6000) > 2 * bursts.groups(names, 6000)
+
+
 def test_nothing_is_one_group_and_no_tuples_are_none() -> None:
     made, _ = statistics(1000, 1.0)
     assert made.groups(frozenset()) == 1.0
