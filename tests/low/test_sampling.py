@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -166,6 +167,77 @@ def test_a_source_too_long_to_read_is_represented_by_whole_epochs(
         tuples, groups = counted(flows, keys, epoch, where)
         assert known.tuples == pytest.approx(tuples, rel=0.3)
         assert known.groups(frozenset(keys.split(", "))) == pytest.approx(groups, rel=0.3)
+
+
+def test_an_epoch_too_long_to_read_is_represented_by_parts_from_all_over_it(
+    flows: Path, tmp_path: Path
+) -> None:
+    long = tmp_path / "long.parquet"
+    pq.write_table(pq.read_table(flows), long, row_group_size=500)
+    text = PROTOCOL + (
+        "QUERY hour: SELECT srcIP, dstPort, COUNT(*) AS n FROM flows.FLOW"
+        " GROUP BY time/1800 AS tb, srcIP, dstPort;"
+    )
+    limits = SampleLimits(tuples=1 << 20, seconds=60.0, stripes=12)
+    sample, queries = sampled(f"flows=parquet:{long}", text, limits, 500)
+    assert sample.splits_read == 12 < sample.splits_total / 4
+    known = sample.statistics(queries["hour"])
+    session = duckdb.connect()
+    (tuples, groups), *_ = session.execute(
+        "SELECT max(n), max(g) FROM (SELECT tb, sum(n) AS n, count(*) AS g FROM (SELECT"
+        f" time // 1800 AS tb, srcIP, dstPort, count(*) AS n FROM '{flows}' GROUP BY ALL)"
+        " GROUP BY tb)"
+    ).fetchall()
+    assert not known.is_whole
+    assert known.sampled < tuples / 4
+    assert known.tuples == pytest.approx(tuples, rel=0.5)
+    assert known.groups(frozenset({"srcIP", "dstPort"})) == pytest.approx(groups, rel=0.5)
+
+
+def test_texts_nulls_and_many_predicates(tmp_path: Path) -> None:
+    table = tmp_path / "log.csv"
+    random = np.random.default_rng(3)
+    names = ["", "a", "b", "longer than eight letters", "longer than eight bytes"]
+    rows = [
+        f"{t // 20},{names[n]},{x if x else ''}"
+        for t, (n, x) in enumerate(
+            zip(random.integers(0, 5, 4000), random.integers(0, 9, 4000), strict=True)
+        )
+    ]
+    table.write_text("time,name,x\n" + "\n".join(rows) + "\n")
+    text = (
+        "PROTOCOL LOG (time UINT increasing clock(s), name STRING, x INT);\n"
+        + "\n".join(
+            f"QUERY q{i}: SELECT tb, name, x, COUNT(*) AS n FROM log.LOG"
+            f" WHERE x < {i} AND time != {i}"
+            " GROUP BY time/50 AS tb, name, x;"
+            for i in range(1, 41)
+        )
+        + "\nQUERY some: SELECT time, x FROM log.LOG WHERE x = 4;"
+    )
+    sample, queries = sampled(f"log=csv:{table}", text, EVERYTHING)
+    assert len(sample.plan.predicates) > 64
+    view = f"read_csv('{table}', nullstr='', types={{'name': 'VARCHAR'}})"
+    for i in (2, 7, 40):
+        session = duckdb.connect()
+        session.execute(f"CREATE TABLE t AS FROM {view}")
+        (groups,), *_ = session.execute(
+            f"SELECT count(*) / 2 FROM (SELECT DISTINCT time // 50, name, x FROM t WHERE x < {i}"
+            f" AND time != {i} AND time // 50 IN (1, 2))"
+        ).fetchall()
+        known = sample.statistics(queries[f"q{i}"])
+        assert known.epochs == 2
+        assert known.groups(frozenset({"name", "x"})) == pytest.approx(groups)
+    place = next(i for i, q in enumerate(sample.plan.queries) if not isinstance(q, LowAggregate))
+    (share,), *_ = session.execute("SELECT avg((x IS NOT DISTINCT FROM 4)::INT) FROM t").fetchall()
+    assert sample.selectivity(place) == pytest.approx(share)
+
+
+def test_selections_alone_have_no_groups(flows: Path) -> None:
+    text = PROTOCOL + "QUERY web: SELECT time, srcIP FROM flows.FLOW WHERE dstPort = 80;"
+    sample, queries = sampled(f"flows=parquet:{flows}", text, EVERYTHING)
+    assert not queries
+    assert 0.0 < sample.selectivity(0) < 1.0
 
 
 def test_files_without_bounds(flows: Path, tmp_path: Path) -> None:
