@@ -79,6 +79,8 @@ class Config(BaseSettings):
     share_windows: Literal["cost", "unshared", "paired", "paned"] = "cost"
     """Which windows are put together from the same slices (paper 0): those for which that costs
     least; none; all, of paired or of paned slices."""
+    share_tables: Literal["cost", "never", "always"] = "cost"
+    """Which aggregations with the same keys and different conditions have one table."""
     sample_tuples: int = Field(default=1 << 16, ge=1)
     """Tuples of a source that its statistics are made of, at most."""
     sample_seconds: Seconds = 1.0

@@ -23,8 +23,9 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Diagnostic, QueryError, Source
 from terascope.functions.registry import Functions
 from terascope.optimize.driver import optimize
+from terascope.physical.halves import Halves, split_plan
 from terascope.physical.job import Job
-from terascope.physical.planner import SPLIT_BYTES, LowSettings, plan_job
+from terascope.physical.planner import SPLIT_BYTES, LowSettings, plan_halves, plan_job
 from terascope.plan.plan import Plan
 from terascope.stream.parameters import Change, with_changes
 from terascope.stream.plan import full_text
@@ -79,6 +80,17 @@ class Compiled:
             )
         bound = self.bindings
         return plan_job(self.optimized, bound.interfaces, bound.split_bytes, bound.low, live)
+
+    def halves(self, live: bool = False) -> Halves:
+        """What of it runs next to the sources, and what above; without sources in principle.
+
+        Raises:
+            SourceError: a source is missing or unreadable.
+        """
+        bound = self.bindings
+        if not self.runnable:
+            return split_plan(self.optimized, bound.low.host, bound.low.costs, live)
+        return plan_halves(self.optimized, bound.interfaces, bound.split_bytes, bound.low, live)
 
     def changed(self, changes: Sequence[Change]) -> Compiled:
         """The same set, in which parameters have other values from some moments on."""

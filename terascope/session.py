@@ -33,6 +33,7 @@ from terascope.functions.base import Aggregate, Scalar
 from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
 from terascope.low.delivery import Sink
+from terascope.low.sampling import SampleLimits
 from terascope.output import FileFormat, staged
 from terascope.physical.host import HOSTS
 from terascope.physical.low_planner import TableSettings
@@ -399,7 +400,8 @@ def low_settings(config: Config) -> LowSettings:
         config.kernels == "numba",
     )
     costs = machine_costs(config.costs, config.low_budget_ns)
-    sharing = SharingSettings(config.share_windows)
+    limits = SampleLimits(config.sample_tuples, config.sample_seconds)
+    sharing = SharingSettings(config.share_windows, config.share_tables, limits)
     return LowSettings(config.low, HOSTS[config.host], costs, tables, sharing)
 
 

@@ -24,7 +24,6 @@ from terascope.explain.to_html import as_html
 from terascope.explain.to_json import as_json
 from terascope.explain.to_svg import as_svg
 from terascope.explain.to_text import as_text
-from terascope.physical.halves import split_plan
 from terascope.pipeline import Compiled
 
 __all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "explain", "picture"]
@@ -67,8 +66,7 @@ def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = Fals
             found = picture_of_plan(compiled.optimized, stage, title)
             return replace(found, rules=rule_steps(compiled.plan)) if verbose else found
         case "halves":
-            low = compiled.bindings.low
-            return picture_of_halves(split_plan(compiled.optimized, low.host, low.costs), title)
+            return picture_of_halves(compiled.halves(), title)
         case "job":
             return picture_of_job(compiled, title)
         case "stream":

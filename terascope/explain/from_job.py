@@ -62,12 +62,12 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
     plan = compiled.optimized
     notes: tuple[str, ...] = ()
     if compiled.runnable:
-        job = compiled.job()
+        job, halves = compiled.job(), compiled.halves()
     else:
-        plan, job = unbound_job(plan, compiled.bindings.low)
+        low = compiled.bindings.low
+        plan, job = unbound_job(plan, low)
+        halves = split_plan(plan, low.host, low.costs)
         notes = (UNBOUND,)
-    low = compiled.bindings.low
-    halves = split_plan(plan, low.host, low.costs)
     whole, in_spark = halves.plan, {stream.name for stream in halves.low}
     return Picture(
         "job",

@@ -11,7 +11,6 @@ from dataclasses import replace
 from terascope.analysis.release import Release
 from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.model import Box, Facts, Picture
-from terascope.physical.halves import split_plan
 from terascope.pipeline import Compiled
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import Aggregate, Rel, SourceField
@@ -20,8 +19,7 @@ from terascope.stream.plan import LowStream, StreamOutput, StreamPlan, stream_pl
 
 
 def picture_of_stream(compiled: Compiled, title: str) -> Picture:
-    low = compiled.bindings.low
-    halves = split_plan(compiled.optimized, low.host, low.costs, live=True)
+    halves = compiled.halves(live=True)
     if not compiled.runnable:
         return replace(picture_of_halves(halves, title), stage="stream")
     plan = stream_plan(compiled.job(live=True), compiled.texts())

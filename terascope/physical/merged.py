@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from terascope.optimize.rules.drop_identities import drop_identities
+from terascope.optimize.rules.merge_projects import merge_projects
 from terascope.physical.low_keys import unscaled
 from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, columns_of
 from terascope.plan.rel import Aggregate, Filter, Project, Read, Rel, inputs, with_inputs
@@ -59,6 +61,11 @@ def told_by(expr: Expr, step: int) -> Expr:
         case Call(function, (dividend, Lit(value=int(n)))) if function.name == "div":
             return unscaled(dividend) if n > 0 and step > 1 and step % n == 0 else base
     return base
+
+
+def tidy(rel: Rel) -> Rel | None:
+    """Without projections of projections, and those that change nothing."""
+    return merge_projects(rel) or drop_identities(rel)
 
 
 def value_of_one(call: AggCall) -> Expr | None:

@@ -17,11 +17,10 @@ from terascope.analysis.order import Orders, plan_orders
 from terascope.analysis.sequence import sequence
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError
 from terascope.connectors.registry import Interface
+from terascope.low.sampling import SampleLimits
 from terascope.optimize.driver import apply_below
-from terascope.optimize.rules.drop_identities import drop_identities
-from terascope.optimize.rules.merge_projects import merge_projects
 from terascope.physical.drafts import Names
-from terascope.physical.halves import split_plan
+from terascope.physical.halves import Halves, split_plan
 from terascope.physical.host import COMPILED_HOST, Host
 from terascope.physical.job import Job, LowOutput, Output, SourceRead, StreamStage
 from terascope.physical.low_planner import (
@@ -31,8 +30,10 @@ from terascope.physical.low_planner import (
     low_plan,
     scanned,
 )
-from terascope.physical.merged import assume_merged
+from terascope.physical.measured import Measured
+from terascope.physical.merged import assume_merged, tidy
 from terascope.physical.share_tables import Rides, never, share_tables
+from terascope.physical.slicing import Known, nothing_known
 from terascope.physical.windows import Assembly
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
@@ -58,6 +59,8 @@ class SharingSettings:
     """Slices."""
     predicates: Literal["cost", "never", "always"] = "cost"
     """Tables of aggregations with the same keys and different conditions."""
+    sample: SampleLimits | None = field(default_factory=SampleLimits)
+    """What is read of a source to decide by; None: nothing."""
 
 
 @dataclass(frozen=True)
@@ -90,68 +93,145 @@ def plan_job(
     splits yet.
     """
     settings = low or LowSettings()
-    halves = split_plan(
-        plan, settings.host, settings.costs, live, share_windows=settings.sharing.windows
-    )
-    whole = halves.plan
-    uses = [use for stream in whole for use in scan_uses(stream.rel)]
-    names = sorted({n for scan, _ in uses for n in scan.interfaces})
-    packets = [interfaces[n] for n in names if interfaces[n].is_packets]
-    groups = [(PACKETS, packets)] if packets else []
-    groups += [(n, [interfaces[n]]) for n in names if not interfaces[n].is_packets]
-    lowest = {stream.name for stream in halves.low}
-    edge = common_edge([s.rel for s in whole if s.name in lowest])
-    reads_ = tuple(
-        source_read(name, members, uses, None if live else split_bytes, edge)
-        for name, members in groups
-    )
-    trees = {s.name: s.rel for s in whole}
+    drafting = Drafting(plan, interfaces, settings, None if live else split_bytes)
+    draft = drafting.draft()
     if settings.backend == "catalyst":
-        stages = stream_stages(whole, {s.name: s.rel for s in whole})
-        return Job(reads_, stages, outputs(whole), dict(plan.values), trees=trees)
-    hosts = {n: interfaces[n].hosts_low_level for n in names}
-    if settings.backend == "native" and not all(hosts.values()):
-        raise SourceError(not_native(interfaces[n] for n in names if not hosts[n]))
-    lower = [s for s in whole if s.name in lowest]
-    streams = list(on_interfaces(lower, {n for n in names if hosts[n]}))
-    in_spark = {s.name: s.rel for s in on_interfaces(lower, {n for n in names if not hosts[n]})}
+        whole = draft.whole
+        stages = stream_stages(whole, draft.trees)
+        return Job(draft.reads, stages, outputs(whole), dict(plan.values), trees=draft.trees)
+    refused = [i for i in draft.interfaces if not i.hosts_low_level]
+    if settings.backend == "native" and refused:
+        raise SourceError(not_native(refused))
+    measured = Measured(None if live else settings.sharing.sample)
+    draft = drafting.measured(draft, measured)
+    return native_job(draft, measured, settings, live)
+
+
+def plan_halves(
+    plan: Plan,
+    interfaces: Mapping[str, Interface],
+    split_bytes: int = SPLIT_BYTES,
+    low: LowSettings | None = None,
+    live: bool = False,
+) -> Halves:
+    """The halves of the job of a plan, with what was decided about its windows."""
+    settings = low or LowSettings()
+    drafting = Drafting(plan, interfaces, settings, None if live else split_bytes)
+    draft = drafting.draft()
+    if settings.backend == "catalyst" or live:
+        return draft.halves
+    return drafting.measured(draft, Measured(settings.sharing.sample)).halves
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan in its halves, and how its sources are read."""
+
+    halves: Halves
+    reads: tuple[SourceRead, ...]
+    """With low-level plans where the source can host one."""
+    interfaces: tuple[Interface, ...]
+    streams: tuple[Stream, ...]
+    """The low-level streams of the sources that host them."""
+    in_spark: Mapping[str, Rel]
+    """Those of the others."""
+
+    @property
+    def whole(self) -> Plan:
+        return self.halves.plan
+
+    @property
+    def trees(self) -> dict[str, Rel]:
+        return {s.name: s.rel for s in self.whole}
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """Puts a plan into its halves, knowing more or less of its sources."""
+
+    plan: Plan
+    interfaces: Mapping[str, Interface]
+    settings: LowSettings
+    split_bytes: int | None
+
+    def draft(self, traffic: Known = nothing_known) -> Draft:
+        settings, live = self.settings, self.split_bytes is None
+        halves = split_plan(
+            self.plan, settings.host, settings.costs, live, traffic, settings.sharing.windows
+        )
+        whole = halves.plan
+        uses = [use for stream in whole for use in scan_uses(stream.rel)]
+        names = sorted({n for scan, _ in uses for n in scan.interfaces})
+        own = tuple(self.interfaces[n] for n in names)
+        packets = [i for i in own if i.is_packets]
+        groups = [(PACKETS, packets)] if packets else []
+        groups += [(i.name, [i]) for i in own if not i.is_packets]
+        lowest = {stream.name for stream in halves.low}
+        lower = [s for s in whole if s.name in lowest]
+        edge = common_edge([s.rel for s in lower])
+        reads_ = [
+            source_read(name, members, uses, self.split_bytes, edge) for name, members in groups
+        ]
+        if settings.backend == "catalyst":
+            return Draft(halves, tuple(reads_), own, (), {})
+        hosting = {i.name for i in own if i.hosts_low_level}
+        streams = tuple(on_interfaces(lower, hosting))
+        in_spark = {s.name: s.rel for s in on_interfaces(lower, set(names) - hosting)}
+        native = [native_read(r, streams, settings) if hosts_low(r) else r for r in reads_]
+        return Draft(halves, tuple(native), own, streams, in_spark)
+
+    def measured(self, draft: Draft, measured: Measured) -> Draft:
+        """The same with what a sample says of the windows that could share their slices."""
+        slicing = draft.halves.slicing
+        if self.settings.sharing.windows != "cost" or not slicing.has_choices:
+            return draft
+        known = {
+            family: measured.traffic(family, slicing, draft.whole, draft.reads)
+            for family in slicing.asked
+        }
+        if not any(known.values()):
+            return draft
+        made = self.draft(lambda family: known.get(family))
+        same = made.whole == draft.whole  # then what was sampled is what will be run
+        return replace(draft, halves=made.halves) if same else made
+
+
+def native_job(draft: Draft, measured: Measured, settings: LowSettings, live: bool) -> Job:
+    """The job of a draft whose tasks run the low level themselves."""
+    whole, streams = draft.whole, draft.streams
+    lowest = {stream.name for stream in draft.halves.low}
     # Of a stream that both give, groups are merged above.
-    both = {s.name for s in streams} & in_spark.keys()
-    low_keys = {name: keys for name, keys in halves.low_keys.items() if name not in both}
+    both = {s.name for s in streams} & draft.in_spark.keys()
+    keys = {name: keys for name, keys in draft.halves.low_keys.items() if name not in both}
     shared = share_tables(
-        [native_read(read, streams, settings) if hosts_low(read) else read for read in reads_],
+        draft.reads,
         [low_output(stream) for stream in streams if stream.name not in both],
-        rides(settings.sharing),
+        rides(settings.sharing, measured, draft.reads),
     )
     above = {
-        s.name: apply_below(shared.read(assume_merged(s.rel, low_keys)), tidy)
+        s.name: apply_below(shared.read(assume_merged(s.rel, keys)), tidy)
         for s in whole
         if s.name not in lowest
     }
-    windows: tuple[LowOutput, ...] = ()
+    trees, windows = draft.trees, tuple[LowOutput, ...]()
     if not live:
         assembly = Assembly({o.name: o for o in shared.low}, Names({s.name for s in whole}))
-        over = {name: assembly.read(rel) for name, rel in above.items()}
+        above, trees = assembly.over_windows(above), trees | assembly.trees
         windows = tuple(assembly.made.values())
-        trees |= assembly.trees
-        keys, steps = assembly.low_keys, assembly.steps
-        above |= {
-            name: apply_below(assume_merged(rel, keys, steps), tidy)
-            for name, rel in over.items()
-            if rel is not above[name]
-        }
     return Job(
         shared.reads,
-        stream_stages(whole, {**in_spark, **above}),
+        stream_stages(whole, {**draft.in_spark, **above}),
         outputs(whole),
-        dict(plan.values),
+        dict(whole.values),
         (*shared.low, *(low_output(stream) for stream in streams if stream.name in both), *windows),
         trees,
     )
 
 
-def rides(sharing: SharingSettings) -> Rides:
+def rides(sharing: SharingSettings, measured: Measured, reads: Sequence[SourceRead]) -> Rides:
     """Whether aggregations with the same keys and different conditions share a table."""
+    if sharing.predicates == "cost":
+        return lambda members: measured.rides(members, reads)
     return (lambda _: True) if sharing.predicates == "always" else never
 
 
@@ -181,10 +261,6 @@ def with_scan(rel: Rel, scan: Scan) -> Rel:
     if isinstance(rel, Scan):
         return scan
     return with_inputs(rel, tuple(with_scan(part, scan) for part in inputs(rel)))
-
-
-def tidy(rel: Rel) -> Rel | None:
-    return merge_projects(rel) or drop_identities(rel)
 
 
 def stream_stages(plan: Plan, trees: Mapping[str, Rel]) -> tuple[StreamStage, ...]:

@@ -35,11 +35,11 @@ class Family:
     conditions: frozenset[Expr]
 
 
-Known: TypeAlias = Callable[[Scan, Expr, frozenset[Expr]], Traffic | None]
-"""What was measured of the tuples of a scan: by their time, with such keys."""
+Known: TypeAlias = Callable[[Family], Traffic | None]
+"""What was measured of the tuples of a family."""
 
 
-def nothing_known(scan: Scan, time: Expr, keys: frozenset[Expr]) -> Traffic | None:
+def nothing_known(_: Family) -> Traffic | None:
     return None
 
 
@@ -71,6 +71,11 @@ class Slicing:
         alone = len(cluster.windows) == 1
         return None if alone and windowed.has_own_key else cluster.vector
 
+    @property
+    def has_choices(self) -> bool:
+        """Whether windows could share slices, or not."""
+        return any(len(windows) > 1 for windows in self.asked.values())
+
     def decide(self) -> None:
         """All windows were asked for."""
         self.decided = {
@@ -80,7 +85,7 @@ class Slicing:
 
     def traffic_of(self, family: Family) -> Traffic:
         scan = self.scans[family]
-        known = self.traffic(scan, family.time, family.keys)
+        known = self.traffic(family)
         if known is not None:
             return known
         return Traffic(ASSUMED_RATE / ticks(scan, family.time), assumed(len(family.keys)), False)

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.low.windows import Windows
+from terascope.optimize.driver import apply_below
 from terascope.physical.drafts import Names
 from terascope.physical.job import LowOutput
+from terascope.physical.merged import assume_merged, tidy
 from terascope.plan.build import call
 from terascope.plan.expr import AggCall, Call, Col, Expr, Lit, columns_of, substitute
 from terascope.plan.rel import (
@@ -54,6 +56,15 @@ class Assembly:
     def steps(self) -> dict[str, int]:
         """What all ends of windows of a stream are multiples of."""
         return {name: window.slide for (_, _, window), o in self.made.items() for name in [o.name]}
+
+    def over_windows(self, trees: Mapping[str, Rel]) -> dict[str, Rel]:
+        """The high halves over streams of windows."""
+        over = {name: self.read(rel) for name, rel in trees.items()}
+        keys, steps = self.low_keys, self.steps
+        return {
+            name: rel if rel is trees[name] else apply_below(assume_merged(rel, keys, steps), tidy)
+            for name, rel in over.items()
+        }
 
     def read(self, rel: Rel) -> Rel:
         """A tree that reads streams of windows where it can."""

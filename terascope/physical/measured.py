@@ -1,0 +1,135 @@
+"""What a sample of the sources says about the choices that a set leaves open.
+
+In: the reads of a job with their low-level plans. Out: how many tuples come and how many groups
+they make, for windows (paper 0, inequality 3) and for trees (paper 4); and whether aggregations
+with different conditions are better off in one table. A source is read for about a second, once,
+and only when something depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from terascope.connectors.base import SourceError
+from terascope.functions.base import ValueMistake
+from terascope.low.plan import LowAggregate, LowPlan
+from terascope.low.sampling import SampleLimits, SourceSample, sample_source
+from terascope.physical.drafts import scan_key
+from terascope.physical.job import SourceRead
+from terascope.physical.share_tables import Queries
+from terascope.physical.slicing import Family, Slicing, ticks
+from terascope.plan.expr import columns_of, conjuncts
+from terascope.plan.plan import Plan
+from terascope.plan.rel import Aggregate, Filter, Scan
+from terascope.plan.show import show_expr
+from terascope.sharing.statistics import SampledStatistics
+from terascope.sharing.windows import Groups, Traffic, ungrouped
+
+TUPLE_NS = 12.0
+"""To find the group of a tuple."""
+SLOT_NS = 1.0
+"""To take it into a slot."""
+MASKED_NS = 1.5
+"""To take it into one that has a condition of its own, or not."""
+
+
+@dataclass
+class Measured:
+    """Samples of the sources of a job, made when they are first asked for."""
+
+    limits: SampleLimits | None
+    """None: nothing is measured."""
+    samples: dict[str, tuple[LowPlan | None, SourceSample | None]] = field(default_factory=dict)
+
+    def sample(self, read: SourceRead) -> SourceSample | None:
+        """Of a read; None when there is none to be had."""
+        known = self.samples.get(read.name)
+        if known is None or (known[0] is not read.low and known[0] != read.low):
+            known = self.samples[read.name] = read.low, self._sampled(read)
+        return known[1]
+
+    def _sampled(self, read: SourceRead) -> SourceSample | None:
+        if self.limits is None or read.low is None or not read.splits:
+            return None
+        try:
+            return sample_source(read.low, read.splits, self.limits)
+        except (SourceError, ValueMistake):  # the run will say so, if it matters there
+            return None
+
+    def statistics(self, read: SourceRead, *queries: LowAggregate) -> SampledStatistics | None:
+        """Of the tuples that any of some aggregations takes, in the epochs of the first."""
+        sample = self.sample(read)
+        if sample is None or not sample.tuples_kept:
+            return None
+        return sample.statistics(*queries)
+
+    # ---- conditions
+
+    def rides(self, members: Sequence[Queries], reads: Sequence[SourceRead]) -> bool:
+        """Whether aggregations with different conditions had better share a table. Looking a tuple
+        up once for all is worth little where hardly any is of interest to two of them.
+        """
+        apart = together = 0.0
+        for read in reads:
+            own = [queries[read.name] for queries in members if read.name in queries]
+            sample = self.sample(read) if own else None
+            if sample is None:
+                continue
+            places = [sample.plan.queries.index(query) for query in own]
+            lanes = [sample.lanes.passed[place] for place in places]
+            slots = sum(len(query.slots) + 1 for query in own)
+            either = len(np.unique(np.concatenate(lanes)))
+            together += either * (TUPLE_NS + MASKED_NS * slots)
+            for lane, query in zip(lanes, own, strict=True):
+                apart += len(lane) * (TUPLE_NS + SLOT_NS * len(query.slots))
+        return 0.0 < together < apart
+
+    # ---- windows
+
+    def traffic(
+        self, family: Family, slicing: Slicing, plan: Plan, reads: Sequence[SourceRead]
+    ) -> Traffic | None:
+        """Of the tuples of a family of windows."""
+        for read in reads:
+            query = aggregation_of(family, plan, read)
+            found = None if query is None else self.statistics(read, query)
+            if found is None or query is None or not found.rate:
+                continue
+            keys = frozenset(show_expr(expr) for expr in query.plain_keys)
+            second = ticks(slicing.scans[family], family.time)
+            groups = groups_of(found, keys) if keys else ungrouped
+            return Traffic(found.rate / second, groups)
+        return None
+
+
+def groups_of(statistics: SampledStatistics, keys: frozenset[str]) -> Groups:
+    return lambda tuples: statistics.groups(keys, tuples)
+
+
+def aggregation_of(family: Family, plan: Plan, read: SourceRead) -> LowAggregate | None:
+    """An aggregation next to a source that has the keys and the tuples of a family."""
+    if read.low is None:
+        return None
+    for query in read.low.queries:
+        if not isinstance(query, LowAggregate) or query.epoch is None:
+            continue
+        rel = plan[query.name].rel
+        if isinstance(rel, Aggregate) and is_of(rel, query.epoch, family):
+            return query
+    return None
+
+
+def is_of(rel: Aggregate, epoch: int, family: Family) -> bool:
+    source = rel.source
+    below = source.source if isinstance(source, Filter) else source
+    asked = conjuncts(source.predicate) if isinstance(source, Filter) else ()
+    conditions = frozenset(asked)
+    keys = frozenset(expr for i, (_, expr) in enumerate(rel.keys) if i != epoch)
+    # Beyond what the query asks, slices ask for nothing but a time.
+    beyond = (columns_of(c) for c in conditions - family.conditions)
+    same = family.conditions <= conditions and all(c <= columns_of(family.time) for c in beyond)
+    scanned = isinstance(below, Scan) and scan_key(below) == family.scan
+    return scanned and same and keys == family.keys
