@@ -7,7 +7,7 @@ while an epoch lasts; what leaves it waits until nothing more of its epoch can c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ from terascope.low.kernels import column, compiled, output
 from terascope.low.lanes import Dictionaries, Lane
 from terascope.low.numpy_table import NumpyTable
 from terascope.low.open_table import OpenTable, Values
-from terascope.low.partitioned import Apart, group_parts
+from terascope.low.partitioned import group_parts
 from terascope.low.plan import LowAggregate
 from terascope.low.slots import Shape, takes_argument
 from terascope.low.waiting import NO_EPOCH, Released, Waiting
@@ -107,7 +107,7 @@ class Aggregator:
         return self._table.memory_bytes + self._waiting.memory_bytes
 
     @property
-    def grows(self) -> bool:
+    def is_open(self) -> bool:
         """Whether the table takes more memory for more groups."""
         return isinstance(self._table, OpenTable)
 
@@ -158,10 +158,8 @@ class Aggregator:
                 if epoch != self._epoch:
                     self._empty()
                     self._epoch, self._reach, self._complete = epoch, 0, True
-                if self._is_large(some):
-                    apart = tuples.apart(codes[self._most_different], entry, some)
-                    if self._add_apart(apart, codes, lanes, sure):
-                        continue
+                if self._add_apart(tuples, chosen, some, codes, lanes, sure):
+                    continue
                 self._reach += len(some) * most_of(tuples, self._summed(lanes))
                 self._complete = self._complete and present
                 fine = self._complete and self._reach < NO_OVERFLOW
@@ -231,21 +229,44 @@ class Aggregator:
         return [values for slot, (values, _) in pairs if slot.kept == "sum_int"]
 
     def _add_apart(
-        self, apart: Apart, codes: Sequence[Codes], lanes: Sequence[Lane], sure: bool
+        self,
+        tuples: Gathered,
+        chosen: Chosen,
+        some: Codes,
+        codes: Sequence[Codes],
+        lanes: Sequence[Lane],
+        sure: bool,
     ) -> bool:
-        """Group some tuples part by part; FALSE when a sum overflows."""
-        groups = group_parts(
-            Shape(self.shape.keys, self._read.shape.slots),
-            apart.edges,
-            [apart.lane(c) for c in codes],
-            [apart.lane(values) for values, _ in lanes],
-            None if sure else [apart.lane(masks) for _, masks in lanes],
-        )
-        if groups is None:
+        """Group tuples part by part, if they are many or stand so; FALSE when they do not, or when
+        a sum overflows.
+        """
+        keys = self.query.plain_keys
+        by = tuples.apart_by
+        lane: Callable[[Values], Values]
+        if by is not None and by[0] in keys and len(some) == tuples.count and self.is_open:
+            key, edges, lane = by[0], by[1], itself
+        elif self._is_large(some):
+            place = self._most_different
+            apart = tuples.apart(codes[place], chosen.entry, some)
+            key, edges, lane = keys[place], apart.edges, apart.lane
+        else:
             return False
+        found = group_parts(
+            Shape(self.shape.keys, self._read.shape.slots),
+            edges,
+            [lane(c) for c in codes],
+            [lane(values) for values, _ in lanes],
+            None if sure else [lane(masks) for _, masks in lanes],
+        )
+        if found is None:
+            return False
+        groups, begins = found
         self._last = len(groups)
         self.flushed += len(groups)
-        self._leave(self._epoch, groups)
+        if not self._is_inner:
+            self._waiting.add(self._epoch, groups)
+        if self.below is not None:
+            self.below.add_apart(self._epoch, groups, (key, begins))
         return True
 
     # ---- groups
@@ -331,6 +352,10 @@ class Aggregator:
 def most_of(tuples: Gathered, summed: Sequence[Values]) -> int:
     """The largest size of a value that is summed."""
     return max((tuples.once(("most", id(v)), largest, v) for v in summed), default=0)
+
+
+def itself(lane: Values) -> Values:
+    return lane
 
 
 def runs(epochs: Epochs, rows: Codes) -> list[tuple[int, Codes]]:

@@ -22,6 +22,7 @@ from terascope.low.lanes import Values
 from terascope.low.plan import LowAggregate
 from terascope.low.slots import Shape, is_float
 from terascope.low.tree import Edge, epoch_of, slot_column
+from terascope.plan.expr import Expr
 
 if TYPE_CHECKING:
     from terascope.low.aggregator import Aggregator
@@ -66,6 +67,12 @@ class Descent:
             if self._count >= MOST_ROWS:
                 self.pour()
 
+    def add_apart(self, epoch: int, rows: Rows, by: tuple[Expr, Ints]) -> None:
+        """Groups of one epoch, apart by one of their keys: the children need not do that again."""
+        self.pour()
+        if len(rows):
+            self._put(rows, np.full(len(rows), epoch, np.int64), by)
+
     def pour(self) -> None:
         """All rows that wait go to the children."""
         if not self._count:
@@ -73,7 +80,11 @@ class Descent:
         rows = self._rows[0] if len(self._rows) == 1 else np.concatenate(self._rows)
         epochs = self._epochs[0] if len(self._epochs) == 1 else np.concatenate(self._epochs)
         self._rows, self._epochs, self._count = [], [], 0
+        self._put(rows, epochs, None)
+
+    def _put(self, rows: Rows, epochs: Ints, by: tuple[Expr, Ints] | None) -> None:
         groups = self._gathered(rows, epochs)
+        groups.apart_by = by
         for edge, child in sorted(self._children, key=lambda one: one[1].apart_by()):
             choice = self._choices[edge.present]
             child.take(groups, Chosen(choice, (choice,) * len(edge.query.slots)))

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from terascope.low.choices import Choice, Chosen
-from terascope.low.dictionary import Codes, Masks, all_valid
+from terascope.low.dictionary import Codes, Ints, Masks, all_valid
 from terascope.low.lanes import Batch, Facts, Lane, Values
 from terascope.low.lengthening import Lengthening
 from terascope.low.partitioned import Apart
@@ -39,6 +39,8 @@ class Gathered(Facts):
     """Memory of the lanes."""
     chosen: Mapping[Choice, Codes]
     lanes: Mapping[Name, Values]
+    apart_by: tuple[Expr, Ints] | None = None
+    """The key by which all of them, of one epoch, are apart already, and where the parts begin."""
     _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict)
     _apart_by: tuple[Codes, Choice] | None = None
     _aparts: dict[int, Apart] = field(default_factory=dict)

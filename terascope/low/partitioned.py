@@ -134,8 +134,9 @@ def group_parts(
     codes: Sequence[Codes],
     values: Sequence[Values],
     masks: Sequence[Masks] | None,
-) -> Rows | None:
-    """The groups of tuples that stand in the order of their parts; None when a sum overflows.
+) -> tuple[Rows, Ints] | None:
+    """The groups of tuples that stand in the order of their parts, and edges again, where each part
+    of the groups begins; None when a sum overflows.
 
     No masks: no argument is NULL, and no sum can overflow. The rows are a view of the room all
     tuples might have needed: whoever keeps them for long should copy them.
@@ -145,16 +146,18 @@ def group_parts(
     groups = np.empty(int(edges[-1, -1]) * shape.stride, np.int64)
     kernel = group_kernel(shape, masks is None)
     floats = groups.view(np.float64)
-    count = kernel(places, groups, floats, edges, *codes, *values, *(masks or ()))
+    begins = np.zeros((1, edges.shape[1]), np.int64)
+    count = kernel(places, groups, floats, edges, begins, *codes, *values, *(masks or ()))
     if count < 0:
         return None
-    return groups[: count * shape.stride].reshape(count, shape.stride)
+    return groups[: count * shape.stride].reshape(count, shape.stride), begins
 
 
 @cache
 def group_kernel(shape: Shape, sure: bool) -> Any:
     module = load_module(group_source(shape, sure))
-    head = (output(np.int32), output(np.int64), output(np.float64), column(np.int64, 2))
+    words, edges = output(np.int64), column(np.int64, 2)
+    head = (output(np.int32), words, output(np.float64), edges, output(np.int64, 2))
     return compile_for(module.group_parts, *head, *column_types(shape, sure))
 
 
@@ -164,7 +167,7 @@ def group_source(shape: Shape, sure: bool) -> str:
         line.replace("return r, count", "return np.int64(-1)") for line in update_slots(shape, sure)
     ]
     slots = range(shape.first_slot, shape.stride)
-    signature = f"group_parts(places, entries, floats, edges{column_names(shape, sure)})"
+    signature = f"group_parts(places, entries, floats, edges, begins{column_names(shape, sure)})"
     body = [
         "count = np.int64(0)",
         "for part in range(edges.shape[1] - 1):",
@@ -200,6 +203,7 @@ def group_source(shape: Shape, sure: bool) -> str:
         "                    break",
         "                at = (at + np.uint64(1)) & top",
         *indent(update, 3),
+        "    begins[0, part + 1] = count",
         "return count",
     ]
     return "\n".join(["", "", *function(signature, body)])

@@ -300,7 +300,7 @@ class LowTask:
         if self._used <= most:
             return
         for place in self._top_down():
-            if not self._is_query(place) and self._aggregators[place].grows:
+            if not self._is_query(place) and self._aggregators[place].is_open:
                 self._aggregators[place].flush(None)
                 self._aggregators[place].shrink()
         used = self._used

@@ -4,14 +4,13 @@ table, and a tuple is looked up in it once.
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from terascope.low.plan import LowAggregate, LowPlan, LowQuery, TableChoice, TableKind, Where
+from terascope.low.plan import LowAggregate, LowPlan, LowQuery, Where
 from tests.low.tree_plans import (
     COLUMNS,
     PREDICATES,
@@ -31,7 +30,6 @@ WHERES = (
     Where((), (REST,)),
     Where((0,), (REST,)),
 )
-TABLES: tuple[TableKind, ...] = ("open", "second_chance")
 
 
 def some_tuples(seed: int, count: int, keys: int, nulls: bool) -> dict[str, list[Any]]:
@@ -52,27 +50,21 @@ def some_tuples(seed: int, count: int, keys: int, nulls: bool) -> dict[str, list
     }
 
 
-def shared(wheres: tuple[Where, ...], table: TableKind = "open") -> LowAggregate:
+def shared(wheres: tuple[Where, ...]) -> LowAggregate:
     """One table for queries that differ in their predicates."""
     slots = [slot("count", None, where) for where in wheres]
     slots += [slot("sum_int", "n", wheres[0]), slot("max_float", "x", wheres[1]), slot("count")]
-    made = LowAggregate("q", (), (), (), keys_of("ab"), 0, tuple(slots), anyof=wheres)
-    return LowAggregate(**{**vars(made), "table": TableChoice(table, max_bytes=1 << 12)})
+    return LowAggregate("q", (), (), (), keys_of("ab"), 0, tuple(slots), anyof=wheres)
 
 
 def plan_of(*queries: LowQuery, compiled: bool = True) -> LowPlan:
     return LowPlan(COLUMNS, PREDICATES, queries, compiled=compiled)
 
 
-@pytest.mark.parametrize(
-    ("table", "nulls", "compiled"),
-    [*product(TABLES, (True,), (True,)), ("open", False, True), ("open", True, False)],
-)
-def test_every_slot_takes_its_own_tuples(
-    table: TableKind, nulls: bool, compiled: bool, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("nulls", "compiled"), [(True, True), (False, True), (True, False)])
+def test_every_slot_takes_its_own_tuples(nulls: bool, compiled: bool, tmp_path: Path) -> None:
     tuples = some_tuples(3, 3000, 12, nulls)
-    plan = plan_of(shared(WHERES[:3], table), compiled=compiled)
+    plan = plan_of(shared(WHERES[:3]), compiled=compiled)
     found, _ = run(plan, written(tuples, tmp_path, 700), 1)
     assert found == expected(plan, tuples)
 
