@@ -50,9 +50,11 @@ def prepare(plan: LowPlan, tell: Told) -> None:
 
 def node_uses(node: LowAggregate, edge: Edge | None, is_inner: bool) -> Iterator[tuple[Use, Shape]]:
     """The kernels of a node of a tree, but those that only NULLs call for."""
-    yield from table_uses(node if edge is None else edge.query)
-    if edge is None and any(slot.where is not None for slot in node.slots):
-        yield from masked_uses(node)
+    read = node if edge is None else edge.query
+    yield from table_uses(read)
+    some = edge is not None and edge.present != 0  # the other groups of the parent have no values
+    if some or any(slot.where is not None for slot in node.slots):
+        yield from masked_uses(read)
     if not is_inner:
         groups = Shape(len(node.plain_keys), node.shape.slots)
         yield "insert", groups  # what leaves any table of a task meets in this one

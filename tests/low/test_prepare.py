@@ -25,6 +25,7 @@ from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, plan_job
 from terascope.pipeline import Bindings, compile_set
 from tests.low.low_engine import low_rows
+from tests.low.tree_plans import conditional_plan, random_tuples, run, written
 
 LONG_EPOCHS = "SELECT tb, host, COUNT(*), SUM(size) FROM flows.FLOW GROUP BY time/100 AS tb, host"
 SHORT_EPOCHS = "SELECT time, host, size, COUNT(*) FROM flows.FLOW GROUP BY time, host, size"
@@ -98,6 +99,16 @@ def test_no_task_compiles_what_was_prepared(
     rows, counters = low_rows(job, 3, tmp_path)
     partials = sum(int(task.partials.sum()) for task in counters)
     assert partials > len(rows["q_low"]) > 0, "nothing was merged"
+    assert on_disk() == ready
+
+
+def test_no_task_compiles_what_was_prepared_for_a_tree(tmp_path: Path) -> None:
+    plan = conditional_plan("open")
+    prepare(plan, lambda *_: None)
+    ready = on_disk()
+    forget_kernels()
+    _, counted = run(plan, written(random_tuples(800, 6, 3), tmp_path))
+    assert counted.probes.all(), "every node had something to do"
     assert on_disk() == ready
 
 

@@ -17,25 +17,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from terascope.low import aggregator, task
-from terascope.low.plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind, Where
+from terascope.low.plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
 from terascope.low.tree import TreeMistake, tree_of
 from terascope.types import INT_MAX
 from tests.low.some_groups import same
 from tests.low.tree_plans import (
-    COLUMNS,
+    CONDITIONAL,
     KEYS,
-    PREDICATES,
-    REST,
+    WHERES,
     Columns,
     Found,
+    conditional_plan,
     expected,
     keys_of,
+    node,
+    plan_of,
+    random_tuples,
     run,
     slot,
     written,
 )
 
-WHERES = (Where((0,)), Where((1,), (REST,)))
 SLOTS = (
     slot("count"),
     slot("sum_int", "n"),
@@ -49,9 +51,6 @@ SLOTS = (
     slot("and_int", "n"),
     slot("xor_int", "n"),
 )
-CONDITIONAL = tuple(
-    made for where in WHERES for made in (slot("count", None, where), slot("sum_int", "n", where))
-)
 FEW = (slot("count"), slot("sum_int", "n"), slot("max_float", "x"))
 """Of machine code: each shape has to be compiled."""
 KINDS: tuple[tuple[TableKind, ...], ...] = (
@@ -61,17 +60,6 @@ KINDS: tuple[tuple[TableKind, ...], ...] = (
     ("open",),
 )
 """By depth, for the same reason."""
-
-
-def node(
-    name: str, keys: str, slots: Sequence[Slot], parent: str | None = None, **more: Any
-) -> LowAggregate:
-    made = LowAggregate(name, ("flows",), (), (), keys_of(keys), 0, tuple(slots), parent=parent)
-    return replace(made, **more)
-
-
-def plan_of(nodes: Sequence[LowAggregate], inner: Sequence[LowAggregate], **more: Any) -> LowPlan:
-    return LowPlan(COLUMNS, PREDICATES, tuple(nodes), inner=tuple(inner), **more)
 
 
 # ---- random trees --------------------------------------------------------------------------------
@@ -223,26 +211,6 @@ def assert_same(found: Found, wanted: Found) -> None:
 
 
 # ---- predicates, short epochs, many groups -------------------------------------------------------
-
-
-def random_tuples(count: int, keys: int, epochs: int) -> dict[str, list[Any]]:
-    rng = np.random.default_rng(count + keys)
-    return {
-        "tb": np.sort(rng.integers(0, epochs, count)).tolist(),
-        **{key: rng.integers(0, keys, count).tolist() for key in KEYS},
-        "n": rng.integers(0, 9, count).tolist(),
-        "x": rng.integers(0, 9, count).astype(float).tolist(),
-    }
-
-
-def conditional_plan(kind: TableKind) -> LowPlan:
-    """A query takes the groups that saw one of its tuples: by one predicate, or by either."""
-    table = TableChoice(kind, groups=7)
-    inner = node("inner", "ab", CONDITIONAL, table=table, anyof=WHERES)
-    one = node("one", "b", (slot("sum_int", "n"), slot("count")), "inner", signature=(0,))
-    either = node("either", "a", CONDITIONAL[:3], "inner", anyof=WHERES)
-    last = node("last", "", (slot("count"),), "one", signature=(0,))
-    return plan_of([one, either, last], [inner])
 
 
 @pytest.mark.parametrize("kind", ["open", "second_chance"])

@@ -7,9 +7,11 @@ and what plain Python makes of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -18,7 +20,7 @@ from terascope.connectors.registry import parse_interface
 from terascope.low.aggregator import group_fields
 from terascope.low.groups import Groups as SomeGroups
 from terascope.low.ownership import EVERYTHING
-from terascope.low.plan import LowAggregate, LowPlan, Slot, Where
+from terascope.low.plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind, Where
 from terascope.low.task import Counters, Groups, LowTask, Tuples
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.types import Type
@@ -58,6 +60,43 @@ PREDICATES: tuple[Expr, ...] = (
 )
 REST = call("!=", col("c"), Lit(2, Type.LLONG))
 """One that is no bit."""
+
+
+WHERES = (Where((0,)), Where((1,), (REST,)))
+CONDITIONAL = tuple(
+    made for where in WHERES for made in (slot("count", None, where), slot("sum_int", "n", where))
+)
+
+
+def node(
+    name: str, keys: str, slots: Sequence[Slot], parent: str | None = None, **more: Any
+) -> LowAggregate:
+    made = LowAggregate(name, ("flows",), (), (), keys_of(keys), 0, tuple(slots), parent=parent)
+    return replace(made, **more)
+
+
+def plan_of(nodes: Sequence[LowAggregate], inner: Sequence[LowAggregate], **more: Any) -> LowPlan:
+    return LowPlan(COLUMNS, PREDICATES, tuple(nodes), inner=tuple(inner), **more)
+
+
+def random_tuples(count: int, keys: int, epochs: int) -> dict[str, list[Any]]:
+    rng = np.random.default_rng(count + keys)
+    return {
+        "tb": np.sort(rng.integers(0, epochs, count)).tolist(),
+        **{key: rng.integers(0, keys, count).tolist() for key in KEYS},
+        "n": rng.integers(0, 9, count).tolist(),
+        "x": rng.integers(0, 9, count).astype(float).tolist(),
+    }
+
+
+def conditional_plan(kind: TableKind) -> LowPlan:
+    """A query takes the groups that saw one of its tuples: by one predicate, or by either."""
+    table = TableChoice(kind, groups=7)
+    inner = node("inner", "ab", CONDITIONAL, table=table, anyof=WHERES)
+    one = node("one", "b", (slot("sum_int", "n"), slot("count")), "inner", signature=(0,))
+    either = node("either", "a", CONDITIONAL[:3], "inner", anyof=WHERES)
+    last = node("last", "", (slot("count"),), "one", signature=(0,))
+    return plan_of([one, either, last], [inner])
 
 
 def written(columns: Columns, folder: Path, row_group: int = 1 << 20) -> Path:
