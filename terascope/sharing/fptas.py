@@ -207,8 +207,12 @@ def enveloped(
     own_cost: Floats, own_memory: Floats, starts: Places, cost: Floats, memory: Floats, cell: float
 ) -> tuple[Floats, Floats, Places, Places]:
     """The best over all levels: level l costs own_cost[l] and needs own_memory[l] on top of any of
-    the points cost[starts[l] : starts[l + 1]].
+    the points cost[starts[l] : starts[l + 1]]. After the first that needs nothing all are worse.
     """
+    for k in range(len(own_cost)):
+        if own_memory[k] == 0:
+            own_cost, own_memory = own_cost[: k + 1], own_memory[: k + 1]
+            break
     low, high = np.inf, 0.0
     for k in range(len(own_cost)):
         if np.isfinite(own_memory[k]):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import exp, log
 from typing import Final
 
 import numpy as np
@@ -67,6 +68,8 @@ class Draft:
         self.grid = input_grid(curves.statistics.tuples)
         self.tuples = curves.statistics.tuples
         self.price = np.inf
+        self.may_vanish = False
+        """Whether intermediate nodes are left out where that is cheaper: only to find a bound."""
         self._sets: dict[int, Attributes] = {}
         self.members: dict[int, Member] = {
             at: Member(
@@ -174,7 +177,10 @@ class Draft:
         made = self.curve(member.bits)
         if self._is_free(member):
             return np.interp(np.minimum(self.grid, made.groups), self.grid, below)
-        return worth(made, self.bucket_price(member.bits, member.slots), below, self.grid)
+        value = worth(made, self.bucket_price(member.bits, member.slots), below, self.grid)
+        if self.may_vanish and not member.is_query:
+            value = np.minimum(value, below - self.grid)
+        return value
 
     def _place(self, at: int, below: Floats) -> None:
         member = self.members[at]
@@ -430,6 +436,7 @@ def _taken(draft: Draft, steps: list[Step], refused: set[tuple[object, ...]]) ->
 
 
 PRICE_FACTOR: Final = 4.0
+BOUND_STEPS: Final = 7
 FIRST_BYTES: Final = 2.0**14
 LAST_BYTES: Final = 2.0**34
 
@@ -464,12 +471,25 @@ def lower_bound(
     memory would have cost. As exact as the grid on which the price is judged.
     """
     draft = Draft(tree, curves, accounting)
-    best = 0.0
-    for price in ladder:
+    draft.may_vanish = True
+
+    def bound(price: float) -> float:
         draft.price = price
         draft.judge()
-        best = max(best, draft.total - price * memory_bytes)
-    return best
+        return draft.total - price * memory_bytes
+
+    found = [bound(price) for price in ladder]
+    best = max(range(len(ladder)), key=found.__getitem__)
+    if ladder[best] == 0:
+        return found[best]
+    low, high = log(ladder[best] / PRICE_FACTOR), log(ladder[best] * PRICE_FACTOR)
+    highest = found[best]
+    for _ in range(BOUND_STEPS):  # it has one summit: each step leaves out a third
+        first, second = (2 * low + high) / 3, (low + 2 * high) / 3
+        left, right = bound(exp(first)), bound(exp(second))
+        low, high = (low, second) if left > right else (first, high)
+        highest = max(highest, left, right)
+    return highest
 
 
 def _form(tree: Tree) -> frozenset[tuple[Attributes, Attributes]]:

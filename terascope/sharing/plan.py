@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, assert_never
 
 from terascope.sharing.cost import Accounting, Cost, accounting_for, evaluate
 from terascope.sharing.curves import Curves
@@ -26,11 +26,13 @@ from terascope.sharing.model import (
     Tree,
     flat_tree,
 )
+from terascope.sharing.slc import shares, slc
+from terascope.sharing.uniform import all_or_nothing
 
 Allocation: TypeAlias = Literal["fptas", "uniform", "slc"]
 
-BOUND_ERROR: Final = 0.01
-"""How far the lower bound of a tree may be off."""
+BOUND_ERROR: Final = 0.003
+"""How far the lower bound of a tree may be off; 0.0005 was measured."""
 
 
 @dataclass(frozen=True)
@@ -64,20 +66,32 @@ def plan_tree(
     curves = Curves(remembered, table)
     accounting = accounting_for(table, exchange, bounded_leaves)
     flat = flat_tree(queries)
-    trees = grown_trees(flat, curves, accounting)
-    tree, tried = cheapest(trees, curves, accounting, memory_bytes, eps)
-    alone, _ = cheapest([flat], curves, accounting, memory_bytes, eps)
-    notes = (
-        f"{len(trees)} trees, memory allocated in {tried} of them",
-        f"statistics asked for {remembered.questions} sets of attributes",
-    )
+    notes = []
+    match allocation:
+        case "fptas":
+            trees = grown_trees(flat, curves, accounting)
+            tree, tried = cheapest(trees, curves, accounting, memory_bytes, eps)
+            alone, _ = cheapest([flat], curves, accounting, memory_bytes, eps)
+            notes.append(f"{len(trees)} trees, memory allocated in {tried} of them")
+        case "uniform":
+            trees = grown_trees(flat, curves, accounting)
+            tree = all_or_nothing_of(trees, curves, accounting, memory_bytes)
+            alone = all_or_nothing_of([flat], curves, accounting, memory_bytes)
+            notes.append(f"{len(trees)} trees, all or nothing")
+        case "slc":
+            tree, part = slc(flat, curves, accounting, memory_bytes)
+            alone = shares(flat, curves, accounting, memory_bytes)
+            notes.append(f"peak load {part:.0%} of the memory")
+        case _:
+            assert_never(allocation)
+    notes.append(f"statistics asked for {remembered.questions} sets of attributes")
     return Planned(
         tree,
         evaluate(tree, curves, accounting),
         evaluate(alone, curves, accounting),
         accounting.memory(tree),
         perf_counter() - began,
-        notes,
+        tuple(notes),
     )
 
 
@@ -104,3 +118,12 @@ def cheapest(
             best = (*key, without_empty(trees[at].with_buckets(sizes)))
     assert best is not None
     return best[3], tried
+
+
+def all_or_nothing_of(
+    trees: list[Tree], curves: Curves, accounting: Accounting, memory_bytes: float
+) -> Tree:
+    """The best of the trees if tables get all they want or nothing, all but one."""
+    found = [all_or_nothing(tree, curves, accounting, memory_bytes) for tree in trees]
+    best = min(range(len(trees)), key=lambda at: (found[at][1], at))
+    return without_empty(trees[best].with_buckets(found[best][0]))

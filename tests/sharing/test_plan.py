@@ -101,3 +101,23 @@ def test_no_memory_and_nothing_to_share() -> None:
     plan = plan_tree(queries, correlated(names, 1), 0.0)
     assert plan.cost.total == len(queries) * TUPLES
     assert plan_tree((), correlated(names, 1), 1e6).cost.total == 0
+
+
+def test_78_pairs_are_planned_quickly() -> None:
+    """The limit is generous; the aim is 10 s."""
+    names, queries = pairs(13)
+    plan = plan_tree(queries, correlated(names, 2), 4e6)
+    assert len(queries) == 78
+    assert plan.seconds < 60
+    assert plan.cost.total < plan.flat_cost.total
+
+
+@pytest.mark.slow
+def test_500_queries_are_planned_quickly() -> None:
+    """The limit is generous; the aim is 60 s."""
+    names = [f"a{at}" for at in range(16)]
+    dice = random.Random(3)
+    queries = tuple(Query(frozenset(dice.sample(names, dice.randint(2, 4)))) for _ in range(500))
+    plan = plan_tree(queries, correlated(names, 3), 2e7)
+    assert plan.seconds < 240
+    assert plan.cost.total < 0.8 * plan.flat_cost.total

@@ -1,0 +1,82 @@
+"""The other allocations: all or nothing, and the baseline SLC."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from terascope.sharing.cost import Accounting, accounting_for, evaluate
+from terascope.sharing.curves import Curves
+from terascope.sharing.fptas import frontier, without_empty
+from terascope.sharing.model import KnownStatistics, flat_tree
+from terascope.sharing.plan import plan_tree
+from terascope.sharing.slc import collision_rate, cost_during, grown_by_slc, shares
+from terascope.sharing.uniform import all_or_nothing
+from tests.sharing.test_fptas import EPS, known, small_tree
+from tests.sharing.test_plan import correlated, pairs
+
+
+@given(known(), st.integers(0, 2), st.floats(0.01, 1.2))
+@settings(max_examples=12, deadline=None)
+def test_all_or_nothing_is_best_on_uniform_input(
+    statistics: KnownStatistics, shape: int, part: float
+) -> None:
+    """Theorem 3, against Algorithm 2; nodes that get nothing are left out in both."""
+    tree, curves, accounting = small_tree(shape), Curves(statistics, "uniform"), Accounting(20)
+    full = tuple(curves.of(node.attributes).most for node in tree.nodes)
+    memory = part * accounting.memory(tree.with_buckets(full))
+    sizes, cost = all_or_nothing(tree, curves, accounting, memory)
+    given_ = tree.with_buckets(sizes)
+    assert accounting.memory(given_) <= memory * (1 + 1e-9)
+    assert evaluate(without_empty(given_), curves, accounting).total == pytest.approx(cost)
+    partial = [
+        at
+        for at, node in enumerate(tree.nodes)
+        if 1e-9 < node_part(sizes[at], curves.of(node.attributes).most) < 1 - 1e-9
+    ]
+    assert len(partial) <= 1
+    found = frontier(tree, curves, accounting, EPS)
+    other = found.cost[found.best(memory)]
+    assert cost <= other * (1 + 1e-9)
+    assert other <= cost * (1 + EPS)
+
+
+def node_part(size: float, most: float) -> float:
+    return size / most
+
+
+def test_slc_divides_by_the_root_of_groups_and_bytes() -> None:
+    statistics = KnownStatistics(1e6, {frozenset("a"): 100.0, frozenset("b"): 400.0})
+    tree = small_tree(0)
+    for name in "cd":
+        statistics = KnownStatistics(1e6, {**statistics.known_groups, frozenset(name): 10.0})
+    curves, accounting = Curves(statistics, "direct_mapped"), accounting_for("direct_mapped")
+    given_ = shares(tree, curves, accounting, 1e6)
+    assert accounting.memory(given_) == pytest.approx(1e6)
+    assert all(node.buckets > 0 for node in given_.nodes)
+    assert collision_rate(0, 10) == 1
+    assert collision_rate(1e6, 10) < 1e-4
+    assert collision_rate(1000, 1000) == pytest.approx(0.368, abs=0.01)
+
+
+def test_slc_adds_what_pays_in_its_own_model() -> None:
+    names, queries = pairs(6)
+    statistics = correlated(names, 8)
+    curves, accounting = Curves(statistics, "direct_mapped"), accounting_for("direct_mapped")
+    flat = flat_tree(queries)
+    grown = grown_by_slc(flat, curves, accounting, 4e6)
+    assert len(grown.nodes) > len(flat.nodes)
+    assert cost_during(grown, curves, accounting) < cost_during(flat, curves, accounting)
+
+
+def test_all_allocations_plan() -> None:
+    names, queries = pairs(6)
+    statistics = correlated(names, 8)
+    ours = plan_tree(queries, statistics, 4e6)
+    slc = plan_tree(queries, statistics, 4e6, table="direct_mapped", allocation="slc")
+    even = plan_tree(queries, statistics, 4e6, table="uniform", allocation="uniform")
+    assert ours.cost.total < slc.cost.total <= slc.flat_cost.total
+    assert even.memory_bytes <= 4e6 * (1 + 1e-9)
+    assert slc.memory_bytes <= 4e6 * (1 + 1e-9)
+    assert even.cost.total <= even.flat_cost.total
