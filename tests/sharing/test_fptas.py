@@ -46,7 +46,7 @@ def small_tree(shape: int) -> Tree:
 
 @st.composite
 def known(draw: st.DrawFn) -> KnownStatistics:
-    sizes = {name: draw(st.floats(3, 300)) for name in "abcd"}
+    sizes = {name: draw(st.floats(3, 40)) for name in "abcd"}
     exponents = {frozenset([name]): draw(st.floats(0, 1.3)) for name in "abcd"}
     return KnownStatistics(
         TUPLES, {frozenset([name]): size for name, size in sizes.items()}, exponents
@@ -54,7 +54,9 @@ def known(draw: st.DrawFn) -> KnownStatistics:
 
 
 def exhaustive(tree: Tree, curves: Curves, accounting: Accounting, memory: float) -> float:
-    """The least cost over a grid of sizes; what is left over goes to one node."""
+    """The least cost over a grid of sizes; what is left over goes to one node. All nodes of the
+    tree are kept, as the paper has it.
+    """
     open_ = [at for at, node in enumerate(tree.nodes) if not accounting.is_free(node)]
     made = [curves.of(node.attributes) for node in tree.nodes]
     best = float("inf")
@@ -90,7 +92,7 @@ def test_within_eps_of_all_allocations(
 
 
 @given(known(), st.integers(0, 2), st.booleans())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_a_frontier_is_what_it_says(statistics: KnownStatistics, shape: int, bounded: bool) -> None:
     tree, curves = small_tree(shape), Curves(statistics, "lru")
     accounting = Accounting(20, 4.0, bounded)
