@@ -64,8 +64,10 @@ class Combined:
     """Of each segment."""
     kept: Places
     """Segments taken at each point that was kept."""
-    joins: tuple[tuple[int, Places, Places], ...]
-    """A child, and for each point of the sum the point on the left and that of the child."""
+    joins: tuple[tuple[int, Places, Places, Floats], ...]
+    """A child, for each point of the sum the point on the left and that of the child, and the
+    memory of the child's points.
+    """
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,15 @@ def hull_segments(
             memory[at] = width[at] * size
             at += 1
     return drop, memory, width, convex
+
+
+def subdivided(cost: Floats, buckets: Floats, cell: float) -> Floats:
+    """Sizes between which the cost, linear between the given ones, falls by at most `cell`."""
+    counts = np.maximum(1, np.ceil(-np.diff(cost) / cell)).astype(np.int64)
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    part = (np.arange(counts.sum()) - first) / np.repeat(counts, counts)
+    place = np.repeat(np.arange(len(counts)), counts) + part
+    return np.append(np.interp(place, np.arange(len(buckets)), buckets), buckets[-1])
 
 
 @compiled
@@ -374,7 +385,9 @@ class Allocator:
                 sizes.append(memory)
                 widths.append(width)
             else:
-                others.append((at, Points(self.weight[at] * row, self.size[at] * made.buckets)))
+                fine = subdivided(self.weight[at] * row, made.buckets, self.cell)
+                cost = self.weight[at] * np.interp(fine, made.buckets, row)
+                others.append((at, Points(cost, self.size[at] * fine)))
         return self._joined(simple, others, drops, sizes, widths, fixed)
 
     def _joined(
@@ -402,7 +415,7 @@ class Allocator:
         joins = []
         for at, points in sorted(others, key=lambda other: len(other[1].cost)):
             cost, memory, left, right = summed(cost, memory, points.cost, points.memory, self.cell)
-            joins.append((at, left, right))
+            joins.append((at, left, right, points.memory))
         return Combined(Points(cost, memory), tuple(simple), segments, taken, kept, tuple(joins))
 
     def _allocations(self, top: Combined) -> Frontier:
@@ -425,11 +438,11 @@ class Allocator:
         return Frontier(memory[kept], cost[kept], buckets[kept])
 
     def _decode(self, combined: Combined, point: int, input_at: int, buckets: Floats) -> None:
-        for at, left, right in reversed(combined.joins):
+        for at, left, right, memory in reversed(combined.joins):
             chosen = int(right[point])
             point = int(left[point])
             if at not in self.inner:
-                buckets[at] = self.made[at].buckets[chosen]
+                buckets[at] = memory[chosen] / self.size[at]
                 continue
             choice = self.choices[at][input_at]
             level = int(choice.level[chosen])
