@@ -96,7 +96,7 @@ def test_within_eps_of_all_allocations(
 def test_a_frontier_is_what_it_says(statistics: KnownStatistics, shape: int, bounded: bool) -> None:
     tree, curves = small_tree(shape), Curves(statistics, "lru")
     accounting = Accounting(20, 4.0, bounded)
-    found = frontier(tree, curves, accounting, EPS)
+    found = frontier(tree, curves, accounting, 0.25)
     assert (np.diff(found.memory) > 0).all()
     assert (np.diff(found.cost) < 0).all()
     assert found.memory[0] == 0
