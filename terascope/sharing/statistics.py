@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
+from itertools import pairwise
+from math import log, log2, prod
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +24,8 @@ from terascope.sharing.counting import (
 )
 from terascope.sharing.distinct import Floats, Growth, bounds, fit_growth
 from terascope.sharing.zipf import exponent
+
+STEP: Final = 2**0.5
 
 
 @dataclass(frozen=True)
@@ -102,14 +106,20 @@ class SampledStatistics:
             return 0.0
         if not attributes:
             return 1.0
-        pieces = round(self.tuples / tuples)
-        if pieces > 1 and self.places is not None:
-            return self.in_pieces(pieces).groups(attributes, tuples)
+        if self.places is not None and tuples < self.tuples:
+            return self._in_part(attributes, tuples)
         found = self._growth(attributes).seen_in(self._scale(tuples)) / self.epochs
         if len(attributes) > 1:
             alone = [self.groups(frozenset({one}), tuples) for one in attributes]
             found = min(max(found, *alone), prod(alone))
         return max(min(found, tuples), min(1.0, tuples))
+
+    def _in_part(self, attributes: frozenset[str], tuples: float) -> float:
+        """Groups in less than an epoch; in more than half of one, between those of both."""
+        if 2.0 * tuples <= self.tuples:
+            return self.in_pieces(round(self.tuples / tuples)).groups(attributes, tuples)
+        half, whole = self.groups(attributes, self.tuples / 2), self.groups(attributes)
+        return float(half * (whole / half) ** (1.0 + log2(tuples / self.tuples)))
 
     def bounds(self, attributes: frozenset[str]) -> tuple[float, float]:
         """Between which the number of groups in an epoch is, for any distribution."""
@@ -117,6 +127,40 @@ class SampledStatistics:
             return (0.0, 0.0) if not self.sampled else (1.0, 1.0)
         low, high = bounds(self.frequencies(attributes), self._scale(self.tuples))
         return low / self.epochs, high / self.epochs
+
+    def evicted(self, attributes: frozenset[str], places: float) -> float:
+        """How many groups leave an LRU table of so many places in an epoch, before its end.
+
+        The table is full after as many tuples as have that many groups. From then on it misses what
+        did not come within so many tuples: as many of a tuple as the number of groups grows by
+        with one more (Denning's working set; for independent tuples it is Che's approximation). No
+        law of frequencies is assumed, and bursts count as far as the pieces of an epoch show them.
+        """
+        if places >= self.groups(attributes):
+            return 0.0
+        if places < 1.0:
+            return self.tuples
+        two = self.groups(attributes, 2.0)
+        if places <= two:  # what is not the same as the tuple before
+            return (two - 1.0) * self.tuples
+        step = 1
+        while self._logarithm(attributes, step) > log(places):
+            step += 1
+        # The slopes below, at and above the size of the table.
+        around = [self._logarithm(attributes, step + i) for i in (1, 0, -1)]
+        slopes = [after - before for before, after in pairwise(around)]
+        slopes.append(slopes[1])
+        if step > 1:  # else beyond the epoch
+            slopes[2] = self._logarithm(attributes, step - 2) - around[2]
+        part = (log(places) - around[1]) / (around[2] - around[1])
+        slope = float(np.interp(part, (-0.5, 0.5, 1.5), slopes)) / log(STEP)
+        filling = self.tuples * STEP ** (part - step)
+        missing = min(1.0, max(0.0, slope) * places / filling)
+        return float(missing * (self.tuples - filling))
+
+    def _logarithm(self, attributes: frozenset[str], step: int) -> float:
+        """Of the groups in the tuples of an epoch, divided so many times."""
+        return log(self.groups(attributes, self.tuples * STEP**-step))
 
     def exponent(self, attributes: frozenset[str]) -> float:
         """Of the Zipf-like law that the groups of an epoch follow; 0: all are equally frequent."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from itertools import combinations
 from time import perf_counter
 
@@ -42,6 +43,7 @@ populations = st.builds(
 # ---- counting ------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)  # the first one compiles
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 3)), max_size=200))
 def test_frequencies_are_those_of_the_values(rows: list[tuple[int, int]]) -> None:
     lanes = [
@@ -151,8 +153,10 @@ def statistics(count: int, share: float, epochs: int = 1) -> tuple[SampledStatis
 
 def exact(everything: np.ndarray, names: frozenset[str]) -> int:
     order = ["epoch", "src", "dst", "port", "proto"]
-    rows = [order.index(name) for name in ("epoch", *sorted(names))]
-    return len(np.unique(everything[rows], axis=1).T)
+    code = np.zeros(everything.shape[1], np.int64)
+    for name in ("epoch", *sorted(names)):
+        code = code * 10_000 + everything[order.index(name)]
+    return len(np.unique(code))
 
 
 SETS = [frozenset(some) for n in (1, 2, 3) for some in combinations(columns(1), n)]
@@ -204,6 +208,44 @@ def test_bursts_are_counted_piece_by_piece(share: float) -> None:
         truth = np.mean([len(np.unique(piece)) for piece in pieces])
         assert bursts.groups(names, tuples) == pytest.approx(truth, rel=1e-9 if share == 1 else 0.1)
     assert even.groups(names, 6000) > 2 * bursts.groups(names, 6000)
+
+
+def evictions(values: Ints, room: int) -> int:
+    """Of a table from which the least recently used group leaves."""
+    table: OrderedDict[int, None] = OrderedDict()
+    left = 0
+    for value in values.tolist():
+        if value in table:
+            table.move_to_end(value)
+            continue
+        if len(table) == room:
+            table.popitem(last=False)
+            left += 1
+        table[value] = None
+    return left
+
+
+@pytest.mark.parametrize("stream", ["uniform", "skewed", "bursts"])
+@pytest.mark.parametrize("share", [1.0, 0.2])
+def test_evictions_are_those_of_an_lru_table(stream: str, share: float) -> None:
+    count = 60_000
+    near = 0.25 if share < 1 else 0.1 if stream == "bursts" else 0.03
+    alpha = 0.0 if stream == "uniform" else 0.85
+    values = zipf_tuples(alpha, 8000, count, 5)
+    if stream == "bursts":
+        values = values + np.arange(count) // 5000 * 3000
+    chosen = np.flatnonzero(np.random.default_rng(6).random(count) < share)
+    lanes = {"a": attribute_hashes(values[chosen], "a")}
+    made = SampledStatistics(lanes, len(chosen), count, places=chosen / count)
+    groups = len(np.unique(values))
+    for part in (0.01, 0.1, 0.3):
+        room = int(part * groups)
+        found = made.evicted(frozenset({"a"}), room)
+        assert found == pytest.approx(evictions(values, room), rel=near)
+    assert made.evicted(frozenset({"a"}), 2 * groups) == 0.0
+    assert made.evicted(frozenset({"a"}), 0) == count
+    rooms = [made.evicted(frozenset({"a"}), room) for room in (1, 10, 100, 1000, 4000)]
+    assert rooms == sorted(rooms, reverse=True)
 
 
 def test_nothing_is_one_group_and_no_tuples_are_none() -> None:
