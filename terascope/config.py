@@ -81,6 +81,12 @@ class Config(BaseSettings):
     least; none; all, of paired or of paned slices."""
     share_tables: Literal["cost", "never", "always"] = "cost"
     """Which aggregations with the same keys and different conditions have one table."""
+    share_trees: Literal["time", "operations", "never"] = "time"
+    """Whether aggregations are made of others (paper 4): where that saves time; where it saves hash
+    operations, in tables of a fixed memory; or never."""
+    tree_memory: Size | None = None
+    """What the tables between the tuples and the queries may use, such as 8MB, where trees save
+    operations; by default the cache that a core has."""
     sample_tuples: int = Field(default=1 << 16, ge=1)
     """Tuples of a source that its statistics are made of, at most."""
     sample_seconds: Seconds = 1.0

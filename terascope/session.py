@@ -38,6 +38,7 @@ from terascope.output import FileFormat, staged
 from terascope.physical.host import HOSTS
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, SharingSettings
+from terascope.physical.trees import TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Stream
 from terascope.results import Results
@@ -401,7 +402,8 @@ def low_settings(config: Config) -> LowSettings:
     )
     costs = machine_costs(config.costs, config.low_budget_ns)
     limits = SampleLimits(config.sample_tuples, config.sample_seconds)
-    sharing = SharingSettings(config.share_windows, config.share_tables, limits)
+    trees = TreeSettings(config.share_trees, config.tree_memory)
+    sharing = SharingSettings(config.share_windows, config.share_tables, trees, limits)
     return LowSettings(config.low, HOSTS[config.host], costs, tables, sharing)
 
 

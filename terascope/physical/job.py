@@ -20,6 +20,7 @@ from terascope.low.plan import LowPlan
 from terascope.low.windows import Windows
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field, Rel
+from terascope.sharing.model import Tree
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,27 @@ class Output:
 
 
 @dataclass(frozen=True)
+class TreeDecision:
+    """What was decided about some aggregations, for explain."""
+
+    read: str
+    queries: tuple[str, ...]
+    tree: Tree
+    unit: str
+    cost: float
+    flat_cost: float
+    operations: float
+    flat_operations: float
+    memory_bytes: float
+    seconds: float
+    used: bool = False
+
+    @property
+    def gain(self) -> float:
+        return 1 - self.cost / max(1.0, self.flat_cost)
+
+
+@dataclass(frozen=True)
 class Job:
     reads: tuple[SourceRead, ...]
     streams: tuple[StreamStage, ...]
@@ -101,6 +123,8 @@ class Job:
     """The streams that the native low level delivers."""
     trees: Mapping[str, Rel] = field(default_factory=dict)
     """Every stream of the plan as it is meant, low-level ones included: what time is told by."""
+    decisions: tuple[TreeDecision, ...] = ()
+    """What was decided about intermediate aggregates."""
 
     def read_of(self, interface: str) -> SourceRead:
         return next(r for r in self.reads if any(i.name == interface for i in r.interfaces))

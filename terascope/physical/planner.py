@@ -22,7 +22,7 @@ from terascope.optimize.driver import apply_below
 from terascope.physical.drafts import Names
 from terascope.physical.halves import Halves, split_plan
 from terascope.physical.host import COMPILED_HOST, Host
-from terascope.physical.job import Job, LowOutput, Output, SourceRead, StreamStage
+from terascope.physical.job import Job, LowOutput, Output, SourceRead, StreamStage, TreeDecision
 from terascope.physical.low_planner import (
     TableSettings,
     common_edge,
@@ -34,6 +34,7 @@ from terascope.physical.measured import Measured
 from terascope.physical.merged import assume_merged, tidy
 from terascope.physical.share_tables import Rides, never, share_tables
 from terascope.physical.slicing import Known, nothing_known
+from terascope.physical.trees import TreeSettings, widened, with_trees
 from terascope.physical.windows import Assembly
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
@@ -59,6 +60,8 @@ class SharingSettings:
     """Slices."""
     predicates: Literal["cost", "never", "always"] = "cost"
     """Tables of aggregations with the same keys and different conditions."""
+    trees: TreeSettings = field(default_factory=TreeSettings)
+    """Intermediate aggregates."""
     sample: SampleLimits | None = field(default_factory=SampleLimits)
     """What is read of a source to decide by; None: nothing."""
 
@@ -213,18 +216,28 @@ def native_job(draft: Draft, measured: Measured, settings: LowSettings, live: bo
         for s in whole
         if s.name not in lowest
     }
+    reads_, low, decisions = shared.reads, shared.low, list[TreeDecision]()
+    if not live:
+        before = {read.name: read for read in draft.reads}
+        grown = [
+            with_trees(r, before[r.name], measured, settings.sharing.trees) for r in shared.reads
+        ]
+        reads_ = tuple(read for read, _ in grown)
+        low = widened(shared.low, reads_)
+        decisions = [one for _, made in grown for one in made]
     trees, windows = draft.trees, tuple[LowOutput, ...]()
     if not live:
-        assembly = Assembly({o.name: o for o in shared.low}, Names({s.name for s in whole}))
+        assembly = Assembly({o.name: o for o in low}, Names({s.name for s in whole}))
         above, trees = assembly.over_windows(above), trees | assembly.trees
         windows = tuple(assembly.made.values())
     return Job(
-        shared.reads,
+        reads_,
         stream_stages(whole, {**draft.in_spark, **above}),
         outputs(whole),
         dict(whole.values),
-        (*shared.low, *(low_output(stream) for stream in streams if stream.name in both), *windows),
+        (*low, *(low_output(stream) for stream in streams if stream.name in both), *windows),
         trees,
+        tuple(decisions),
     )
 
 

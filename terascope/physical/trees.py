@@ -10,69 +10,94 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from terascope.low.groups import GroupFields
 from terascope.low.plan import LowAggregate, LowPlan, Slot
 from terascope.low.slots import MOST_SLOTS, Shape
 from terascope.low.table_policies import Policy
+from terascope.physical.caches import cache_bytes
 from terascope.physical.drafts import Names
-from terascope.physical.job import LowOutput, SourceRead
+from terascope.physical.job import LowOutput, SourceRead, TreeDecision
 from terascope.physical.measured import Measured
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
 from terascope.plan.show import show_expr
-from terascope.sharing.model import Node, Query, Statistics
-from terascope.sharing.plan import Planned, plan_tree
+from terascope.sharing.model import Node, Query, Statistics, Tree
+from terascope.sharing.plan import plan_tree
+from terascope.sharing.timed import plan_for_time
+
+Mode: TypeAlias = Literal["time", "operations", "never"]
 
 LEAST_QUERIES: Final = 3
 """Fewer are not worth looking at a sample for."""
-LEAST_GAIN: Final = 0.15
-"""A tree must save this part of the hash operations."""
+LEAST_GAIN: Final = 0.05
+"""A tree must save this part of what the flat plan costs."""
 
 
 @dataclass(frozen=True)
 class TreeSettings:
     """How trees are planned."""
 
-    memory_bytes: int
-    """M: what the tables of inner nodes may use."""
+    mode: Mode = "time"
+    """What they shall save: time, in tables that grow; or hash operations, in tables that share a
+    fixed memory, as paper 4 has it."""
+    memory_bytes: int | None = None
+    """M: what the tables of inner nodes may use; None: the caches of a core."""
     eps: float = 0.05
     table: Policy = "lru"
     """Of nodes that do not get all the memory they want."""
 
-
-@dataclass(frozen=True)
-class TreeDecision:
-    """What was decided about some aggregations, for explain."""
-
-    read: str
-    queries: tuple[str, ...]
-    planned: Planned
-    used: bool
+    @property
+    def budget(self) -> int:
+        return self.memory_bytes or cache_bytes()
 
 
 def with_trees(
-    read: SourceRead, measured: Measured, settings: TreeSettings
+    read: SourceRead, sampled: SourceRead, measured: Measured, settings: TreeSettings
 ) -> tuple[SourceRead, list[TreeDecision]]:
-    """A read whose aggregations are made of each other where that saves hash operations."""
-    low = read.low
-    if low is None:
+    """A read whose aggregations are made of each other where that saves something. `sampled`: the
+    read before aggregations were given common tables, of which there is a sample.
+    """
+    low, decisions = read.low, list[TreeDecision]()
+    if low is None or sampled.low is None or settings.mode == "never":
         return read, []
-    decisions: list[TreeDecision] = []
+    known = {q.name: q for q in sampled.low.queries if isinstance(q, LowAggregate)}
     for members in families(low):
-        statistics = measured.statistics(read, *members)
-        if statistics is None:
+        statistics = measured.statistics(sampled, *(known[q.name] for q in members))
+        if statistics is None or not statistics.tuples:
             continue
-        planned = planned_tree(members, statistics, settings)
-        gain = 1 - planned.cost.total / max(1.0, planned.flat_cost.total)
+        found = decided(read.name, members, statistics, settings)
         made = None
-        if gain >= LEAST_GAIN:
-            made = Grafting(low, members, planned, settings, statistics.groups).plan()
-        names = tuple(q.name for q in members)
-        decisions.append(TreeDecision(read.name, names, planned, made is not None))
+        if found.gain >= LEAST_GAIN:
+            made = Grafting(low, members, found.tree, settings, statistics.groups).plan()
+        decisions.append(replace(found, used=made is not None))
         low = made or low
     return replace(read, low=low), decisions
+
+
+def decided(
+    read: str, members: Sequence[LowAggregate], statistics: Statistics, settings: TreeSettings
+) -> TreeDecision:
+    """The best tree of some aggregations."""
+    queries = tuple(Query(attributes_of(q), len(q.slots)) for q in members)
+    names = tuple(q.name for q in members)
+    if settings.mode == "time":
+        timed = plan_for_time(queries, statistics)
+        inner = [node for node in timed.tree.nodes if not node.is_query]
+        memory = sum(node.buckets * node.entry_bytes(0) for node in inner)
+        return TreeDecision(
+            read, names, timed.tree, "ns", timed.nanoseconds, timed.flat_nanoseconds,
+            timed.operations, timed.flat_operations, memory, timed.seconds,
+        )  # fmt: skip
+    planned = plan_tree(
+        queries, statistics, settings.budget, table=settings.table, eps=settings.eps
+    )
+    cost, flat = planned.cost.total, planned.flat_cost.total
+    return TreeDecision(
+        read, names, planned.tree, "hash operations", cost, flat, cost, flat,
+        planned.memory_bytes, planned.seconds,
+    )  # fmt: skip
 
 
 def families(low: LowPlan) -> list[list[LowAggregate]]:
@@ -92,15 +117,6 @@ def families(low: LowPlan) -> list[list[LowAggregate]]:
     return [members for members in found.values() if len(members) >= LEAST_QUERIES]
 
 
-def planned_tree(
-    members: Sequence[LowAggregate], statistics: Statistics, settings: TreeSettings
-) -> Planned:
-    queries = tuple(Query(attributes_of(q), len(q.slots)) for q in members)
-    return plan_tree(
-        queries, statistics, settings.memory_bytes, table=settings.table, eps=settings.eps
-    )
-
-
 def attributes_of(query: LowAggregate) -> frozenset[str]:
     return frozenset(show_expr(expr) for expr in query.plain_keys)
 
@@ -111,14 +127,14 @@ class Grafting:
 
     low: LowPlan
     members: Sequence[LowAggregate]
-    planned: Planned
+    tree: Tree
     settings: TreeSettings
     groups: Callable[[frozenset[str]], float]
 
     def plan(self) -> LowPlan | None:
         """None when a node would need more slots than a table has."""
         names = Names({q.name for q in (*self.low.queries, *self.low.inner)})
-        nodes = self.planned.tree.nodes
+        nodes = self.tree.nodes
         homes = self.homes(nodes)
         called = [
             homes[i][0].name if homes[i] else names.take(f"tree_{i}") for i in range(len(nodes))

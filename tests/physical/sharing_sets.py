@@ -46,6 +46,27 @@ def sharing_set(seed: int, folder: Path, queries: int = 8, rows: int = 120) -> S
     return SharingSet(text, compile_set(Source(text, f"sharing{seed}.gsql"), bindings))
 
 
+def tree_set(seed: int, folder: Path, queries: int = 9, rows: int = 400) -> SharingSet:
+    """Aggregations of the same epochs by many sets of keys, with several conditions."""
+    rng = random.Random(seed)
+    path = folder / f"t{seed}.parquet"
+    pq.write_table(random_tuples(rng, rows), path, row_group_size=max(1, rows // 3))
+    conditions = ["", "", f" WHERE {rng.choice(CONDITIONS)}"]
+    statements = [PROTOCOL]
+    for i in range(queries):
+        picked = rng.sample(AGGREGATES, rng.randint(1, 3))
+        values = ", ".join(f"{call} AS x{n}" for n, call in enumerate(picked))
+        keys = rng.sample(KEYS[:4], rng.randint(1, 3))
+        where = rng.choice(conditions)
+        statements.append(
+            f"QUERY q{i}: SELECT tb, {', '.join(keys)}, {values} FROM left.S{where}"
+            f" GROUP BY ts/40 AS tb, {', '.join(keys)};"
+        )
+    text = "\n".join(statements)
+    bindings = Bindings({"left": Interface("left", "parquet", str(path))}, split_bytes=1)
+    return SharingSet(text, compile_set(Source(text, f"tree{seed}.gsql"), bindings))
+
+
 def random_query(rng: random.Random, keys: list[str], condition: str | None) -> str:
     picked = rng.sample(AGGREGATES, rng.randint(1, 3))
     values = ", ".join(f"{call} AS x{i}" for i, call in enumerate(picked))

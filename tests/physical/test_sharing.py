@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, SharingSettings, plan_job
+from terascope.physical.trees import TreeSettings
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.low.low_engine import answers, low_rows
 from tests.oracle.agreement import agreed
 from tests.oracle.compare import assert_same_rows
-from tests.physical.sharing_sets import SharingSet, sharing_set
+from tests.physical.sharing_sets import SharingSet, sharing_set, tree_set
 from tests.properties.engines import visible_rows
 
-SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "60")))
+SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "24")))
 INTERPRETED = TableSettings(compiled=False)
 MODES = [
     SharingSettings("cost", "always"),
@@ -28,7 +31,15 @@ MODES = [
 ]
 
 
-def check(made: SharingSet, settings: LowSettings, tasks: int, folder: Path) -> None:
+TREES = [
+    TreeSettings("time"),
+    TreeSettings("operations", 1 << 20),
+    TreeSettings("operations", 2000),
+    TreeSettings("operations", 1),
+]
+
+
+def check(made: SharingSet, settings: LowSettings, tasks: int, folder: Path) -> Job:
     compiled = made.compiled
     interfaces = dict(compiled.bindings.interfaces)
     sources = ConnectorSources(interfaces)
@@ -39,6 +50,7 @@ def check(made: SharingSet, settings: LowSettings, tasks: int, folder: Path) -> 
     for stream in compiled.plan.visible:
         rows = visible_rows(replace(compiled.plan, streams=(stream,)), found)[stream.name]
         assert_same_rows(expected[stream.name], rows, stream.rel.visible)
+    return job
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
@@ -46,6 +58,28 @@ def test_shared_answers_are_those_of_each_query(seed: int, tmp_path: Path) -> No
     made = sharing_set(seed, tmp_path)
     sharing = MODES[seed % len(MODES)]
     check(made, LowSettings(tables=INTERPRETED, sharing=sharing), 1 + seed % 3, tmp_path)
+
+
+@pytest.mark.parametrize("tables", ["never", "always"])
+def test_trees_give_the_answers_of_each_query(
+    tables: Literal["never", "always"], tmp_path: Path
+) -> None:
+    """Whatever is saved, with any memory, and with conditions that ride along."""
+    nodes = 0
+    for seed in range(12):
+        made = tree_set(seed, tmp_path)
+        sharing = SharingSettings("cost", tables, TREES[seed % len(TREES)])
+        settings = LowSettings(tables=INTERPRETED, sharing=sharing)
+        job = check(made, settings, 1 + seed % 3, tmp_path)
+        nodes += sum(len(read.low.inner) for read in job.reads if read.low is not None)
+    assert nodes > 5
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_trees_of_machine_code_give_the_same(seed: int, tmp_path: Path) -> None:
+    made = tree_set(seed, tmp_path)
+    sharing = SharingSettings("cost", "never", TREES[2])
+    check(made, LowSettings(sharing=sharing), 2, tmp_path)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

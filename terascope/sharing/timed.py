@@ -1,0 +1,216 @@
+"""Aggregate trees that save time: what a look-up takes is not the same everywhere.
+
+In: queries and statistics of an epoch. Out: a tree in which every table has the room it wants, and
+how long it and the flat plan take.
+
+Paper 4 counts hash operations. Here a table of few groups is an array whose place is computed from
+the codes of the keys, which takes a quarter of a look-up among many groups; a table of many keys
+takes longer than one of two; and what leaves a table has to be taken apart again for its children.
+So the fewest hash operations are not the least time: an intermediate aggregate pays when it is much
+smaller than what it is made of, and takes the place of several look-ups that are slow.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from math import prod
+from time import perf_counter
+from typing import Final
+
+from terascope.sharing.model import Attributes, Node, Query, RememberedStatistics, Statistics, Tree
+
+LEAST_GAIN: Final = 0.01
+"""A node is worth its place when it saves this part of the time of the flat plan."""
+
+
+@dataclass(frozen=True)
+class LookupCosts:
+    """In nanoseconds; measured by `terascope bench trees`."""
+
+    dense_places: int = 1 << 16
+    """Groups whose place is computed."""
+    dense: float = 2.5
+    sparse: float = 9.0
+    word: float = 3.0
+    """For each two keys more than two."""
+    group: float = 5.0
+    """More for a group of another table than for a tuple."""
+    lane: float = 2.0
+    """For each key and slot of a group on its way to other tables."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A tree, and what it takes in an epoch."""
+
+    tree: Tree
+    nanoseconds: float
+    flat_nanoseconds: float
+    operations: float
+    flat_operations: float
+    seconds: float
+    """What it took to find it."""
+
+    @property
+    def gain(self) -> float:
+        return 1 - self.nanoseconds / max(1.0, self.flat_nanoseconds)
+
+
+@dataclass
+class Growing:
+    """A tree while nodes are added to it."""
+
+    statistics: Statistics
+    slots: Mapping[Attributes, int]
+    costs: LookupCosts
+    parents: dict[Attributes, Attributes | None] = field(default_factory=dict)
+    """None: of the stream."""
+
+    @property
+    def inner(self) -> list[Attributes]:
+        return [node for node in self.parents if node not in self.slots]
+
+    def children(self, node: Attributes | None) -> list[Attributes]:
+        return [child for child, parent in self.parents.items() if parent == node]
+
+    def rows(self, node: Attributes | None) -> float:
+        """What leaves a node in an epoch."""
+        return self.statistics.tuples if node is None else self.statistics.groups(node)
+
+    def lookup(self, node: Attributes, parent: Attributes | None) -> float:
+        """Of one row of a parent in the table of a node."""
+        sizes = (self.statistics.groups(frozenset({one})) + 1 for one in node)
+        if prod(sizes) <= self.costs.dense_places:
+            found = self.costs.dense
+        else:
+            found = self.costs.sparse + self.costs.word * ((len(node) - 1) // 2)
+        return found if parent is None else found + self.costs.group
+
+    def descent(self, node: Attributes, children: Sequence[Attributes]) -> float:
+        """Of one row on its way from a node to its children."""
+        if not children:
+            return 0.0
+        keys = len(frozenset().union(*children))
+        slots = max(self.slots.get(child, 1) for child in children)
+        return self.costs.lane * (keys + slots)
+
+    def nanoseconds(self) -> float:
+        looked = sum(self.rows(p) * self.lookup(node, p) for node, p in self.parents.items())
+        down = (self.rows(n) * self.descent(n, self.children(n)) for n in self.parents)
+        return looked + sum(down)
+
+    def operations(self) -> float:
+        return sum(self.rows(parent) for parent in self.parents.values())
+
+    # ---- merging siblings
+
+    def below(self, node: Attributes, parent: Attributes | None) -> list[Attributes]:
+        """The children of a parent that a new node would take over."""
+        return [child for child in self.children(parent) if child < node]
+
+    def gain(self, node: Attributes, parent: Attributes | None, groups: float) -> float:
+        """What a new node saves that has so many groups."""
+        taken = self.below(node, parent)
+        before = self.rows(parent) * sum(self.lookup(child, parent) for child in taken)
+        own = self.rows(parent) * self.lookup(node, parent)
+        each = sum(self.lookup(child, node) for child in taken) + self.descent(node, taken)
+        return before - own - groups * each
+
+    def candidates(
+        self, parent: Attributes | None, among: Sequence[Attributes]
+    ) -> Iterator[tuple[float, Attributes]]:
+        """Unions of siblings, with what they could save at best."""
+        for union in {a | b for a, b in combinations(among, 2)}:
+            if union in self.parents:
+                continue
+            least = max(self.statistics.groups(child) for child in self.below(union, parent))
+            best = self.gain(union, parent, least)
+            if best > 0:
+                yield best, union
+
+    def add(self, node: Attributes, parent: Attributes | None) -> None:
+        for child in self.below(node, parent):
+            self.parents[child] = node
+        self.parents[node] = parent
+
+
+def plan_for_time(
+    queries: Sequence[Query], statistics: Statistics, costs: LookupCosts | None = None
+) -> Timed:
+    """The tree that takes the least time, as far as merging siblings finds it."""
+    began = perf_counter()
+    slots: dict[Attributes, int] = {}
+    for query in queries:
+        slots[query.attributes] = max(query.slots, slots.get(query.attributes, 0))
+    growing = Growing(RememberedStatistics(statistics), slots, costs or LookupCosts())
+    growing.parents = dict.fromkeys(sorted(slots, key=lambda a: (-len(a), sorted(a))))
+    hang_below_queries(growing)
+    flat, flat_operations = growing.nanoseconds(), growing.operations()
+    waiting: list[Attributes | None] = [None, *growing.parents]
+    while waiting:
+        parent = waiting.pop()
+        while (found := best_node(growing, parent, LEAST_GAIN * flat)) is not None:
+            growing.add(found, parent)
+            waiting.append(found)
+    return Timed(
+        made_tree(growing),
+        growing.nanoseconds(),
+        flat,
+        growing.operations(),
+        flat_operations,
+        perf_counter() - began,
+    )
+
+
+def hang_below_queries(growing: Growing) -> None:
+    """A query whose keys another one has is made of that where it saves time."""
+    for child in growing.parents:
+        rivals = [node for node in growing.slots if child < node]
+        now = growing.rows(None) * growing.lookup(child, None)
+        for node in sorted(rivals, key=lambda n: (growing.rows(n), sorted(n))):
+            taken = [*growing.children(node), child]
+            more = growing.descent(node, taken) - growing.descent(node, taken[:-1])
+            if growing.rows(node) * (growing.lookup(child, node) + more) < now:
+                growing.parents[child] = node
+                break
+
+
+def best_node(growing: Growing, parent: Attributes | None, least: float) -> Attributes | None:
+    """The new node below a parent that saves most, and at least so much. Statistics are asked only
+    of what could be the best.
+    """
+    among = growing.children(parent)
+    queue = [(-best, sorted(union), union) for best, union in growing.candidates(parent, among)]
+    heapq.heapify(queue)
+    found, gain = None, least
+    while queue and -queue[0][0] > gain:
+        _, _, union = heapq.heappop(queue)
+        saved = growing.gain(union, parent, growing.statistics.groups(union))
+        if saved > gain:
+            found, gain = union, saved
+    return found
+
+
+def made_tree(growing: Growing) -> Tree:
+    """Nodes after their parents, each with the room it wants."""
+    order: list[Attributes] = []
+    waiting = growing.children(None)
+    while waiting:
+        node = waiting.pop(0)
+        order.append(node)
+        waiting += growing.children(node)
+    places = {node: place for place, node in enumerate(order)}
+    nodes = [
+        Node(
+            node,
+            None if (parent := growing.parents[node]) is None else places[parent],
+            node in growing.slots,
+            growing.rows(node),
+            growing.slots.get(node, 1),
+        )
+        for node in order
+    ]
+    return Tree(tuple(replace(node) for node in nodes))
