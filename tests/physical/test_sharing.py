@@ -9,6 +9,7 @@ from typing import Literal
 
 import pytest
 
+from terascope.low.plan import LowAggregate
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, SharingSettings, plan_job
@@ -65,14 +66,18 @@ def test_trees_give_the_answers_of_each_query(
     tables: Literal["never", "always"], tmp_path: Path
 ) -> None:
     """Whatever is saved, with any memory, and with conditions that ride along."""
-    nodes = 0
+    nodes, below = 0, 0
     for seed in range(12):
         made = tree_set(seed, tmp_path)
         sharing = SharingSettings("cost", tables, TREES[seed % len(TREES)])
         settings = LowSettings(tables=INTERPRETED, sharing=sharing)
         job = check(made, settings, 1 + seed % 3, tmp_path)
-        nodes += sum(len(read.low.inner) for read in job.reads if read.low is not None)
+        (low,) = [read.low for read in job.reads]
+        assert low is not None
+        nodes += len(low.inner)
+        below += sum(isinstance(q, LowAggregate) and q.parent is not None for q in low.queries)
     assert nodes > 5
+    assert below > 20
 
 
 @pytest.mark.parametrize("seed", [1, 2])
