@@ -46,7 +46,7 @@ def sharing_set(seed: int, folder: Path, queries: int = 8, rows: int = 120) -> S
     return SharingSet(text, compile_set(Source(text, f"sharing{seed}.gsql"), bindings))
 
 
-def tree_set(seed: int, folder: Path, queries: int = 9, rows: int = 400) -> SharingSet:
+def tree_set(seed: int, folder: Path, queries: int = 9, rows: int = 700) -> SharingSet:
     """Aggregations of the same epochs by many sets of keys, with several conditions."""
     rng = random.Random(seed)
     path = folder / f"t{seed}.parquet"
@@ -60,7 +60,7 @@ def tree_set(seed: int, folder: Path, queries: int = 9, rows: int = 400) -> Shar
         where = rng.choice(conditions)
         statements.append(
             f"QUERY q{i}: SELECT tb, {', '.join(keys)}, {values} FROM left.S{where}"
-            f" GROUP BY ts/40 AS tb, {', '.join(keys)};"
+            f" GROUP BY ts/300 AS tb, {', '.join(keys)};"
         )
     text = "\n".join(statements)
     bindings = Bindings({"left": Interface("left", "parquet", str(path))}, split_bytes=1)

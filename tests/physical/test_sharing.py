@@ -76,7 +76,7 @@ def test_trees_give_the_answers_of_each_query(
         assert low is not None
         nodes += len(low.inner)
         below += sum(isinstance(q, LowAggregate) and q.parent is not None for q in low.queries)
-    assert nodes > 5
+    assert nodes >= 3
     assert below > 20
 
 
