@@ -66,6 +66,16 @@ class Measured:
             return None
         return sample.statistics(*queries)
 
+    def shares(self, read: SourceRead, queries: Sequence[LowAggregate]) -> dict[str, float]:
+        """The part of the tuples that any of some aggregations takes, which each of them does."""
+        sample = self.sample(read)
+        if sample is None:
+            return {}
+        lanes = [sample.lanes.passed[sample.plan.queries.index(query)] for query in queries]
+        total = len(np.unique(np.concatenate(lanes))) if lanes else 0
+        names = (query.name for query in queries)
+        return {name: len(lane) / max(1, total) for name, lane in zip(names, lanes, strict=True)}
+
     # ---- conditions
 
     def rides(self, members: Sequence[Queries], reads: Sequence[SourceRead]) -> bool:

@@ -219,8 +219,11 @@ def native_job(draft: Draft, measured: Measured, settings: LowSettings, live: bo
     reads_, low, decisions = shared.reads, shared.low, list[TreeDecision]()
     if not live:
         before = {read.name: read for read in draft.reads}
+        counted = Counter(q.name for r in shared.reads if r.low is not None for q in r.low.queries)
+        several = {name for name, number in counted.items() if number > 1}
         grown = [
-            with_trees(r, before[r.name], measured, settings.sharing.trees) for r in shared.reads
+            with_trees(r, before[r.name], measured, settings.sharing.trees, several)
+            for r in shared.reads
         ]
         reads_ = tuple(read for read, _ in grown)
         low = widened(shared.low, reads_)

@@ -8,12 +8,12 @@ too, may be made of that one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from terascope.low.groups import GroupFields
-from terascope.low.plan import LowAggregate, LowPlan, Slot
+from terascope.low.plan import LowAggregate, LowPlan, Slot, Where
 from terascope.low.slots import MOST_SLOTS, Shape
 from terascope.low.table_policies import Policy
 from terascope.physical.caches import cache_bytes
@@ -26,11 +26,14 @@ from terascope.plan.show import show_expr
 from terascope.sharing.model import Node, Query, Statistics, Tree
 from terascope.sharing.plan import plan_tree
 from terascope.sharing.timed import plan_for_time
+from terascope.types import Type
 
 Mode: TypeAlias = Literal["time", "operations", "never"]
 
 LEAST_QUERIES: Final = 3
 """Fewer are not worth looking at a sample for."""
+RIDING_SHARE: Final = 0.5
+"""Of the tuples of a family, that a query must take if its condition is to ride along."""
 LEAST_GAIN: Final = 0.05
 """A tree must save this part of what the flat plan costs."""
 
@@ -54,16 +57,27 @@ class TreeSettings:
 
 
 def with_trees(
-    read: SourceRead, sampled: SourceRead, measured: Measured, settings: TreeSettings
+    read: SourceRead,
+    sampled: SourceRead,
+    measured: Measured,
+    settings: TreeSettings,
+    elsewhere: Container[str] = (),
 ) -> tuple[SourceRead, list[TreeDecision]]:
     """A read whose aggregations are made of each other where that saves something. `sampled`: the
-    read before aggregations were given common tables, of which there is a sample.
+    read before aggregations were given common tables, of which there is a sample. `elsewhere`:
+    aggregations that other reads have, too: their tables must be alike.
     """
     low, decisions = read.low, list[TreeDecision]()
     if low is None or sampled.low is None or settings.mode == "never":
         return read, []
     known = {q.name: q for q in sampled.low.queries if isinstance(q, LowAggregate)}
-    for members in families(low):
+    candidates = [q for q in growing(low) if q.name not in elsewhere]
+    if max(map(len, families(candidates).values()), default=0) < LEAST_QUERIES:
+        return read, []
+    shares = measured.shares(sampled, [known[q.name] for q in candidates])
+    for members in families(candidates, shares).values():
+        if len(members) < LEAST_QUERIES:
+            continue
         statistics = measured.statistics(sampled, *(known[q.name] for q in members))
         if statistics is None or not statistics.tuples:
             continue
@@ -100,21 +114,29 @@ def decided(
     )  # fmt: skip
 
 
-def families(low: LowPlan) -> list[list[LowAggregate]]:
-    """Aggregations that could be one tree: of the same tuples, in the same epochs."""
+def growing(low: LowPlan) -> list[LowAggregate]:
+    """The aggregations that could be nodes of a tree: those with epochs and keys."""
+    aggregations = [q for q in low.queries if isinstance(q, LowAggregate)]
+    return [q for q in aggregations if q.epoch is not None and q.plain_keys]
+
+
+def families(
+    queries: Sequence[LowAggregate], shares: Mapping[str, float] | None = None
+) -> dict[object, list[LowAggregate]]:
+    """Aggregations that could be one tree: of the same tuples, in the same epochs. Conditions that
+    most tuples meet ride along: they make no family of their own. `shares`: what part of the tuples
+    each takes; None: whatever that is.
+    """
     found: dict[object, list[LowAggregate]] = {}
-    for query in low.queries:
-        if isinstance(query, LowAggregate) and query.epoch is not None and query.plain_keys:
-            same = (
-                query.interfaces,
-                frozenset(query.signature),
-                frozenset(query.rest),
-                frozenset(query.anyof),
-                query.keys[query.epoch][1],
-                query.epoch_in_key,
-            )
-            found.setdefault(same, []).append(query)
-    return [members for members in found.values() if len(members) >= LEAST_QUERIES]
+    for query in queries:
+        assert query.epoch is not None
+        plain = not query.anyof and all(slot.where is None for slot in query.slots)
+        rides = plain and (shares is None or shares.get(query.name, 0.0) >= RIDING_SHARE)
+        tuples = frozenset(query.signature), frozenset(query.rest), frozenset(query.anyof)
+        epoch = query.keys[query.epoch][1]
+        same = query.interfaces, epoch, query.epoch_in_key, None if rides else tuples
+        found.setdefault(same, []).append(query)
+    return found
 
 
 def attributes_of(query: LowAggregate) -> frozenset[str]:
@@ -134,59 +156,51 @@ class Grafting:
     def plan(self) -> LowPlan | None:
         """None when a node would need more slots than a table has."""
         names = Names({q.name for q in (*self.low.queries, *self.low.inner)})
-        nodes = self.tree.nodes
-        homes = self.homes(nodes)
-        called = [
-            homes[i][0].name if homes[i] else names.take(f"tree_{i}") for i in range(len(nodes))
-        ]
-        slots = self.slots(nodes, homes)
-        if max(map(len, slots)) > MOST_SLOTS:
-            return None
+        nodes, below = self.tree.nodes, self.below()
         inner: list[LowAggregate] = []
         changed: dict[str, LowAggregate] = {}
+        called: list[str] = []
         for place, node in enumerate(nodes):
             parent = None if node.parent is None else called[node.parent]
-            if not homes[place]:
-                inner.append(self.inner_node(called[place], node, slots[place], parent))
-            for query in homes[place]:
-                first = query is homes[place][0]
-                own = slots[place] if first else query.slots
-                changed[query.name] = replace(query, slots=own, parent=parent)
+            own = [q for q in below[place] if node.is_query and is_of(q, node)]
+            if own and (len(own) == len(below[place]) or same_tuples(below[place])):
+                # The first of them is what those below are made of.
+                called.append(own[0].name)
+                others = [query for query in below[place] if query not in own]
+                wide = (*own[0].slots, *self.more_slots(own[0], others))
+                changed[own[0].name] = replace(own[0], slots=wide, parent=parent)
+                for query in own[1:]:
+                    changed[query.name] = replace(query, parent=parent)
+                continue
+            called.append(names.take(f"tree_{place}"))
+            inner.append(self.inner_node(called[place], node, below[place], parent))
+            for query in own:
+                changed[query.name] = replace(query, parent=called[place])
+        made = (*changed.values(), *inner)
+        if any(len(query.slots) > MOST_SLOTS for query in made):
+            return None
         queries = tuple(changed.get(q.name, q) for q in self.low.queries)
         return replace(self.low, queries=queries, inner=(*self.low.inner, *inner))
 
-    def homes(self, nodes: Sequence[Node]) -> list[list[LowAggregate]]:
-        """The queries that each node is; none for an inner node."""
-        by_keys: dict[frozenset[str], list[LowAggregate]] = {}
-        for query in self.members:
-            by_keys.setdefault(attributes_of(query), []).append(query)
-        return [by_keys[node.attributes] if node.is_query else [] for node in nodes]
+    def below(self) -> list[list[LowAggregate]]:
+        """For each node the queries that are made of it, itself included."""
+        nodes = self.tree.nodes
+        found: list[list[LowAggregate]] = [[] for _ in nodes]
+        for place, node in enumerate(nodes):
+            at: int | None = place if node.is_query else None
+            own = [q for q in self.members if is_of(q, node)]
+            while at is not None:
+                found[at] += own
+                at = nodes[at].parent
+        return found
 
-    def slots(
-        self, nodes: Sequence[Node], homes: Sequence[Sequence[LowAggregate]]
-    ) -> list[tuple[Slot, ...]]:
-        """For each node all that it and those below it need, its own slots first."""
-        found: list[dict[object, Slot]] = [{} for _ in nodes]
-        for place in range(len(nodes)):
-            for query in homes[place]:
-                at: int | None = place
-                while at is not None:
-                    for slot in query.slots:
-                        kept = (slot.kind, slot.argument, slot.where)
-                        found[at].setdefault(kept, slot)
-                    at = nodes[at].parent
-        made: list[tuple[Slot, ...]] = []
-        for place, wanted in enumerate(found):
-            own = homes[place][0].slots if homes[place] else ()
-            known = {(s.kind, s.argument, s.where) for s in own}
-            names = Names({s.name for s in own})
-            rest = [slot for kept, slot in wanted.items() if kept not in known]
-            more = (replace(slot, name=names.take(slot.name)) for slot in rest)
-            made.append((*own, *more))
-        return made
+    def more_slots(self, query: LowAggregate, below: Sequence[LowAggregate]) -> tuple[Slot, ...]:
+        """What others of the same tuples need beyond the slots of a query."""
+        names = Names({slot.name for slot in query.slots})
+        return added_slots(query.slots, [s for q in below for s in q.slots], names)
 
     def inner_node(
-        self, name: str, node: Node, slots: tuple[Slot, ...], parent: str | None
+        self, name: str, node: Node, below: Sequence[LowAggregate], parent: str | None
     ) -> LowAggregate:
         """A table that nobody reads but its children."""
         first = self.members[0]
@@ -194,15 +208,71 @@ class Grafting:
         exprs: dict[str, Expr] = {show_expr(e): e for q in self.members for e in q.plain_keys}
         keys = [(f"k{i}", exprs[a]) for i, a in enumerate(sorted(node.attributes))]
         epoch = ("epoch", first.keys[first.epoch][1])
-        whole = node.buckets >= self.groups(node.attributes)
-        table = (
-            first.table
-            if whole
-            else replace(first.table, kind=self.settings.table, groups=max(1, int(node.buckets)))
-        )
+        table = first.table
+        if node.buckets < self.groups(node.attributes):
+            table = replace(table, kind=self.settings.table, groups=max(1, int(node.buckets)))
+        entry = Entry.of(below)
+        wanted = [slot for query in below for slot in entry.slots(query)]
         return replace(
-            first, name=name, keys=(epoch, *keys), epoch=0, slots=slots, table=table, parent=parent
-        )
+            first, name=name, keys=(epoch, *keys), epoch=0, parent=parent, table=table,
+            signature=entry.signature, rest=entry.rest, anyof=entry.anyof,
+            slots=added_slots((), wanted, Names()),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Who enters the table of several queries: those that any of them takes."""
+
+    signature: tuple[int, ...]
+    rest: tuple[Expr, ...]
+    anyof: tuple[Where, ...]
+
+    @staticmethod
+    def of(queries: Sequence[LowAggregate]) -> Entry:
+        first = queries[0]
+        if same_tuples(queries):
+            return Entry(first.signature, first.rest, first.anyof)
+        bits = [b for b in first.signature if all(b in q.signature for q in queries)]
+        rest = [p for p in first.rest if all(p in q.rest for q in queries)]
+        common = Entry(tuple(bits), tuple(rest), ())
+        wheres = [common.where(q) for q in queries]
+        known = tuple(dict.fromkeys(w for w in wheres if w is not None))
+        return common if None in wheres else replace(common, anyof=known)
+
+    def where(self, query: LowAggregate) -> Where | None:
+        """What a query asks beyond; None: nothing."""
+        bits = tuple(b for b in query.signature if b not in self.signature)
+        rest = tuple(p for p in query.rest if p not in self.rest)
+        return Where(bits, rest) if bits or rest else None
+
+    def slots(self, query: LowAggregate) -> list[Slot]:
+        """The slots of a query in such a table, and the count that tells which groups are its."""
+        where = self.where(query)
+        if where is None:
+            return list(query.slots)
+        seen = Slot("seen", "count", None, Type.ULLONG, where)
+        return [seen, *(replace(slot, where=where) for slot in query.slots)]
+
+
+def is_of(query: LowAggregate, node: Node) -> bool:
+    return attributes_of(query) == node.attributes
+
+
+def same_tuples(queries: Sequence[LowAggregate]) -> bool:
+    return len({(frozenset(q.signature), frozenset(q.rest), q.anyof) for q in queries}) == 1
+
+
+def added_slots(known: Sequence[Slot], wanted: Iterable[Slot], names: Names) -> tuple[Slot, ...]:
+    """Those that keep something new, each once."""
+    kept = {(slot.kind, slot.argument, slot.where) for slot in known}
+    found: list[Slot] = []
+    for slot in wanted:
+        what = slot.kind, slot.argument, slot.where
+        if what not in kept:
+            kept.add(what)
+            found.append(replace(slot, name=names.take(slot.name)))
+    return tuple(found)
 
 
 def widened(outputs: Iterable[LowOutput], reads: Sequence[SourceRead]) -> tuple[LowOutput, ...]:
