@@ -21,7 +21,8 @@ from terascope.explain.from_plan import parameter_notes
 from terascope.explain.model import Box, Facts, Picture
 from terascope.explain.operators import PLACE, is_hidden, operator_node, source_id, stream_id
 from terascope.explain.remarks import column_notes
-from terascope.explain.windows import slices_in_words
+from terascope.explain.trees import tree_notes
+from terascope.explain.windows import slices_in_words, slicing_notes
 from terascope.low.plan import LowAggregate, LowPlan, LowQuery
 from terascope.physical.halves import split_plan
 from terascope.physical.job import Job, LowOutput, Output, SourceRead
@@ -78,7 +79,7 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
             *stream_boxes(job, whole, in_spark),
         ),
         parameter_notes(plan.parameters),
-        notes,
+        (*notes, *slicing_notes(halves.slicing), *tree_notes(job.decisions)),
     )
 
 

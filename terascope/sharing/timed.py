@@ -147,8 +147,8 @@ def plan_for_time(
         slots[query.attributes] = max(query.slots, slots.get(query.attributes, 0))
     growing = Growing(RememberedStatistics(statistics), slots, costs or LookupCosts())
     growing.parents = dict.fromkeys(sorted(slots, key=lambda a: (-len(a), sorted(a))))
-    hang_below_queries(growing)
     flat, flat_operations = growing.nanoseconds(), growing.operations()
+    hang_below_queries(growing)
     waiting: list[Attributes | None] = [None, *growing.parents]
     while waiting:
         parent = waiting.pop()
