@@ -25,7 +25,7 @@ from terascope.functions.registry import Functions
 from terascope.optimize.driver import optimize
 from terascope.physical.halves import Halves, split_plan
 from terascope.physical.job import Job
-from terascope.physical.planner import SPLIT_BYTES, LowSettings, plan_halves, plan_job
+from terascope.physical.planner import APART, SPLIT_BYTES, LowSettings, plan_halves, plan_job
 from terascope.plan.plan import Plan
 from terascope.stream.parameters import Change, with_changes
 from terascope.stream.plan import full_text
@@ -91,6 +91,11 @@ class Compiled:
         if not self.runnable:
             return split_plan(self.optimized, bound.low.host, bound.low.costs, live)
         return plan_halves(self.optimized, bound.interfaces, bound.split_bytes, bound.low, live)
+
+    def apart(self) -> Compiled:
+        """The same set, whose aggregations share no tables: what is seen of each is its own."""
+        low = replace(self.bindings.low, sharing=APART)
+        return replace(self, bindings=replace(self.bindings, low=low))
 
     def changed(self, changes: Sequence[Change]) -> Compiled:
         """The same set, in which parameters have other values from some moments on."""

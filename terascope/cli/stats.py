@@ -65,7 +65,7 @@ def stats(
     session = bound_session(
         source, source_option, set_, param, functions, config, low="auto", settings=given
     )
-    job = loaded(session, file).compiled.job()
+    job = loaded(session, file).compiled.apart().job()
     limits = SampleLimits(session.config.sample_tuples, session.config.sample_seconds)
     samples = {
         read.name: sample_source(read.low, read.splits, limits)

@@ -79,7 +79,7 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
             *stream_boxes(job, whole, in_spark),
         ),
         parameter_notes(plan.parameters),
-        (*notes, *slicing_notes(halves.slicing), *tree_notes(job.decisions)),
+        (*slicing_notes(halves.slicing), *tree_notes(job.decisions), *notes),
     )
 
 

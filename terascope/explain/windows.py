@@ -35,6 +35,8 @@ def family_lines(family: Family, shared: Shared, slicing: Slicing) -> Iterator[s
     yield f"windows on {show_expr(family.time)} of {scan.protocol} with {keys}: {rate}"
     for cluster in shared.clusters:
         yield from cluster_lines(family, cluster, shared, slicing, second)
+    if len(shared.windows) == 1:
+        return
     costs = dict(shared.alternatives)
     chosen = shared.cost() * second
     shown = [f"{name} {microseconds(cost, second)}" for name, cost in costs.items()]

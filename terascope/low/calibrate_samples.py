@@ -79,7 +79,7 @@ def constants(folder: Path) -> tuple[Lit, ...]:
     prefixes, names = folder / "prefixes.txt", folder / "names.csv"
     prefixes.write_text(PREFIXES, encoding="utf-8")
     names.write_text(NAMES, encoding="utf-8")
-    texts = ("GET", "10.0.0.0/8", str(prefixes), str(names))
+    texts = ("GET", "10.0.0.0/8", str(prefixes), str(names), "12 3")
     return (
         Lit(7, Type.INT),
         *(Lit(text, Type.STRING) for text in texts),

@@ -193,6 +193,7 @@ class SourceSample:
     _statistics: dict[tuple[LowAggregate, ...], SampledStatistics] = field(
         default_factory=dict, repr=False
     )
+    _epochs: dict[Expr, WholeEpochs] = field(default_factory=dict, repr=False)
 
     @property
     def tuples_kept(self) -> int:
@@ -243,7 +244,14 @@ class SourceSample:
     def _taken(self, queries: Sequence[LowAggregate]) -> Ints:
         places = [self.plan.queries.index(query) for query in queries]
         lanes = [self.lanes.passed[place] for place in places]
-        return lanes[0] if len(lanes) == 1 else np.unique(np.concatenate(lanes))
+        return lanes[0] if len(lanes) == 1 else np.flatnonzero(self.any_of(lanes))
+
+    def any_of(self, lanes: Sequence[Ints]) -> NDArray[np.bool_]:
+        """Which tuples are in one of some lists of them."""
+        found = np.zeros(self.lanes.count, np.bool_)
+        for lane in lanes:
+            found[lane] = True
+        return found
 
     def _make(self, query: LowAggregate, rows: Ints) -> SampledStatistics:
         share = self.share or 1.0
@@ -288,6 +296,12 @@ class SourceSample:
         return places
 
     def _whole(self, epoch: Expr) -> WholeEpochs:
+        known = self._epochs.get(epoch)
+        if known is None:
+            known = self._epochs[epoch] = self._find_whole(epoch)
+        return known
+
+    def _find_whole(self, epoch: Expr) -> WholeEpochs:
         """The tuples of the epochs that are all within what was read. Those that the source begins
         and ends with are often cut: they count if there are no others.
         """

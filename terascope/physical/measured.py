@@ -72,7 +72,7 @@ class Measured:
         if sample is None:
             return {}
         lanes = [sample.lanes.passed[sample.plan.queries.index(query)] for query in queries]
-        total = len(np.unique(np.concatenate(lanes))) if lanes else 0
+        total = int(np.count_nonzero(sample.any_of(lanes)))
         names = (query.name for query in queries)
         return {name: len(lane) / max(1, total) for name, lane in zip(names, lanes, strict=True)}
 
@@ -91,7 +91,7 @@ class Measured:
             places = [sample.plan.queries.index(query) for query in own]
             lanes = [sample.lanes.passed[place] for place in places]
             slots = sum(len(query.slots) + 1 for query in own)
-            either = len(np.unique(np.concatenate(lanes)))
+            either = int(np.count_nonzero(sample.any_of(lanes)))
             together += either * (TUPLE_NS + MASKED_NS * slots)
             for lane, query in zip(lanes, own, strict=True):
                 apart += len(lane) * (TUPLE_NS + SLOT_NS * len(query.slots))

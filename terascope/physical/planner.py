@@ -15,7 +15,7 @@ from terascope.analysis.at_source import can_evaluate
 from terascope.analysis.costs import Costs
 from terascope.analysis.order import Orders, plan_orders
 from terascope.analysis.sequence import sequence
-from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError
+from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError, Split
 from terascope.connectors.registry import Interface
 from terascope.low.sampling import SampleLimits
 from terascope.optimize.driver import apply_below
@@ -64,6 +64,10 @@ class SharingSettings:
     """Intermediate aggregates."""
     sample: SampleLimits | None = field(default_factory=SampleLimits)
     """What is read of a source to decide by; None: nothing."""
+
+
+APART = SharingSettings(predicates="never", trees=TreeSettings("never"), sample=None)
+"""Every aggregation has a table of its own, and nothing is measured."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,8 @@ class Drafting:
     interfaces: Mapping[str, Interface]
     settings: LowSettings
     split_bytes: int | None
+    found: dict[tuple[str, Edge | None], tuple[Split, ...]] = field(default_factory=dict)
+    """The splits of interfaces: to find them takes a while."""
 
     def draft(self, traffic: Known = nothing_known) -> Draft:
         settings, live = self.settings, self.split_bytes is None
@@ -173,7 +179,8 @@ class Drafting:
         lower = [s for s in whole if s.name in lowest]
         edge = common_edge([s.rel for s in lower])
         reads_ = [
-            source_read(name, members, uses, self.split_bytes, edge) for name, members in groups
+            source_read(name, members, uses, self.splits(members, edge), edge)
+            for name, members in groups
         ]
         if settings.backend == "catalyst":
             return Draft(halves, tuple(reads_), own, (), {})
@@ -182,6 +189,15 @@ class Drafting:
         in_spark = {s.name: s.rel for s in on_interfaces(lower, set(names) - hosting)}
         native = [native_read(r, streams, settings) if hosts_low(r) else r for r in reads_]
         return Draft(halves, tuple(native), own, streams, in_spark)
+
+    def splits(self, members: Sequence[Interface], edge: Edge | None) -> list[Split] | None:
+        """Of a source; a live one has none yet."""
+        if self.split_bytes is None:
+            return None
+        for member in members:
+            if (member.name, edge) not in self.found:
+                self.found[member.name, edge] = tuple(member.splits(self.split_bytes, edge))
+        return [split for member in members for split in self.found[member.name, edge]]
 
     def measured(self, draft: Draft, measured: Measured) -> Draft:
         """The same with what a sample says of the windows that could share their slices."""
@@ -319,7 +335,7 @@ def source_read(
     name: str,
     members: list[Interface],
     uses: list[ScanUse],
-    split_bytes: int | None,
+    splits: list[Split] | None,
     edge: Edge | None,
 ) -> SourceRead:
     ours = {m.name for m in members}
@@ -333,18 +349,15 @@ def source_read(
         if ours - set(scan.interfaces):
             add_column(columns, Column(INTERFACE, Type.STRING), name)
     clocks = {f.read_from for scan, _ in relevant for f in scan.columns if f.slope is not None}
-    splits = []
-    if split_bytes is not None:
-        splits = [split for member in members for split in member.splits(split_bytes, edge)]
     return SourceRead(
         name,
         tuple(members),
         tuple(columns.values()),
         # The tuples that nobody wants tell how far time moved; Spark has them anyway.
         source_predicate(relevant, ours) if members[0].hosts_low_level else None,
-        tuple(splits),
+        tuple(splits or ()),
         tuple(sorted(clocks)),
-        () if split_bytes is None else tuple(notes(members)),
+        () if splits is None else tuple(notes(members)),
         edge=edge,
     )
 

@@ -26,7 +26,7 @@ from terascope.low.top import Top
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.pairings import rest_name
-from terascope.physical.planner import LowSettings, plan_job
+from terascope.physical.planner import LowSettings, SharingSettings, plan_job
 from terascope.physical.targets import deliveries, direct_queries, stream_numbers
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
@@ -167,7 +167,8 @@ def test_ranks_and_queries_over_queries(memory: int, tasks: int, tmp_path: Path)
     (tmp_path / "flows.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     interfaces = {"flows": parse_interface(f"flows=csv:{tmp_path / 'flows.csv'}")}
     made = compile_set(Source(SET, "set.gsql"), Bindings(interfaces))
-    settings = LowSettings(tables=TableSettings(compiled=False, memory_bytes=memory))
+    tables = TableSettings(compiled=False, memory_bytes=memory)
+    settings = LowSettings(tables=tables, sharing=SharingSettings(predicates="never"))
     job, _ = check(made.optimized, interfaces, settings, tasks, tmp_path)
     found = direct_queries(job, sorted_later=False)
     assert set(found) == {"pairs", "partners", "busiest", "quietest", "sizes"}
@@ -218,7 +219,8 @@ def join_case(folder: Path) -> tuple[Plan, dict[str, Interface]]:
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_joins(memory: int, tasks: int, tmp_path: Path) -> None:
     plan, interfaces = join_case(tmp_path)
-    settings = LowSettings(tables=TableSettings(compiled=False, memory_bytes=memory))
+    tables = TableSettings(compiled=False, memory_bytes=memory)
+    settings = LowSettings(tables=tables, sharing=SharingSettings(predicates="never"))
     _, written = check(plan, interfaces, settings, tasks, tmp_path)
     assert set(written.rest) == PAIRED
     everything = {"steady": 2 * groups(written, "sent"), "met": groups(written, "sent", "got")}
@@ -267,7 +269,8 @@ def test_queries_with_the_same_keys_have_one_table(memory: int, tasks: int, tmp_
     pq.write_table(pa.table(columns), tmp_path / "flows.parquet", row_group_size=135)
     interfaces = {"flows": parse_interface(f"flows=parquet:{tmp_path / 'flows.parquet'}")}
     made = compile_set(Source(SHARED, "set.gsql"), Bindings(interfaces))
-    settings = LowSettings(tables=TableSettings(compiled=False, memory_bytes=memory))
+    tables = TableSettings(compiled=False, memory_bytes=memory)
+    settings = LowSettings(tables=tables, sharing=SharingSettings(predicates="never"))
     job, written = check(made.optimized, interfaces, settings, tasks, tmp_path)
     assert len(written.rows) == 7
     (read,) = job.reads

@@ -14,7 +14,7 @@ from terascope.low.plan import LowPlan
 from terascope.low.task import Counters, LowTask, Reached
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
-from terascope.physical.planner import LowSettings, plan_job
+from terascope.physical.planner import LowSettings, SharingSettings, plan_job
 from terascope.pipeline import Bindings, compile_set
 from tests.low.low_engine import low_rows
 
@@ -34,7 +34,8 @@ def flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def job_of(text: str, flows: Path, compiled: bool = False) -> Job:
     interfaces = {"flows": parse_interface(f"flows=csv:{flows}")}
     made = compile_set(Source(FLOW + text, "set.gsql"), Bindings(interfaces))
-    settings = LowSettings(tables=TableSettings(compiled=compiled))
+    apart = SharingSettings(predicates="never")
+    settings = LowSettings(tables=TableSettings(compiled=compiled), sharing=apart)
     return plan_job(made.optimized, interfaces, 1 << 20, settings)
 
 

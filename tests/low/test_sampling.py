@@ -51,7 +51,7 @@ def sampled(
 ) -> tuple[SourceSample, dict[str, LowAggregate]]:
     interface = parse_interface(source)
     bound = Bindings(interfaces={interface.name: interface}, split_bytes=split_bytes)
-    (read,) = compile_set(Source(text, "test"), bound).job().reads
+    (read,) = compile_set(Source(text, "test"), bound).apart().job().reads
     assert read.low is not None
     queries = [query for query in read.low.queries if isinstance(query, LowAggregate)]
     found = {query.name.removesuffix("_low"): query for query in queries}
@@ -256,7 +256,7 @@ def test_groups_without_epochs_are_those_of_all_tuples(flows: Path, limits: Samp
     text = PROTOCOL + QUERIES
     interface = parse_interface(f"flows=parquet:{flows}")
     bound = Bindings(interfaces={"flows": interface})
-    (read,) = compile_set(Source(text, "test"), bound).job().reads
+    (read,) = compile_set(Source(text, "test"), bound).apart().job().reads
     assert read.low is not None
     query = read.low.queries[0]
     assert isinstance(query, LowAggregate)
@@ -288,7 +288,7 @@ def test_packets_of_two_interfaces(tmp_path: Path) -> None:
     interfaces = {n: parse_interface(f"{n}=pcap:{tmp_path / f'{n}.pcap'}") for n in ("a", "b")}
     text = "SELECT tb, srcIP, COUNT(*) AS n FROM [both].TCP GROUP BY time/5 AS tb, srcIP;"
     bound = Bindings(interfaces=interfaces, sets={"both": ("a", "b")}, split_bytes=20_000)
-    (read,) = compile_set(Source(text, "test"), bound).job().reads
+    (read,) = compile_set(Source(text, "test"), bound).apart().job().reads
     assert read.low is not None
     sample = sample_source(read.low, read.splits, EVERYTHING)
     assert sample.is_whole
