@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.connectors.base import ReadReport, Split
+from terascope.connectors.base import Column, ReadReport, Split
 from terascope.connectors.registry import read_split
 from terascope.low.dictionary import Ints
 from terascope.low.plan import LowAggregate, LowPlan
@@ -91,6 +91,19 @@ class Thinning:
             self.batches.append((place, columns, drawn))
 
 
+@dataclass(frozen=True)
+class Thinned:
+    """Some tuples of a source, as they were read."""
+
+    columns: tuple[Column, ...]
+    pieces: tuple[Stripe, ...]
+    done: tuple[int, ...]
+    """Places of the stripes that were read."""
+    thinning: Thinning
+    most: int
+    splits: int
+
+
 def sample_source(
     plan: LowPlan, splits: Sequence[Split], limits: SampleLimits | None = None
 ) -> SourceSample:
@@ -99,14 +112,17 @@ def sample_source(
     Raises:
         ValueMistake: a key or a predicate overflows, as it will when the queries are run.
     """
-    limits = limits or SampleLimits()
+    return evaluated(plan, read_some(plan, splits, limits or SampleLimits()))
+
+
+def read_some(plan: LowPlan, splits: Sequence[Split], limits: SampleLimits) -> Thinned:
+    """Tuples with the columns of a plan."""
     pieces = stripes(splits)
-    queries = [query for query in plan.queries if isinstance(query, LowAggregate)]
-    lengths = {query: stripes_of_epoch(query, pieces) for query in queries}
+    lengths = [stripes_of_epoch(query, pieces) for query in aggregations(plan)]
     thinning = Thinning(SPARE * limits.tuples)
     done: list[int] = []
     started = perf_counter()
-    for run in reading(len(pieces), list(lengths.values()), limits.stripes):
+    for run in reading(len(pieces), lengths, limits.stripes):
         if thinning.seen >= ENOUGH * limits.tuples:
             break
         for place in run:
@@ -114,19 +130,31 @@ def sample_source(
                 break
             read_stripe(plan, place, pieces[place], thinning)
             done.append(place)
+    return Thinned(plan.columns, tuple(pieces), tuple(done), thinning, limits.tuples, len(splits))
+
+
+def aggregations(plan: LowPlan) -> list[LowAggregate]:
+    return [query for query in plan.queries if isinstance(query, LowAggregate)]
+
+
+def evaluated(plan: LowPlan, some: Thinned) -> SourceSample:
+    """What tuples say about a plan that has their columns."""
+    pieces, thinning = some.pieces, some.thinning
+    queries = aggregations(plan)
+    lengths = {query: stripes_of_epoch(query, pieces) for query in queries}
     reader = SampleReader(plan)
     for _, columns, _ in thinning.batches:
         reader.add(columns)
-    numbers = run_numbers(done)
+    numbers = run_numbers(some.done)
     runs = [np.full(len(columns), numbers[place]) for place, columns, _ in thinning.batches]
-    per_stripe = thinning.seen / max(1, len(done))
+    per_stripe = thinning.seen / max(1, len(some.done))
     return SourceSample(
         plan=plan,
-        most=limits.tuples,
+        most=some.most,
         tuples_read=thinning.seen,
         tuples_total=round(per_stripe * len(pieces)),
-        splits_read=sum(len(pieces[place]) for place in done),
-        splits_total=len(splits),
+        splits_read=sum(len(pieces[place]) for place in some.done),
+        splits_total=some.splits,
         lanes=reader.lanes(),
         runs=np.concatenate([np.zeros(0, np.int64), *runs]),
         begins=numbers.get(0),

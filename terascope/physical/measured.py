@@ -16,7 +16,7 @@ import numpy as np
 from terascope.connectors.base import SourceError
 from terascope.functions.base import ValueMistake
 from terascope.low.plan import LowAggregate, LowPlan
-from terascope.low.sampling import SampleLimits, SourceSample, sample_source
+from terascope.low.sampling import SampleLimits, SourceSample, Thinned, evaluated, read_some
 from terascope.physical.drafts import scan_key
 from terascope.physical.job import SourceRead
 from terascope.physical.share_tables import Queries
@@ -43,6 +43,8 @@ class Measured:
     limits: SampleLimits | None
     """None: nothing is measured."""
     samples: dict[str, tuple[LowPlan | None, SourceSample | None]] = field(default_factory=dict)
+    tuples: dict[str, Thinned] = field(default_factory=dict)
+    """As they were read, for another plan of the same columns."""
 
     def sample(self, read: SourceRead) -> SourceSample | None:
         """Of a read; None when there is none to be had."""
@@ -55,7 +57,10 @@ class Measured:
         if self.limits is None or read.low is None or not read.splits:
             return None
         try:
-            return sample_source(read.low, read.splits, self.limits)
+            known = self.tuples.get(read.name)
+            if known is None or known.columns != read.low.columns:
+                known = self.tuples[read.name] = read_some(read.low, read.splits, self.limits)
+            return evaluated(read.low, known)
         except (SourceError, ValueMistake):  # the run will say so, if it matters there
             return None
 
