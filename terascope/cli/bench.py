@@ -71,7 +71,11 @@ def bench(
     ] = None,
     seed: Annotated[int, typer.Option(help="Another number, other data.", min=0)] = 1,
     seeds: Annotated[
-        int, typer.Option(help="How many runs are killed; for the experiment crash.", min=1)
+        int,
+        typer.Option(
+            help="How many random runs: those that crash kills, the query sets of fig7 and fig8.",
+            min=1,
+        ),
     ] = 50,
     patience: Annotated[
         float,
