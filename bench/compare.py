@@ -17,7 +17,7 @@ from typing import Literal
 
 import duckdb
 
-from bench.experiment import BenchError, Contender, Outcome
+from bench.experiment import BenchError, Check, Contender, Outcome
 from bench.worker import ContenderFailed, Worker
 
 Kind = Literal["int", "float", "bool", "text", "address"]
@@ -110,7 +110,7 @@ class SameRows:
 class EachItsOwn:
     """Contenders answer different sets: each is compared over its own."""
 
-    checks: Mapping[str, SameRows]
+    checks: Mapping[str, Check]
     """By contender; those who answer the same set have the same object."""
 
     def look(self, outcome: Outcome, output: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench.experiment import Figures
 from bench.workload import Pair, Queries, Workload
+from terascope.sharing.windows import Mode
 
 if TYPE_CHECKING:
     from terascope.spark.api import SparkSession
@@ -21,6 +22,7 @@ class Terascope:
     needs: tuple[str, ...] = ()
     memory_bytes: int | None = None
     """What a task may use; by default as much as Terascope thinks fit."""
+    share_windows: Mode = "cost"
 
     def start(self, cores: int) -> Queries:
         from terascope.spark.session import open_session
@@ -33,7 +35,7 @@ class Terascope:
         import terascope
         from terascope.config import load_config
 
-        config = load_config(memory_bytes=self.memory_bytes)
+        config = load_config(memory_bytes=self.memory_bytes, share_windows=self.share_windows)
 
         def answer(workload: Workload, output: Path) -> Figures:
             with terascope.Session(spark, config=config) as session:

@@ -47,8 +47,8 @@ FIRST = "first.json"
 PAPER: dict[tuple[str, bool], dict[int, float]] = {
     (FULL, False): {2: 118, 32: 1_898},
     (PAIRED, False): {2: 177, 32: 1_920},
-    (PANED, False): {2: 86_278},
-    (PULL_UP, False): {2: 523_761},
+    (PANED, False): {32: 86_278},
+    (PULL_UP, False): {32: 523_761},
     (FULL, True): {4: 257_675, 8: 512_535},
     (PAIRED, True): {2: 86_472, 32: 183_910},
     (PANED, True): {4: 455_401},

@@ -1,10 +1,11 @@
 """The stream and the query sets of paper 0, section 6: a day of TCP SYNs, windows of one slide.
 
 In: a seed. Out: (time, srcIP) of 523,761 SYNs over 24 hours as Parquet, made once; and sets of n
-queries with the same integer slide in (1000, 2000) s and integer ranges in (1500, 2500) s, each
-longer than the slide. The sensor's log is not public: SYNs come at one rate all day, and the shares
-of the sources follow Zipf's law. The number of sources and the exponent are those for which the
-numbers of groups come nearest to what the paper says of grouped communication (figure 7).
+queries with the same integer slide in (1000, 2000) s and integer ranges in (1500, 2500) s, all
+different and longer than the slide. The sensor's log is not public: SYNs come at one rate all day,
+and the shares of the sources follow Zipf's law. The number of sources and the exponent are those
+for which the numbers of groups come nearest to what the paper says of grouped communication (figure
+7).
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ def query_set(n: int, seed: int) -> tuple[Periodic, ...]:
     slide = between(chance, *SLIDES)
     windows: list[Periodic] = []
     while len(windows) < n:
-        length = between(chance, *RANGES)
-        if length > slide:
-            windows.append(Periodic(length, slide))
+        window = Periodic(between(chance, *RANGES), slide)
+        if window.range > slide and window not in windows:
+            windows.append(window)
     return tuple(windows)
 
 
