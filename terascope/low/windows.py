@@ -21,7 +21,7 @@ from terascope.low.finish import Coded, Numbers, State, arrow_column, slot_colum
 from terascope.low.groups import Block, GroupFields, Rows, key_codes
 from terascope.low.kernels import INTEGER, compiled, output
 from terascope.low.kernels import column as column_of
-from terascope.low.window_kernel import OPERATIONS, assemble
+from terascope.low.window_kernel import assemble_kernel
 from terascope.sharing.slices import Periodic
 
 OUTPUT_ROWS = 1 << 16
@@ -69,14 +69,14 @@ class Sequences:
             ValueMistake: a sum is too large.
         """
         shape = self._fields.shape
-        ops = np.array([OPERATIONS[kind] for kind in shape.slots], np.int64)
+        assemble = assemble_kernel(shape)
         room, group = OUTPUT_ROWS, 0
         while group < len(self._edges) - 1:
             out, wends = np.empty((room, shape.stride), np.int64), np.empty(room, np.int64)
             rows, stack = self._rows, self._stack
             left, made, overflow = assemble(
-                rows, rows.view(np.float64), self._starts, self._ends, self._edges, group, ops,
-                shape.first_slot, window.range, window.slide,
+                rows, rows.view(np.float64), self._starts, self._ends, self._edges, group,
+                window.range, window.slide,
                 out, out.view(np.float64), wends, stack, stack.view(np.float64),
             )  # fmt: skip
             if overflow:

@@ -29,6 +29,7 @@ from terascope.low.pairs import Pairing
 from terascope.low.parts import Part
 from terascope.low.payload import unpack_tuples
 from terascope.low.reports import Reports, reports_from_json
+from terascope.low.window_kernel import assemble_kernel
 from terascope.low.windows import Sequences
 from terascope.physical.job import Job
 from terascope.physical.targets import Deliveries, stream_numbers
@@ -69,6 +70,9 @@ def native_streams(
     partial: dict[int, list[DataFrame]] = {}
     budget = max(read.low.memory_bytes for read in planned.reads if read.low is not None)
     sizes: Counter[str] = Counter()
+    for target in targets.values():
+        if target.feeds and target.groups is not None:  # compiled once, not in every task
+            assemble_kernel(target.groups.shape)
     for read in planned.reads:
         numbers = stream_numbers(job, read)
         own = tuple(p for p in pairings if p.left.stream in numbers)
