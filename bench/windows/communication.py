@@ -64,6 +64,7 @@ class PlanContender:
     plan: str
     sizes: tuple[int, ...]
     sets: int
+    tuples: int
     seed: int
     needs: tuple[str, ...] = ()
 
@@ -79,7 +80,7 @@ class PlanContender:
 class PlanCounting:
     def __init__(self, contender: PlanContender) -> None:
         self._contender = contender
-        stream = syns(contender.seed)
+        stream = syns(contender.seed, contender.tuples)
         self._sides = {side: Counted(stream, side) for side in SIDES}
 
     def warm(self) -> None:
@@ -163,13 +164,16 @@ class Communication:
     def prepare(self, settings: Settings, tell: Tell) -> Prepared:
         sets = min(settings.seeds, QUICK_SETS) if settings.quick else settings.seeds
         sizes = (SIZES[0], SIZES[-1]) if settings.quick else SIZES
-        tell(f"{TUPLES:,} SYNs in {settings.data}; {sets} sets of each size")
-        path = syn_file(settings.data, settings.seed)
+        tuples = settings.count(TUPLES)
+        tell(f"{tuples:,} SYNs in {settings.data}; {sets} sets of each size")
+        path = syn_file(settings.data, settings.seed, tuples)
         return Prepared(
-            contenders=tuple(PlanContender(plan, sizes, sets, settings.seed) for plan in PLANS),
+            contenders=tuple(
+                PlanContender(plan, sizes, sets, tuples, settings.seed) for plan in PLANS
+            ),
             check=AsTheEngineSends(path, sizes, settings.seed),
             about=(
-                f"{TUPLES:,} SYNs of 24 hours, {SOURCES:,} sources with Zipf exponent {EXPONENT};"
+                f"{tuples:,} SYNs of 24 hours, {SOURCES:,} sources with Zipf exponent {EXPONENT};"
                 f" means over {sets} sets of each size; the time is that of counting",
             ),
             runs=0,

@@ -107,6 +107,7 @@ class AsCounted:
     """All have as many rows as the windows have groups."""
 
     sizes: tuple[int, ...]
+    tuples: int
     seed: int
     seen: dict[str, dict[str, list[int]]] = field(default_factory=dict)
 
@@ -115,7 +116,7 @@ class AsCounted:
         outcome.rows = sum(sum(some) for some in self.seen[outcome.contender].values())
 
     def judge(self, outcomes: list[Outcome]) -> None:
-        stream = syns(self.seed)
+        stream = syns(self.seed, self.tuples)
         for n in self.sizes:
             for side in SIDES:
                 self._compare(Counted(stream, side), n, outcomes)
@@ -169,17 +170,18 @@ class Computation:
         sets = 1 if settings.quick else min(settings.seeds, SETS)
         paned = min(sets, PANED_SETS)
         sizes = (SIZES[0], SIZES[-1]) if settings.quick else SIZES
-        tell(f"{TUPLES:,} SYNs in {settings.data}; {sets} sets of each size, {paned} of panes")
-        path = syn_file(settings.data, settings.seed)
+        tuples = settings.count(TUPLES)
+        tell(f"{tuples:,} SYNs in {settings.data}; {sets} sets of each size, {paned} of panes")
+        path = syn_file(settings.data, settings.seed, tuples)
         contenders = tuple(
             SharingContender(name, path, sizes, paned if name == PANED else sets, settings.seed)
             for name in MODES
         )
         return Prepared(
             contenders,
-            AsCounted(sizes, settings.seed),
+            AsCounted(sizes, tuples, settings.seed),
             about=(
-                f"{TUPLES:,} SYNs of 24 hours, {SOURCES:,} sources with Zipf exponent {EXPONENT};"
+                f"{tuples:,} SYNs of 24 hours, {SOURCES:,} sources with Zipf exponent {EXPONENT};"
                 f" means over {sets} sets of each size, {paned} of panes",
             ),
             inputs=(path,),

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console, RenderableType
 
 from bench.dialects import translate
-from bench.experiment import Settings
-from bench.windows.counts import FULL, PAIRED, PANED, PULL_UP, Counted
+from bench.experiment import Check, Contender, Outcome, Settings
+from bench.peers.flink import INTERPRETER, csv_of, flink_lacks, to_parquet
+from bench.windows import communication, computation
+from bench.windows.communication import AsTheEngineSends, PlanContender
+from bench.windows.computation import MODES, AsCounted, SharingContender
+from bench.windows.counts import FULL, PAIRED, PANED, PLANS, PULL_UP, Counted
 from bench.windows.engine import plan_windows, run_windows
-from bench.windows.peers import window_pair
+from bench.windows.peers import EXPERIMENT, window_pair
+from bench.windows.sides import point
 from bench.windows.sliding import RANGES, WINDOWS, is_multiple, spark_sql
 from bench.windows.snort import DAY, SIZES, SOURCES, TUPLES, query_set, query_sets, syn_file, syns
 from terascope.sharing.slices import Periodic, composed
@@ -101,6 +109,94 @@ def test_counts_are_those_of_duckdb(few_syns: Path, window: Periodic) -> None:
     lasts = np.searchsorted(stream.times, [b for _, b in starts])
     groups = [len(set(stream.sources[a:b])) for a, b in zip(firsts, lasts, strict=True)]
     assert counted.groups(vector) == sum(groups)
+
+
+def outcome_of(contender: Contender, check: Check, output: Path) -> Outcome:
+    """Run as the harness does, but here."""
+    output.mkdir()
+    outcome = Outcome(contender.name, [1.0], [contender.start(1).run(output)])
+    check.look(outcome, output)
+    return outcome
+
+
+def test_communication_is_checked_against_the_engine(few_syns: Path, tmp_path: Path) -> None:
+    check = AsTheEngineSends(few_syns, (2,), seed=3)
+    outcomes = [
+        outcome_of(PlanContender(plan, (2,), 2, FEW, seed=3), check, tmp_path / plan)
+        for plan in PLANS
+    ]
+    check.seen[PAIRED][point(2, True)] += 1
+    check.judge(outcomes)
+    assert [o.contender for o in outcomes if not o.checked] == [PAIRED]
+    assert "grouped_2" in outcomes[PLANS.index(PAIRED)].remark
+    means = {o.contender: o.figure(point(2, False)) for o in outcomes}
+    counted = Counted(syns(seed=3, tuples=FEW), grouped=False)
+    for plan in PLANS:
+        sent = [counted.sent(plan, windows) for windows in query_sets(2, 2, seed=3)]
+        assert means[plan] == sum(sent) / 2
+    shown = shown_text(communication.conclude(outcomes))
+    assert "(118)" in shown
+    assert "(86,472)" in shown
+
+
+def test_computation_has_the_rows_that_are_counted(few_syns: Path, tmp_path: Path) -> None:
+    check = AsCounted((2,), FEW, seed=3)
+    outcomes = [
+        outcome_of(SharingContender(name, few_syns, (2,), 1, seed=3), check, tmp_path / name)
+        for name in MODES
+    ]
+    check.seen["unshared"][point(2, False)] = [1]
+    check.judge(outcomes)
+    assert [o.checked for o in outcomes] == [True, True, False]
+    assert all(o.figure(point(2, side)) for o in outcomes for side in (False, True))
+    shown = shown_text(computation.conclude(outcomes))
+    assert "common sub-query" in shown
+    assert "(8.9)" in shown
+
+
+def shown_text(parts: list[RenderableType]) -> str:
+    told = io.StringIO()
+    console = Console(width=200, file=told)
+    for part in parts:
+        console.print(part)
+    return told.getvalue()
+
+
+def test_ratios_of_the_largest_sets_are_told_beside_the_targets() -> None:
+    times = {"shared paired": 0.5, "unshared": 3.5}
+    outcomes = [
+        Outcome(name, [1.0], [{point(32, side): t for side in (False, True)}])
+        for name, t in times.items()
+    ]
+    shown = shown_text(computation.conclude(outcomes))
+    assert "ungrouped: unshared takes 7.0 times as long as shared paired (the paper: 6.2" in shown
+
+
+def test_flink_is_left_out_with_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(INTERPRETER, raising=False)
+    assert flink_lacks() == f"{INTERPRETER} does not name a Python that has apache-flink"
+    monkeypatch.setenv(INTERPRETER, sys.executable)
+    assert flink_lacks() == f"{sys.executable} has no apache-flink"
+    prepared = EXPERIMENT.prepare(Settings(scale=0.0001, data=tmp_path), lambda line: None)
+    assert list(prepared.absent) == ["flink"]
+    monkeypatch.setattr("bench.windows.peers.flink_lacks", lambda: None)
+    prepared = EXPERIMENT.prepare(Settings(scale=0.0001, data=tmp_path), lambda line: None)
+    assert [c.name for c in prepared.contenders][-1] == "flink"
+
+
+def test_flink_reads_and_writes_csv(few_syns: Path, tmp_path: Path) -> None:
+    made = csv_of(few_syns, ("srcIP", "time"))
+    stream = syns(seed=3, tuples=FEW)
+    first, *_ = made.read_text(encoding="utf-8").splitlines()
+    assert first == f"{stream.sources[0]},{stream.times[0]}"
+    folder = tmp_path / "query"
+    folder.mkdir()
+    (folder / "part-0").write_text("1,2\n3,4\n", encoding="utf-8")
+    (folder / "part-1").write_text("", encoding="utf-8")
+    (folder / "part-2").write_text("5,6\n", encoding="utf-8")
+    to_parquet(folder, ("a", "b"))
+    table = pq.read_table(folder / "all.parquet")
+    assert sorted(zip(*table.to_pydict().values(), strict=True)) == [(1, 2), (3, 4), (5, 6)]
 
 
 def test_32_windows_half_of_them_no_multiples_of_their_slide() -> None:
