@@ -34,6 +34,7 @@ from terascope.stream.control import Control
 from terascope.stream.following import followed
 from terascope.stream.orders import Order, changes_of, current, note_given, obey, orders
 from terascope.stream.plan import StreamPlan, stream_plan
+from terascope.stream.replanning import ReplanSettings
 from terascope.stream.reporting import Reporter, RunFacts, Supervised
 from terascope.stream.runs import Run, announced, run_folder
 from terascope.stream.server import StatusServer
@@ -89,6 +90,8 @@ class StreamSettings:
     port: int | None = 0
     """Of /status and /metrics, on this machine only; 0: any that is free. None: there is no server,
     and `terascope status` and the other commands do not find the set."""
+    replanning: ReplanSettings = field(default_factory=ReplanSettings)
+    """When aggregate trees are changed; how they are planned is said where the set is bound."""
 
     @property
     def skew(self) -> float:
@@ -349,6 +352,7 @@ class RunningSet:
             told,
             run=replace(told.run, parameter_edges=edges),
             parameters=current(state, told.parameters),
+            trees=runner.replanner.status(),
         )
 
 
@@ -397,6 +401,7 @@ def open_running(
         tables.memory_bytes,
         tables.compiled,
         chosen.tasks,
+        replace(chosen.replanning, trees=compiled.bindings.low.sharing.trees),
     )
 
     def make(told: Callable[[BatchReport], None]) -> Runner:

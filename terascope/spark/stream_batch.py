@@ -47,6 +47,7 @@ from terascope.stream.plan import LowStream, RunningStream
 from terascope.stream.report import BatchReport
 from terascope.stream.segments import Segment
 from terascope.stream.state import Progress, State, remove_unneeded
+from terascope.stream.tuple_samples import TupleSample
 
 NO_LIMIT = 1 << 62
 GRACE_SECONDS = 5.0
@@ -76,6 +77,7 @@ class Batch:
         self._parts: dict[str, list[Part]] = {}
         began = time.thread_time_ns()
         self._beats = [Heartbeat.from_json(json.loads(t)) for k, t in told if k == "heartbeat"]
+        self._samples = [TupleSample.of(t) for k, t in told if k == "sample"]
         self._hearing_ns = time.thread_time_ns() - began
         self._new_bytes = 0
         self._fresh: list[Segment] = []
@@ -256,7 +258,7 @@ class Batch:
         crash_here("cleaned")
         return BatchReport(
             self._number, self._offset, state, self._beats, delivered, self._promises, 0.0,
-            self._hops, hearing_ns=self._hearing_ns,
+            self._hops, hearing_ns=self._hearing_ns, samples=self._samples,
         )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
 from terascope.spark.session import is_alive
 from terascope.spark.stream_pipeline import Pipeline
-from terascope.spark.stream_source import StreamSource, stream_frame
+from terascope.spark.stream_source import Samples, StreamSource, stream_frame
 from terascope.spark.stream_task import Stored, StreamRead
 from terascope.spark.stream_wiring import RunFolder, Wiring
 from terascope.stream.adoption import adopted
@@ -37,6 +37,7 @@ from terascope.stream.growing_result import GrowingResult
 from terascope.stream.late import LATE, kept_fields
 from terascope.stream.ownership import stream_epochs
 from terascope.stream.plan import StreamPlan
+from terascope.stream.replanning import Replanner, ReplanSettings
 from terascope.stream.report import BatchReport
 from terascope.stream.state import State, StateFolder
 
@@ -55,6 +56,7 @@ class RunSettings:
     memory_bytes: int = 1 << 30
     compiled: bool = True
     tasks: int = 2
+    replanning: ReplanSettings = field(default_factory=ReplanSettings)
 
 
 class Runner:
@@ -76,7 +78,8 @@ class Runner:
         self.sink = Sink(
             str(self.results_folder), settings.format, settings.compiled, settings.memory_bytes
         )
-        self._watch = watch or (lambda report: None)
+        self._tell = watch or (lambda report: None)
+        self.replanner = Replanner(plan.deliveries.reads, self.folder.path, settings.replanning)
         self._query: StreamingQuery | None = None
         try:
             self.results = self._open_results()
@@ -84,6 +87,10 @@ class Runner:
         except BaseException:
             self.close()
             raise
+
+    def _watch(self, report: BatchReport) -> None:
+        self.replanner.hear(report.beats, report.samples)
+        self._tell(report)
 
     def _open_results(self) -> dict[str, GrowingResult]:
         found = {
@@ -147,9 +154,11 @@ class Runner:
 
     def prepare(self, tell: Callable[[int, int], None] | None = None) -> None:
         """Compile the kernels, once for all tasks."""
+        told = tell or (lambda done, total: None)
         for read in self.plan.deliveries.reads:
             if read.low is not None:
-                prepare(read.low, tell or (lambda done, total: None))
+                prepare(read.low, told)
+        self.replanner.prepare(told)
 
     def source(self) -> StreamSource:
         """What the tasks of every micro-batch read, and what they do to it."""
@@ -167,7 +176,7 @@ class Runner:
         late = None if settings.late is None else str(settings.late.absolute())
         reading = StreamRead(
             reads, self.stored, str(self.folder.slices), late, settings.format,
-            self.pipeline.state.starts,
+            self.pipeline.state.starts, settings.replanning.trees, self.replanner.names,
         )  # fmt: skip
         return StreamSource(
             reading,
@@ -179,7 +188,15 @@ class Runner:
             settings.tasks,
             stream_epochs(plan),
             settings.skew_ns,
+            self._samples,
         )
+
+    @property
+    def _samples(self) -> Samples | None:
+        wanted = self.settings.replanning
+        if not self.replanner.wants_samples:
+            return None
+        return Samples(wanted.sample_tuples, wanted.sample_seconds)
 
     def start(self) -> None:
         settings = self.settings
@@ -233,6 +250,7 @@ class Runner:
 
     def close(self) -> None:
         """Somebody else may run from the checkpoint."""
+        self.replanner.close()
         self._lock.close()
 
 

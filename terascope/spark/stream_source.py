@@ -35,8 +35,17 @@ from terascope.spark.worker import working
 from terascope.stream.control import Control
 from terascope.stream.ownership import Beginning, Epoch, owned_epochs
 from terascope.stream.state import StateFolder
+from terascope.stream.tree_plans import TreesInForce, in_force
 
 FORMAT = "terascope_stream"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """How many tuples the tasks of a micro-batch tell of, and how often."""
+
+    tuples: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,8 @@ class StreamSource:
     epochs: Mapping[int, Epoch]
     """By the number of a stream of groups."""
     skew_ns: int
+    samples: Samples | None = None
+    """What is asked of tasks to plan trees by; None: nothing."""
 
     @property
     def journal(self) -> Path:
@@ -89,6 +100,8 @@ class LiveReader(DataSourceStreamReader):
     def __init__(self, source: StreamSource) -> None:
         self.source = source
         self._links: Links | None = None
+        self._sampled: float | None = None
+        """When tasks were last asked for a sample."""
 
     @property
     def links(self) -> Links:
@@ -97,7 +110,7 @@ class LiveReader(DataSourceStreamReader):
         return self._links
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"source": self.source, "_links": None}
+        return {"source": self.source, "_links": None, "_sampled": None}
 
     def initialOffset(self) -> dict[str, str]:
         return packed_offset(Offset.initial(i.name for i in self.source.interfaces))
@@ -124,6 +137,7 @@ class LiveReader(DataSourceStreamReader):
         splits = self.links.splits(first, last)
         made: list[InputPartition] = []
         planned = time.time()
+        trees, sample = self._trees(), self._wanted(planned)
         for place, native in enumerate(self.source.reading.reads):
             names = {i.name for i in native.read.interfaces}
             ours = [s for s in splits if s.interface in names]
@@ -142,12 +156,27 @@ class LiveReader(DataSourceStreamReader):
             )
             for number, some in enumerate(parts):
                 closed = {n: beginning.closed.get(n, ()) for n in names}
-                made.append(
-                    StreamPartition(
-                        place, some, len(made), mine[number], closed, planned, json.dumps(end)
-                    )
-                )
+                part = StreamPartition(
+                    place, some, len(made), mine[number], closed, planned, json.dumps(end), trees,
+                    -(-sample // len(parts)),
+                )  # fmt: skip
+                made.append(part)
         return made
+
+    def _trees(self) -> TreesInForce:
+        """Those that were decided last; when a batch is run again they may be others."""
+        known = None if self.source.samples is None else in_force(Path(self.source.folder))
+        return known or TreesInForce()
+
+    def _wanted(self, now: float) -> int:
+        """How many tuples of a batch shall be told of."""
+        samples = self.source.samples
+        if samples is None:
+            return 0
+        if self._sampled is not None and now - self._sampled < samples.seconds:
+            return 0
+        self._sampled = now
+        return samples.tuples
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, StreamPartition)

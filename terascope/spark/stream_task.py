@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import resource
 import time
+import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,11 +23,15 @@ from terascope.connectors.base import Split
 from terascope.low.delivery import Delivery, Outgoing
 from terascope.low.ownership import Epochs
 from terascope.low.parts import PartFormat
-from terascope.low.task import LowTask
+from terascope.low.slots import Shape
+from terascope.low.task import Groups, LowTask, Ready
+from terascope.physical.trees import TreeSettings
 from terascope.spark.low_task import NativeRead, Partials, taken
 from terascope.stream.heartbeat import Heartbeat, Watch
 from terascope.stream.late import LateWatch, kept_fields
 from terascope.stream.segments import SegmentWriter, SliceValue
+from terascope.stream.tree_plans import TreesInForce, grafted, narrowed, widened_places
+from terascope.stream.tuple_samples import Sampler
 
 TOLD = T.StructType([T.StructField("kind", T.StringType()), T.StructField("told", T.StringType())])
 TOLD_ARROW = pa.schema([("kind", pa.string()), ("told", pa.string())])
@@ -59,6 +64,9 @@ class StreamRead:
     late_format: PartFormat = "parquet"
     starts: Mapping[str, SliceValue] = field(default_factory=dict)
     """Queries that are new, and the first slice each of them has a whole."""
+    trees: TreeSettings = field(default_factory=TreeSettings)
+    families: Mapping[str, str] = field(default_factory=dict)
+    """The keys of the families of aggregations that could be trees, by their first aggregation."""
 
 
 @dataclass
@@ -76,6 +84,9 @@ class StreamPartition(InputPartition):
     """When the batch was planned, for the trace of its heartbeats."""
     end: str
     """The offset that the batch ends at."""
+    trees: TreesInForce = field(default_factory=TreesInForce)
+    sample: int = 0
+    """So many tuples are asked for."""
 
 
 def run_stream_task(reading: StreamRead, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
@@ -88,8 +99,10 @@ def run_stream_task(reading: StreamRead, partition: StreamPartition) -> Iterator
 def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tuple[str, str]]:
     began = time.time()
     native = reading.reads[partition.read]
-    plan = native.read.low
-    assert plan is not None
+    flat = native.read.low
+    assert flat is not None
+    plan = grafted(native.read.name, flat, partition.trees.trees, reading.trees).low
+    wide = widened_places(flat, plan)
     task = LowTask(plan, partition.owned)
     home = partition.number % native.destinations
     mine = {native.streams[place]: epochs for place, epochs in partition.owned.items()}
@@ -97,10 +110,15 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
     partials = Partials(native)
     fields = kept_fields([c.name for c in plan.columns], [c.type for c in plan.columns])
     late = LateWatch(partition.closed, reading.late, fields, reading.late_format)
-    watch = Watch(native.read.clocks, late)
+    sampler = None
+    if partition.sample:
+        seed = zlib.crc32(f"{partition.number} {partition.end}".encode())
+        sampler = Sampler(flat, reading.families, partition.sample, seed)
+    watch = Watch(native.read.clocks, late, sampler)
     with SegmentWriter(Path(reading.store)) as writer:
         for ready in task.run(partition.splits, (), watch.see):
-            yield from kept(taken(ready, native, delivery, partials), reading.stored, writer)
+            known = of_own_slots(ready, wide)
+            yield from kept(taken(known, native, delivery, partials), reading.stored, writer)
         yield from kept(partials.close(), reading.stored, writer)
         yield from kept(delivery.close(), reading.stored, writer)
         writer.close()
@@ -111,9 +129,20 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
     names = [query.name for query in plan.queries]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     counters = task.counters.summary()
+    samples = list(watch.samples())
     beat = Heartbeat.of(partition.number, task.reports, watch, counters, names, hops, memory)
+    beat.inner, beat.trees = [node.name for node in plan.inner], partition.trees.number
     yield "heartbeat", json.dumps(beat.to_json())
+    for sample in samples:
+        yield "sample", sample
     yield "offset", partition.end
+
+
+def of_own_slots(ready: Ready, wide: Mapping[int, Shape]) -> Ready:
+    """Groups as those above know them, without what was kept for other aggregations."""
+    if isinstance(ready, Groups) and ready.query in wide:
+        return replace(ready, block=narrowed(ready.block, wide[ready.query]))
+    return ready
 
 
 def kept(

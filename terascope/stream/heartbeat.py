@@ -21,6 +21,7 @@ from terascope.low.dictionary import Ints
 from terascope.low.kernels import INTEGER, column, compiled
 from terascope.low.reports import Reports
 from terascope.stream.segments import SliceValue
+from terascope.stream.tuple_samples import Sampler
 
 
 @compiled(column(np.int64), INTEGER)
@@ -64,15 +65,19 @@ class Apart(Protocol):
 class Watch:
     """Sees all tuples of a task."""
 
-    def __init__(self, columns: Sequence[str], late: Apart) -> None:
+    def __init__(self, columns: Sequence[str], late: Apart, sampler: Sampler | None = None) -> None:
+        """`sampler`: of a task that is asked for a sample of its tuples."""
         self._columns = tuple(columns)
         self._late = late
+        self._sampler = sampler
         self.ends: dict[str, dict[str, Ends]] = {}
         self.cost_ns = 0
 
     def see(self, batch: pa.RecordBatch, interface: str) -> None:
         began = time.thread_time_ns()
         self._see(batch, interface)
+        if self._sampler is not None:
+            self._sampler.see(batch)
         self.cost_ns += time.thread_time_ns() - began
 
     def _see(self, batch: pa.RecordBatch, interface: str) -> None:
@@ -93,6 +98,14 @@ class Watch:
     @property
     def late(self) -> Mapping[str, int]:
         return self._late.counts
+
+    def samples(self) -> Iterator[str]:
+        """Some of the tuples, as text."""
+        began = time.thread_time_ns()
+        samples = () if self._sampler is None else self._sampler.samples()
+        told = [sample.told() for sample in samples]
+        self.cost_ns += time.thread_time_ns() - began
+        yield from told
 
     def close(self) -> Iterator[tuple[str, str]]:
         """What is told of tuples that were kept apart."""
@@ -140,6 +153,10 @@ class Heartbeat:
     memory_bytes: int
     cost_ns: int = 0
     """Processor time that it took: to look at all tuples, and to put it together."""
+    inner: list[str] = field(default_factory=list)
+    """The inner nodes of its trees, which the counters have after the queries."""
+    trees: int = 0
+    """The number of the trees it used."""
 
     @staticmethod
     def of(

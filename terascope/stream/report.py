@@ -9,6 +9,7 @@ from terascope.analysis.promises import Promises
 from terascope.connectors.live import Offset
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.state import State
+from terascope.stream.tuple_samples import TupleSample
 
 
 @dataclass
@@ -26,6 +27,8 @@ class BatchReport:
     replayed: bool = False
     hearing_ns: int = 0
     """Processor time that the driver took to take the heartbeats in."""
+    samples: list[TupleSample] = field(default_factory=list)
+    """Of tasks that were asked for them."""
 
     @property
     def heartbeat_seconds(self) -> float:

@@ -137,6 +137,26 @@ class LowStatus:
 
 
 @dataclass(frozen=True)
+class TreeStatus:
+    """The aggregate tree of some aggregations next to a source."""
+
+    source: str
+    queries: tuple[str, ...]
+    tree: tuple[str, ...] = ()
+    """A line for each table, children below their parents; none: all are made of tuples."""
+    intermediate: int = 0
+    """Tables that nobody reads but others."""
+    since: float = 0.0
+    """Unix seconds."""
+    gain: float = 0.0
+    """The part of the cost that it was expected to save when it took its place."""
+    possible_gain: float = 0.0
+    """What another one would save now."""
+    probes_per_tuple: float | None = None
+    """Hash operations, counted since it took its place."""
+
+
+@dataclass(frozen=True)
 class Trace:
     """One tuple followed through the run."""
 
@@ -157,6 +177,7 @@ class Status:
     traces: tuple[Trace, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     """The value of every parameter, as text."""
+    trees: tuple[TreeStatus, ...] = ()
 
     def source(self, name: str) -> SourceStatus | None:
         """The source of that name."""

@@ -1,0 +1,349 @@
+"""Re-planning: aggregate trees follow the traffic while a set runs.
+
+In: after every micro-batch the samples of its tasks, and what they counted. Out: now and then other
+trees for the batches that follow (tree_plans.py). The trees that are in force, or none, and the
+best ones are compared for each slice that is over, by the costs that plans are made with. When the
+best would save more than 15% for three slices one after the other, and the last change was a minute
+ago, its kernels are made ready and it takes its place.
+
+A task keeps nothing from one batch to the next but partial groups, which look the same whatever
+tree they are from. So trees change between two batches, no tuple is lost or counted twice, and a
+batch that is run again may use other trees than the first time.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from terascope.low.prepare import prepare
+from terascope.physical.job import SourceRead, TreeDecision
+from terascope.physical.trees import TreeSettings, decided
+from terascope.sharing.cost import accounting_for, evaluate
+from terascope.sharing.curves import Curves
+from terascope.sharing.model import RememberedStatistics, Statistics, Tree, flat_tree
+from terascope.sharing.timed import time_of
+from terascope.stream.heartbeat import Heartbeat
+from terascope.stream.slice_samples import Piece, SliceSamples, statistics_of
+from terascope.stream.status import TreeStatus
+from terascope.stream.tree_plans import (
+    Family,
+    Grafted,
+    PlannedTree,
+    TreesInForce,
+    families_of,
+    grafted,
+    in_force,
+    put_in_force,
+    with_tree,
+)
+from terascope.stream.tuple_samples import TupleSample
+
+MOST_WAITING: Final = 64
+"""Slices of a family that wait to be looked at; older ones are left out."""
+
+Spawn = Callable[[Callable[[], None]], None]
+
+
+@dataclass(frozen=True)
+class ReplanSettings:
+    """When trees are changed, and what for."""
+
+    trees: TreeSettings = field(default_factory=TreeSettings)
+    gain: float = 0.15
+    """More than this part of what the present trees cost must be saved."""
+    slices: int = 3
+    """For so many slices, one after the other."""
+    seconds: float = 60.0
+    """From one change to the next, at least."""
+    sample_tuples: int = 4096
+    """Of a micro-batch, by all of its tasks."""
+    sample_seconds: float = 2.0
+    """From one sample to the next, at least."""
+    least_tuples: int = 256
+    """A slice of which fewer are known tells nothing."""
+    share: float = 0.05
+    """Of one core, for planning, at most."""
+
+    @property
+    def is_on(self) -> bool:
+        return self.trees.mode != "never"
+
+
+# ---- deciding ------------------------------------------------------------------------------------
+
+
+class Patience:
+    """Whether it is time for another tree."""
+
+    def __init__(self, settings: ReplanSettings, changed: float) -> None:
+        """`changed`: when trees were changed last, or the run began."""
+        self._settings = settings
+        self._changed = changed
+        self._slices: dict[str, int] = {}
+
+    def note(self, family: str, gain: float, slices: int = 1) -> None:
+        """What another tree would have saved for slices that follow each other."""
+        enough = gain > self._settings.gain
+        self._slices[family] = self._slices.get(family, 0) + slices if enough else 0
+
+    def due(self, now: float) -> list[str]:
+        """The families that had better be changed now."""
+        if now - self._changed < self._settings.seconds:
+            return []
+        return [key for key, number in self._slices.items() if number >= self._settings.slices]
+
+    def change(self, families: Iterable[str], now: float) -> None:
+        self._changed = now
+        for key in families:
+            self._slices[key] = 0
+
+
+def present_cost(
+    tree: Tree | None, family: Family, statistics: Statistics, settings: TreeSettings
+) -> float:
+    """Of a tree, or of none, in the unit in which plans are compared. A table that was given all
+    the room it wanted is taken to be as large as it was planned: one that grew beyond that uses
+    memory that it was not given.
+    """
+    present = tree or flat_tree(family.queries)
+    if settings.mode == "time":
+        return time_of(present, family.queries, statistics)
+    curves = Curves(RememberedStatistics(statistics), settings.table)
+    return evaluate(present, curves, accounting_for(settings.table)).total
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is in force against the best there is, for some slices."""
+
+    best: PlannedTree
+    gain: float
+
+
+def compared(
+    read: str,
+    family: Family,
+    present: PlannedTree | None,
+    statistics: Statistics,
+    settings: TreeSettings,
+    now: float,
+) -> Comparison:
+    cost = present_cost(present.tree if present else None, family, statistics, settings)
+    found: TreeDecision = decided(read, family.members, statistics, settings)
+    nodes = found.tree.nodes
+    whole = tuple(node.buckets >= statistics.groups(node.attributes) for node in nodes)
+    gain = 1 - found.cost / max(1.0, cost)
+    return Comparison(PlannedTree(found.tree, whole, gain, now), gain)
+
+
+# ---- at work -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Watched:
+    """One family of a running set."""
+
+    read: SourceRead
+    family: Family
+    samples: SliceSamples = field(default_factory=SliceSamples)
+    waiting: list[list[Piece]] = field(default_factory=list)
+    """Slices that are over."""
+    best: PlannedTree | None = None
+    possible: float = 0.0
+    """What the best tree would save now."""
+    tuples: int = 0
+    probes: int = 0
+    """Since the tree is in force."""
+
+
+class Replanner:
+    """Hears of every batch, and changes the trees of those that follow."""
+
+    def __init__(
+        self,
+        reads: Sequence[SourceRead],
+        folder: Path,
+        settings: ReplanSettings,
+        clock: Callable[[], float] = time.time,
+        spawn: Spawn | None = None,
+    ) -> None:
+        """`reads`: with plans without trees; `folder`: of the run; `spawn`: who does what no batch
+        shall wait for.
+        """
+        self._reads = tuple(read for read in reads if read.low is not None)
+        self._folder = folder
+        self._settings = settings
+        self._clock = clock
+        self._spawn = spawn or in_background
+        self._lock = threading.Lock()
+        self._planning = False
+        self._closed = False
+        self._rest_until = 0.0
+        self._began = clock()
+        self._watched: dict[str, Watched] = {}
+        if settings.is_on:
+            for read in self._reads:
+                assert read.low is not None
+                for family in families_of(read.name, read.low):
+                    self._watched[family.key] = Watched(read, family)
+        self.trees = self._known()
+        self._patience = Patience(settings, self.trees.since)
+        self._grafted = self._graft(self.trees)
+
+    def _known(self) -> TreesInForce:
+        """The trees that the run had before, as far as the set still has their families."""
+        known = in_force(self._folder) if self._settings.is_on else None
+        if known is None:
+            return TreesInForce(since=self._began)
+        trees = {key: one for key, one in known.trees.items() if key in self._watched}
+        return TreesInForce(known.number, known.since, trees)
+
+    def _graft(self, trees: TreesInForce) -> dict[str, Grafted]:
+        found = {}
+        for read in self._reads:
+            assert read.low is not None
+            found[read.name] = grafted(read.name, read.low, trees.trees, self._settings.trees)
+        return found
+
+    @property
+    def wants_samples(self) -> bool:
+        return bool(self._watched)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The keys of families, by their first aggregation."""
+        return {one.family.members[0].name: key for key, one in self._watched.items()}
+
+    def prepare(self, tell: Callable[[int, int], None]) -> None:
+        """Make the kernels of the trees in force ready."""
+        for made in self._grafted.values():
+            prepare(made.low, tell)
+
+    def close(self) -> None:
+        """No trees are changed from now on."""
+        with self._lock:
+            self._closed = True
+
+    # ---- batches
+
+    def hear(self, beats: Iterable[Heartbeat], samples: Iterable[TupleSample]) -> None:
+        """A batch is done."""
+        with self._lock:
+            for beat in beats:
+                self._count(beat)
+            by_family: dict[str, list[TupleSample]] = {}
+            for sample in samples:
+                by_family.setdefault(sample.family, []).append(sample)
+            for key, some in by_family.items():
+                if key in self._watched:
+                    self._watched[key].samples.add(some)
+            ready = False
+            for one in self._watched.values():
+                one.waiting = [*one.waiting, *one.samples.take_over()][-MOST_WAITING:]
+                ready = ready or bool(one.waiting)
+            busy = self._planning or self._closed or self._clock() < self._rest_until
+            if not ready or busy:
+                return
+            self._planning = True
+        self._spawn(self._plan)
+
+    def _count(self, beat: Heartbeat) -> None:
+        if beat.trees != self.trees.number:
+            return
+        names = [*beat.queries, *beat.inner]
+        probes = dict(zip(names, beat.counters["probes"], strict=True))
+        passed = dict(zip(beat.queries, beat.counters["passed"], strict=True))
+        for key, one in self._watched.items():
+            first = one.family.members[0].name
+            if first in passed:
+                one.tuples += passed[first]
+                one.probes += sum(probes[name] for name in self._nodes(one.read.name, key))
+
+    def _nodes(self, read: str, key: str) -> tuple[str, ...]:
+        return self._grafted[read].nodes[key]
+
+    # ---- planning
+
+    def _plan(self) -> None:
+        """What no batch waits for."""
+        began = time.thread_time()
+        try:
+            for key, one in self._watched.items():
+                self._judge(key, one)
+            spent = time.thread_time() - began
+            self._rest_until = self._clock() + spent / self._settings.share
+            self._change()
+        except Exception:  # the run does not need it
+            logging.getLogger("terascope").warning("trees cannot be planned", exc_info=True)
+        finally:
+            with self._lock:
+                self._planning = False
+
+    def _judge(self, key: str, one: Watched) -> None:
+        with self._lock:
+            slices, one.waiting = one.waiting, []
+        pieces = [piece for pieces in slices for piece in pieces]
+        if sum(piece.count for piece in pieces) < self._settings.least_tuples:
+            return
+        statistics = statistics_of(pieces)
+        settings, now = self._settings.trees, self._clock()
+        present = self.trees.trees.get(key)
+        found = compared(one.read.name, one.family, present, statistics, settings, now)
+        assert one.read.low is not None
+        if with_tree(one.read.low, one.family, found.best, settings) is None:
+            return
+        one.best, one.possible = found.best, found.gain
+        self._patience.note(key, found.gain, len(slices))
+
+    def _change(self) -> None:
+        """To the best trees of the families for which it is time."""
+        due = self._patience.due(self._clock())
+        chosen = {key: best for key in due if (best := self._watched[key].best) is not None}
+        if not chosen:
+            return
+        drafted = self._graft(self.trees.changed(chosen, 0.0))
+        for made in drafted.values():
+            prepare(made.low, lambda done, total: None)
+        with self._lock:
+            if self._closed:
+                return
+            now = self._clock()
+            trees = self.trees.changed(chosen, now)
+            put_in_force(self._folder, trees)
+            self.trees, self._grafted = trees, drafted
+            self._patience.change(chosen, now)
+            for key in chosen:
+                one = self._watched[key]
+                one.possible, one.tuples, one.probes = 0.0, 0, 0
+
+    # ---- telling
+
+    def status(self) -> tuple[TreeStatus, ...]:
+        """Of every family."""
+        with self._lock:
+            return tuple(self._status(key, one) for key, one in self._watched.items())
+
+    def _status(self, key: str, one: Watched) -> TreeStatus:
+        planned = self.trees.trees.get(key)
+        tree = flat_tree(one.family.queries) if planned is None else planned.tree
+        members = one.family.members
+        return TreeStatus(
+            one.read.name,
+            tuple(query.name for query in members),
+            tuple(tree.describe().splitlines()) if planned is not None else (),
+            len([node for node in tree.nodes if not node.is_query]),
+            self._began if planned is None else planned.since,
+            0.0 if planned is None else planned.gain,
+            one.possible,
+            one.probes / one.tuples if one.tuples else None,
+        )
+
+
+def in_background(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name="terascope-trees", daemon=True).start()

@@ -1,0 +1,101 @@
+"""Statistics of a slice, from the samples of the tasks that had tuples of it.
+
+In: samples of tasks, batch by batch. Out: for every slice that is over the pieces that were sampled
+of it, and the statistics of a piece.
+
+A piece is what one task has of a slice in one micro-batch. Its tables are empty before it and after
+it: how many groups a piece has decides what a tree saves in a stream, not how many a slice has. So
+a piece is what statistics call an epoch, and a slice is sampled when some of its pieces are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from terascope.sharing.counting import attribute_hashes
+from terascope.sharing.statistics import SampledStatistics
+from terascope.stream.tuple_samples import Prints, TupleSample
+
+MOST_TUPLES: Final = 1 << 15
+"""Of a slice: rather fewer pieces than less of each."""
+PIECE: Final = "#piece"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A sample of what one task had of a slice in one batch."""
+
+    chance: float
+    keys: Mapping[str, Prints]
+    count: int
+
+    @property
+    def tuples(self) -> float:
+        """Before it was sampled."""
+        return self.count / self.chance
+
+
+def pieces_of(sample: TupleSample) -> Iterable[tuple[int, Piece]]:
+    """By epoch."""
+    for epoch in np.unique(sample.epochs):
+        rows = np.flatnonzero(sample.epochs == epoch)
+        keys = {name: lane[rows] for name, lane in sample.keys.items()}
+        yield int(epoch), Piece(sample.chance, keys, len(rows))
+
+
+@dataclass
+class SliceSamples:
+    """The slices of one family."""
+
+    _slices: dict[int, list[Piece]] = field(default_factory=dict)
+    _newest: int | None = None
+    _over: int | None = None
+    """Up to here slices were given away."""
+
+    def add(self, samples: Iterable[TupleSample]) -> None:
+        for sample in samples:
+            for epoch, piece in pieces_of(sample):
+                self._add(epoch, piece)
+
+    def _add(self, epoch: int, piece: Piece) -> None:
+        if self._over is not None and epoch <= self._over:
+            return
+        if self._newest is None or epoch > self._newest:
+            self._newest = epoch
+        pieces = self._slices.setdefault(epoch, [])
+        pieces.append(piece)
+        while len(pieces) > 1 and sum(one.count for one in pieces) > MOST_TUPLES:
+            del pieces[::2]
+
+    def take_over(self) -> list[list[Piece]]:
+        """The slices that are over, for tuples of a later one came: each is given once."""
+        over = sorted(epoch for epoch in self._slices if epoch != self._newest)
+        self._over = over[-1] if over else self._over
+        return [self._slices.pop(epoch) for epoch in over]
+
+
+def statistics_of(pieces: Sequence[Piece]) -> SampledStatistics:
+    """Of a piece, in the mean."""
+    chance = min(piece.chance for piece in pieces)
+    random = np.random.default_rng(1)
+    kept = []
+    for piece in pieces:  # as if all had been thinned alike
+        number = int(random.binomial(piece.count, chance / piece.chance))
+        kept.append(np.sort(random.choice(piece.count, number, replace=False)))
+    sampled = sum(len(rows) for rows in kept)
+    lanes = {}
+    for name in pieces[0].keys:
+        values = [piece.keys[name][rows] for piece, rows in zip(pieces, kept, strict=True)]
+        lanes[name] = attribute_hashes(np.concatenate(values).astype(np.int64), name)
+    numbers = np.repeat(np.arange(len(pieces)), [len(rows) for rows in kept])
+    return SampledStatistics(
+        lanes,
+        sampled,
+        sum(piece.tuples for piece in pieces) / len(pieces),
+        epochs=len(pieces),
+        epoch_lane=attribute_hashes(numbers, PIECE) if len(pieces) > 1 else None,
+    )

@@ -1,0 +1,90 @@
+"""A stream in whose middle two attributes change places: the one with few values gets many.
+
+In: a folder. Out: `Swapped`: a set of aggregations over a file of such tuples, and how it is run
+without Spark, with trees that follow the traffic or with those it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from terascope.connectors.live import LiveSettings, Speed
+from terascope.connectors.registry import Interface
+from terascope.diagnostic import Source
+from terascope.physical.planner import SharingSettings
+from terascope.physical.trees import TreeSettings
+from terascope.pipeline import Bindings, Compiled, compile_set
+from terascope.reference.interpreter import evaluate
+from terascope.reference.sources import ConnectorSources
+from terascope.spark.stream_runner import RunSettings
+from terascope.stream.replanning import ReplanSettings
+from tests.agreement import WITHOUT_COMPILING, Answers, delivered
+
+EPOCHS, EPOCH_TUPLES = 24, 1000
+FEW, MANY = 4, 3000
+SET: Final = """
+PROTOCOL S (ts UINT increasing, a UINT, b UINT, c UINT, d STRING, v INT);
+QUERY ac: SELECT tb, a, c, COUNT(*) AS n, SUM(v) AS x FROM left.S GROUP BY ts/100 AS tb, a, c;
+QUERY ad: SELECT tb, a, d, COUNT(*) AS n, MAX(v) AS x FROM left.S GROUP BY ts/100 AS tb, a, d;
+QUERY cd: SELECT tb, c, d, COUNT(*) AS n FROM left.S GROUP BY ts/100 AS tb, c, d;
+QUERY bc: SELECT tb, b, c, COUNT(*) AS n, MIN(v) AS x FROM left.S GROUP BY ts/100 AS tb, b, c;
+QUERY bd: SELECT tb, b, d, COUNT(*) AS n FROM left.S GROUP BY ts/100 AS tb, b, d;
+QUERY acd: SELECT tb, a, c, d, SUM(v) AS x FROM left.S GROUP BY ts/100 AS tb, a, c, d;
+"""
+SAMPLED: Final = ReplanSettings(seconds=0.0, sample_seconds=0.0, share=1e9)
+"""Every batch is sampled, and trees may be changed at any time."""
+
+
+@dataclass(frozen=True)
+class Swapped:
+    compiled: Compiled
+
+    def expected(self) -> Answers:
+        plan = self.compiled.optimized
+        return delivered(plan, evaluate(plan, ConnectorSources(self.compiled.bindings.interfaces)))
+
+
+def swapped_set(folder: Path, trees: TreeSettings, text: str = SET) -> Swapped:
+    path = folder / "s.parquet"
+    pq.write_table(swapped_tuples(), path, row_group_size=EPOCH_TUPLES // 4)
+    low = replace(WITHOUT_COMPILING, sharing=SharingSettings(trees=trees))
+    bindings = Bindings({"left": Interface("left", "parquet", str(path))}, split_bytes=1, low=low)
+    return Swapped(compile_set(Source(text, str(folder / "swapped.gsql")), bindings))
+
+
+def swapped_tuples() -> pa.Table:
+    random = np.random.default_rng(5)
+    count = EPOCHS * EPOCH_TUPLES
+    half = np.arange(count) < count // 2
+    few, many = random.integers(0, FEW, count), random.integers(0, MANY, count)
+    columns: Mapping[str, object] = {
+        "ts": np.arange(count) * 100 // EPOCH_TUPLES,
+        "a": np.where(half, few, many),
+        "b": np.where(half, many, few),
+        "c": random.integers(0, 3, count),
+        "d": np.array(["x", "y", "z"])[random.integers(0, 3, count)],
+        "v": random.integers(-9, 9, count),
+    }
+    return pa.table(dict(columns))
+
+
+def run_settings(
+    folder: Path, replanning: ReplanSettings, batch_bytes: int, tasks: int = 1
+) -> RunSettings:
+    live = LiveSettings(Speed.parse("max"), True, split_bytes=1, most_bytes=batch_bytes)
+    return RunSettings(
+        folder / "checkpoint",
+        folder / "out",
+        live=live,
+        trigger_seconds=0.0,
+        compiled=False,
+        tasks=tasks,
+        replanning=replanning,
+    )
