@@ -139,6 +139,12 @@ def families(
     return found
 
 
+def plain_families(low: LowPlan) -> list[list[LowAggregate]]:
+    """Those of the same tuples only, that are worth a look."""
+    found = families(growing(low), {}).values()
+    return [members for members in found if len(members) >= LEAST_QUERIES]
+
+
 def attributes_of(query: LowAggregate) -> frozenset[str]:
     return frozenset(show_expr(expr) for expr in query.plain_keys)
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 from terascope.low.groups import Block
 from terascope.low.plan import LowAggregate, LowPlan, Where
 from terascope.low.slots import Shape
-from terascope.physical.trees import Grafting, TreeSettings, attributes_of, families
+from terascope.physical.trees import Grafting, TreeSettings, attributes_of, plain_families
 from terascope.plan.show import show_expr
 from terascope.sharing.model import Node, Query, Tree
 from terascope.stream.control import put
@@ -42,7 +42,7 @@ class Family:
 
 def families_of(read: str, low: LowPlan) -> list[Family]:
     """Of a read, by its name, whose plan has no trees."""
-    return [Family(family_key(read, low, some), tuple(some)) for some in families(low)]
+    return [Family(family_key(read, low, some), tuple(some)) for some in plain_families(low)]
 
 
 def family_key(read: str, low: LowPlan, members: Sequence[LowAggregate]) -> str:

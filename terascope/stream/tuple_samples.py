@@ -24,7 +24,7 @@ from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.plan import LowPlan
 from terascope.low.program import functions, programs
 from terascope.low.sample_lanes import codes
-from terascope.physical.trees import attributes_of, families
+from terascope.physical.trees import attributes_of, plain_families
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
 
@@ -135,7 +135,7 @@ class Sampler:
             with np.errstate(all="ignore"):
                 prefilter(len(batch), np.zeros(len(self._plan.predicates), np.int64), *lanes, *bits)
         choices = Choices(first.words)
-        members = families(self._plan)
+        members = plain_families(self._plan)
         chosen = [choices.of(queries[0]).entry for queries in members]
         taken = choices.rows(batch, bits)
         keyed = Batch(columns, dictionaries, second, derive_keys)

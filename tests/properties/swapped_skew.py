@@ -7,7 +7,7 @@ without Spark, with trees that follow the traffic or with those it has.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
