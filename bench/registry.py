@@ -16,6 +16,8 @@ EXPERIMENTS: dict[str, str] = {
     "scaling": "bench.scaling",
     "budget": "bench.budget",
     "group-counts": "bench.group_counts",
+    "trees": "bench.shared.trees",
+    "hundred": "bench.shared.many",
     "fig2-zipf": "bench.trees.zipf",
     "fig3-evictions": "bench.trees.evictions",
     "crash": "bench.crash",

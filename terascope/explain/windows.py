@@ -63,7 +63,7 @@ def cluster_lines(
 def slices_in_words(vector: SliceVector) -> str:
     lengths = str(vector).split()
     shown = " ".join(lengths[:MOST_SHOWN])
-    more = f" ... ({len(lengths)} in all)" if len(lengths) > MOST_SHOWN else ""
+    more = f" ... ({len(vector.lengths)} in all)" if len(lengths) > MOST_SHOWN else ""
     gaps = ", those in brackets dropped" if vector.gaps else ""
     return f"slices {shown}{more} of a period of {vector.period}{gaps}"
 

@@ -12,11 +12,12 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 from terascope.functions.base import ValueMistake
 
-SLICE = re.compile(r"\((\d+)\)|(\d+)")
+SLICE = re.compile(r"(?:\((?P<gap>\d+)\)|(?P<kept>\d+))(?:x(?P<times>\d{1,6}))?")
+MOST_SLICES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,9 @@ class SliceVector:
             raise ValueMistake("slices are one or more lengths of at least 1")
 
     def __str__(self) -> str:
-        shown = (f"({n})" if i in self.gaps else str(n) for i, n in enumerate(self.lengths))
-        return " ".join(shown)
+        words = (f"({n})" if i in self.gaps else str(n) for i, n in enumerate(self.lengths))
+        runs = ((word, len(list(same))) for word, same in groupby(words))
+        return " ".join(word if times == 1 else f"{word}x{times}" for word, times in runs)
 
     @cached_property
     def period(self) -> int:
@@ -61,10 +63,16 @@ class SliceVector:
 
 @lru_cache(maxsize=256)
 def parse_slices(text: str) -> SliceVector:
-    """`12 3`, or `(5) 5` with a gap."""
+    """`12 3`; `(5) 5` with a gap; `30x4 60` for four of 30 and one of 60."""
     words = text.split()
-    found = [SLICE.fullmatch(word) for word in words]
-    if not words or not all(found):
+    found = [match for word in words if (match := SLICE.fullmatch(word))]
+    times = [int(match["times"] or 1) for match in found]
+    if not words or len(found) < len(words) or sum(times) > MOST_SLICES:
         raise ValueMistake(f"'{text}' are no slices: write their lengths, such as '12 3'")
-    numbers = tuple(int(m[1] or m[2]) for m in found if m)
-    return SliceVector(numbers, frozenset(i for i, m in enumerate(found) if m and m[1]))
+    lengths: list[int] = []
+    gaps: set[int] = set()
+    for match, number in zip(found, times, strict=True):
+        if match["gap"]:
+            gaps.update(range(len(lengths), len(lengths) + number))
+        lengths += [int(match["gap"] or match["kept"])] * number
+    return SliceVector(tuple(lengths), frozenset(gaps))

@@ -147,7 +147,13 @@ def test_a_composition_does_not_explode() -> None:
         assert made is None or len(made.lengths) <= MOST_SLICES
 
 
-@pytest.mark.parametrize("text", ["", "3 x", "0", "3 -1", "(3"])
+def test_slices_that_repeat_are_written_once() -> None:
+    made = SliceVector((30, 30, 30, 5, 5, 1), frozenset({3, 4}))
+    assert str(made) == "30x3 (5)x2 1"
+    assert parse_slices(str(made)) == made
+
+
+@pytest.mark.parametrize("text", ["", "3 x", "0", "3 -1", "(3", "3x", "3x0x2", "1x999999 1x999999"])
 def test_what_are_no_slices_is_said(text: str) -> None:
     with pytest.raises(ValueMistake):
         parse_slices(text)

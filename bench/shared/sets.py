@@ -1,0 +1,112 @@
+"""Query sets that are run with and without sharing, as contenders of an experiment.
+
+In: GSQL, a source, and how to share. Out: a contender whose runs are `low_run.run_job`: processor
+time, look-ups, rows. Rows must be as many for all ways to share.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.experiment import Figures, Outcome
+from bench.shared.low_run import Work, prepared, run_job
+from terascope.diagnostic import Source
+from terascope.physical.job import Job
+from terascope.physical.low_planner import TableSettings
+from terascope.physical.planner import APART, LowSettings, SharingSettings
+from terascope.physical.trees import TreeSettings
+from terascope.pipeline import Bindings, compile_set
+
+MEMORY_BYTES = 4 << 30
+ROWS = "rows.json"
+WAYS: dict[str, SharingSettings] = {
+    "shared": SharingSettings(),
+    "flat": SharingSettings(trees=TreeSettings("never")),
+    "fewest operations": SharingSettings(trees=TreeSettings("operations", 1 << 40)),
+    "nothing shared": SharingSettings("unshared", APART.predicates, APART.trees, APART.sample),
+}
+
+
+def planned(text: str, source: str, sharing: SharingSettings) -> Job:
+    """A job whose kernels are compiled."""
+    from terascope.connectors.registry import parse_interface
+
+    interface = parse_interface(source)
+    low = LowSettings(tables=TableSettings(memory_bytes=MEMORY_BYTES), sharing=sharing)
+    bindings = Bindings(interfaces={interface.name: interface}, low=low)
+    return prepared(compile_set(Source(text, "set.gsql"), bindings).job())
+
+
+@dataclass(frozen=True)
+class SetContender:
+    """One or more sets, each for itself, shared in one way."""
+
+    name: str
+    texts: tuple[str, ...]
+    source: str
+    way: str
+    needs: tuple[str, ...] = ()
+
+    def start(self, cores: int) -> SetRunning:
+        del cores  # one task
+        return SetRunning(self)
+
+
+class SetRunning:
+    def __init__(self, contender: SetContender) -> None:
+        self._contender = contender
+        self._jobs: list[Job] = []
+
+    def warm(self) -> None:
+        one = self._contender
+        self._jobs = [planned(text, one.source, WAYS[one.way]) for text in one.texts]
+        for job in self._jobs:
+            run_job(job)
+
+    def run(self, output: Path) -> Figures:
+        works = [run_job(job) for job in self._jobs]
+        rows = sum(work.rows for work in works)
+        (output / ROWS).write_text(json.dumps({"rows": rows}))
+        longest = max(works, key=lambda work: work.seconds)
+        return figures(works, rows) | {"longest_s": longest.seconds}
+
+    def close(self) -> None:
+        self._jobs = []
+
+
+def figures(works: list[Work], rows: int) -> dict[str, float]:
+    seconds = sum(work.seconds for work in works)
+    tuples = sum(work.tuples for work in works)
+    probes = sum(work.probes for work in works)
+    return {
+        "rows": rows,
+        "cpu_s": seconds,
+        "probes_millions": probes / 1e6,
+        "ns_per_tuple": 1e9 * seconds / max(1, tuples),
+    }
+
+
+@dataclass
+class SameNumber:
+    """The same number of rows, however they were shared."""
+
+    alike: dict[str, str]
+    """Contender -> what it answers."""
+    found: dict[str, int] = field(default_factory=dict)
+
+    def look(self, outcome: Outcome, output: Path) -> None:
+        self.found[outcome.contender] = json.loads((output / ROWS).read_text())["rows"]
+        outcome.rows = self.found[outcome.contender]
+
+    def judge(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            mine = self.found.get(outcome.contender)
+            if mine is None:
+                continue
+            same = [n for n, what in self.alike.items() if what == self.alike[outcome.contender]]
+            others = {self.found[n] for n in same if n in self.found}
+            outcome.checked = others == {mine}
+            if not outcome.checked:
+                outcome.remark = f"rows differ: {sorted(others)}"
