@@ -105,7 +105,12 @@ class TreeDecision:
     operations: float
     flat_operations: float
     memory_bytes: float
+    """Of inner tables."""
     seconds: float
+    partials: float = 0.0
+    """Groups that leave the tables of queries in an epoch."""
+    query_bytes: float = 0.0
+    """Memory of these tables."""
     used: bool = False
 
     @property

@@ -82,6 +82,10 @@ def with_trees(
         if statistics is None or not statistics.tuples:
             continue
         found = decided(read.name, members, statistics, settings)
+        nodes = [node for node in found.tree.nodes if node.is_query]
+        groups = [statistics.groups(node.attributes) for node in nodes]
+        sizes = (n * node.entry_bytes(0) for node, n in zip(nodes, groups, strict=True))
+        found = replace(found, partials=sum(groups), query_bytes=sum(sizes))
         made = None
         if found.gain >= LEAST_GAIN:
             made = Grafting(low, members, found.tree, settings, statistics.groups).plan()

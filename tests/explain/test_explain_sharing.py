@@ -1,0 +1,61 @@
+"""`explain` says what the queries of a set share, what that costs, and what else could be done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from terascope.connectors.generate import generate
+from terascope.connectors.generate.profile import Profile
+from terascope.connectors.registry import Interface
+from terascope.diagnostic import Source
+from terascope.explain import explain
+from terascope.pipeline import Bindings, compile_set
+
+WINDOWS = """
+QUERY a: SELECT srcIP, COUNT(*) AS n FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP;
+QUERY b: SELECT srcIP, COUNT(*) AS n FROM TCP [RANGE 12 SLIDE 9] GROUP BY srcIP;
+"""
+
+
+def test_composed_slices_their_rate_and_the_alternatives() -> None:
+    shown = explain(compile_set(Source(WINDOWS, "windows.gsql")), "halves")
+    assert "slices 6 3x4 6 3x4 6 3 of a period of 45, 0.2667 slices a second" in shown
+    assert "sharing pays from" in shown
+    for word in ("unshared", "shared paired", "shared paned", "chosen", "(assumed)"):
+        assert word in shown
+
+
+def test_windows_that_cannot_be_composed_are_put_in_groups() -> None:
+    text = (
+        "QUERY a: SELECT COUNT(*) AS n FROM TCP [RANGE '1 sec' SLIDE '1 d'];"
+        "QUERY b: SELECT COUNT(*) AS n FROM TCP [RANGE 17 SLIDE 86399];"
+        "QUERY c: SELECT COUNT(*) AS n FROM TCP [RANGE 100003 SLIDE 86351];"
+    )
+    shown = explain(compile_set(Source(text, "absurd.gsql")), "halves")
+    assert "in 3 groups: together they would have up to" in shown
+    assert "shared paired impossible" in shown
+    assert "(86399) 1 of a period of 86400, those in brackets dropped" in shown
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("explained") / "trace.pcap"
+    generate(Profile(packets=20_000, seed=3), path)
+    return path
+
+
+def test_a_tree_is_shown_with_both_accountings(capture: Path) -> None:
+    keys = ["srcIP, destIP, srcPort, destPort", "srcIP, destIP", "srcIP, destPort", "srcIP"]
+    text = "\n".join(
+        f"QUERY q{i}: SELECT tb, {k}, COUNT(*) AS n FROM TCP GROUP BY time/3600 AS tb, {k};"
+        for i, k in enumerate(keys)
+    )
+    bound = Bindings({"eth0": Interface("eth0", "pcap", str(capture))})
+    shown = explain(compile_set(Source(text, "tree.gsql"), bound), "job")
+    assert "tree of q0_low, q1_low, q2_low, q3_low, read from packets" in shown
+    assert "hash operations an epoch: flat" in shown
+    assert "groups that leave for the exchange" in shown
+    assert "chosen: the tree, which saves" in shown
+    assert "  srcIP (query)" in shown
