@@ -2,13 +2,12 @@
 
 All read the same Parquet and write every query's rows as Parquet, Flink the same as CSV; answers
 are compared. We are measured twice, with windows that share slices where that costs less, and with
-slices of their own. Flink's HOP takes no range that is not a multiple of the slide: it has the 16
-queries whose ranges are.
+slices of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rich.console import RenderableType
@@ -26,7 +25,6 @@ from bench.windows.sliding import (
     duckdb_sql,
     flink_sql,
     gsql,
-    is_multiple,
     name,
     spark_sql,
 )
@@ -34,7 +32,6 @@ from bench.workload import Pair, same_rows
 from terascope.sharing.slices import Periodic
 
 RECORDS = 3_000_000
-SOME = tuple(window for window in WINDOWS if is_multiple(window))
 READ = ("time", "srcIP", "bytes")
 RESULTS = ("wstart", "wend", "srcIP", "n", "total", "largest")
 OURS, UNSHARED, SPARK = "terascope", "terascope_unshared", "spark_window"
@@ -42,16 +39,16 @@ TARGET = 10.0
 """How many times as long as we Spark should take."""
 
 
-def window_pair(settings: Settings, records: int, windows: Collection[Periodic] = WINDOWS) -> Pair:
+def window_pair(settings: Settings, records: int) -> Pair:
     """For us, and in the words of DuckDB."""
-    queries = {name(window): duckdb_sql(window) for window in windows}
-    script = f"flows-{len(windows)}-windows.gsql"
-    return flow_pair(settings, records, gsql(windows), queries, script)
+    queries = {name(window): duckdb_sql(window) for window in WINDOWS}
+    script = f"flows-{len(WINDOWS)}-windows.gsql"
+    return flow_pair(settings, records, gsql(WINDOWS), queries, script)
 
 
-def said(pair: Pair, windows: Collection[Periodic], words: Callable[[Periodic], str]) -> Pair:
+def said(pair: Pair, words: Callable[[Periodic], str]) -> Pair:
     """The same in other words."""
-    queries = {name(window): words(window) for window in windows}
+    queries = {name(window): words(window) for window in WINDOWS}
     return Pair(replace(pair.full, sql=queries), replace(pair.small, sql=queries))
 
 
@@ -64,11 +61,6 @@ def conclude(outcomes: list[Outcome]) -> list[RenderableType]:
     if OURS in seconds and UNSHARED in seconds:
         times = seconds[UNSHARED] / seconds[OURS]
         shown.append(f"without sharing we take {times:.2f} times as long")
-    if FLINK in seconds:
-        shown.append(
-            f"{FLINK} answered {len(SOME)} of the {len(WINDOWS)} queries:"
-            " its HOP refuses ranges that are no multiples of the slide"
-        )
     return shown
 
 
@@ -84,16 +76,15 @@ class WindowsPeers:
         contenders: list[Contender] = [
             Terascope(pair, OURS),
             Terascope(pair, UNSHARED, share_windows="unshared"),
-            SparkSql(said(pair, WINDOWS, spark_sql), SPARK),
+            SparkSql(said(pair, spark_sql), SPARK),
             DuckDb(pair),
         ]
         rows = same_rows(settings, DuckDb(pair), pair.full)
         checks: dict[str, Check] = {contender.name: rows for contender in contenders}
         lacking = flink_lacks()
         if lacking is None:
-            some = window_pair(settings, records, SOME)
-            contenders.append(Flink(said(some, SOME, flink_sql), READ, RESULTS))
-            checks[FLINK] = FromCsv(same_rows(settings, DuckDb(some), some.full), RESULTS)
+            contenders.append(Flink(said(pair, flink_sql), READ, RESULTS))
+            checks[FLINK] = FromCsv(rows, RESULTS)
         size = pair.full.parquet.stat().st_size / 2**20
         about = (
             f"{records:,} flow records of one hour, {size:,.0f} MB of Parquet;"

@@ -22,11 +22,6 @@ RANGES = {
 WINDOWS = tuple(Periodic(length, slide) for slide, some in RANGES.items() for length in some)
 
 
-def is_multiple(window: Periodic) -> bool:
-    """Whether Flink's HOP takes it."""
-    return window.range % window.slide == 0
-
-
 def name(window: Periodic) -> str:
     return f"last_{window.range}_every_{window.slide}"
 
@@ -65,9 +60,11 @@ def spark_sql(window: Periodic) -> str:
 
 
 def flink_sql(window: Periodic) -> str:
-    """Of a table whose event time is `at`; ends are multiples of the slide when ranges are."""
+    """Of a table whose event time is `at`. Starts are moved as in Spark. Only batches may: Flink's
+    streams refuse ranges that are no multiples of the slide.
+    """
     length, slide = window.range, window.slide
-    cut = f"{interval(slide)}, {interval(length)}"
+    cut = ", ".join(interval(part) for part in (slide, length, -length % slide))
     return (
         "SELECT UNIX_TIMESTAMP(CAST(window_start AS STRING)) AS wstart,"
         " UNIX_TIMESTAMP(CAST(window_end AS STRING)) AS wend, srcIP,"

@@ -22,7 +22,7 @@ from bench.windows.counts import FULL, PAIRED, PANED, PLANS, PULL_UP, Counted
 from bench.windows.engine import plan_windows, run_windows
 from bench.windows.peers import EXPERIMENT, window_pair
 from bench.windows.sides import point
-from bench.windows.sliding import RANGES, WINDOWS, is_multiple, spark_sql
+from bench.windows.sliding import RANGES, WINDOWS, flink_sql, spark_sql
 from bench.windows.snort import DAY, SIZES, SOURCES, TUPLES, query_set, query_sets, syn_file, syns
 from terascope.sharing.slices import Periodic, composed
 from terascope.sharing.windows import Mode
@@ -201,7 +201,7 @@ def test_flink_reads_and_writes_csv(few_syns: Path, tmp_path: Path) -> None:
 
 def test_32_windows_half_of_them_no_multiples_of_their_slide() -> None:
     assert len(set(WINDOWS)) == 32
-    assert sum(is_multiple(window) for window in WINDOWS) == 16
+    assert sum(w.range % w.slide == 0 for w in WINDOWS) == 16
     assert all(slide < length <= 20 * slide for slide, some in RANGES.items() for length in some)
 
 
@@ -213,7 +213,10 @@ def test_sliding_windows_mean_the_same_in_gsql_and_sql(tmp_path: Path) -> None:
     assert min(each.rows for each in found.values()) >= 200
 
 
-def test_spark_is_told_where_windows_end() -> None:
+def test_spark_and_flink_are_told_where_windows_end() -> None:
+    assert "'20' SECOND(2), INTERVAL '25' SECOND(2), INTERVAL '15' SECOND(2))" in flink_sql(
+        Periodic(25, 20)
+    )
     assert "'25 seconds', '20 seconds', '15 seconds'" in spark_sql(Periodic(25, 20))
     assert "'40 seconds', '20 seconds', '0 seconds'" in translate(
         spark_sql(Periodic(40, 20)), "spark"
