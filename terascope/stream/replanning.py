@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from terascope.low.prepare import prepare
 from terascope.physical.job import SourceRead, TreeDecision
@@ -29,7 +28,7 @@ from terascope.sharing.curves import Curves
 from terascope.sharing.model import RememberedStatistics, Statistics, Tree, flat_tree
 from terascope.sharing.timed import time_of
 from terascope.stream.heartbeat import Heartbeat
-from terascope.stream.slice_samples import Piece, SliceSamples, statistics_of
+from terascope.stream.slice_samples import MOST_TUPLES, Piece, SliceSamples, statistics_of
 from terascope.stream.status import TreeStatus
 from terascope.stream.tree_plans import (
     Family,
@@ -43,9 +42,6 @@ from terascope.stream.tree_plans import (
     with_tree,
 )
 from terascope.stream.tuple_samples import TupleSample
-
-MOST_WAITING: Final = 64
-"""Slices of a family that wait to be looked at; older ones are left out."""
 
 Spawn = Callable[[Callable[[], None]], None]
 
@@ -161,6 +157,12 @@ class Watched:
     probes: int = 0
     """Since the tree is in force."""
 
+    def wait(self, slices: Iterable[list[Piece]], most: int) -> None:
+        """Slices are over. While there is no time to look at them the oldest are left out."""
+        self.waiting += slices
+        while tuples_of(self.waiting) > (most + 1) * MOST_TUPLES:
+            del self.waiting[0]
+
 
 class Replanner:
     """Hears of every batch, and changes the trees of those that follow."""
@@ -245,7 +247,7 @@ class Replanner:
                     self._watched[key].samples.add(some)
             ready = False
             for one in self._watched.values():
-                one.waiting = [*one.waiting, *one.samples.take_over()][-MOST_WAITING:]
+                one.wait(one.samples.take_over(), self._settings.slices)
                 ready = ready or bool(one.waiting)
             busy = self._planning or self._closed or self._clock() < self._rest_until
             if not ready or busy:
@@ -288,10 +290,15 @@ class Replanner:
     def _judge(self, key: str, one: Watched) -> None:
         with self._lock:
             slices, one.waiting = one.waiting, []
-        pieces = [piece for pieces in slices for piece in pieces]
-        if sum(piece.count for piece in pieces) < self._settings.least_tuples:
-            return
-        statistics = statistics_of(pieces)
+        enough, rest = together(slices, self._settings.least_tuples)
+        with self._lock:
+            one.waiting = [*rest, *one.waiting]
+        # What was before the last few can neither make a change due nor keep it from being so.
+        for some in enough[-self._settings.slices :]:
+            pieces = [piece for pieces in some for piece in pieces]
+            self._note(key, one, statistics_of(pieces), len(some))
+
+    def _note(self, key: str, one: Watched, statistics: Statistics, slices: int) -> None:
         settings, now = self._settings.trees, self._clock()
         present = self.trees.trees.get(key)
         found = compared(one.read.name, one.family, present, statistics, settings, now)
@@ -299,7 +306,7 @@ class Replanner:
         if with_tree(one.read.low, one.family, found.best, settings) is None:
             return
         one.best, one.possible = found.best, found.gain
-        self._patience.note(key, found.gain, len(slices))
+        self._patience.note(key, found.gain, slices)
 
     def _change(self) -> None:
         """To the best trees of the families for which it is time."""
@@ -343,6 +350,27 @@ class Replanner:
             one.possible,
             one.probes / one.tuples if one.tuples else None,
         )
+
+
+def tuples_of(slices: Iterable[Sequence[Piece]]) -> int:
+    """Known of some slices."""
+    return sum(piece.count for pieces in slices for piece in pieces)
+
+
+def together(
+    slices: Sequence[list[Piece]], least: int
+) -> tuple[list[list[list[Piece]]], list[list[Piece]]]:
+    """Slices that follow each other and have enough tuples to tell anything; and the last ones, of
+    which too few are known.
+    """
+    enough: list[list[list[Piece]]] = []
+    rest: list[list[Piece]] = []
+    for pieces in slices:
+        rest = [*rest, pieces]
+        if tuples_of(rest) >= least:
+            enough.append(rest)
+            rest = []
+    return enough, rest
 
 
 def in_background(work: Callable[[], None]) -> None:

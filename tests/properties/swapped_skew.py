@@ -27,7 +27,7 @@ from terascope.spark.stream_runner import RunSettings
 from terascope.stream.replanning import ReplanSettings
 from tests.agreement import WITHOUT_COMPILING, Answers, delivered
 
-EPOCHS, EPOCH_TUPLES = 24, 1000
+EPOCHS, EPOCH_TUPLES = 20, 600
 FEW, MANY = 4, 3000
 SET: Final = """
 PROTOCOL S (ts UINT increasing, a UINT, b UINT, c UINT, d STRING, v INT);
@@ -38,7 +38,7 @@ QUERY bc: SELECT tb, b, c, COUNT(*) AS n, MIN(v) AS x FROM left.S GROUP BY ts/10
 QUERY bd: SELECT tb, b, d, COUNT(*) AS n FROM left.S GROUP BY ts/100 AS tb, b, d;
 QUERY acd: SELECT tb, a, c, d, SUM(v) AS x FROM left.S GROUP BY ts/100 AS tb, a, c, d;
 """
-SAMPLED: Final = ReplanSettings(seconds=0.0, sample_seconds=0.0, share=1e9)
+SAMPLED: Final = ReplanSettings(seconds=0.0, sample_seconds=0.0, share=float("inf"))
 """Every batch is sampled, and trees may be changed at any time."""
 
 

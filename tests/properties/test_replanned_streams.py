@@ -1,0 +1,198 @@
+"""Trees that change while a stream runs: fewer hash operations, the same answers."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow.parquet as pq
+import pytest
+
+from terascope.connectors.registry import Interface
+from terascope.diagnostic import Source
+from terascope.low.plan import LowAggregate
+from terascope.physical.job import TreeDecision
+from terascope.physical.trees import TreeSettings, attributes_of
+from terascope.pipeline import Bindings, compile_set
+from terascope.sharing.model import Node, Tree
+from terascope.spark.stream_runner import RunSettings
+from terascope.stream import replanning
+from terascope.stream.replanning import ReplanSettings
+from tests.agreement import WITHOUT_COMPILING, Answers
+from tests.oracle.compare import assert_same_rows
+from tests.physical.sharing_sets import random_tuples, tree_set
+from tests.properties.plain_streams import Killed, OffsetLog, PlainRun
+from tests.properties.stream_cases import KILL_POINTS
+from tests.properties.stream_results import rows_of
+from tests.properties.swapped_skew import (
+    EPOCH_TUPLES,
+    EPOCHS,
+    SAMPLED,
+    Swapped,
+    run_settings,
+    swapped_set,
+)
+
+TREES = [TreeSettings("time"), TreeSettings("operations", 1 << 20)]
+SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "8")))
+
+
+@pytest.fixture(autouse=True)
+def planned_at_once() -> Iterator[None]:
+    """Between two batches, not beside them: which batch has which trees is not left to chance."""
+    with patch.object(replanning, "in_background", lambda work: work()):
+        yield
+
+
+@dataclass
+class Counted:
+    """What tasks did."""
+
+    late: list[tuple[int, float]] = field(default_factory=list)
+    """Of each batch of the second half: its trees, and its probes per tuple."""
+
+    def add(self, run: PlainRun) -> None:
+        report = run.reports[-1]
+        probes = sum(sum(beat.counters["probes"]) for beat in report.beats)
+        tuples = sum(beat.counters["tuples"] for beat in report.beats)
+        seen = sum(seen.tuples for seen in report.state.seen.values())
+        if tuples and seen > EPOCHS * EPOCH_TUPLES // 2:
+            self.late.append((report.beats[0].trees, probes / tuples))
+
+
+def streamed(made: Swapped, settings: RunSettings, changes: int | None = None) -> Counted:
+    """To the end; `changes`: after so many the trees stay."""
+    run, counted = PlainRun(made.compiled, settings, OffsetLog()), Counted()
+    while not run.ended:
+        if not run.step():
+            continue
+        counted.add(run)
+        if changes is not None and run.runner.replanner.trees.number >= changes:
+            run.runner.replanner.close()
+    run.close()
+    return counted
+
+
+def is_shared(run: PlainRun) -> bool:
+    """Whether a query was made of another table than that of the tuples in the last batch."""
+    return any(
+        beat.counters["probes"][: len(beat.queries)] != beat.counters["passed"]
+        for beat in run.reports[-1].beats
+    )
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    """Of the stream whose skew changes, as a batch has them."""
+    return swapped_set(tmp_path_factory.mktemp("batch"), TREES[0]).expected()
+
+
+def assert_answers(expected: Answers, folder: Path) -> None:
+    for name, answer in expected.items():
+        assert_same_rows(answer.rows, rows_of(folder / name), answer.fields)
+
+
+@pytest.mark.parametrize(("trees", "tasks"), [(TREES[0], 1), (TREES[0], 3), (TREES[1], 2)])
+def test_hash_operations_fall_when_the_tree_follows_the_skew(
+    trees: TreeSettings, tasks: int, tmp_path: Path, answers: Answers
+) -> None:
+    made = swapped_set(tmp_path, trees)
+    rules = replace(SAMPLED, trees=trees)
+    follows = streamed(made, run_settings(tmp_path / "follows", rules, 30_000, tasks))
+    stays = streamed(made, run_settings(tmp_path / "stays", rules, 30_000, tasks), changes=1)
+    assert follows.late[0][0] == stays.late[0][0] == 1, "the first tree is that of the first half"
+    assert follows.late[0][1] == stays.late[0][1]
+    assert follows.late[-1][0] >= 2
+    assert {number for number, _ in stays.late} == {1}
+    assert follows.late[-1][1] < 0.8 * stays.late[-1][1]
+    assert_answers(answers, tmp_path / "follows" / "out")
+    assert_answers(answers, tmp_path / "stays" / "out")
+
+
+def test_a_run_goes_on_with_its_trees(tmp_path: Path, answers: Answers) -> None:
+    trees = TREES[0]
+    made = swapped_set(tmp_path, trees)
+    settings = run_settings(tmp_path, replace(SAMPLED, trees=trees), 30_000)
+    log = OffsetLog()
+    first = PlainRun(made.compiled, settings, log)
+    while first.runner.replanner.trees.number == 0:
+        assert first.step()
+    before = first.runner.replanner.trees
+    first.close()
+    second = PlainRun(made.compiled, settings, log)
+    assert second.runner.replanner.trees == before
+    second.step()
+    assert {beat.trees for beat in second.reports[-1].beats} == {1}
+    assert is_shared(second)
+    second.close()
+    never = replace(settings, replanning=ReplanSettings(TreeSettings("never")))
+    third = PlainRun(made.compiled, never, log)
+    while not third.ended:
+        third.step()
+    assert not is_shared(third)
+    third.close()
+    assert_answers(answers, tmp_path / "out")
+
+
+# ---- whatever the trees --------------------------------------------------------------------------
+
+
+def random_set(seed: int, folder: Path) -> Swapped:
+    """Aggregations by many sets of keys with several conditions, NULLs and all."""
+    text = tree_set(seed, folder, queries=10).text.replace("ts/300", "ts/40")
+    path = folder / "in.parquet"
+    table = random_tuples(random.Random(seed), 700).sort_by("ts")
+    pq.write_table(table, path, row_group_size=50)
+    interfaces = {"left": Interface("left", "parquet", str(path))}
+    bindings = Bindings(interfaces, split_bytes=1, low=WITHOUT_COMPILING)
+    return Swapped(compile_set(Source(text, str(folder / "set.gsql")), bindings))
+
+
+def random_tree(rng: random.Random, queries: Sequence[LowAggregate]) -> Tree:
+    """Any one that answers the queries, in tables of any size."""
+    asked = {attributes_of(query): len(query.slots) for query in queries}
+    unions = [frozenset().union(*rng.sample(sorted(asked, key=sorted), 2)) for _ in range(3)]
+    order = sorted({*asked, *unions}, key=lambda one: (-len(one), sorted(one)))
+    nodes: list[Node] = []
+    for one in order:
+        above = [place for place, node in enumerate(nodes) if one < node.attributes]
+        parent = rng.choice(above) if above and rng.random() < 0.8 else None
+        nodes.append(Node(one, parent, one in asked, rng.choice([1, 4, 1e9]), asked.get(one, 1)))
+    return Tree(tuple(nodes))
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
+def test_answers_do_not_depend_on_trees_or_kills(seed: int, tmp_path: Path) -> None:
+    """Trees are made up, and change after every slice; batches are killed and run again, with the
+    trees of then.
+    """
+    rng = random.Random(seed)
+    made = random_set(seed, tmp_path)
+    rules = replace(SAMPLED, slices=1, least_tuples=1)
+    settings = run_settings(tmp_path, rules, 3000, rng.randrange(1, 4))
+    log, numbers, shared = OffsetLog(), set[int](), 0
+
+    def drawn(read: str, members: Sequence[LowAggregate], *_: object) -> TreeDecision:
+        names = tuple(query.name for query in members)
+        return TreeDecision(read, names, random_tree(rng, members), "ns", 0, 0, 0, 0, 0, 0)
+
+    ended = False
+    while not ended:
+        run = PlainRun(made.compiled, settings, log)
+        with patch.object(replanning, "decided", drawn), suppress(Killed):
+            for _ in range(rng.randrange(1, 7)):
+                if not run.ended and run.step() and run.reports:
+                    numbers |= {beat.trees for beat in run.reports[-1].beats}
+                    shared += is_shared(run)
+            if not run.ended:
+                run.step(rng.choice(KILL_POINTS), rng.randrange(4))
+        ended = run.ended
+        run.close()
+    assert_answers(made.expected(), tmp_path / "out")
+    assert len(numbers) > 1, "trees were changed"
+    assert shared, "and queries were made of each other"

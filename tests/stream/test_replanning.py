@@ -1,0 +1,359 @@
+"""When trees are changed: how much must be saved, for how many slices, how long after the last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from terascope.low.plan import LowAggregate, LowPlan, Slot
+from terascope.physical.job import SourceRead
+from terascope.physical.trees import TreeSettings, decided
+from terascope.plan.build import call
+from terascope.plan.expr import Col, Lit
+from terascope.sharing.model import KnownStatistics, Tree, flat_tree
+from terascope.stream.heartbeat import Heartbeat
+from terascope.stream.replanning import (
+    Patience,
+    Replanner,
+    ReplanSettings,
+    compared,
+    present_cost,
+    together,
+)
+from terascope.stream.slice_samples import Piece
+from terascope.stream.tree_plans import Family, PlannedTree, families_of, in_force
+from terascope.stream.tuple_samples import TupleSample
+from terascope.types import Type
+
+RULES = ReplanSettings(gain=0.15, slices=3, seconds=60.0, share=float("inf"))
+MODES = [TreeSettings("time"), TreeSettings("operations", 1 << 20)]
+COUNT = Slot("n", "count", None, Type.LLONG)
+PAIRS = ("ac", "ad", "cd", "bc", "bd")
+
+
+# ---- patience ------------------------------------------------------------------------------------
+
+
+def test_three_slices_one_after_the_other() -> None:
+    patience = Patience(RULES, changed=0.0)
+    for _ in range(2):
+        patience.note("f", 0.2)
+        assert patience.due(1000.0) == []
+    patience.note("f", 0.2)
+    assert patience.due(1000.0) == ["f"]
+
+
+def test_a_slice_without_gain_begins_the_count_anew() -> None:
+    patience = Patience(RULES, changed=0.0)
+    for gain in (0.2, 0.2, 0.1, 0.2, 0.2):
+        patience.note("f", gain)
+    assert patience.due(1000.0) == []
+    patience.note("f", 0.2)
+    assert patience.due(1000.0) == ["f"]
+
+
+def test_the_gain_must_be_more_than_the_limit() -> None:
+    patience = Patience(RULES, changed=0.0)
+    patience.note("f", 0.15, slices=3)
+    assert patience.due(1000.0) == []
+    patience.note("f", float(np.nextafter(0.15, 1.0)), slices=3)
+    assert patience.due(1000.0) == ["f"]
+
+
+def test_a_minute_after_the_last_change() -> None:
+    patience = Patience(RULES, changed=100.0)
+    patience.note("f", 0.5, slices=3)
+    assert patience.due(float(np.nextafter(160.0, 0.0))) == []
+    assert patience.due(160.0) == ["f"]
+    patience.change(["f"], 160.0)
+    patience.note("f", 0.5, slices=2)
+    assert patience.due(500.0) == [], "slices count from the change on"
+    patience.note("f", 0.5)
+    assert patience.due(219.0) == []
+    assert patience.due(220.0) == ["f"]
+
+
+def test_families_wait_for_the_same_minute_and_count_for_themselves() -> None:
+    patience = Patience(RULES, changed=0.0)
+    patience.note("f", 0.5, slices=3)
+    patience.note("g", 0.5, slices=2)
+    assert patience.due(60.0) == ["f"]
+    patience.change(["f"], 60.0)
+    patience.note("g", 0.5)
+    assert patience.due(100.0) == []
+    assert patience.due(120.0) == ["g"]
+
+
+# ---- costs ---------------------------------------------------------------------------------------
+
+
+def column(name: str) -> Col:
+    return Col(name, Type.LLONG)
+
+
+def plan_of(keys: Sequence[str]) -> LowPlan:
+    """Aggregations by these columns, a letter each."""
+    epoch = call("/", column("ts"), Lit(100, Type.LLONG))
+    queries = tuple(
+        LowAggregate(
+            f"q_{some}",
+            ("left",),
+            (),
+            (),
+            (("tb", epoch), *((letter, column(letter)) for letter in some)),
+            0,
+            (COUNT,),
+        )
+        for some in keys
+    )
+    return LowPlan((), (), queries, compiled=False)
+
+
+def read_of(keys: Sequence[str]) -> SourceRead:
+    return SourceRead("left", (), (), None, (), low=plan_of(keys))
+
+
+def family_of(keys: Sequence[str]) -> Family:
+    (found,) = families_of("left", plan_of(keys))
+    return found
+
+
+def known(**groups: float) -> KnownStatistics:
+    return KnownStatistics(10_000.0, {frozenset({name}): g for name, g in groups.items()})
+
+
+FIRST = known(a=4, b=3000, c=3, d=3)
+SECOND = known(a=3000, b=4, c=3, d=3)
+EITHER = known(a=50, b=60, c=70, d=80)
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
+def test_the_cost_of_a_planned_tree_is_what_its_plan_says(mode: TreeSettings) -> None:
+    family = family_of(PAIRS)
+    for statistics in (FIRST, SECOND, EITHER):
+        found = decided("left", family.members, statistics, mode)
+        assert present_cost(found.tree, family, statistics, mode) == pytest.approx(found.cost)
+        assert present_cost(None, family, statistics, mode) >= found.cost - 1e-6
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
+def test_the_best_tree_gains_nothing_over_itself(mode: TreeSettings) -> None:
+    family = family_of(PAIRS)
+    best = compared("left", family, None, FIRST, mode, 7.0).best
+    again = compared("left", family, best, FIRST, mode, 8.0)
+    assert again.gain == pytest.approx(0.0)
+    assert again.best.tree == best.tree
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
+def test_skew_that_changes_place_makes_another_tree_better(mode: TreeSettings) -> None:
+    family = family_of(PAIRS)
+    start = compared("left", family, None, FIRST, mode, 0.0)
+    assert start.gain > 0.15
+    assert frozenset("acd") in {node.attributes for node in start.best.tree.nodes}
+    after = compared("left", family, start.best, SECOND, mode, 0.0)
+    assert after.gain > 0.15
+    attributes = {node.attributes for node in after.best.tree.nodes}
+    assert frozenset("bcd") in attributes
+    assert frozenset("acd") not in attributes
+
+
+sizes = st.sampled_from([2.0, 5.0, 40.0, 700.0, 9000.0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.tuples(sizes, sizes, sizes, sizes), st.tuples(sizes, sizes, sizes, sizes))
+def test_costs_agree_with_plans_for_any_traffic(
+    before: tuple[float, ...], after: tuple[float, ...]
+) -> None:
+    """What is said of a tree is what its plan said; and of that of other traffic, that it is no
+    better than the best one of this by more than such a search may miss.
+    """
+    family, mode = family_of(PAIRS), MODES[0]
+    own = known(**dict(zip("abcd", before, strict=True)))
+    old = decided("left", family.members, own, mode)
+    assert present_cost(old.tree, family, own, mode) == pytest.approx(old.cost)
+    other = known(**dict(zip("abcd", after, strict=True)))
+    best = decided("left", family.members, other, mode)
+    assert present_cost(old.tree, family, other, mode) > 0.8 * best.cost
+
+
+# ---- from samples to trees -----------------------------------------------------------------------
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def replanner(folder: Path, clock: Clock, rules: ReplanSettings = RULES) -> Replanner:
+    return Replanner([read_of(PAIRS)], folder, rules, clock, lambda work: work())
+
+
+def sample(made: Replanner, epoch: int, few: str, count: int = 2000) -> TupleSample:
+    """Of an epoch in which one of a and b has few values, the other one many."""
+    random = np.random.default_rng(epoch)
+    many = {"a": "b", "b": "a"}[few]
+    keys = {
+        few: random.integers(0, 4, count),
+        many: random.integers(0, 3000, count),
+        "c": random.integers(0, 3, count),
+        "d": random.integers(0, 3, count),
+    }
+    (family,) = made.names.values()
+    epochs = np.full(count, epoch, np.int64)
+    return TupleSample(family, 1.0, epochs, {k: v.astype(np.uint32) for k, v in keys.items()})
+
+
+def test_trees_change_a_minute_and_three_slices_after_the_last_time(tmp_path: Path) -> None:
+    clock = Clock()
+    made = replanner(tmp_path, clock)
+    for epoch in range(10):
+        clock.now = 1000.0 + 5 * epoch
+        made.hear([], [sample(made, epoch, "a")])
+    assert made.trees.number == 0, "the beginning counts as a plan like any other"
+    clock.now = 1060.0
+    made.hear([], [sample(made, 10, "a")])
+    assert made.trees.number == 1
+    assert made.trees.since == 1060.0
+    assert in_force(tmp_path) == made.trees
+    for epoch in range(11, 14):
+        clock.now += 100.0
+        made.hear([], [sample(made, epoch, "b")])
+    assert made.trees.number == 1, "two slices of the other traffic are over"
+    made.hear([], [sample(made, 14, "b")])
+    assert made.trees.number == 2
+    made.hear([], [sample(made, epoch, "b") for epoch in range(15, 30)])
+    assert made.trees.number == 2, "the best tree is in force"
+
+
+def test_a_slice_is_judged_once_and_when_it_is_over(tmp_path: Path) -> None:
+    clock = Clock()
+    made = replanner(tmp_path, clock)
+    clock.now += 1000.0
+    for _ in range(5):
+        made.hear([], [sample(made, 7, "a")])
+    for epoch in (8, 7, 7, 8):
+        made.hear([], [sample(made, epoch, "a")])
+    assert made.trees.number == 0, "only one slice is over"
+    made.hear([], [sample(made, 9, "a")])
+    assert made.trees.number == 0
+    made.hear([], [sample(made, 10, "a")])
+    assert made.trees.number == 1
+
+
+def test_slices_of_few_tuples_are_judged_together(tmp_path: Path) -> None:
+    clock = Clock()
+    made = replanner(tmp_path, clock, replace(RULES, least_tuples=5 * 1000))
+    clock.now += 1000.0
+    for epoch in range(5):
+        made.hear([], [sample(made, epoch, "a", count=1000)])
+    assert made.trees.number == 0, "four slices are over, of too few tuples"
+    made.hear([], [sample(made, 5, "a", count=1000)])
+    assert made.trees.number == 1, "five are three at least"
+
+
+@given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 20))
+def test_slices_are_put_together_in_order_and_none_is_lost(sizes: list[int], least: int) -> None:
+    slices = [[Piece(1.0, {}, size)] for size in sizes]
+    enough, rest = together(slices, least)
+    assert [one for some in enough for one in some] + rest == slices
+    for some in enough:
+        assert sum(piece.count for (piece,) in some) >= least
+        assert sum(piece.count for (piece,) in some[:-1]) < least
+    assert sum(piece.count for (piece,) in rest) < least
+
+
+def test_a_run_goes_on_with_the_trees_it_had(tmp_path: Path) -> None:
+    clock = Clock()
+    made = replanner(tmp_path, clock)
+    clock.now += 1000.0
+    made.hear([], [sample(made, epoch, "a") for epoch in range(5)])
+    later = replanner(tmp_path, clock)
+    assert later.trees == made.trees
+    clock.now += 59.0
+    later.hear([], [sample(later, epoch, "b") for epoch in range(5, 10)])
+    assert later.trees.number == 1, "the minute is that of the change"
+    other = Replanner([read_of(("ac", "ad", "cd"))], tmp_path, RULES, clock, lambda work: work())
+    assert other.trees.trees == {}, "of another family nothing is known"
+
+
+def test_nothing_changes_after_the_end(tmp_path: Path) -> None:
+    clock = Clock()
+    made = replanner(tmp_path, clock)
+    clock.now += 1000.0
+    made.close()
+    made.hear([], [sample(made, epoch, "a") for epoch in range(5)])
+    assert made.trees.number == 0
+    assert in_force(tmp_path) is None
+
+
+def test_planning_takes_a_small_part_of_the_time(tmp_path: Path) -> None:
+    clock = Clock()
+    made = replanner(tmp_path, clock, ReplanSettings(slices=1, seconds=0.0, share=1e-9))
+    made.hear([], [sample(made, epoch, "a") for epoch in range(2)])
+    assert made.trees.number == 1
+    clock.now += 100.0
+    made.hear([], [sample(made, epoch, "b") for epoch in range(2, 9)])
+    assert made.trees.number == 1, "it must rest"
+
+
+def test_off_means_off(tmp_path: Path) -> None:
+    made = replanner(tmp_path, Clock(), ReplanSettings(trees=TreeSettings("never")))
+    assert not made.wants_samples
+    assert made.status() == ()
+
+
+def test_probes_are_counted_for_the_trees_in_force(tmp_path: Path) -> None:
+    clock = Clock()
+    made = replanner(tmp_path, clock)
+    made.hear([beat(made, 0, [100] * 5)], [])
+    (told,) = made.status()
+    assert told.probes_per_tuple == 5.0
+    assert told.tree == ()
+    assert told.since == 1000.0
+    clock.now += 60.0
+    made.hear([], [sample(made, epoch, "a") for epoch in range(4)])
+    (told,) = made.status()
+    assert told.probes_per_tuple is None, "not counted yet"
+    assert told.since == 1060.0
+    assert told.gain > 0.15
+    assert told.intermediate == 1
+    made.hear([beat(made, 0, [100] * 5)], [])  # a batch that was at work when trees were changed
+    assert made.status()[0].probes_per_tuple is None
+    made.hear([beat(made, 1, [9, 9, 9, 100, 100, 100])], [])
+    assert made.status()[0].probes_per_tuple == 3.27
+
+
+def beat(made: Replanner, number: int, probes: list[int]) -> Heartbeat:
+    names = [f"q_{keys}" for keys in PAIRS]
+    inner = [name for name in made._nodes("left", *made._watched) if name not in names]
+    counters = {"tuples": 100, "passed": [100] * 5, "probes": probes}
+    inner = inner[: len(probes) - len(names)]
+    return Heartbeat(0, {}, counters, names, [], 0, inner=inner, trees=number)
+
+
+def test_flat_is_a_tree_too() -> None:
+    """When no intermediate aggregate pays any more, the best tree has none."""
+    family = family_of(("ab", "cd", "ac"))
+    before = compared("left", family, None, known(a=2, b=2, c=2, d=2), MODES[0], 0.0).best
+    unique = known(a=9000, b=9000, c=9000, d=9000)
+    flat = compared("left", family, before, unique, MODES[0], 0.0).best.tree
+    assert flat.nodes == flat_tree_with(flat).nodes
+    assert isinstance(before, PlannedTree)
+
+
+def flat_tree_with(tree: Tree) -> Tree:
+    family = family_of(("ab", "cd", "ac"))
+    buckets = {node.attributes: node.buckets for node in tree.nodes}
+    flat = flat_tree(family.queries)
+    return flat.with_buckets(tuple(buckets[node.attributes] for node in flat.nodes))

@@ -1,0 +1,162 @@
+"""Samples of tasks: every tuple has the same chance, and what they say can be put together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from terascope.connectors.base import Column
+from terascope.low.plan import LowAggregate, LowPlan, Slot
+from terascope.plan.build import call
+from terascope.plan.expr import Col, Expr, Lit
+from terascope.stream.slice_samples import MOST_TUPLES, SliceSamples, statistics_of
+from terascope.stream.tuple_samples import Sampler, Thinned, TupleSample
+from terascope.types import Type
+
+COUNT = Slot("n", "count", None, Type.LLONG)
+TYPES = {"ts": Type.LLONG, "a": Type.LLONG, "s": Type.STRING}
+
+
+def col(name: str) -> Col:
+    return Col(name, TYPES[name])
+
+
+EPOCH = call("/", col("ts"), Lit(10, Type.LLONG))
+ODD = call("%", col("a"), Lit(2, Type.LLONG))
+
+
+def plan(signature: tuple[int, ...] = ()) -> LowPlan:
+    keys: list[tuple[Expr, ...]] = [(col("a"),), (col("s"),), (ODD, col("s"))]
+    queries = tuple(
+        LowAggregate(
+            f"q{i}",
+            ("left",),
+            signature,
+            (),
+            (("tb", EPOCH), *((f"k{j}", expr) for j, expr in enumerate(some))),
+            0,
+            (COUNT,),
+        )
+        for i, some in enumerate(keys)
+    )
+    columns = tuple(Column(name, type) for name, type in TYPES.items())
+    predicates = (call("<", col("a"), Lit(5, Type.LLONG)),)
+    return LowPlan(columns, predicates, queries, compiled=False)
+
+
+def tuples(rows: Sequence[tuple[int | None, int | None, str | None]]) -> pa.RecordBatch:
+    lanes = zip(*rows, strict=True)
+    types = [pa.int64(), pa.int64(), pa.string()]
+    arrays = [pa.array(lane, type) for lane, type in zip(lanes, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, list(TYPES))
+
+
+def sampled(made: LowPlan, *batches: pa.RecordBatch, most: int = 10_000) -> list[TupleSample]:
+    sampler = Sampler(made, {"q0": "family"}, most, 3)
+    for batch in batches:
+        sampler.see(batch)
+    return [TupleSample.of(one.told()) for one in sampler.samples()]
+
+
+values = st.tuples(
+    st.one_of(st.none(), st.integers(0, 50)),
+    st.one_of(st.none(), st.integers(-3, 9)),
+    st.sampled_from([None, "", "x", "yy"]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(values, min_size=1, max_size=40), st.integers(0, 40), st.booleans())
+def test_a_whole_sample_has_the_groups_of_its_tuples(
+    rows: list[tuple[int | None, int | None, str | None]], cut: int, some: bool
+) -> None:
+    """Whoever read which tuples: hashes are of values, and NULL is one."""
+    made = plan((0,) if some else ())
+    parts = [part for part in (rows[:cut], rows[cut:]) if part]
+    found = [one for part in parts for one in sampled(made, tuples(part))]
+    taken = [
+        (ts // 10, a, s, None if a is None else int(np.fmod(a, 2)))
+        for ts, a, s in rows
+        if ts is not None and (not some or (a is not None and a < 5))
+    ]
+    names = sorted(found[0].keys) if found else []
+    got = Counter(
+        (int(one.epochs[i]), *(int(one.keys[name][i]) for name in names))
+        for one in found
+        for i in range(len(one))
+    )
+    assert sorted(got.values()) == sorted(Counter(taken).values())
+    assert sum(len(one) for one in found) == len(taken)
+
+
+def test_samples_are_small_and_every_tuple_has_the_same_chance() -> None:
+    chosen = np.zeros(5000)
+    for seed in range(60):
+        thinned = Thinned(300, seed)
+        for start in range(0, 5000, 700):
+            numbers = np.arange(start, min(start + 700, 5000))
+            thinned.see(pa.RecordBatch.from_arrays([pa.array(numbers)], ["n"]))
+        kept = np.concatenate([batch.column("n").to_numpy() for batch in thinned.batches])
+        assert len(kept) <= 300
+        assert len(set(kept.tolist())) == len(kept)
+        chosen[kept] += 1 / thinned.chance
+    by_batch = [chosen[start : start + 700].mean() / 60 for start in range(0, 5000, 700)]
+    assert by_batch == pytest.approx([1.0] * len(by_batch), abs=0.12)
+
+
+def piece(epoch: int, keys: NDArray[np.int64], chance: float = 1.0) -> TupleSample:
+    epochs = np.full(len(keys), epoch, np.int64)
+    return TupleSample("family", chance, epochs, {"k": keys.astype(np.uint32)})
+
+
+def test_statistics_are_those_of_the_pieces_of_tasks() -> None:
+    """Two tasks with the same hundred groups each have a hundred, and so has the mean."""
+    made = SliceSamples()
+    keys = np.tile(np.arange(100), 5)
+    made.add([piece(1, keys), piece(1, keys)])
+    made.add([piece(1, keys[:250]), piece(2, keys)])
+    (over,) = made.take_over()
+    found = statistics_of(over)
+    assert found.tuples == pytest.approx(1250 / 3)
+    assert found.groups(frozenset({"k"})) == 100.0
+    assert made.take_over() == []
+
+
+def test_pieces_that_were_thinned_differently_are_thinned_alike() -> None:
+    random = np.random.default_rng(2)
+    everything = random.integers(0, 2000, (3, 8000))
+    parts = []
+    for chance, keys in zip((1.0, 0.5, 0.25), everything, strict=True):
+        parts.append(piece(1, keys[random.random(8000) < chance], chance))
+    made = SliceSamples()
+    made.add([*parts, piece(2, everything[0])])
+    (over,) = made.take_over()
+    found = statistics_of(over)
+    assert found.tuples == pytest.approx(8000, rel=0.03)
+    truth = float(np.mean([len(np.unique(keys)) for keys in everything]))
+    assert found.groups(frozenset({"k"})) == pytest.approx(truth, rel=0.1)
+
+
+def test_what_is_kept_of_a_slice_is_bounded() -> None:
+    made = SliceSamples()
+    for _ in range(100):
+        made.add([piece(1, np.arange(2000))])
+    made.add([piece(2, np.arange(3))])
+    (over,) = made.take_over()
+    assert 0 < sum(one.count for one in over) <= MOST_TUPLES
+    assert {one.count for one in over} == {2000}, "rather fewer pieces than less of each"
+
+
+def test_tuples_of_a_slice_that_was_judged_are_passed_over() -> None:
+    made = SliceSamples()
+    made.add([piece(1, np.arange(9)), piece(3, np.arange(9))])
+    assert len(made.take_over()) == 1
+    made.add([piece(1, np.arange(9)), piece(0, np.arange(9)), piece(2, np.arange(9))])
+    assert len(made.take_over()) == 1, "slice 2 alone"
