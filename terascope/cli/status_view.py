@@ -30,6 +30,7 @@ NO_LIMIT = 1_000_000
 AROUND = 10
 """Lines that are neither sources, queries nor alarms."""
 MOST_ALARMS = 3
+MOST_TREES = 2
 WIDEST_NAME = 24
 STATE_STYLES = {"running": "green", "failed": "bold red", "restarting": "bold yellow"}
 
@@ -43,11 +44,12 @@ class StatusView:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         status = self.status
-        alarms = alarm_lines(status)
-        room = max(2, self.height - AROUND - len(alarms))
+        alarms, trees = alarm_lines(status), tree_lines(status)
+        room = max(2, self.height - AROUND - len(alarms) - len(trees))
         for_sources = min(len(status.sources), max(1, room // 3))
         yield run_line(status.run)
         yield second_line(status)
+        yield from trees
         yield from alarms
         yield Text()
         yield from limited(status.sources, for_sources, source_urgency, source_table)
@@ -100,6 +102,21 @@ def second_line(status: Status) -> Text:
         f"  memory {memory} + {workers} workers",
         "dim",
     )
+
+
+def tree_lines(status: Status) -> list[Text]:
+    """Aggregations next to a source that are made of each other."""
+    lines = []
+    for one in (tree for tree in status.trees if tree.tree):
+        line = f"tree of {one.source}: {len(one.queries):,} aggregations, {one.intermediate:,}"
+        line += f" intermediate, for {readable_seconds(max(0.0, status.run.updated - one.since))}"
+        line += f", to save {one.gain:.0%}"
+        if one.probes_per_tuple is not None:
+            line += f"; {one.probes_per_tuple:.1f} hash operations a tuple"
+        lines.append(line)
+    if len(lines) > MOST_TREES:
+        lines[MOST_TREES - 1 :] = [f"{len(lines) - MOST_TREES + 1:,} more trees"]
+    return [one_line(line, "dim") for line in lines]
 
 
 def alarm_lines(status: Status) -> list[Text]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from terascope.analysis.release import Release
 from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.model import Box, Facts, Picture
+from terascope.physical.trees import Mode, families
 from terascope.pipeline import Compiled
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import Aggregate, Rel, SourceField
@@ -26,7 +27,8 @@ def picture_of_stream(compiled: Compiled, title: str) -> Picture:
     found = picture_of_halves(halves, title)
     streams = {stream.name: stream for stream in plan.low}
     outputs = {output.name: output for output in plan.outputs}
-    boxes = tuple(described(box, streams, outputs, plan) for box in found.boxes)
+    mode = compiled.bindings.low.sharing.trees.mode
+    boxes = tuple(described(box, streams, outputs, plan, mode) for box in found.boxes)
     return replace(found, stage="stream", boxes=boxes)
 
 
@@ -35,9 +37,10 @@ def described(
     streams: dict[str, LowStream],
     outputs: dict[str, StreamOutput],
     plan: StreamPlan,
+    mode: Mode,
 ) -> Box:
     if box.name in streams:
-        told = slice_facts(streams[box.name], plan)
+        told = (*slice_facts(streams[box.name], plan), *tree_facts(streams[box.name], plan, mode))
     elif box.name in outputs:
         told = release_facts(outputs[box.name], plan)
     else:
@@ -59,6 +62,19 @@ def slice_facts(stream: LowStream, plan: StreamPlan) -> Facts:
     column = next(c for c in stream.scan.columns if c.name == name)
     closes = f"{stream.value} = {show_expr(key)}, when {promised(column)} of {merged} is past it"
     return (("of", merged), ("kept", "partial groups of open slices"), ("slice", closes))
+
+
+def tree_facts(stream: LowStream, plan: StreamPlan, mode: Mode) -> Facts:
+    """With which others it could be made of intermediate aggregates, while the set runs."""
+    if mode == "never":
+        return ()
+    for read in plan.deliveries.reads:
+        for members in [] if read.low is None else families(read.low):
+            names = [query.name for query in members]
+            if stream.name in names:
+                told = f"of {len(names)} aggregations, to save {mode}, as the traffic is"
+                return (("tree", told),)
+    return ()
 
 
 def promised(column: SourceField) -> str:

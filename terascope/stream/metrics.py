@@ -12,7 +12,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from terascope.stream.amounts import NANOSECONDS
-from terascope.stream.status import QueryStatus, SourceStatus, Status
+from terascope.stream.status import QueryStatus, SourceStatus, Status, TreeStatus
 
 Row: TypeAlias = tuple[tuple[str, ...], float | None]
 """The labels of a sample, and its value; None when there is none."""
@@ -32,6 +32,7 @@ class StatusCollector(Collector):
             yield from source_families(status.sources)
             yield from query_families(status.queries)
             yield from low_families(status)
+            yield from tree_families(status.trees)
 
 
 def counter(
@@ -144,3 +145,19 @@ def low_families(status: Status) -> Iterator[Metric]:
     yield counter("terascope_low_tuples", "Tuples looked at next to the source.", come, labels)
     yield counter("terascope_low_passed", "Tuples that passed its filter.", passed, labels)
     yield counter("terascope_low_evicted", "Groups put out of a full table.", evicted, labels)
+
+
+TREE_GAUGES: tuple[tuple[str, str, Callable[[TreeStatus], float | None]], ...] = (
+    ("intermediate", "Intermediate aggregates.", lambda t: t.intermediate),
+    ("since_seconds", "When the tree took its place, unix time.", lambda t: t.since),
+    ("gain", "Part of the cost that it was expected to save.", lambda t: t.gain),
+    ("possible_gain", "What another tree would save now.", lambda t: t.possible_gain),
+    ("probes_per_tuple", "Hash operations, counted.", lambda t: t.probes_per_tuple),
+)
+
+
+def tree_families(trees: tuple[TreeStatus, ...]) -> Iterator[Metric]:
+    """Aggregations that could be made of each other, by the source and the first of them."""
+    for name, help, amount in TREE_GAUGES:
+        rows: list[Row] = [((t.source, t.queries[0]), amount(t)) for t in trees]
+        yield gauge(f"terascope_tree_{name}", help, rows, ("source", "first"))

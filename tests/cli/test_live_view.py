@@ -12,7 +12,7 @@ from rich.console import Console
 from terascope.cli.live_view import LiveView, plain_line
 from terascope.cli.status_view import StatusView
 from terascope.stream.status import Status
-from tests.stream.statuses import ETH0, ETH1, STATUS, TALKERS, run_status
+from tests.stream.statuses import ETH0, ETH1, STATUS, TALKERS, TREE, TREED, run_status
 
 LINE = (
     "running: batch 1,204 in 0.31 s, 12,346 tuples/s, 1,221 rows, lag 40 s (talkers),"
@@ -71,6 +71,19 @@ def test_the_tables() -> None:
         "talkers      1,204   2023-11-14 22:33:30         40 s    1.2 MB      4   eth1",
         "scanners        17   170000124                  2.1 s       0 B      1",
     ]
+
+
+def test_a_tree_has_a_line() -> None:
+    told = "tree of eth0: 3 aggregations, 1 intermediate, for 5 min, to save 42%"
+    assert shown(TREED) == [
+        *shown(STATUS)[:2],
+        f"{told}; 1.6 hash operations a tuple",
+        *shown(STATUS)[2:],
+    ]
+    new = replace(TREE, probes_per_tuple=None)
+    assert shown(replace(STATUS, trees=(new,)))[2] == told
+    assert shown(replace(STATUS, trees=(replace(TREE, tree=()),))) == shown(STATUS)
+    assert shown(replace(STATUS, trees=(TREE,) * 5))[3] == "4 more trees"
 
 
 def test_widths_do_not_change_with_the_numbers() -> None:

@@ -9,6 +9,8 @@ import pytest
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.explain import explain
+from terascope.physical.planner import LowSettings, SharingSettings
+from terascope.physical.trees import TreeSettings
 from terascope.pipeline import Bindings, compile_set
 
 HERE = Path(__file__).parent / "streams"
@@ -33,3 +35,18 @@ def test_plan_of_figure(figure: str, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--bless"):
         golden.write_text(shown, encoding="utf-8")
     assert shown == golden.read_text(encoding="utf-8")
+
+
+def test_aggregations_that_could_be_a_tree_say_so() -> None:
+    keys = ("srcIP", "destIP", "protocol")
+    text = "".join(
+        f"QUERY q{i}: SELECT tb, {key}, COUNT(*) AS n FROM main0.PKT GROUP BY time/60 AS tb, {key};"
+        for i, key in enumerate(keys)
+    )
+    protocol = (PAPERS / FIGURES["figure-4-1"]).read_text(encoding="utf-8").partition("QUERY")[0]
+    interfaces = {"main0": parse_interface("main0=pcap:captures/main0")}
+    shown = explain(compile_set(Source(protocol + text, "set"), Bindings(interfaces)), "stream")
+    assert shown.count("note: tree: of 3 aggregations, to save time, as the traffic is") == 3
+    never = LowSettings(sharing=SharingSettings(trees=TreeSettings("never")))
+    flat = compile_set(Source(protocol + text, "set"), Bindings(interfaces, low=never))
+    assert "note: tree" not in explain(flat, "stream")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from terascope.stream.status import (
     Hold,
     LowStatus,
@@ -11,6 +13,7 @@ from terascope.stream.status import (
     Status,
     StoreStatus,
     Trace,
+    TreeStatus,
 )
 
 STARTED = 1_700_000_000.0
@@ -84,6 +87,17 @@ TALKERS = QueryStatus(
 )
 SCANNERS = QueryStatus("scanners", rows=17, last_epoch="170000124", lag_seconds=2.1, open_slices=1)
 
+TREE = TreeStatus(
+    "eth0",
+    ("low1", "low2", "low3"),
+    ("{a, b} intermediate, 40 buckets", "  {a} query, 8 buckets", "  {b} query, 5 buckets"),
+    intermediate=1,
+    since=NOW - 300,
+    gain=0.42,
+    possible_gain=0.03,
+    probes_per_tuple=1.625,
+)
+
 STATUS = Status(
     run_status(),
     (ETH0, ETH1),
@@ -93,3 +107,4 @@ STATUS = Status(
     (Trace("t1", "eth0", (("decode", NOW - 2.0), ("low1", NOW - 1.5))),),
     {"threshold": "100"},
 )
+TREED = replace(STATUS, trees=(TREE,))

@@ -17,7 +17,7 @@ from terascope.stream.mistakes import StreamError
 from terascope.stream.runs import Run
 from terascope.stream.server import StatusServer
 from terascope.stream.status import Status
-from tests.stream.statuses import ETH0, NOW, STATUS, TALKERS, run_status
+from tests.stream.statuses import ETH0, NOW, STATUS, TALKERS, TREED, run_status
 
 
 class Clock:
@@ -106,6 +106,12 @@ def test_metrics_are_for_prometheus(server: StatusServer) -> None:
     assert found["terascope_worker_memory_bytes", ()] == 1_130_000_000
     assert found["terascope_run_info", ("flows.gsql", "running")] == 1
     assert found["terascope_low_evicted_total", ("low1",)] == 3
+    server.publish(TREED)
+    found = samples(server)
+    assert found["terascope_tree_intermediate", ("low1", "eth0")] == 1
+    assert found["terascope_tree_gain", ("low1", "eth0")] == 0.42
+    assert found["terascope_tree_since_seconds", ("low1", "eth0")] == NOW - 300
+    assert found["terascope_tree_probes_per_tuple", ("low1", "eth0")] == 1.625
 
 
 def test_what_is_not_known_has_no_sample_and_what_is_gone_is_gone(server: StatusServer) -> None:
