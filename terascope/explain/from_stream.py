@@ -11,7 +11,7 @@ from dataclasses import replace
 from terascope.analysis.release import Release
 from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.model import Box, Facts, Picture
-from terascope.physical.trees import Mode, families
+from terascope.physical.trees import Mode, plain_families
 from terascope.pipeline import Compiled
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import Aggregate, Rel, SourceField
@@ -69,7 +69,7 @@ def tree_facts(stream: LowStream, plan: StreamPlan, mode: Mode) -> Facts:
     if mode == "never":
         return ()
     for read in plan.deliveries.reads:
-        for members in [] if read.low is None else families(read.low):
+        for members in [] if read.low is None else plain_families(read.low):
             names = [query.name for query in members]
             if stream.name in names:
                 told = f"of {len(names)} aggregations, to save {mode}, as the traffic is"
