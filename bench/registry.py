@@ -20,6 +20,8 @@ EXPERIMENTS: dict[str, str] = {
     "hundred": "bench.shared.many",
     "fig2-zipf": "bench.trees.zipf",
     "fig3-evictions": "bench.trees.evictions",
+    "fig4-memory": "bench.trees.memory",
+    "fig5-speedup": "bench.trees.speedup",
     "crash": "bench.crash",
     "fig7-communication": "bench.windows.communication",
     "fig8-computation": "bench.windows.computation",

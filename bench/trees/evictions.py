@@ -31,7 +31,7 @@ from terascope.low.slots import Shape
 from terascope.low.table_policies import POLICIES, Policy
 from terascope.sharing.counting import attribute_hashes
 from terascope.sharing.curves import Curve, curve
-from terascope.sharing.evictions import eviction_rate
+from terascope.sharing.evictions import eviction_rate, in_use
 from terascope.sharing.statistics import SampledStatistics
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Evicting:
             found[rate("lemma 7.1", part)] = eviction_rate(buckets, groups, skew, "uniform")
             found[rate(WORKING_SET, part)] = known.evicted(KEY, buckets) / count
             for policy in POLICIES:
-                held = in_use(policy, buckets, groups)
+                held = in_use(buckets, groups, policy)
                 found[rate(predicted(policy), part)] = early(models[policy], buckets, count, held)
                 evicted, tuples = through(codes, policy, buckets)
                 found[rate(policy, part)] = evicted / count
@@ -108,19 +108,6 @@ class Evicting:
 def early(model: Curve, buckets: int, count: int, held: float) -> float:
     """Of a tuple: what leaves before the end, if so many groups are held then."""
     return max(0.0, model.out(buckets, count) - held) / count
-
-
-def in_use(policy: Policy, buckets: int, groups: float) -> float:
-    """Places with a group in them when an epoch ends.
-
-    Direct-mapped: those that any group has. With a second place a group is only without one of its
-    own if both are taken, and u, the part in use, rises as du/dg = (1 - u^2) / b.
-    """
-    if policy == "lru":
-        return min(buckets, groups)
-    if policy == "direct_mapped":
-        return float(buckets * -np.expm1(-groups / buckets))
-    return float(buckets * np.tanh(groups / buckets))
 
 
 def through(codes: Column, policy: Policy, buckets: int) -> tuple[int, int]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from terascope.sharing.curves import Curves
-from terascope.sharing.model import OVERHEAD, Node, TableModel, Tree
+from terascope.sharing.evictions import in_use
+from terascope.sharing.model import OVERHEAD, Node, TableModel, Tree, entry_bytes
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,9 @@ class Accounting:
     exchange: float = 0.0
     """Hash operations that a row costs which leaves a query's table."""
     bounded_leaves: bool = False
+    bucket_bytes: int | None = None
+    """What every bucket counts for; None: what an entry of the node needs. The paper's figures
+    measure memory in buckets, whatever their entries are."""
 
     def is_free(self, node: Node) -> bool:
         """Whether the node has all the memory it wants, outside of the budget."""
@@ -38,16 +42,22 @@ class Accounting:
 
     def bytes_of(self, node: Node) -> int:
         """Of the budget, for a bucket of the node."""
-        return 0 if self.is_free(node) else node.entry_bytes(self.overhead)
+        return 0 if self.is_free(node) else self.entry_bytes(len(node.attributes), node.slots)
+
+    def entry_bytes(self, keys: int, slots: int) -> int:
+        return self.bucket_bytes or entry_bytes(keys, slots, self.overhead)
 
     def memory(self, tree: Tree) -> float:
         return sum(node.buckets * self.bytes_of(node) for node in tree.nodes)
 
 
 def accounting_for(
-    model: TableModel, exchange: float = 0.0, bounded_leaves: bool = False
+    model: TableModel,
+    exchange: float = 0.0,
+    bounded_leaves: bool = False,
+    bucket_bytes: int | None = None,
 ) -> Accounting:
-    return Accounting(OVERHEAD[model], exchange, bounded_leaves)
+    return Accounting(OVERHEAD[model], exchange, bounded_leaves, bucket_bytes)
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ def evaluate(tree: Tree, curves: Curves, accounting: Accounting) -> Cost:
         made = curves.of(node.attributes)
         buckets = made.most if accounting.is_free(node) else node.buckets
         leaves = made.out(buckets, rows_in)
-        held = min(buckets, made.groups)
+        held = in_use(buckets, made.groups, curves.model)
         before = min(leaves, max(0.0, made.out(buckets, rows_early) - held))
         out.append(leaves)
         early.append(before)

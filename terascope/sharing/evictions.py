@@ -177,6 +177,19 @@ def leaving(curve: Reuse, buckets: Floats, model: TableModel) -> Floats:
     return np.asarray(np.where(buckets > 0, curve.draws - found, curve.draws))
 
 
+def in_use(buckets: float, groups: float, model: TableModel) -> float:
+    """Places with a group in them when an epoch ends.
+
+    Direct-mapped: those that any group has. With a second place a group is only without one of its
+    own if both are taken, so that u, the part in use, rises with the groups: du/dg = (1 - u^2) / b.
+    """
+    if model == "direct_mapped" and buckets > 0:
+        return float(buckets * -np.expm1(-groups / buckets))
+    if model == "second_chance" and buckets > 0:
+        return float(buckets * np.tanh(groups / buckets))
+    return min(buckets, groups)
+
+
 def second_homes(load: Floats) -> Floats:
     """The part of the groups with competitors at their first place that live at their second.
 

@@ -93,6 +93,11 @@ class Frontier:
         """The cheapest that fits; the first takes no memory."""
         return max(0, int(np.searchsorted(self.memory, memory_bytes * (1 + 1e-12), "right")) - 1)
 
+    def costs_at(self, memory: Floats) -> Floats:
+        """Of the cheapest that fits, for each memory."""
+        fits = np.searchsorted(self.memory, memory * (1 + 1e-12), "right") - 1
+        return np.asarray(self.cost[np.maximum(fits, 0)])
+
 
 @compiled
 def hull_segments(

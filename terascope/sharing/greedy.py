@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp, log
 from typing import Final
 
 import numpy as np
@@ -25,7 +24,7 @@ import numpy.typing as npt
 from terascope.sharing.cost import Accounting
 from terascope.sharing.curves import Curve, Curves
 from terascope.sharing.evictions import Floats
-from terascope.sharing.model import Attributes, Node, Tree, entry_bytes
+from terascope.sharing.model import Attributes, Node, Tree
 from terascope.sharing.priced import best_size, compiled, input_grid, value_at, worth
 
 LEAST_GAIN: Final = 1e-6
@@ -128,8 +127,7 @@ class Draft:
         return found
 
     def bucket_price(self, bits: int, slots: int) -> float:
-        size = entry_bytes(bits.bit_count(), slots, self.accounting.overhead)
-        return float(self.price) * size
+        return float(self.price) * self.accounting.entry_bytes(bits.bit_count(), slots)
 
     # ------------------------------------------------------------------ judging
 
@@ -436,19 +434,18 @@ def _taken(draft: Draft, steps: list[Step], refused: set[tuple[object, ...]]) ->
 
 
 PRICE_FACTOR: Final = 4.0
-BOUND_STEPS: Final = 7
 FIRST_BYTES: Final = 2.0**14
 LAST_BYTES: Final = 2.0**34
 
 
-def prices(flat: Tree, tuples: float) -> list[float]:
+def prices(flat: Tree, tuples: float, factor: float = PRICE_FACTOR) -> list[float]:
     """From one at which next to no memory is bought down to memory for nothing."""
     whole = len(flat.nodes) * tuples
     ladder: list[float] = []
     size = FIRST_BYTES
     while size <= LAST_BYTES:
         ladder.append(whole / size)
-        size *= PRICE_FACTOR
+        size *= factor
     return [*ladder, 0.0]
 
 
@@ -464,32 +461,20 @@ def grown_trees(flat: Tree, curves: Curves, accounting: Accounting) -> list[Tree
     return list(trees.values())
 
 
-def lower_bound(
-    tree: Tree, curves: Curves, accounting: Accounting, memory_bytes: float, ladder: list[float]
-) -> float:
-    """No allocation within the memory costs less: what the tree costs at a price, without what the
-    memory would have cost. As exact as the grid on which the price is judged.
+def priced_totals(
+    tree: Tree, curves: Curves, accounting: Accounting, ladder: list[float]
+) -> list[float]:
+    """What the tree costs at each price, memory included, with nodes left out where that is
+    cheaper: without what the memory costs, no allocation within it costs less.
     """
     draft = Draft(tree, curves, accounting)
     draft.may_vanish = True
-
-    def bound(price: float) -> float:
+    found: list[float] = []
+    for price in ladder:
         draft.price = price
         draft.judge()
-        return draft.total - price * memory_bytes
-
-    found = [bound(price) for price in ladder]
-    best = max(range(len(ladder)), key=found.__getitem__)
-    if ladder[best] == 0:
-        return found[best]
-    low, high = log(ladder[best] / PRICE_FACTOR), log(ladder[best] * PRICE_FACTOR)
-    highest = found[best]
-    for _ in range(BOUND_STEPS):  # it has one summit: each step leaves out a third
-        first, second = (2 * low + high) / 3, (low + 2 * high) / 3
-        left, right = bound(exp(first)), bound(exp(second))
-        low, high = (low, second) if left > right else (first, high)
-        highest = max(highest, left, right)
-    return highest
+        found.append(draft.total)
+    return found
 
 
 def _form(tree: Tree) -> frozenset[tuple[Attributes, Attributes]]:

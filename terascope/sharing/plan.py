@@ -10,14 +10,18 @@ in which every table has all it wants stays as it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter
 from typing import Final, Literal, TypeAlias, assert_never
 
+import numpy as np
+
 from terascope.sharing.cost import Accounting, Cost, accounting_for, evaluate
 from terascope.sharing.curves import Curves
-from terascope.sharing.fptas import frontier, without_empty
-from terascope.sharing.greedy import grown_trees, lower_bound, prices
+from terascope.sharing.evictions import Floats
+from terascope.sharing.fptas import Frontier, frontier, without_empty
+from terascope.sharing.greedy import grown_trees, priced_totals, prices
 from terascope.sharing.model import (
     Query,
     RememberedStatistics,
@@ -33,6 +37,13 @@ Allocation: TypeAlias = Literal["fptas", "uniform", "slc"]
 
 BOUND_ERROR: Final = 0.003
 """How far the lower bound of a tree may be off; 0.0005 was measured."""
+COARSE: Final = 0.2
+MOST_FINE: Final = 16
+"""Nodes with children beyond which a tree's memory is allocated with the coarse eps: a minute of
+work for 78 queries becomes seconds. `Planner.least` tells how much that can cost at most; plans of
+78 queries over flow records stayed within 1% of it."""
+PRICES_APART: Final = 1.5
+"""One is so many times the next where lower bounds are made for all budgets at once."""
 
 
 @dataclass(frozen=True)
@@ -62,62 +73,120 @@ def plan_tree(
 ) -> Planned:
     """The tree that answers all queries with the fewest hash operations."""
     began = perf_counter()
-    remembered = RememberedStatistics(statistics)
-    curves = Curves(remembered, table)
     accounting = accounting_for(table, exchange, bounded_leaves)
-    flat = flat_tree(queries)
-    notes = []
-    match allocation:
-        case "fptas":
-            trees = grown_trees(flat, curves, accounting)
-            tree, tried = cheapest(trees, curves, accounting, memory_bytes, eps)
-            alone, _ = cheapest([flat], curves, accounting, memory_bytes, eps)
-            notes.append(f"{len(trees)} trees, memory allocated in {tried} of them")
-        case "uniform":
-            trees = grown_trees(flat, curves, accounting)
-            tree = all_or_nothing_of(trees, curves, accounting, memory_bytes)
-            alone = all_or_nothing_of([flat], curves, accounting, memory_bytes)
-            notes.append(f"{len(trees)} trees, all or nothing")
-        case "slc":
-            tree, part = slc(flat, curves, accounting, memory_bytes)
-            alone = shares(flat, curves, accounting, memory_bytes)
-            notes.append(f"peak load {part:.0%} of the memory")
-        case _:
-            assert_never(allocation)
-    notes.append(f"statistics asked for {remembered.questions} sets of attributes")
-    return Planned(
-        tree,
-        evaluate(tree, curves, accounting),
-        evaluate(alone, curves, accounting),
-        accounting.memory(tree),
-        perf_counter() - began,
-        tuple(notes),
-    )
+    planner = Planner(queries, statistics, table, accounting, eps)
+    return replace(planner.plan(memory_bytes, allocation), seconds=perf_counter() - began)
 
 
-def cheapest(
-    trees: list[Tree], curves: Curves, accounting: Accounting, memory_bytes: float, eps: float
-) -> tuple[Tree, int]:
-    """The best of the trees within the memory; and for how many that had to be found out."""
-    ladder = prices(trees[0], curves.statistics.tuples)
-    bounds = [
-        lower_bound(tree, curves, accounting, memory_bytes, ladder) * (1 - BOUND_ERROR)
-        for tree in trees
-    ]
-    best: tuple[float, float, int, Tree] | None = None
-    tried = 0
-    for at in sorted(range(len(trees)), key=lambda at: (bounds[at], at)):
-        if best is not None and bounds[at] > best[0]:
-            break
-        tried += 1
-        found = frontier(trees[at], curves, accounting, eps)
-        point = found.best(memory_bytes)
-        key = (float(found.cost[point]), float(found.memory[point]), at)
-        if best is None or key < best[:3]:
-            sizes = tuple(float(size) for size in found.allocations[point])
-            best = (*key, without_empty(trees[at].with_buckets(sizes)))
-    assert best is not None
-    return best[3], tried
+class Planner:
+    """Plans for any memory: what does not depend on it is found once."""
+
+    def __init__(
+        self,
+        queries: tuple[Query, ...],
+        statistics: Statistics,
+        table: TableModel = "lru",
+        accounting: Accounting | None = None,
+        eps: float = 0.05,
+    ) -> None:
+        self._statistics = RememberedStatistics(statistics)
+        self._curves = Curves(self._statistics, table)
+        self._accounting = accounting or accounting_for(table)
+        self._eps = eps
+        self._flat = flat_tree(queries)
+
+    def plan(self, memory_bytes: float, allocation: Allocation = "fptas") -> Planned:
+        began = perf_counter()
+        curves, accounting, flat = self._curves, self._accounting, self._flat
+        notes = []
+        match allocation:
+            case "fptas":
+                tree, alone = self._cheapest(memory_bytes), self._alone(memory_bytes)
+                notes.append(f"{len(self._grown)} trees")
+            case "uniform":
+                tree = all_or_nothing_of(self._grown, curves, accounting, memory_bytes)
+                alone = all_or_nothing_of([flat], curves, accounting, memory_bytes)
+                notes.append(f"{len(self._grown)} trees, all or nothing")
+            case "slc":
+                tree, part = slc(flat, curves, accounting, memory_bytes)
+                alone = shares(flat, curves, accounting, memory_bytes)
+                notes.append(f"peak load {part:.0%} of the memory")
+            case _:
+                assert_never(allocation)
+        notes.append(f"statistics asked for {self._statistics.questions} sets of attributes")
+        return Planned(
+            tree,
+            evaluate(tree, curves, accounting),
+            evaluate(alone, curves, accounting),
+            accounting.memory(tree),
+            perf_counter() - began,
+            tuple(notes),
+        )
+
+    @cached_property
+    def _grown(self) -> list[Tree]:
+        """The flat one is the first."""
+        return grown_trees(self._flat, self._curves, self._accounting)
+
+    @cached_property
+    def _frontiers(self) -> list[Frontier]:
+        return [
+            frontier(tree, self._curves, self._accounting, fineness(tree, self._eps))
+            for tree in self._grown
+        ]
+
+    @cached_property
+    def _bounds(self) -> list[Bounds]:
+        return [Bounds.of(tree, self._curves, self._accounting) for tree in self._grown]
+
+    def _cheapest(self, memory_bytes: float) -> Tree:
+        """The best of the trees within the memory."""
+        found = self._frontiers
+        points = [frontier.best(memory_bytes) for frontier in found]
+        keys = [
+            (float(frontier.cost[point]), float(frontier.memory[point]), at)
+            for at, (frontier, point) in enumerate(zip(found, points, strict=True))
+        ]
+        best = min(keys)[2]
+        return self._with_sizes(best, points[best])
+
+    def _alone(self, memory_bytes: float) -> Tree:
+        return self._with_sizes(0, self._frontiers[0].best(memory_bytes))
+
+    def _with_sizes(self, at: int, point: int) -> Tree:
+        sizes = tuple(float(size) for size in self._frontiers[at].allocations[point])
+        return without_empty(self._grown[at].with_buckets(sizes))
+
+    def least(self, memory_bytes: float) -> float:
+        """No allocation of any of the trees costs less."""
+        memory = np.array([memory_bytes])
+        return float(min(bounds.at(memory)[0] for bounds in self._bounds))
+
+
+def fineness(tree: Tree, eps: float) -> float:
+    """With which eps a tree's memory is allocated: it depends on the tree alone, so that more
+    memory cannot cost more.
+    """
+    inner = sum(degree > 0 for degree in tree.degrees())
+    return eps if inner <= MOST_FINE else max(eps, COARSE)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Lower bounds of a tree: for each price, hash operations and what a byte takes off them."""
+
+    total: Floats
+    price: Floats
+
+    @classmethod
+    def of(cls, tree: Tree, curves: Curves, accounting: Accounting) -> Bounds:
+        ladder = prices(tree, curves.statistics.tuples, PRICES_APART)
+        total = priced_totals(tree, curves, accounting, ladder)
+        return cls(np.array(total) * (1 - BOUND_ERROR), np.array(ladder))
+
+    def at(self, memory: Floats) -> Floats:
+        """For each memory the largest."""
+        return np.asarray((self.total - np.outer(memory, self.price)).max(axis=1))
 
 
 def all_or_nothing_of(

@@ -11,10 +11,14 @@ from rich.console import Console, RenderableType
 
 from bench.experiment import Outcome, Settings
 from bench.registry import find_experiment
-from bench.trees import evictions, zipf
+from bench.trees import evictions, memory, speedup, zipf
 from bench.trees.asked import WRONG, NothingWrong
+from bench.trees.execution import executed, statistics_of
 from bench.trees.streams import EPOCHS, Stream, has_stream, stream_of, write
 from terascope.low.table_policies import POLICIES
+from terascope.sharing.cost import Cost
+from terascope.sharing.model import KnownStatistics, Node, Tree, flat_tree
+from terascope.sharing.plan import Allocation, Planned
 
 SCALE = 0.05
 
@@ -124,6 +128,98 @@ def test_tables_and_panels_for_every_stream() -> None:
     assert sum(axes.get_visible() for axes in picture.axes) == 2
 
 
+# ---- fig4-memory, fig5-speedup -------------------------------------------------------------------
+
+FEW = ("srcIP", "dstPort", "protocol", "tos", "tcp_flags")
+
+
+@pytest.fixture(scope="module")
+def narrow(generated: Stream, tmp_path_factory: pytest.TempPathFactory) -> Stream:
+    """Five attributes of generated flow records."""
+    path = tmp_path_factory.mktemp("narrow") / "narrow.parquet"
+    epochs = [generated.epoch(number) for number in range(generated.epochs)]
+    numbers = np.repeat(np.arange(len(epochs)), [len(epoch["tos"]) for epoch in epochs])
+    columns = {name: np.concatenate([epoch[name] for epoch in epochs]) for name in FEW}
+    write(path, numbers, columns)
+    return Stream("narrow", path)
+
+
+def test_a_flat_tree_takes_a_look_up_for_each_query_and_tuple(narrow: Stream) -> None:
+    statistics = statistics_of(narrow)
+    flat = flat_tree(memory.pair_queries(FEW))
+    made = executed(narrow, flat, "lru", statistics)
+    assert made.total == made.during == 10 * statistics.tuples
+    assert made.lost == 0
+
+
+@pytest.mark.parametrize("allocation", memory.ALLOCATIONS)
+def test_hash_operations_are_what_is_predicted(narrow: Stream, allocation: Allocation) -> None:
+    buckets = (300, 100_000)
+    found = dict(memory.Planning(allocation, narrow, buckets, buckets).figures())
+    assert found[WRONG] == 0
+    outcome = outcome_of(f"{allocation} narrow", found)
+    for number in buckets:
+        assert found[f"measured {number}"] <= found["flat"]
+        assert memory.off(outcome, number) == pytest.approx(0, abs=0.1)
+        said, seen = (found[f"{what} during {number}"] for what in ("predicted", "measured"))
+        assert said == pytest.approx(seen, rel=0.15)
+    assert found["nodes 100000"] > 0
+
+
+def plan_costing(total: float, buckets: float) -> Planned:
+    tree = Tree((Node(frozenset("ab"), None, False, buckets), Node(frozenset("a"), 0, True, 0.0)))
+    cost = Cost(total, 0.0, 0.0, (total, total))
+    return Planned(tree, cost, cost, 0.0, 0.0)
+
+
+def test_laws_that_plans_break_are_counted() -> None:
+    statistics = KnownStatistics(1e6, {frozenset("a"): 10.0, frozenset("b"): 10.0})
+    falling = [plan_costing(20.0, 50.0), plan_costing(10.0, 100.0), plan_costing(10.0, 100.0)]
+    assert memory.broken_laws(falling, statistics) == 0
+    assert memory.broken_laws([*falling, plan_costing(11.0, 100.0)], statistics) == 1
+    assert memory.broken_laws([*falling, plan_costing(10.0, 120.0)], statistics) == 1
+
+
+def test_the_report_of_fig4_has_both_plans_beside_each_other() -> None:
+    figures = {WRONG: 0.0}
+    for number in (10_000, 5_000_000):
+        figures |= {f"predicted {number}": 9.0e6, f"predicted during {number}": 4.0e6}
+        figures |= {f"measured {number}": 10.0e6, f"measured during {number}": 5.0e6}
+    outcomes = [
+        outcome_of("fptas zipf", figures),
+        outcome_of("slc zipf", {name: 2 * value for name, value in figures.items()}),
+    ]
+    text = text_of(memory.tables(outcomes))
+    assert "-10.0%" in text
+    assert "FPTAS takes 50% fewer at 5,000,000 buckets" in text
+    picture = pytest.importorskip("matplotlib.figure").Figure()
+    memory.draw(picture, outcomes)
+    assert len(picture.axes) == 3
+
+
+def test_sets_of_queries_differ_and_are_the_same_again(generated: Stream) -> None:
+    some = speedup.SomeQueries(20, generated, 1)
+    sets = some.query_sets()
+    assert len({frozenset(queries) for queries in sets}) == speedup.SETS
+    assert all(len(set(queries)) == 20 for queries in sets)
+    assert some.query_sets() == sets
+    assert len(speedup.SomeQueries(78, generated, 1).query_sets()) == 1
+
+
+def test_reductions_are_parts_of_what_slc_takes() -> None:
+    figures = {WRONG: 0.0}
+    for number in speedup.BUCKETS:
+        figures[speedup.cost("fptas", "planned", number, 0)] = 30.0
+        figures[speedup.cost("slc", "planned", number, 0)] = 40.0
+    outcome = outcome_of("20 queries", figures)
+    assert speedup.reductions(outcome, "planned", 50_000) == [0.25]
+    assert speedup.reductions(outcome, "measured", 50_000) == []
+    assert "25%" in text_of(speedup.tables([outcome]))
+    picture = pytest.importorskip("matplotlib.figure").Figure()
+    speedup.draw(picture, [outcome])
+    assert len(picture.axes) == 1
+
+
 # ---- all of them ---------------------------------------------------------------------------------
 
 
@@ -135,9 +231,10 @@ def test_what_is_wrong_is_said() -> None:
     assert wrong.remark == "2 lost tuples"
 
 
-@pytest.mark.parametrize("name", ["fig2-zipf", "fig3-evictions"])
+@pytest.mark.parametrize("name", ["fig2-zipf", "fig3-evictions", "fig4-memory", "fig5-speedup"])
 def test_experiments_are_registered(name: str, settings: Settings) -> None:
     prepared = find_experiment(name).prepare(settings, lambda line: None)
     names = [c.name for c in prepared.contenders]
     assert len(names) == len(set(names)) > 0
-    assert any(n.startswith("real") for n in [*names, *prepared.absent])
+    streams = " ".join([*names, *prepared.absent])
+    assert ("real" in streams) == (name != "fig5-speedup")

@@ -11,7 +11,15 @@ from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import frontier, without_empty
 from terascope.sharing.model import KnownStatistics, flat_tree
 from terascope.sharing.plan import plan_tree
-from terascope.sharing.slc import collision_rate, cost_during, grown_by_slc, shares
+from terascope.sharing.slc import (
+    Judge,
+    collision_rate,
+    cost_during,
+    grown_by_slc,
+    merges,
+    shares,
+    with_node,
+)
 from terascope.sharing.uniform import all_or_nothing
 from tests.sharing.test_fptas import EPS, known, small_tree
 from tests.sharing.test_plan import correlated, pairs
@@ -68,6 +76,28 @@ def test_slc_adds_what_pays_in_its_own_model() -> None:
     grown = grown_by_slc(flat, curves, accounting, 4e6)
     assert len(grown.nodes) > len(flat.nodes)
     assert cost_during(grown, curves, accounting) < cost_during(flat, curves, accounting)
+
+
+@given(st.integers(0, 1000), st.floats(4, 8), st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_slc_is_judged_as_its_shares_cost(seed: int, digits: float, bounded: bool) -> None:
+    """Step by step, also for trees that were not made yet."""
+    names, queries = pairs(4)
+    curves = Curves(correlated(names, seed), "direct_mapped")
+    accounting = accounting_for("direct_mapped", 1.0, bounded)
+    memory = 10**digits
+    tree = flat_tree(queries)
+    for _ in range(3):
+        judge = Judge(tree, curves, accounting, memory)
+        own = cost_during(shares(tree, curves, accounting, memory), curves, accounting)
+        assert judge.cost() == pytest.approx(own)
+        steps = list(merges(tree))
+        if not steps:
+            return
+        step = steps[seed % len(steps)]
+        tree = with_node(tree, step)
+        then = shares(tree, curves, accounting, memory)
+        assert judge.cost_of(step) == pytest.approx(cost_during(then, curves, accounting))
 
 
 def test_all_allocations_plan() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from terascope.low.table_policies import Policy
 from terascope.sharing.curves import curve
-from terascope.sharing.evictions import eviction_rate, filtered, support, zipf, zipf_sum
+from terascope.sharing.evictions import eviction_rate, filtered, in_use, support, zipf, zipf_sum
 from terascope.sharing.model import TableModel
-from tests.sharing.real_tables import distinct, draws, through
+from tests.sharing.real_tables import distinct, draws, held_at_the_end, through
 
 MODELS: tuple[TableModel, ...] = ("lru", "lfu", "uniform", "direct_mapped", "second_chance")
 TUPLES = 200_000
@@ -80,6 +80,18 @@ def test_models_against_the_real_tables(
         if model != "lru" and exponent > 1:
             allowed = 0.1  # whether two of the few most frequent groups share a place is luck
         assert made.out(buckets, TUPLES) == pytest.approx(real, rel=allowed), part
+
+
+@pytest.mark.parametrize("model", ["lru", "direct_mapped", "second_chance"])
+def test_places_in_use(model: Policy) -> None:
+    """What is flushed at the end, for independent draws in which every group comes."""
+    codes = draws(20_000, 0.3, TUPLES, 5)
+    groups = distinct(codes)
+    for part in (0.1, 0.5, 1.0, 3.0):
+        buckets = int(part * groups)
+        real = held_at_the_end(codes, model, buckets)
+        allowed = 0.06 if model == "second_chance" else 0.02  # groups that were evicted try again
+        assert in_use(buckets, groups, model) == pytest.approx(real, rel=allowed)
 
 
 def test_lemma_6_1_is_far_off_on_lru() -> None:

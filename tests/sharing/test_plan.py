@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from terascope.sharing.cost import accounting_for
 from terascope.sharing.model import Attributes, KnownStatistics, Query
-from terascope.sharing.plan import plan_tree
+from terascope.sharing.plan import Planner, plan_tree
 
 TUPLES = 400_000.0
 
@@ -101,6 +102,33 @@ def test_no_memory_and_nothing_to_share() -> None:
     plan = plan_tree(queries, correlated(names, 1), 0.0)
     assert plan.cost.total == len(queries) * TUPLES
     assert plan_tree((), correlated(names, 1), 1e6).cost.total == 0
+
+
+def test_plans_are_near_the_lower_bound() -> None:
+    """Of the trees that were tried; large ones are allocated coarsely."""
+    names, queries = pairs(13)
+    planner = Planner(queries, correlated(names, 2))
+    for size in (1e5, 1e6, 1e7, 1e9):
+        plan = planner.plan(size)
+        assert 0.99 * planner.least(size) <= plan.cost.total <= 1.05 * planner.least(size)
+
+
+def test_a_planner_gives_the_same_plans_again() -> None:
+    names, queries = pairs(4)
+    planner = Planner(queries, correlated(names, 4), eps=0.2)
+    for size in (1e6, 1e4, 1e6):
+        alone = plan_tree(queries, correlated(names, 4), size, eps=0.2)
+        assert planner.plan(size).tree == alone.tree
+
+
+def test_buckets_may_count_alike() -> None:
+    names, queries = pairs(5)
+    accounting = accounting_for("lru", bucket_bytes=64)
+    planner = Planner(queries, correlated(names, 4), accounting=accounting)
+    plan = planner.plan(64 * 2000)
+    used = sum(node.buckets for node in plan.tree.nodes if not node.is_query)
+    assert used <= 2000 * (1 + 1e-9)
+    assert plan.memory_bytes == pytest.approx(64 * used)
 
 
 def test_78_pairs_are_planned_quickly() -> None:
