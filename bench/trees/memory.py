@@ -88,6 +88,8 @@ class Planning:
             found[f"seconds {number}"] = plan.seconds
             if self.allocation == "fptas":
                 found[f"least {number}"] = planner.least(number * BUCKET_BYTES)
+            elif number == self.buckets[-1]:
+                found[f"untuned {number}"] = planner.untuned(number * BUCKET_BYTES)
             if number in self.executed:
                 if plan.tree not in known:
                     made = executed(self.stream, plan.tree, TABLES[self.allocation], statistics)
@@ -195,6 +197,9 @@ def saying(name: str, both: dict[str, Outcome]) -> str:
         last = numbers(both["fptas"], "measured")[-1]
         ours, theirs = (both[each].figure(f"measured {last}") or 0.0 for each in ALLOCATIONS)
         parts.append(f"FPTAS takes {1 - ours / theirs:.0%} fewer at {last:,} buckets")
+        untuned = both["slc"].figure(f"untuned {last}")
+        if untuned:
+            parts.append(f"{1 - ours / untuned:.0%} fewer than SLC predicts without a peak load")
     return f"{name}: {', '.join(parts)}"
 
 
@@ -210,6 +215,7 @@ def draw(figure: Figure, outcomes: list[Outcome]) -> None:
         for allocation, outcome in both.items():
             draw_total(line[0], allocation, outcome)
             draw_parts(line[1 if allocation == "fptas" else 2], allocation, outcome)
+        line[0].set_ylim(0, None)
         line[0].set_title(f"{name}: all", fontsize=8)
         line[0].legend(fontsize=6)
 
@@ -220,7 +226,7 @@ def draw_total(axes: Axes, allocation: str, outcome: Outcome) -> None:
         places = numbers(outcome, what)
         costs = [(outcome.figure(f"{what} {n}") or 0) / 1e6 for n in places]
         axes.plot(places, costs, style, color=colour, label=f"{allocation}, {what}", markersize=4)
-    axes.set(xscale="log", ylim=(0, None), xlabel="buckets", ylabel="million hash operations")
+    axes.set(xscale="log", xlabel="buckets", ylabel="million hash operations")
 
 
 def draw_parts(axes: Axes, allocation: str, outcome: Outcome) -> None:

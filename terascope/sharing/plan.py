@@ -30,7 +30,7 @@ from terascope.sharing.model import (
     Tree,
     flat_tree,
 )
-from terascope.sharing.slc import shares, slc
+from terascope.sharing.slc import Tuned, shares
 from terascope.sharing.uniform import all_or_nothing
 
 Allocation: TypeAlias = Literal["fptas", "uniform", "slc"]
@@ -94,6 +94,7 @@ class Planner:
         self._accounting = accounting or accounting_for(table)
         self._eps = eps
         self._flat = flat_tree(queries)
+        self._slc = Tuned(self._flat, self._curves, self._accounting)
 
     def plan(self, memory_bytes: float, allocation: Allocation = "fptas") -> Planned:
         began = perf_counter()
@@ -108,7 +109,7 @@ class Planner:
                 alone = all_or_nothing_of([flat], curves, accounting, memory_bytes)
                 notes.append(f"{len(self._grown)} trees, all or nothing")
             case "slc":
-                tree, part = slc(flat, curves, accounting, memory_bytes)
+                tree, part = self._slc.best(memory_bytes)
                 alone = shares(flat, curves, accounting, memory_bytes)
                 notes.append(f"peak load {part:.0%} of the memory")
             case _:
@@ -156,6 +157,10 @@ class Planner:
     def _with_sizes(self, at: int, point: int) -> Tree:
         sizes = tuple(float(size) for size in self._frontiers[at].allocations[point])
         return without_empty(self._grown[at].with_buckets(sizes))
+
+    def untuned(self, memory_bytes: float) -> float:
+        """What SLC costs if its peak load is not tuned."""
+        return self._slc.untuned(memory_bytes)
 
     def least(self, memory_bytes: float) -> float:
         """No allocation of any of the trees costs less."""

@@ -12,8 +12,8 @@ the peak load, is tuned instead: several are tried, and the best total is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from math import sqrt
+from dataclasses import dataclass, field
+from math import floor, log2, sqrt
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -29,8 +29,8 @@ from terascope.sharing.priced import compiled
 
 Places: TypeAlias = npt.NDArray[np.int64]
 
-PEAK_LOADS: Final = (1.0, 0.5, 0.2, 0.1, 0.03)
-"""Parts of the memory that may be in use when an epoch ends."""
+PEAK_LOADS: Final = 5
+"""So many powers of two below the memory are tried as what may be in use when an epoch ends."""
 
 
 @compiled
@@ -216,18 +216,38 @@ class Judge:
         )
 
 
-def slc(
-    flat: Tree, curves: Curves, accounting: Accounting, memory_bytes: float
-) -> tuple[Tree, float]:
-    """The best total over several peak loads, in which both costs count; and its part."""
-    best: tuple[float, Tree, float] | None = None
-    for part in PEAK_LOADS:
-        tree = without_empty(grown_by_slc(flat, curves, accounting, part * memory_bytes))
-        total = evaluate(tree, curves, accounting).total
-        if best is None or total < best[0]:
-            best = (total, tree, part)
-    assert best is not None
-    return best[1], best[2]
+@dataclass
+class Tuned:
+    """SLC with its peak load tuned: grown for several parts of the memory, those that were grown
+    before among them, the one with the best total is kept, in which both costs count.
+    """
+
+    flat: Tree
+    curves: Curves
+    accounting: Accounting
+    grown: dict[float, tuple[float, Tree]] = field(default_factory=dict)
+    """For each memory: the total, and the tree."""
+
+    def best(self, memory_bytes: float) -> tuple[Tree, float]:
+        """And the part of the memory that it is grown for."""
+        power = 2.0 ** floor(log2(max(memory_bytes, 1.0)))
+        for size in (memory_bytes, *(power / 2**step for step in range(PEAK_LOADS))):
+            self._grow(size)
+        tried = [(*self.grown[size], size) for size in self.grown if size <= memory_bytes]
+        _, tree, size = min(tried, key=lambda one: (one[0], one[2]))
+        return tree, size / memory_bytes if memory_bytes else 1.0
+
+    def _grow(self, memory_bytes: float) -> None:
+        if memory_bytes not in self.grown:
+            grown = grown_by_slc(self.flat, self.curves, self.accounting, memory_bytes)
+            tree = without_empty(grown)
+            total = evaluate(tree, self.curves, self.accounting).total
+            self.grown[memory_bytes] = total, tree
+
+    def untuned(self, memory_bytes: float) -> float:
+        """What it costs with all of the memory."""
+        self._grow(memory_bytes)
+        return self.grown[memory_bytes][0]
 
 
 def merges(tree: Tree) -> Iterator[Merge]:

@@ -13,6 +13,7 @@ from terascope.sharing.model import KnownStatistics, flat_tree
 from terascope.sharing.plan import plan_tree
 from terascope.sharing.slc import (
     Judge,
+    Tuned,
     collision_rate,
     cost_during,
     grown_by_slc,
@@ -76,6 +77,21 @@ def test_slc_adds_what_pays_in_its_own_model() -> None:
     grown = grown_by_slc(flat, curves, accounting, 4e6)
     assert len(grown.nodes) > len(flat.nodes)
     assert cost_during(grown, curves, accounting) < cost_during(flat, curves, accounting)
+
+
+def test_a_tuned_peak_load_never_costs_more() -> None:
+    """Nor does more memory, where the smaller was tried, too."""
+    names, queries = pairs(6)
+    curves = Curves(correlated(names, 8), "direct_mapped")
+    accounting = accounting_for("direct_mapped")
+    tuned = Tuned(flat_tree(queries), curves, accounting)
+    totals = []
+    for memory in (1e5, 1e6, 1e8):
+        tree, part = tuned.best(memory)
+        assert accounting.memory(tree) <= part * memory * (1 + 1e-9)
+        totals.append(evaluate(tree, curves, accounting).total)
+        assert totals[-1] <= tuned.untuned(memory)
+    assert totals == sorted(totals, reverse=True)
 
 
 @given(st.integers(0, 1000), st.floats(4, 8), st.booleans())
