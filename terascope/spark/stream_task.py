@@ -101,7 +101,9 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
     native = reading.reads[partition.read]
     flat = native.read.low
     assert flat is not None
-    plan = grafted(native.read.name, flat, partition.trees.trees, reading.trees).low
+    plan, trees = flat, partition.trees.trees
+    if trees:
+        plan = grafted(native.read.name, flat, trees, reading.trees).low
     wide = widened_places(flat, plan)
     task = LowTask(plan, partition.owned)
     home = partition.number % native.destinations
