@@ -137,7 +137,7 @@ class LiveReader(DataSourceStreamReader):
         splits = self.links.splits(first, last)
         made: list[InputPartition] = []
         planned = time.time()
-        trees, sample = self._trees(), self._wanted(planned)
+        trees, sample = self._trees(), self._wanted(planned) if splits else 0
         for place, native in enumerate(self.source.reading.reads):
             names = {i.name for i in native.read.interfaces}
             ours = [s for s in splits if s.interface in names]

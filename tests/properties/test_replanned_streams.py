@@ -15,11 +15,15 @@ import pytest
 
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
+from terascope.low.delivery import Delivery, Outgoing
 from terascope.low.plan import LowAggregate
+from terascope.low.task import Groups, Ready
 from terascope.physical.job import TreeDecision
 from terascope.physical.trees import TreeSettings, attributes_of
 from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
+from terascope.spark import stream_task
+from terascope.spark.low_task import NativeRead, Partials, taken
 from terascope.spark.stream_runner import RunSettings
 from terascope.stream import replanning
 from terascope.stream.replanning import ReplanSettings
@@ -139,6 +143,19 @@ def test_a_run_goes_on_with_its_trees(tmp_path: Path, answers: Answers) -> None:
     assert_answers(answers, tmp_path / "out")
 
 
+def test_samples_are_asked_for_now_and_then(tmp_path: Path) -> None:
+    made = swapped_set(tmp_path, TREES[0])
+    rules = replace(SAMPLED, sample_seconds=1e6, sample_tuples=100)
+    run = PlainRun(made.compiled, run_settings(tmp_path, rules, 30_000, 3), OffsetLog())
+    for _ in range(3):
+        run.step()
+    told = [[len(sample) for sample in report.samples] for report in run.reports]
+    assert 0 < sum(told[0]) <= 102, "of all tasks together"
+    assert len(told[0]) == 3
+    assert told[1:] == [[], []]
+    run.close()
+
+
 # ---- whatever the trees --------------------------------------------------------------------------
 
 
@@ -166,6 +183,18 @@ def random_tree(rng: random.Random, queries: Sequence[LowAggregate]) -> Tree:
     return Tree(tuple(nodes))
 
 
+def with_own_slots(
+    ready: Ready, native: NativeRead, delivery: Delivery, partials: Partials
+) -> Iterator[Outgoing]:
+    """What becomes of groups, if they have the slots that those above know, and no others."""
+    if isinstance(ready, Groups):
+        fields = native.targets[native.streams[ready.query]].groups
+        assert fields is not None
+        assert ready.block.rows.shape[1] == fields.shape.stride
+        assert not (ready.block.rows[:, 0] >> (1 + len(fields.slots))).any()
+    yield from taken(ready, native, delivery, partials)
+
+
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
 def test_answers_do_not_depend_on_trees_or_kills(seed: int, tmp_path: Path) -> None:
     """Trees are made up, and change after every slice; batches are killed and run again, with the
@@ -184,7 +213,11 @@ def test_answers_do_not_depend_on_trees_or_kills(seed: int, tmp_path: Path) -> N
     ended = False
     while not ended:
         run = PlainRun(made.compiled, settings, log)
-        with patch.object(replanning, "decided", drawn), suppress(Killed):
+        with (
+            patch.object(replanning, "decided", drawn),
+            patch.object(stream_task, "taken", with_own_slots),
+            suppress(Killed),
+        ):
             for _ in range(rng.randrange(1, 7)):
                 if not run.ended and run.step() and run.reports:
                     numbers |= {beat.trees for beat in run.reports[-1].beats}
