@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import expm1
 from typing import Final
 
 import numpy as np
@@ -32,11 +33,6 @@ class Piece:
     chance: float
     keys: Mapping[str, Prints]
     count: int
-
-    @property
-    def tuples(self) -> float:
-        """Before it was sampled."""
-        return self.count / self.chance
 
 
 def pieces_of(sample: TupleSample) -> Iterable[tuple[int, Piece]]:
@@ -86,16 +82,31 @@ def statistics_of(pieces: Sequence[Piece]) -> SampledStatistics:
     for piece in pieces:  # as if all had been thinned alike
         number = int(random.binomial(piece.count, chance / piece.chance))
         kept.append(np.sort(random.choice(piece.count, number, replace=False)))
-    sampled = sum(len(rows) for rows in kept)
+    counts = np.array([len(rows) for rows in kept])
+    sampled = int(counts.sum())
+    number = len(pieces)
+    if chance < 1.0:  # pieces of which no tuple was drawn are there, too
+        seen = max(1, int(np.count_nonzero(counts)))
+        number = max(1, round(sampled / expected_count(sampled / seen, chance)))
     lanes = {}
     for name in pieces[0].keys:
         values = [piece.keys[name][rows] for piece, rows in zip(pieces, kept, strict=True)]
         lanes[name] = attribute_hashes(np.concatenate(values).astype(np.int64), name)
-    numbers = np.repeat(np.arange(len(pieces)), [len(rows) for rows in kept])
+    numbers = np.repeat(np.arange(len(pieces)), counts)
     return SampledStatistics(
         lanes,
         sampled,
-        sum(piece.tuples for piece in pieces) / len(pieces),
-        epochs=len(pieces),
+        sampled / chance / number,
+        epochs=number,
         epoch_lane=attribute_hashes(numbers, PIECE) if len(pieces) > 1 else None,
     )
+
+
+def expected_count(mean: float, least: float) -> float:
+    """How many tuples of a piece are drawn, given the mean of those of which any are: it is
+    x / (1 - exp(-x)) for draws at random from pieces of one size.
+    """
+    found = mean
+    for _ in range(100):
+        found = mean * -expm1(-found)
+    return max(found, least)

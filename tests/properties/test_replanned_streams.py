@@ -43,7 +43,7 @@ from tests.properties.swapped_skew import (
 )
 
 TREES = [TreeSettings("time"), TreeSettings("operations", 1 << 20)]
-SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "8")))
+SEEDS = range(int(os.environ.get("TERASCOPE_STREAM_SEEDS", "5")))
 
 
 @pytest.fixture(autouse=True)

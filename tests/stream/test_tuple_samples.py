@@ -144,6 +144,20 @@ def test_pieces_that_were_thinned_differently_are_thinned_alike() -> None:
     assert found.groups(frozenset({"k"})) == pytest.approx(truth, rel=0.1)
 
 
+@pytest.mark.parametrize("chance", [1 / 4, 1 / 32, 1 / 128])
+def test_short_slices_of_which_nothing_was_drawn_are_counted(chance: float) -> None:
+    """40 tuples each, of 10 groups: most have no tuple in a small sample."""
+    random = np.random.default_rng(4)
+    made = SliceSamples()
+    for epoch in range(20_000):
+        keys = random.integers(0, 10, random.binomial(40, chance))
+        if len(keys):
+            made.add([piece(epoch, keys, chance)])
+    found = statistics_of([one for pieces in made.take_over() for one in pieces])
+    assert found.tuples == pytest.approx(40, rel=0.1)
+    assert found.epochs == pytest.approx(20_000, rel=0.1)
+
+
 def test_what_is_kept_of_a_slice_is_bounded() -> None:
     made = SliceSamples()
     for _ in range(100):
