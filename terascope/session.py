@@ -37,7 +37,7 @@ from terascope.low.sampling import SampleLimits
 from terascope.output import FileFormat, staged
 from terascope.physical.host import HOSTS
 from terascope.physical.low_planner import TableSettings
-from terascope.physical.planner import LowSettings, SharingSettings
+from terascope.physical.planner import ENOUGH_TO_DECIDE, LowSettings, SharingSettings
 from terascope.physical.trees import TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Stream
@@ -401,7 +401,10 @@ def low_settings(config: Config) -> LowSettings:
         config.kernels == "numba",
     )
     costs = machine_costs(config.costs, config.low_budget_ns)
-    limits = SampleLimits(config.sample_tuples, config.sample_seconds)
+    enough = ENOUGH_TO_DECIDE
+    limits = SampleLimits(
+        min(config.sample_tuples, enough.tuples), min(config.sample_seconds, enough.seconds)
+    )
     trees = TreeSettings(config.share_trees, config.tree_memory)
     sharing = SharingSettings(config.share_windows, config.share_tables, trees, limits)
     return LowSettings(config.low, HOSTS[config.host], costs, tables, sharing)

@@ -81,12 +81,13 @@ class SampleReader:
         for own, rows in zip(self._passed, chosen, strict=True):
             own.append(rows.astype(np.int64) + self._count)
         keyed = Batch(columns, self._dictionaries, self._second, self._derive_keys)
-        somebody = union([chosen[p] for p in self._aggregations])
+        somebody = union([chosen[p] for p in self._aggregations], len(batch))
         for expr, places in self._key_users.items():
-            users = union([chosen[p] for p in places])
+            users = union([chosen[p] for p in places], len(batch))
             self._keys[expr].append(codes(keyed, expr, somebody, users))
         for expr, places in self._epoch_users.items():
-            values, masks = keyed.number(expr, union([chosen[p] for p in places]))
+            users = union([chosen[p] for p in places], len(batch))
+            values, masks = keyed.number(expr, users)
             self._epochs[expr].append((values.astype(np.int64), masks != 0))
         if self._clock is not None and self._clock.clock is not None:
             ticks, _ = numbers(columns.column(self._clock.name), self._clock.type)
@@ -143,12 +144,15 @@ def codes(batch: Batch, expr: Expr, somebody: Codes, users: Codes) -> Codes:
         return batch.some_codes(expr, users)
 
 
-def union(chosen: Sequence[Codes]) -> Codes:
-    """The tuples of any."""
-    if not chosen:
-        return np.zeros(0, np.int32)
+def union(chosen: Sequence[Codes], count: int) -> Codes:
+    """The tuples of any, out of so many."""
     different = list({id(rows): rows for rows in chosen}.values())
-    return different[0] if len(different) == 1 else np.unique(np.concatenate(different))
+    if len(different) == 1:
+        return different[0]
+    taken = np.zeros(count, np.bool_)
+    for rows in different:
+        taken[rows] = True
+    return np.flatnonzero(taken).astype(np.int32)
 
 
 def joined(pieces: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:

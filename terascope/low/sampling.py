@@ -143,8 +143,10 @@ def evaluated(plan: LowPlan, some: Thinned) -> SourceSample:
     queries = aggregations(plan)
     lengths = {query: stripes_of_epoch(query, pieces) for query in queries}
     reader = SampleReader(plan)
-    for _, columns, _ in thinning.batches:
-        reader.add(columns)
+    if thinning.batches:
+        together = pa.Table.from_batches([columns for _, columns, _ in thinning.batches])
+        for columns in together.combine_chunks().to_batches():
+            reader.add(columns)
     numbers = run_numbers(some.done)
     runs = [np.full(len(columns), numbers[place]) for place, columns, _ in thinning.batches]
     per_stripe = thinning.seen / max(1, len(some.done))

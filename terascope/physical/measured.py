@@ -9,18 +9,19 @@ and only when something depends on it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from terascope.connectors.base import SourceError
 from terascope.functions.base import ValueMistake
-from terascope.low.plan import LowAggregate, LowPlan
+from terascope.low.plan import LowAggregate, LowPlan, expressions_of
 from terascope.low.sampling import SampleLimits, SourceSample, Thinned, evaluated, read_some
 from terascope.physical.drafts import scan_key
 from terascope.physical.job import SourceRead
 from terascope.physical.share_tables import Queries
 from terascope.physical.slicing import Family, Slicing, ticks
+from terascope.plan.build import FALSE
 from terascope.plan.expr import columns_of, conjuncts
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate, Filter, Scan
@@ -56,11 +57,12 @@ class Measured:
     def _sampled(self, read: SourceRead) -> SourceSample | None:
         if self.limits is None or read.low is None or not read.splits:
             return None
+        low = of_aggregations(read.low)
         try:
             known = self.tuples.get(read.name)
-            if known is None or known.columns != read.low.columns:
-                known = self.tuples[read.name] = read_some(read.low, read.splits, self.limits)
-            return evaluated(read.low, known)
+            if known is None or not set(low.columns) <= set(known.columns):
+                known = self.tuples[read.name] = read_some(low, read.splits, self.limits)
+            return evaluated(low, known)
         except (SourceError, ValueMistake):  # the run will say so, if it matters there
             return None
 
@@ -118,6 +120,19 @@ class Measured:
             groups = groups_of(found, keys) if keys else ungrouped
             return Traffic(found.rate / second, groups)
         return None
+
+
+def of_aggregations(plan: LowPlan) -> LowPlan:
+    """What aggregations ask of a source: columns of selections, payloads above all, take longer to
+    read than all that is decided here.
+    """
+    queries = tuple(q for q in plan.queries if isinstance(q, LowAggregate))
+    bits = {bit for query in queries for bit in query.signature}
+    predicates = tuple(p if i in bits else FALSE for i, p in enumerate(plan.predicates))
+    used = [*predicates, *(expr for query in queries for expr in expressions_of(query))]
+    names = frozenset[str]().union(*(columns_of(expr) for expr in used))
+    columns = tuple(c for c in plan.columns if c.name in names or c.clock is not None)
+    return replace(plan, queries=queries, predicates=predicates, columns=columns)
 
 
 def groups_of(statistics: SampledStatistics, keys: frozenset[str]) -> Groups:

@@ -52,6 +52,10 @@ MOST_TERMS = 12
 Backend = Literal["native", "catalyst", "auto"]
 
 
+ENOUGH_TO_DECIDE = SampleLimits(tuples=1 << 15, seconds=0.5)
+"""What is read of a source before it is read."""
+
+
 @dataclass(frozen=True)
 class SharingSettings:
     """What the queries of a set share."""
@@ -62,7 +66,7 @@ class SharingSettings:
     """Tables of aggregations with the same keys and different conditions."""
     trees: TreeSettings = field(default_factory=TreeSettings)
     """Intermediate aggregates."""
-    sample: SampleLimits | None = field(default_factory=SampleLimits)
+    sample: SampleLimits | None = ENOUGH_TO_DECIDE
     """What is read of a source to decide by; None: nothing."""
 
 
