@@ -176,7 +176,7 @@ class Runner:
         late = None if settings.late is None else str(settings.late.absolute())
         reading = StreamRead(
             reads, self.stored, str(self.folder.slices), late, settings.format,
-            self.pipeline.state.starts, settings.replanning.trees, self.replanner.names,
+            self.pipeline.state.starts, settings.replanning.trees,
         )  # fmt: skip
         return StreamSource(
             reading,

@@ -65,8 +65,6 @@ class StreamRead:
     starts: Mapping[str, SliceValue] = field(default_factory=dict)
     """Queries that are new, and the first slice each of them has a whole."""
     trees: TreeSettings = field(default_factory=TreeSettings)
-    families: Mapping[str, str] = field(default_factory=dict)
-    """The keys of the families of aggregations that could be trees, by their first aggregation."""
 
 
 @dataclass
@@ -115,7 +113,7 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
     sampler = None
     if partition.sample:
         seed = zlib.crc32(f"{partition.number} {partition.end}".encode())
-        sampler = Sampler(flat, reading.families, partition.sample, seed)
+        sampler = Sampler(native.read.name, flat, partition.sample, seed)
     watch = Watch(native.read.clocks, late, sampler)
     with SegmentWriter(Path(reading.store)) as writer:
         for ready in task.run(partition.splits, (), watch.see):
@@ -133,7 +131,8 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
     counters = task.counters.summary()
     samples = list(watch.samples())
     beat = Heartbeat.of(partition.number, task.reports, watch, counters, names, hops, memory)
-    beat.inner, beat.trees = [node.name for node in plan.inner], partition.trees.number
+    beat.read, beat.trees = native.read.name, partition.trees.number
+    beat.inner = [node.name for node in plan.inner]
     yield "heartbeat", json.dumps(beat.to_json())
     for sample in samples:
         yield "sample", sample

@@ -157,6 +157,8 @@ class Heartbeat:
     """The inner nodes of its trees, which the counters have after the queries."""
     trees: int = 0
     """The number of the trees it used."""
+    read: str = ""
+    """What it reads, by name."""
 
     @staticmethod
     def of(

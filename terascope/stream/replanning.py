@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from terascope.low.prepare import prepare
@@ -217,11 +217,6 @@ class Replanner:
     def wants_samples(self) -> bool:
         return bool(self._watched)
 
-    @property
-    def names(self) -> dict[str, str]:
-        """The keys of families, by their first aggregation."""
-        return {one.family.members[0].name: key for key, one in self._watched.items()}
-
     def prepare(self, tell: Callable[[int, int], None]) -> None:
         """Make the kernels of the trees in force ready."""
         for made in self._grafted.values():
@@ -262,13 +257,9 @@ class Replanner:
         probes = dict(zip(names, beat.counters["probes"], strict=True))
         passed = dict(zip(beat.queries, beat.counters["passed"], strict=True))
         for key, one in self._watched.items():
-            first = one.family.members[0].name
-            if first in passed:
-                one.tuples += passed[first]
-                one.probes += sum(probes[name] for name in self._nodes(one.read.name, key))
-
-    def _nodes(self, read: str, key: str) -> tuple[str, ...]:
-        return self._grafted[read].nodes[key]
+            if one.read.name == beat.read:
+                one.tuples += passed[one.family.members[0].name]
+                one.probes += sum(probes[name] for name in self._grafted[beat.read].nodes[key])
 
     # ---- planning
 
@@ -321,6 +312,7 @@ class Replanner:
             if self._closed:
                 return
             now = self._clock()
+            chosen = {key: replace(best, since=now) for key, best in chosen.items()}
             trees = self.trees.changed(chosen, now)
             put_in_force(self._folder, trees)
             self.trees, self._grafted = trees, drafted

@@ -27,6 +27,7 @@ from terascope.low.sample_lanes import codes
 from terascope.physical.trees import attributes_of, plain_families
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
+from terascope.stream.tree_plans import families_of
 
 Prints: TypeAlias = NDArray[np.uint32]
 """Half a hash: of 30,000 different values hardly two have the same."""
@@ -104,10 +105,10 @@ class Thinned:
 class Sampler:
     """Sees all tuples of a task that was asked for a sample."""
 
-    def __init__(self, plan: LowPlan, names: Mapping[str, str], most: int, seed: int) -> None:
-        """`names`: of the families, by their first aggregation."""
+    def __init__(self, read: str, plan: LowPlan, most: int, seed: int) -> None:
+        """`read`: whose plan it is, by name."""
         self._plan = plan
-        self._names = names
+        self._families = families_of(read, plan)
         self._thinned = Thinned(most, seed)
 
     def see(self, columns: pa.RecordBatch) -> None:
@@ -137,22 +138,23 @@ class Sampler:
         choices = Choices(first.words)
         members = plain_families(self._plan)
         chosen = [choices.of(queries[0]).entry for queries in members]
+        chosen = [choices.of(family.members[0]).entry for family in self._families]
         taken = choices.rows(batch, bits)
         keyed = Batch(columns, dictionaries, second, derive_keys)
-        for queries, choice in zip(members, chosen, strict=True):
-            query, rows = queries[0], taken[choice]
+        for family, choice in zip(self._families, chosen, strict=True):
+            query, rows = family.members[0], taken[choice]
             assert query.epoch is not None
             values, masks = keyed.number(query.keys[query.epoch][1], rows)
             rows = rows[masks[rows] != 0]
             if not len(rows):
                 continue
-            exprs = {show_expr(expr): expr for one in queries for expr in one.plain_keys}
+            exprs = {show_expr(expr): expr for one in family.members for expr in one.plain_keys}
             keys = {
-                name: prints(keyed, dictionaries, exprs[name], rows)
-                for name in sorted(frozenset().union(*map(attributes_of, queries)))
+                name: prints(keyed, dictionaries, expr, rows)
+                for name, expr in sorted(exprs.items(), key=lambda item: item[0])
             }
             epochs = values[rows].astype(np.int64)
-            yield TupleSample(self._names[query.name], self._thinned.chance, epochs, keys)
+            yield TupleSample(family.key, self._thinned.chance, epochs, keys)
 
 
 def prints(batch: Batch, dictionaries: Dictionaries, expr: Expr, rows: Codes) -> Prints:

@@ -6,7 +6,7 @@ without Spark, with trees that follow the traffic or with those it has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -30,13 +30,13 @@ from tests.agreement import WITHOUT_COMPILING, Answers, delivered
 EPOCHS, EPOCH_TUPLES = 20, 600
 FEW, MANY = 4, 3000
 SET: Final = """
-PROTOCOL S (ts UINT increasing, a UINT, b UINT, c UINT, d STRING, v INT);
-QUERY ac: SELECT tb, a, c, COUNT(*) AS n, SUM(v) AS x FROM left.S GROUP BY ts/100 AS tb, a, c;
-QUERY ad: SELECT tb, a, d, COUNT(*) AS n, MAX(v) AS x FROM left.S GROUP BY ts/100 AS tb, a, d;
-QUERY cd: SELECT tb, c, d, COUNT(*) AS n FROM left.S GROUP BY ts/100 AS tb, c, d;
-QUERY bc: SELECT tb, b, c, COUNT(*) AS n, MIN(v) AS x FROM left.S GROUP BY ts/100 AS tb, b, c;
-QUERY bd: SELECT tb, b, d, COUNT(*) AS n FROM left.S GROUP BY ts/100 AS tb, b, d;
-QUERY acd: SELECT tb, a, c, d, SUM(v) AS x FROM left.S GROUP BY ts/100 AS tb, a, c, d;
+PROTOCOL S (ts UINT increasing clock(s), a UINT, b UINT, c UINT, d STRING, v INT);
+QUERY ac: SELECT tb, a, c, COUNT(*) AS n, SUM(v) AS x FROM [links].S GROUP BY ts/100 AS tb, a, c;
+QUERY ad: SELECT tb, a, d, COUNT(*) AS n, MAX(v) AS x FROM [links].S GROUP BY ts/100 AS tb, a, d;
+QUERY cd: SELECT tb, c, d, COUNT(*) AS n FROM [links].S GROUP BY ts/100 AS tb, c, d;
+QUERY bc: SELECT tb, b, c, COUNT(*) AS n, MIN(v) AS x FROM [links].S GROUP BY ts/100 AS tb, b, c;
+QUERY bd: SELECT tb, b, d, COUNT(*) AS n FROM [links].S GROUP BY ts/100 AS tb, b, d;
+QUERY acd: SELECT tb, a, c, d, SUM(v) AS x FROM [links].S GROUP BY ts/100 AS tb, a, c, d;
 """
 SAMPLED: Final = ReplanSettings(seconds=0.0, sample_seconds=0.0, share=float("inf"))
 """Every batch is sampled, and trees may be changed at any time."""
@@ -51,16 +51,20 @@ class Swapped:
         return delivered(plan, evaluate(plan, ConnectorSources(self.compiled.bindings.interfaces)))
 
 
-def swapped_set(folder: Path, trees: TreeSettings, text: str = SET) -> Swapped:
-    path = folder / "s.parquet"
-    pq.write_table(swapped_tuples(), path, row_group_size=EPOCH_TUPLES // 4)
+def swapped_set(folder: Path, trees: TreeSettings, names: Sequence[str] = ("left",)) -> Swapped:
+    """The queries are over all of these interfaces together."""
+    interfaces = {}
+    for seed, name in enumerate(names):
+        path = folder / f"{name}.parquet"
+        pq.write_table(swapped_tuples(seed), path, row_group_size=EPOCH_TUPLES // 4)
+        interfaces[name] = Interface(name, "parquet", str(path))
     low = replace(WITHOUT_COMPILING, sharing=SharingSettings(trees=trees))
-    bindings = Bindings({"left": Interface("left", "parquet", str(path))}, split_bytes=1, low=low)
-    return Swapped(compile_set(Source(text, str(folder / "swapped.gsql")), bindings))
+    bindings = Bindings(interfaces, {"links": tuple(names)}, split_bytes=1, low=low)
+    return Swapped(compile_set(Source(SET, str(folder / "swapped.gsql")), bindings))
 
 
-def swapped_tuples() -> pa.Table:
-    random = np.random.default_rng(5)
+def swapped_tuples(seed: int) -> pa.Table:
+    random = np.random.default_rng(seed)
     count = EPOCHS * EPOCH_TUPLES
     half = np.arange(count) < count // 2
     few, many = random.integers(0, FEW, count), random.integers(0, MANY, count)

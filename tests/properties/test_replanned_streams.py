@@ -143,6 +143,21 @@ def test_a_run_goes_on_with_its_trees(tmp_path: Path, answers: Answers) -> None:
     assert_answers(answers, tmp_path / "out")
 
 
+def test_sources_have_trees_of_their_own(tmp_path: Path) -> None:
+    """Queries over two sources are called the same next to both."""
+    made = swapped_set(tmp_path, TREES[0], ("left", "right"))
+    rules = replace(SAMPLED, trees=TREES[0])
+    run = PlainRun(made.compiled, run_settings(tmp_path, rules, 60_000, 2), OffsetLog())
+    while not run.ended:
+        run.step()
+    told = run.runner.replanner.status()
+    assert [one.source for one in told] == ["left", "right"]
+    assert all(one.tree for one in told)
+    assert all(one.probes_per_tuple and one.probes_per_tuple < 5.0 for one in told)
+    run.close()
+    assert_answers(made.expected(), tmp_path / "out")
+
+
 def test_samples_are_asked_for_now_and_then(tmp_path: Path) -> None:
     made = swapped_set(tmp_path, TREES[0])
     rules = replace(SAMPLED, sample_seconds=1e6, sample_tuples=100)

@@ -27,7 +27,7 @@ from terascope.stream.replanning import (
     together,
 )
 from terascope.stream.slice_samples import Piece
-from terascope.stream.tree_plans import Family, PlannedTree, families_of, in_force
+from terascope.stream.tree_plans import Family, PlannedTree, families_of, grafted, in_force
 from terascope.stream.tuple_samples import TupleSample
 from terascope.types import Type
 
@@ -199,7 +199,7 @@ def replanner(folder: Path, clock: Clock, rules: ReplanSettings = RULES) -> Repl
     return Replanner([read_of(PAIRS)], folder, rules, clock, lambda work: work())
 
 
-def sample(made: Replanner, epoch: int, few: str, count: int = 2000) -> TupleSample:
+def sample(epoch: int, few: str, count: int = 2000) -> TupleSample:
     """Of an epoch in which one of a and b has few values, the other one many."""
     random = np.random.default_rng(epoch)
     many = {"a": "b", "b": "a"}[few]
@@ -209,9 +209,9 @@ def sample(made: Replanner, epoch: int, few: str, count: int = 2000) -> TupleSam
         "c": random.integers(0, 3, count),
         "d": random.integers(0, 3, count),
     }
-    (family,) = made.names.values()
     epochs = np.full(count, epoch, np.int64)
-    return TupleSample(family, 1.0, epochs, {k: v.astype(np.uint32) for k, v in keys.items()})
+    prints = {name: lane.astype(np.uint32) for name, lane in keys.items()}
+    return TupleSample(family_of(PAIRS).key, 1.0, epochs, prints)
 
 
 def test_trees_change_a_minute_and_three_slices_after_the_last_time(tmp_path: Path) -> None:
@@ -219,20 +219,20 @@ def test_trees_change_a_minute_and_three_slices_after_the_last_time(tmp_path: Pa
     made = replanner(tmp_path, clock)
     for epoch in range(10):
         clock.now = 1000.0 + 5 * epoch
-        made.hear([], [sample(made, epoch, "a")])
+        made.hear([], [sample(epoch, "a")])
     assert made.trees.number == 0, "the beginning counts as a plan like any other"
     clock.now = 1060.0
-    made.hear([], [sample(made, 10, "a")])
+    made.hear([], [sample(10, "a")])
     assert made.trees.number == 1
     assert made.trees.since == 1060.0
     assert in_force(tmp_path) == made.trees
     for epoch in range(11, 14):
         clock.now += 100.0
-        made.hear([], [sample(made, epoch, "b")])
+        made.hear([], [sample(epoch, "b")])
     assert made.trees.number == 1, "two slices of the other traffic are over"
-    made.hear([], [sample(made, 14, "b")])
+    made.hear([], [sample(14, "b")])
     assert made.trees.number == 2
-    made.hear([], [sample(made, epoch, "b") for epoch in range(15, 30)])
+    made.hear([], [sample(epoch, "b") for epoch in range(15, 30)])
     assert made.trees.number == 2, "the best tree is in force"
 
 
@@ -241,13 +241,13 @@ def test_a_slice_is_judged_once_and_when_it_is_over(tmp_path: Path) -> None:
     made = replanner(tmp_path, clock)
     clock.now += 1000.0
     for _ in range(5):
-        made.hear([], [sample(made, 7, "a")])
+        made.hear([], [sample(7, "a")])
     for epoch in (8, 7, 7, 8):
-        made.hear([], [sample(made, epoch, "a")])
+        made.hear([], [sample(epoch, "a")])
     assert made.trees.number == 0, "only one slice is over"
-    made.hear([], [sample(made, 9, "a")])
+    made.hear([], [sample(9, "a")])
     assert made.trees.number == 0
-    made.hear([], [sample(made, 10, "a")])
+    made.hear([], [sample(10, "a")])
     assert made.trees.number == 1
 
 
@@ -256,9 +256,9 @@ def test_slices_of_few_tuples_are_judged_together(tmp_path: Path) -> None:
     made = replanner(tmp_path, clock, replace(RULES, least_tuples=5 * 1000))
     clock.now += 1000.0
     for epoch in range(5):
-        made.hear([], [sample(made, epoch, "a", count=1000)])
+        made.hear([], [sample(epoch, "a", count=1000)])
     assert made.trees.number == 0, "four slices are over, of too few tuples"
-    made.hear([], [sample(made, 5, "a", count=1000)])
+    made.hear([], [sample(5, "a", count=1000)])
     assert made.trees.number == 1, "five are three at least"
 
 
@@ -277,11 +277,11 @@ def test_a_run_goes_on_with_the_trees_it_had(tmp_path: Path) -> None:
     clock = Clock()
     made = replanner(tmp_path, clock)
     clock.now += 1000.0
-    made.hear([], [sample(made, epoch, "a") for epoch in range(5)])
+    made.hear([], [sample(epoch, "a") for epoch in range(5)])
     later = replanner(tmp_path, clock)
     assert later.trees == made.trees
     clock.now += 59.0
-    later.hear([], [sample(later, epoch, "b") for epoch in range(5, 10)])
+    later.hear([], [sample(epoch, "b") for epoch in range(5, 10)])
     assert later.trees.number == 1, "the minute is that of the change"
     other = Replanner([read_of(("ac", "ad", "cd"))], tmp_path, RULES, clock, lambda work: work())
     assert other.trees.trees == {}, "of another family nothing is known"
@@ -292,7 +292,7 @@ def test_nothing_changes_after_the_end(tmp_path: Path) -> None:
     made = replanner(tmp_path, clock)
     clock.now += 1000.0
     made.close()
-    made.hear([], [sample(made, epoch, "a") for epoch in range(5)])
+    made.hear([], [sample(epoch, "a") for epoch in range(5)])
     assert made.trees.number == 0
     assert in_force(tmp_path) is None
 
@@ -300,10 +300,10 @@ def test_nothing_changes_after_the_end(tmp_path: Path) -> None:
 def test_planning_takes_a_small_part_of_the_time(tmp_path: Path) -> None:
     clock = Clock()
     made = replanner(tmp_path, clock, ReplanSettings(slices=1, seconds=0.0, share=1e-9))
-    made.hear([], [sample(made, epoch, "a") for epoch in range(2)])
+    made.hear([], [sample(epoch, "a") for epoch in range(2)])
     assert made.trees.number == 1
     clock.now += 100.0
-    made.hear([], [sample(made, epoch, "b") for epoch in range(2, 9)])
+    made.hear([], [sample(epoch, "b") for epoch in range(2, 9)])
     assert made.trees.number == 1, "it must rest"
 
 
@@ -316,30 +316,32 @@ def test_off_means_off(tmp_path: Path) -> None:
 def test_probes_are_counted_for_the_trees_in_force(tmp_path: Path) -> None:
     clock = Clock()
     made = replanner(tmp_path, clock)
-    made.hear([beat(made, 0, [100] * 5)], [])
+    made.hear([beat(made, [100] * 5, trees=0)], [])
     (told,) = made.status()
     assert told.probes_per_tuple == 5.0
     assert told.tree == ()
     assert told.since == 1000.0
     clock.now += 60.0
-    made.hear([], [sample(made, epoch, "a") for epoch in range(4)])
+    made.hear([], [sample(epoch, "a") for epoch in range(4)])
     (told,) = made.status()
     assert told.probes_per_tuple is None, "not counted yet"
     assert told.since == 1060.0
     assert told.gain > 0.15
     assert told.intermediate == 1
-    made.hear([beat(made, 0, [100] * 5)], [])  # a batch that was at work when trees were changed
+    made.hear(
+        [beat(made, [100] * 5, trees=0)], []
+    )  # a batch that was at work when trees were changed
     assert made.status()[0].probes_per_tuple is None
-    made.hear([beat(made, 1, [9, 9, 9, 100, 100, 100])], [])
+    made.hear([beat(made, [9, 9, 9, 100, 100, 100]), beat(made, [7] * 5, "right")], [])
     assert made.status()[0].probes_per_tuple == 3.27
 
 
-def beat(made: Replanner, number: int, probes: list[int]) -> Heartbeat:
+def beat(made: Replanner, probes: list[int], read: str = "left", trees: int = 1) -> Heartbeat:
     names = [f"q_{keys}" for keys in PAIRS]
-    inner = [name for name in made._nodes("left", *made._watched) if name not in names]
     counters = {"tuples": 100, "passed": [100] * 5, "probes": probes}
-    inner = inner[: len(probes) - len(names)]
-    return Heartbeat(0, {}, counters, names, [], 0, inner=inner, trees=number)
+    low = grafted("left", plan_of(PAIRS), made.trees.trees, RULES.trees).low
+    inner = [node.name for node in low.inner][: len(probes) - len(names)]
+    return Heartbeat(0, {}, counters, names, [], 0, inner=inner, trees=trees, read=read)
 
 
 def test_flat_is_a_tree_too() -> None:

@@ -59,7 +59,7 @@ def tuples(rows: Sequence[tuple[int | None, int | None, str | None]]) -> pa.Reco
 
 
 def sampled(made: LowPlan, *batches: pa.RecordBatch, most: int = 10_000) -> list[TupleSample]:
-    sampler = Sampler(made, {"q0": "family"}, most, 3)
+    sampler = Sampler("left", made, most, 3)
     for batch in batches:
         sampler.see(batch)
     return [TupleSample.of(one.told()) for one in sampler.samples()]
