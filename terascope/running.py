@@ -34,7 +34,6 @@ from terascope.stream.control import Control
 from terascope.stream.following import followed
 from terascope.stream.orders import Order, changes_of, current, note_given, obey, orders
 from terascope.stream.plan import StreamPlan, stream_plan
-from terascope.stream.replanning import ReplanSettings
 from terascope.stream.reporting import Reporter, RunFacts, Supervised
 from terascope.stream.runs import Run, announced, run_folder
 from terascope.stream.server import StatusServer
@@ -42,6 +41,7 @@ from terascope.stream.showing import SHOWN
 from terascope.stream.state import State, StateFolder
 from terascope.stream.status import Status
 from terascope.stream.subscription import Subscription
+from terascope.stream.tree_choice import ReplanSettings
 from terascope.types import Type
 
 if TYPE_CHECKING:

@@ -37,9 +37,10 @@ from terascope.stream.growing_result import GrowingResult
 from terascope.stream.late import LATE, kept_fields
 from terascope.stream.ownership import stream_epochs
 from terascope.stream.plan import StreamPlan
-from terascope.stream.replanning import Replanner, ReplanSettings
+from terascope.stream.replanning import Replanner
 from terascope.stream.report import BatchReport
 from terascope.stream.state import State, StateFolder
+from terascope.stream.tree_choice import ReplanSettings
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from terascope.sharing.model import Node, Tree
 from terascope.spark import stream_task
 from terascope.spark.low_task import NativeRead, Partials, taken
 from terascope.spark.stream_runner import RunSettings
-from terascope.stream import replanning
-from terascope.stream.replanning import ReplanSettings
+from terascope.stream import replanning, tree_choice
+from terascope.stream.tree_choice import ReplanSettings
 from tests.agreement import WITHOUT_COMPILING, Answers
 from tests.oracle.compare import assert_same_rows
 from tests.physical.sharing_sets import random_tuples, tree_set
@@ -229,7 +229,7 @@ def test_answers_do_not_depend_on_trees_or_kills(seed: int, tmp_path: Path) -> N
     while not ended:
         run = PlainRun(made.compiled, settings, log)
         with (
-            patch.object(replanning, "decided", drawn),
+            patch.object(tree_choice, "decided", drawn),
             patch.object(stream_task, "taken", with_own_slots),
             suppress(Killed),
         ):

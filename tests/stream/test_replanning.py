@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,15 +19,9 @@ from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import KnownStatistics, Tree, flat_tree
 from terascope.stream.heartbeat import Heartbeat
-from terascope.stream.replanning import (
-    Patience,
-    Replanner,
-    ReplanSettings,
-    compared,
-    present_cost,
-    together,
-)
+from terascope.stream.replanning import THREAD, Replanner, together
 from terascope.stream.slice_samples import Piece
+from terascope.stream.tree_choice import Patience, ReplanSettings, compared, present_cost
 from terascope.stream.tree_plans import Family, PlannedTree, families_of, grafted, in_force
 from terascope.stream.tuple_samples import TupleSample
 from terascope.types import Type
@@ -305,6 +300,16 @@ def test_planning_takes_a_small_part_of_the_time(tmp_path: Path) -> None:
     clock.now += 100.0
     made.hear([], [sample(epoch, "b") for epoch in range(2, 9)])
     assert made.trees.number == 1, "it must rest"
+
+
+def test_batches_do_not_wait_for_plans(tmp_path: Path) -> None:
+    clock = Clock()
+    made = Replanner([read_of(PAIRS)], tmp_path, RULES, clock)
+    clock.now += 1000.0
+    made.hear([], [sample(epoch, "a") for epoch in range(5)])
+    (thread,) = [one for one in threading.enumerate() if one.name == THREAD]
+    thread.join(60.0)
+    assert made.trees.number == 1
 
 
 def test_off_means_off(tmp_path: Path) -> None:
