@@ -24,7 +24,7 @@ from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.plan import LowPlan
 from terascope.low.program import functions, programs
 from terascope.low.sample_lanes import codes
-from terascope.physical.trees import attributes_of, plain_families
+from terascope.physical.trees import plain_families
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
 from terascope.stream.tree_plans import families_of
