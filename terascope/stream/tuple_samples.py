@@ -24,7 +24,6 @@ from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.plan import LowPlan
 from terascope.low.program import functions, programs
 from terascope.low.sample_lanes import codes
-from terascope.physical.trees import plain_families
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
 from terascope.stream.tree_plans import families_of
@@ -136,8 +135,6 @@ class Sampler:
             with np.errstate(all="ignore"):
                 prefilter(len(batch), np.zeros(len(self._plan.predicates), np.int64), *lanes, *bits)
         choices = Choices(first.words)
-        members = plain_families(self._plan)
-        chosen = [choices.of(queries[0]).entry for queries in members]
         chosen = [choices.of(family.members[0]).entry for family in self._families]
         taken = choices.rows(batch, bits)
         keyed = Batch(columns, dictionaries, second, derive_keys)
