@@ -214,9 +214,10 @@ class Drafting:
         }
         if not any(known.values()):
             return draft
-        made = self.draft(lambda family: known.get(family))
-        same = made.whole == draft.whole  # then what was sampled is what will be run
-        return replace(draft, halves=made.halves) if same else made
+        decided = slicing.knowing(known.get)
+        if decided.decides_as(slicing):
+            return replace(draft, halves=replace(draft.halves, slicing=decided))
+        return self.draft(known.get)
 
 
 def native_job(draft: Draft, measured: Measured, settings: LowSettings, live: bool) -> Job:

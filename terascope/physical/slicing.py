@@ -9,7 +9,7 @@ family: they can have one table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from terascope.analysis.order import FINENESS
@@ -82,6 +82,17 @@ class Slicing:
             family: share(windows, self.traffic_of(family), mode=self.mode)
             for family, windows in self.asked.items()
         }
+
+    def knowing(self, traffic: Known) -> Slicing:
+        """The same windows, decided anew with what is known now."""
+        made = replace(self, traffic=traffic, decided=None)
+        made.decide()
+        return made
+
+    def decides_as(self, other: Slicing) -> bool:
+        """Whether all windows have the same slices."""
+        mine, theirs = self.decided or {}, other.decided or {}
+        return all(mine[family].of == theirs[family].of for family in mine)
 
     def traffic_of(self, family: Family) -> Traffic:
         scan = self.scans[family]

@@ -34,7 +34,7 @@ LEAST_QUERIES: Final = 3
 """Fewer are not worth looking at a sample for."""
 RIDING_SHARE: Final = 0.5
 """Of the tuples of a family, that a query must take if its condition is to ride along."""
-LEAST_GAIN: Final = 0.05
+LEAST_GAIN: Final = 0.1
 """A tree must save this part of what the flat plan costs."""
 
 
