@@ -18,7 +18,7 @@ from bench.shared.sets import SameNumber, SetContender
 
 PACKETS = 3_000_000
 SIZES = (10, 25, 50, 100)
-ALONE, APART = "the most expensive, each alone", "100 queries, nothing shared"
+ALONE, APART = "the most expensive alone", "100 queries: nothing shared"
 TARGET = 10.0
 
 
@@ -64,7 +64,7 @@ class Hundred:
             ),
             SetContender(APART, ("\n".join(whole),), source, "nothing shared"),
         )
-        alike = {c.name: c.name.partition(",")[0] for c in contenders}
+        alike = {c.name: c.name.partition(":")[0] for c in contenders}
         columns = (
             Column("cpu_s", "CPU s", "{:.2f}"),
             Column("probes_millions", "look-ups, M", "{:,.1f}"),

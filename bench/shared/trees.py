@@ -37,9 +37,9 @@ def conclude(outcomes: list[Outcome]) -> list[RenderableType]:
     found = {o.contender: o for o in outcomes}
     lines: list[RenderableType] = []
     for what in (FLOWS, TRAFFIC):
-        flat = found.get(f"{what}, flat")
+        flat = found.get(f"{what}: flat")
         for name in NAMES[1:]:
-            tree = found.get(f"{what}, {name}")
+            tree = found.get(f"{what}: {name}")
             if flat is None or tree is None or not flat.seconds or not tree.seconds:
                 continue
             probes = (flat.figure("probes_millions") or 0) / (tree.figure("probes_millions") or 1)
@@ -64,11 +64,11 @@ class Trees:
             TRAFFIC: (subset_queries(), traffic.source),
         }
         contenders: tuple[Contender, ...] = tuple(
-            SetContender(f"{what}, {name}", (text,), source, name)
+            SetContender(f"{what}: {name}", (text,), source, name)
             for what, (text, source) in sets.items()
             for name in NAMES
         )
-        check = SameNumber({c.name: c.name.rpartition(", ")[0] for c in contenders})
+        check = SameNumber({c.name: c.name.rpartition(": ")[0] for c in contenders})
         about = (f"{records:,} flow records of one hour; {packets:,} packets",)
         columns = (
             Column("cpu_s", "CPU s", "{:.2f}"),
