@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from terascope.types import Type, parse_ip
 from tests.connectors.table_reading import POSITION, SHARED, columns, read_all, written
 
 JSON = JsonConnector()
+HALVES = re.compile("[\ud800-\udfff]")
 WIKITICKER = SHARED / "data/events/wikiticker-2015-09-12-sampled.json.gz"
 
 VALUES = st.recursive(
@@ -73,6 +75,7 @@ def mutated(line: bytes, edits: list[tuple[int, int]]) -> bytes:
 @settings(max_examples=400, deadline=None)
 @example({"a": "\ud83d\ude00"}, [], True)
 @example({"a": "\\", "b": '"'}, [], True)
+@example({"a": "\ud800\udc00"}, [(7, ord("{"))], True)
 @given(
     OBJECTS,
     st.lists(
@@ -107,8 +110,8 @@ def test_every_line_is_judged_as_python_judges_it(
     for column, value in zip(wanted, found, strict=True):
         text = as_text(expected.get(column.name))
         if text is not ...:
-            text = text.encode(errors="replace").decode() if isinstance(text, str) else text
-            assert value == text
+            # Half a surrogate pair is no character.
+            assert value == (HALVES.sub("\ufffd", text) if isinstance(text, str) else text)
         else:
             assert isinstance(value, str)
             assert json.loads(value) == expected[column.name]
