@@ -1,7 +1,8 @@
 """Query sets that are run with and without sharing, as contenders of an experiment.
 
 In: GSQL, a source, and how to share. Out: a contender whose runs are `low_run.run_job`: processor
-time, look-ups, rows. Rows must be as many for all ways to share.
+time, look-ups, groups. Tables that queries share have fewer groups than their own would; that answers
+are the same is for tests to say (tests/physical/test_sharing.py), here all must see the same tuples.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from terascope.physical.trees import TreeSettings
 from terascope.pipeline import Bindings, compile_set
 
 MEMORY_BYTES = 4 << 30
-ROWS = "rows.json"
+TUPLES = "tuples.json"
 WAYS: dict[str, SharingSettings] = {
     "shared": SharingSettings(),
     "flat": SharingSettings(trees=TreeSettings("never")),
@@ -68,7 +69,8 @@ class SetRunning:
     def run(self, output: Path) -> Figures:
         works = [run_job(job) for job in self._jobs]
         rows = sum(work.rows for work in works)
-        (output / ROWS).write_text(json.dumps({"rows": rows}))
+        seen = sum(work.tuples for work in works)
+        (output / TUPLES).write_text(json.dumps({"tuples": seen, "rows": rows}))
         longest = max(works, key=lambda work: work.seconds)
         return figures(works, rows) | {"longest_s": longest.seconds}
 
@@ -90,15 +92,16 @@ def figures(works: list[Work], rows: int) -> dict[str, float]:
 
 @dataclass
 class SameNumber:
-    """The same number of rows, however they were shared."""
+    """The same number of tuples, however they were shared."""
 
     alike: dict[str, str]
     """Contender -> what it answers."""
     found: dict[str, int] = field(default_factory=dict)
 
     def look(self, outcome: Outcome, output: Path) -> None:
-        self.found[outcome.contender] = json.loads((output / ROWS).read_text())["rows"]
-        outcome.rows = self.found[outcome.contender]
+        told = json.loads((output / TUPLES).read_text())
+        self.found[outcome.contender] = told["tuples"]
+        outcome.rows = told["rows"]
 
     def judge(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
@@ -109,4 +112,4 @@ class SameNumber:
             others = {self.found[n] for n in same if n in self.found}
             outcome.checked = others == {mine}
             if not outcome.checked:
-                outcome.remark = f"rows differ: {sorted(others)}"
+                outcome.remark = f"tuples differ: {sorted(others)}"
