@@ -1,8 +1,9 @@
 """Query sets that are run with and without sharing, as contenders of an experiment.
 
 In: GSQL, a source, and how to share. Out: a contender whose runs are `low_run.run_job`: processor
-time, look-ups, groups. Tables that queries share have fewer groups than their own would; that answers
-are the same is for tests to say (tests/physical/test_sharing.py), here all must see the same tuples.
+time, look-ups, groups. Tables that queries share have fewer groups than their own would; that the
+answers are the same is for tests to say (tests/physical/test_sharing.py), here all must see the
+same tuples.
 """
 
 from __future__ import annotations
