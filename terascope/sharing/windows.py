@@ -139,11 +139,6 @@ class Shared:
             found["shared paned"] = one.cost(self.traffic, self.costs)
         return found
 
-    def results(self) -> float:
-        """Groups of windows for each unit of time: the same for all alternatives."""
-        rate_of = self.traffic.rate
-        return sum(self.traffic.groups(w.range * rate_of) / w.slide for w in self.windows)
-
 
 def share(
     windows: Iterable[Periodic],
