@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from terascope.functions.slices import SliceVector
 from terascope.plan.rel import WEND, WSTART, Slices, Sliding, WindowSpec
 
 
@@ -22,7 +23,8 @@ def open_from(spec: WindowSpec, edge: str, first_open_end: int) -> int:
             return end if edge == WEND else end - range_
         case Slices():
             last = first_open_end - 1
-            return slice_end(spec, last) if edge == WEND else slice_start(spec, last)
+            vector = SliceVector(spec.lengths)
+            return vector.end(last) if edge == WEND else vector.start(last)
         case _:
             assert_never(spec)
 
@@ -37,25 +39,6 @@ def oldest_start(spec: WindowSpec, edge: str, value: int) -> int:
         case Sliding(range_):
             return value - range_
         case Slices():
-            return slice_start(spec, value - 1)
+            return SliceVector(spec.lengths).start(value - 1)
         case _:
             assert_never(spec)
-
-
-def slice_start(spec: Slices, time: int) -> int:
-    """Where the slice that contains a time begins; before time 0 too."""
-    return slice_around(spec, time)[0]
-
-
-def slice_end(spec: Slices, time: int) -> int:
-    """Where it ends."""
-    return slice_around(spec, time)[1]
-
-
-def slice_around(spec: Slices, time: int) -> tuple[int, int]:
-    start = time // sum(spec.lengths) * sum(spec.lengths)
-    for length in spec.lengths:
-        if time < start + length:
-            return start, start + length
-        start += length
-    raise AssertionError("a period is made of its slices")

@@ -9,14 +9,15 @@ terascope.spark runs it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
 from terascope.low.groups import GroupFields
-from terascope.low.plan import LowPlan
+from terascope.low.plan import LowPlan, Slot
+from terascope.low.slots import Shape
 from terascope.low.windows import Windows
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field, Rel
@@ -59,6 +60,17 @@ class LowOutput:
     """None for a selection, and for windows."""
     windows: Windows | None = None
     """Made of another low-level stream, after its merge."""
+
+    def with_slots(self, slots: Sequence[Slot]) -> LowOutput:
+        """The same groups with other slots."""
+        assert self.groups is not None
+        wide = GroupFields(
+            self.groups.keys,
+            tuple(Field(slot.name, slot.type) for slot in slots),
+            Shape(self.groups.shape.keys, tuple(slot.kept for slot in slots)),
+            self.groups.epoch,
+        )
+        return replace(self, fields=wide.fields, groups=wide)
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, TypeVar
 
-from terascope.low.groups import GroupFields
-from terascope.low.plan import LowAggregate, Slot, Where
-from terascope.low.slots import MOST_SLOTS, Shape
+from terascope.low.plan import LowAggregate, Slot
+from terascope.low.slots import MOST_SLOTS
+from terascope.physical.entry import Entry
 from terascope.physical.job import LowOutput, SourceRead
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
-from terascope.plan.rel import Field, Filter, Named, Project, Read, Rel, inputs, with_inputs
+from terascope.plan.rel import Filter, Named, Project, Read, Rel, inputs, with_inputs
 from terascope.types import Type
 
 Queries: TypeAlias = Mapping[str, LowAggregate]
@@ -67,11 +67,6 @@ class Table:
     queries: Queries
     members: dict[str, tuple[LowOutput, Queries]] = field(default_factory=dict)
 
-    @property
-    def is_mixed(self) -> bool:
-        """Whether its members have different tuples."""
-        return len({tuples_of(queries) for _, queries in self.members.values()}) > 1
-
     def add(self, output: LowOutput, queries: Queries) -> None:
         self.members[output.name] = output, queries
 
@@ -81,19 +76,8 @@ class Table:
     def has_room(self) -> bool:
         return len(self.slots) <= MOST_SLOTS
 
-    def where(self, member: str, read: str) -> Where | None:
-        """What the tuples of a member meet beyond what those of all members do; None: nothing."""
-        if not self.is_mixed:
-            return None
-        all_of = [queries[read] for _, queries in self.members.values()]
-        _, own = self.members[member]
-        bits = set.intersection(*(set(q.signature) for q in all_of))
-        rest = set.intersection(*(set(q.rest) for q in all_of))
-        found = Where(
-            tuple(b for b in own[read].signature if b not in bits),
-            tuple(p for p in own[read].rest if p not in rest),
-        )
-        return found if found.signature or found.rest else None
+    def entry(self, read: str) -> Entry:
+        return Entry.of([queries[read] for _, queries in self.members.values()])
 
     @property
     def slots(self) -> dict[object, dict[str, Slot]]:
@@ -113,7 +97,7 @@ class Table:
     def wanted(self, member: str) -> list[tuple[str, dict[str, Slot]]]:
         """The slots of a member: its own and, if it needs one, the count that tells its groups."""
         _, queries = self.members[member]
-        wheres = {read: self.where(member, read) for read in queries}
+        wheres = {read: self.entry(read).where(query) for read, query in queries.items()}
         found = [
             (slot.name, {r: replace(q.slots[i], where=wheres[r]) for r, q in queries.items()})
             for i, slot in enumerate(any_of(queries).slots)
@@ -128,31 +112,18 @@ class Table:
 
     def shared_query(self, query: LowAggregate, read: str) -> LowAggregate:
         """The aggregation that has the table."""
-        made = replace(query, slots=self.shared_slots(read))
-        if not self.is_mixed:
-            return made
-        all_of = [queries[read] for _, queries in self.members.values()]
-        wheres = [self.where(member, read) for member in self.members]
-        known = [w for w in wheres if w is not None]
+        entry = self.entry(read)
         return replace(
-            made,
-            signature=tuple(b for b in query.signature if all(b in q.signature for q in all_of)),
-            rest=tuple(p for p in query.rest if all(p in q.rest for q in all_of)),
-            anyof=tuple(dict.fromkeys(known)) if len(known) == len(wheres) else (),
+            query,
+            slots=self.shared_slots(read),
+            signature=entry.signature,
+            rest=entry.rest,
+            anyof=entry.anyof,
         )
 
     @property
     def shared_output(self) -> LowOutput:
-        groups = self.output.groups
-        assert groups is not None
-        slots = self.shared_slots(next(iter(self.queries)))
-        wide = GroupFields(
-            groups.keys,
-            tuple(Field(slot.name, slot.type) for slot in slots),
-            Shape(groups.shape.keys, tuple(slot.kept for slot in slots)),
-            groups.epoch,
-        )
-        return LowOutput(self.output.name, wide.fields, wide)
+        return self.output.with_slots(self.shared_slots(next(iter(self.queries))))
 
     def view(self, member: str) -> Project:
         """The table as one of its members has it."""

@@ -12,21 +12,19 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from terascope.low.groups import GroupFields
-from terascope.low.plan import LowAggregate, LowPlan, Slot, Where
-from terascope.low.slots import MOST_SLOTS, Shape
+from terascope.low.plan import LowAggregate, LowPlan, Slot
+from terascope.low.slots import MOST_SLOTS
 from terascope.low.table_policies import Policy
 from terascope.physical.caches import cache_bytes
 from terascope.physical.drafts import Names
+from terascope.physical.entry import Entry, same_tuples
 from terascope.physical.job import LowOutput, SourceRead, TreeDecision
 from terascope.physical.measured import Measured
 from terascope.plan.expr import Expr
-from terascope.plan.rel import Field
 from terascope.plan.show import show_expr
 from terascope.sharing.model import Node, Query, Statistics, Tree
 from terascope.sharing.plan import plan_tree
 from terascope.sharing.timed import plan_for_time
-from terascope.types import Type
 
 Mode: TypeAlias = Literal["time", "operations", "never"]
 
@@ -230,47 +228,8 @@ class Grafting:
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Entry:
-    """Who enters the table of several queries: those that any of them takes."""
-
-    signature: tuple[int, ...]
-    rest: tuple[Expr, ...]
-    anyof: tuple[Where, ...]
-
-    @staticmethod
-    def of(queries: Sequence[LowAggregate]) -> Entry:
-        first = queries[0]
-        if same_tuples(queries):
-            return Entry(first.signature, first.rest, first.anyof)
-        bits = [b for b in first.signature if all(b in q.signature for q in queries)]
-        rest = [p for p in first.rest if all(p in q.rest for q in queries)]
-        common = Entry(tuple(bits), tuple(rest), ())
-        wheres = [common.where(q) for q in queries]
-        known = tuple(dict.fromkeys(w for w in wheres if w is not None))
-        return common if None in wheres else replace(common, anyof=known)
-
-    def where(self, query: LowAggregate) -> Where | None:
-        """What a query asks beyond; None: nothing."""
-        bits = tuple(b for b in query.signature if b not in self.signature)
-        rest = tuple(p for p in query.rest if p not in self.rest)
-        return Where(bits, rest) if bits or rest else None
-
-    def slots(self, query: LowAggregate) -> list[Slot]:
-        """The slots of a query in such a table, and the count that tells which groups are its."""
-        where = self.where(query)
-        if where is None:
-            return list(query.slots)
-        seen = Slot("seen", "count", None, Type.ULLONG, where)
-        return [seen, *(replace(slot, where=where) for slot in query.slots)]
-
-
 def is_of(query: LowAggregate, node: Node) -> bool:
     return attributes_of(query) == node.attributes
-
-
-def same_tuples(queries: Sequence[LowAggregate]) -> bool:
-    return len({(frozenset(q.signature), frozenset(q.rest), q.anyof) for q in queries}) == 1
 
 
 def added_slots(known: Sequence[Slot], wanted: Iterable[Slot], names: Names) -> tuple[Slot, ...]:
@@ -294,16 +253,7 @@ def widened(outputs: Iterable[LowOutput], reads: Sequence[SourceRead]) -> tuple[
         for q in read.low.queries
         if isinstance(q, LowAggregate)
     }
-    made = []
-    for output in outputs:
-        groups, own = output.groups, slots.get(output.name)
-        if groups is not None and own is not None and len(own) > len(groups.slots):
-            wide = GroupFields(
-                groups.keys,
-                tuple(Field(s.name, s.type) for s in own),
-                Shape(groups.shape.keys, tuple(s.kept for s in own)),
-                groups.epoch,
-            )
-            output = replace(output, fields=wide.fields, groups=wide)
-        made.append(output)
-    return tuple(made)
+    return tuple(
+        output.with_slots(slots[output.name]) if output.groups and output.name in slots else output
+        for output in outputs
+    )

@@ -1,0 +1,53 @@
+"""Who enters a table that several aggregations have, and which tuples each of their slots takes.
+
+In: aggregations of one read with the same keys, or below the same node of a tree. Out: an `Entry`:
+what all of them ask of a tuple, and what each asks beyond, which rides along with its slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from terascope.low.plan import LowAggregate, Slot, Where
+from terascope.plan.expr import Expr
+from terascope.types import Type
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Who enters the table of several queries: those that any of them takes."""
+
+    signature: tuple[int, ...]
+    rest: tuple[Expr, ...]
+    anyof: tuple[Where, ...]
+
+    @staticmethod
+    def of(queries: Sequence[LowAggregate]) -> Entry:
+        first = queries[0]
+        if same_tuples(queries):
+            return Entry(first.signature, first.rest, first.anyof)
+        bits = [b for b in first.signature if all(b in q.signature for q in queries)]
+        rest = [p for p in first.rest if all(p in q.rest for q in queries)]
+        common = Entry(tuple(bits), tuple(rest), ())
+        wheres = [common.where(q) for q in queries]
+        known = tuple(dict.fromkeys(w for w in wheres if w is not None))
+        return common if None in wheres else replace(common, anyof=known)
+
+    def where(self, query: LowAggregate) -> Where | None:
+        """What a query asks beyond; None: nothing."""
+        bits = tuple(b for b in query.signature if b not in self.signature)
+        rest = tuple(p for p in query.rest if p not in self.rest)
+        return Where(bits, rest) if bits or rest else None
+
+    def slots(self, query: LowAggregate) -> list[Slot]:
+        """The slots of a query in such a table, and the count that tells which groups are its."""
+        where = self.where(query)
+        if where is None:
+            return list(query.slots)
+        seen = Slot("seen", "count", None, Type.ULLONG, where)
+        return [seen, *(replace(slot, where=where) for slot in query.slots)]
+
+
+def same_tuples(queries: Sequence[LowAggregate]) -> bool:
+    return len({(frozenset(q.signature), frozenset(q.rest), q.anyof) for q in queries}) == 1
