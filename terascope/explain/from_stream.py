@@ -98,6 +98,8 @@ def release_facts(output: StreamOutput, plan: StreamPlan) -> Facts:
     release = output.release
     assert release is not None
     who = "by a task" if output.is_of_tasks else "by Spark"
+    if output.windowing is not None:
+        who += f" that puts windows of {output.windowing.stream} together"
     return (("let go", f"{how(release)}, {who}"),)
 
 

@@ -6,7 +6,7 @@ everything was seen. It is the aggregation of the low level once more, over othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,10 @@ import pyarrow as pa
 from terascope.functions.base import ValueMistake
 from terascope.low.aggregator import Aggregator, group_fields
 from terascope.low.choices import Chosen
+from terascope.low.dictionary import Dictionary
 from terascope.low.finish import columns as finished_columns
 from terascope.low.gathered import Gathering
+from terascope.low.groups import Block, GroupFields
 from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.plan import LowAggregate, LowPlan, Slot
 from terascope.low.program import functions, program
@@ -55,11 +57,25 @@ class Regrouping:
         self._aggregator.take(self._gathering.take(), self._chosen)
         self._aggregator.settle()
 
+    @property
+    def fields(self) -> GroupFields:
+        return group_fields(self._aggregator.query)
+
+    @property
+    def dictionaries(self) -> Sequence[Dictionary]:
+        """Of the keys of the groups, as far as they were taken."""
+        return self._aggregator.key_dictionaries
+
     def results(self) -> Iterator[pa.RecordBatch]:
         """The groups of everything that was taken."""
-        fields = group_fields(self._aggregator.query)
         for released in self._aggregator.release(None):
             if not released.whole:
                 raise ValueMistake("integer overflow in sum")
-            dictionaries = self._aggregator.key_dictionaries
-            yield finished_columns([released.block], fields, dictionaries)
+            yield finished_columns([released.block], self.fields, self.dictionaries)
+
+    def blocks(self) -> list[Block]:
+        """The same in order of time; a group may stand there twice, in parts that had better not
+        be added before they are windows.
+        """
+        found = [released.block for released in self._aggregator.release(None)]
+        return sorted(found, key=lambda block: (block.epoch is not None, block.epoch or 0))

@@ -26,9 +26,10 @@ from terascope.low.slots import Shape, SlotKind, combine, is_float, view
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 Assemble: TypeAlias = Callable[..., tuple[int, int, bool]]
-"""(rows, the same as FLOATs, starts, ends, edges, first, range, slide, out, the same as FLOATs,
-wends, stack, the same as FLOATs): the windows of the groups from `first` on, as many as there is
-surely room for. The first group that was left, how many rows there are, and whether a sum
+"""(rows, the same as FLOATs, starts, ends, edges, first, range, slide, since, until, out, the same
+as FLOATs, wends, stack, the same as FLOATs): the windows of the groups from `first` on, as many as
+there is surely room for, of those that end at `since` or later, which is a multiple of the slide,
+and before `until`. The first group that was left, how many rows there are, and whether a sum
 overflowed. `edges`: where the rows of each group begin. `stack` has a row for each slice of the
 largest group: the state, and the slots."""
 
@@ -43,7 +44,8 @@ def assemble_kernel(shape: Shape) -> Assemble:
     rows, floats = output(np.int64, 2), output(np.float64, 2)
     ints = column(np.int64)
     kernel = compile_for(
-        module.assemble, rows, floats, ints, ints, ints, INTEGER, INTEGER, INTEGER,
+        module.assemble, rows, floats, ints, ints, ints,
+        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER,
         rows, floats, output(np.int64), rows, floats,
     )  # fmt: skip
     return cast(Assemble, kernel)
@@ -53,19 +55,20 @@ def assemble_source(shape: Shape) -> str:
     lines = [
         "@kernel",
         "def assemble(rows, floats, starts, ends, edges, first, range_, slide,"
-        " out, out_floats, wends, stack, stack_floats):",
+        " since, until, out, out_floats, wends, stack, stack_floats):",
         "    made = 0",
         "    for group in range(first, len(edges) - 1):",
         "        begin, stop = edges[group], edges[group + 1]",
-        "        span = (starts[stop - 1] + range_ - ends[begin]) // slide + 1",
+        "        begun = max(since, -((-ends[begin]) // slide) * slide)",
+        "        last = min(starts[stop - 1] + range_, until - 1)",
         "        each = (stop - begin) * (range_ // slide + 1)",
-        "        if made + max(np.int64(0), min(span, each)) > len(out):",
+        "        if made + max(np.int64(0), min((last - begun) // slide + 1, each)) > len(out):",
         "            return group, made, False",
         "        low, high, middle = begin, begin, begin",
         "        back_state = np.int64(0)",
         *indented(2, each_slot(shape, begun)),
-        "        time = -((-ends[low]) // slide) * slide",
-        "        while True:",
+        "        time = begun",
+        "        while time < until:",
         "            while high < stop and ends[high] <= time:",
         "                state = rows[high, 0]",
         *indented(4, each_slot(shape, come)),

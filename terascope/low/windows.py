@@ -26,6 +26,8 @@ from terascope.sharing.slices import Periodic
 
 OUTPUT_ROWS = 1 << 16
 """About as many groups of windows as a batch has."""
+ALWAYS = 1 << 62
+"""No window is so far from time 0."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,16 @@ class Sequences:
         largest = int(np.diff(self._edges).max(initial=0))
         self._stack = np.empty((largest, 1 + len(shape.slots)), np.int64)
 
-    def of(self, window: Periodic) -> Iterator[tuple[Rows, Ints]]:
-        """Rows of windows, and where each ends.
+    def of(
+        self, window: Periodic, since: int = -ALWAYS, until: int = ALWAYS
+    ) -> Iterator[tuple[Rows, Ints]]:
+        """Rows of windows, and where each ends: at `since` or later, before `until`.
 
         Raises:
             ValueMistake: a sum is too large.
         """
         shape = self._fields.shape
+        since = -(-since // window.slide) * window.slide
         assemble = assemble_kernel(shape)
         room, group = OUTPUT_ROWS, 0
         while group < len(self._edges) - 1:
@@ -76,7 +81,7 @@ class Sequences:
             rows, stack = self._rows, self._stack
             left, made, overflow = assemble(
                 rows, rows.view(np.float64), self._starts, self._ends, self._edges, group,
-                window.range, window.slide,
+                window.range, window.slide, since, until,
                 out, out.view(np.float64), wends, stack, stack.view(np.float64),
             )  # fmt: skip
             if overflow:
@@ -88,11 +93,15 @@ class Sequences:
             group = left
 
     def batches(
-        self, windows: Windows, dictionaries: Sequence[Dictionary]
+        self,
+        windows: Windows,
+        dictionaries: Sequence[Dictionary],
+        since: int = -ALWAYS,
+        until: int = ALWAYS,
     ) -> Iterator[pa.RecordBatch]:
         """The same as columns, keys as dictionary columns."""
         fields = self._fields
-        for rows, wends in self.of(windows.window):
+        for rows, wends in self.of(windows.window, since, until):
             state = State(rows)
             arrays = []
             for place, field in enumerate(fields.fields):

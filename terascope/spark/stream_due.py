@@ -1,8 +1,8 @@
 """Queries that tasks compute from closed rows: what Spark would take longer to plan than to do.
 
 In: of all such queries of a micro-batch the closed rows they read, and the range that is let go.
-Out: parts; a task for each query, all in one job. A query whose rows are too many for the memory of
-a task is Spark's (stream_high.py).
+Out: parts; a task for each query, or for those that share what they are made of, all in one job. A
+query whose rows are too many for the memory of a task is Spark's (stream_high.py).
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from terascope.analysis.moving import ALL
+from terascope.connectors.base import arrow_type
 from terascope.functions.base import Value
+from terascope.low.assemble import sorted_places
 from terascope.low.delivery import Sink
 from terascope.low.pairs import MEMORY_SHARE
 from terascope.low.parts import Part, PartWriter
+from terascope.low.top import plain
 from terascope.plan.rel import Field
 from terascope.spark.parts import TOLD
 from terascope.spark.stream_rows import StoredRows
@@ -53,22 +56,25 @@ class DueRange:
         return pc.fill_null(keep, self.high is ALL)
 
 
+@dataclass(frozen=True)
+class DueRows:
+    """The rows of a query that are due, with the columns that are delivered."""
+
+    query: str
+    fields: tuple[Field, ...]
+    rows: pa.RecordBatch
+
+
 class Due(Protocol):
-    """A query whose rows a task computes."""
-
-    @property
-    def query(self) -> str: ...
-
-    @property
-    def fields(self) -> tuple[Field, ...]: ...
+    """Queries whose rows a task computes."""
 
     @property
     def bytes(self) -> int:
         """What it reads of the store."""
         ...
 
-    def rows(self, stored: StoredRows) -> pa.RecordBatch:
-        """Those that are due, with the columns that are delivered."""
+    def rows(self, stored: StoredRows) -> Iterator[DueRows]:
+        """Of each query."""
         ...
 
 
@@ -88,23 +94,41 @@ class Computing:
         with working():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    part = self.part(self.work[number])
-                    yield pa.RecordBatch.from_arrays([pa.array([part.told()])], ["told"])
+                    for made in self.work[number].rows(self.stored):
+                        told = self.part(made).told()
+                        yield pa.RecordBatch.from_arrays([pa.array([told])], ["told"])
 
-    def part(self, due: Due) -> Part:
-        folder = self.sink.folder_of(due.query)
+    def part(self, made: DueRows) -> Part:
+        folder = self.sink.folder_of(made.query)
         folder.mkdir(parents=True, exist_ok=True)
-        with PartWriter(folder, self.sink.format, due.fields) as part:
-            part.write(due.rows(self.stored))
-            return Part(due.query, *part.close())
+        with PartWriter(folder, self.sink.format, made.fields) as part:
+            part.write(made.rows)
+            return Part(made.query, *part.close())
 
 
 def compute_due(
     spark: SparkSession, stored: StoredRows, sink: Sink, due: Sequence[Due]
 ) -> list[Part]:
-    """A part of each."""
+    """A part of each query."""
     if not due:
         return []
     tasks = spark.range(0, len(due), 1, len(due))
     told = tasks.mapInArrow(Computing(stored, sink, due), TOLD).collect()
     return [Part.of(row[0]) for row in told]
+
+
+def in_order(
+    batches: Sequence[pa.RecordBatch], fields: Sequence[Field], order: Sequence[tuple[str, bool]]
+) -> pa.RecordBatch:
+    """Rows of a query as they are delivered; `order` may be by columns that are not."""
+    schema = pa.schema([(f.name, arrow_type(f.type)) for f in fields])
+    names = [f.name for f in fields]
+    names += [name for name, _ in order if name not in names]
+    tables = [pa.Table.from_batches([plain(rows.select(names))]) for rows in batches]
+    if not tables:
+        return pa.RecordBatch.from_pylist([], schema)
+    whole = pa.concat_tables(tables)
+    if order:
+        whole = whole.take(sorted_places(whole, order))
+    (rows,) = whole.select(schema.names).cast(schema).combine_chunks().to_batches()
+    return rows

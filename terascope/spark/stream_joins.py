@@ -7,6 +7,7 @@ their partners in it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,9 +16,8 @@ from terascope.low.finished_rows import FinishedRows
 from terascope.low.pairs import Pairing, Side
 from terascope.low.top import plain
 from terascope.plan.expr import Expr
-from terascope.plan.rel import Field
 from terascope.spark.rests import together
-from terascope.spark.stream_due import DueRange
+from terascope.spark.stream_due import DueRange, DueRows
 from terascope.spark.stream_rows import Leaf, StoredRows
 
 
@@ -36,19 +36,11 @@ class DueJoin:
     def bytes(self) -> int:
         return self.left.bytes + self.right.bytes
 
-    @property
-    def query(self) -> str:
-        return self.pairing.query
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.pairing.fields
-
-    def rows(self, stored: StoredRows) -> pa.RecordBatch:
+    def rows(self, stored: StoredRows) -> Iterator[DueRows]:
         pairing = self.pairing
         left = self.side(stored, self.left, pairing.left, self.values[0])
         right = self.side(stored, self.right, pairing.right, self.values[1])
-        return pairing.joined(left, right)
+        yield DueRows(pairing.query, pairing.fields, pairing.joined(left, right))
 
     def side(self, stored: StoredRows, leaf: Leaf, side: Side, value: Expr) -> pa.RecordBatch:
         """The rows of a side that are due."""

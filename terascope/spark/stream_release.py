@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeAlias
 
 from terascope.analysis.moving import ALL, earlier
 from terascope.analysis.promises import Promises
@@ -23,9 +24,13 @@ from terascope.spark.stream_high import all_parts
 from terascope.spark.stream_joins import DueJoin
 from terascope.spark.stream_rows import Leaf
 from terascope.spark.stream_strands import DueStrands
+from terascope.spark.stream_windows import DueSlices, DueWindows
 from terascope.stream.plan import StreamOutput
 from terascope.stream.releasing import released
 from terascope.stream.segments import Segment
+
+Waiting: TypeAlias = tuple[StreamOutput, Sequence[tuple[Value, Value]]]
+"""A query, and for each part of its release what is let go: from, and up to."""
 
 
 class Releasing:
@@ -41,8 +46,7 @@ class Releasing:
     def run(self) -> list[Part]:
         """The rows of all queries, as far as they are complete; the state says so afterwards."""
         plan, state = self._wiring.plan, self._state
-        due: list[Due] = []
-        computed: list[tuple[StreamOutput, Sequence[tuple[Value, Value]]]] = []
+        waiting: list[Waiting] = []
         for output in plan.outputs:
             progress = state.queries[output.name]
             if output.release is None:
@@ -53,24 +57,33 @@ class Releasing:
             bounds = self._bounds(output)
             if bounds is None:
                 continue
-            of_tasks = self._due(output, bounds) if output.is_of_tasks else None
-            if of_tasks is None or not fits(of_tasks, self._wiring.sink.memory_bytes):
-                computed.append((output, bounds))
-            elif of_tasks.bytes:  # nothing is made of nothing
-                due.append(of_tasks)
+            waiting.append((output, bounds))
             if output.release.kind != "at_once":
                 progress.bounds = [low if above is ALL else above for low, above in bounds]
                 progress.ended = state.ended
+        due: list[Due] = []
+        computed: list[Waiting] = []
+        for members in together(waiting):
+            made = self._due(members)
+            if made is None or not fits(made, self._wiring.sink.memory_bytes):
+                computed += members
+            elif made.bytes:  # nothing is made of nothing
+                due.append(made)
         closed = self._closed
-        made = compute_due(closed.spark, closed.stored, self._wiring.sink, due)
-        return [*made, *self._computed(computed)]
+        parts = compute_due(closed.spark, closed.stored, self._wiring.sink, due)
+        return [*parts, *self._computed(computed)]
 
-    def _due(self, output: StreamOutput, bounds: Sequence[tuple[Value, Value]]) -> Due | None:
-        """A query that tasks compute of closed rows."""
+    def _due(self, members: Sequence[Waiting]) -> Due | None:
+        """Queries that tasks compute of closed rows."""
+        output, bounds = members[0]
         plan, release = self._wiring.plan, output.release
         assert release is not None
         at_once = release.kind == "at_once"
         leaves = self._fresh_leaves if at_once else self._leaves
+        if output.windowing is not None:
+            due = [DueWindows.of(o.windowing, DueRange(*b[0])) for o, b in members if o.windowing]
+            leaf = leaves[output.windowing.stream]
+            return DueSlices(leaf, tuple(due), self._wiring.sink.compiled).needed()
         range_ = None if at_once else DueRange(*bounds[0], release.parts[0].descending)
         if output.pairing is not None and output.tied is not None and range_ is not None:
             left, right = (leaves[plan.low[side.stream].name] for side in output.pairing.sides)
@@ -89,9 +102,7 @@ class Releasing:
     def _fresh_leaves(self) -> dict[str, Leaf]:
         return self._closed.leaves(self._fresh)
 
-    def _computed(
-        self, computed: Sequence[tuple[StreamOutput, Sequence[tuple[Value, Value]]]]
-    ) -> list[Part]:
+    def _computed(self, computed: Sequence[Waiting]) -> list[Part]:
         """Queries that Spark computes, in one job."""
         plan = self._wiring.plan
         if not computed:
@@ -143,3 +154,13 @@ class Releasing:
             last = high.last(full, name, complete, wiring.plan.trees.streams)
             wiring.present[rel] = complete, last
         return wiring.present[rel][1]
+
+
+def together(waiting: Sequence[Waiting]) -> list[list[Waiting]]:
+    """Queries over windows of the same slices, and each of the others by itself."""
+    found: dict[tuple[str, str], list[Waiting]] = {}
+    for output, bounds in waiting:
+        windowing = output.windowing
+        which = ("query", output.name) if windowing is None else ("slices", windowing.stream)
+        found.setdefault(which, []).append((output, bounds))
+    return list(found.values())

@@ -6,16 +6,13 @@ order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from terascope.connectors.base import arrow_type
-from terascope.low.assemble import sorted_places
 from terascope.low.finished_rows import FinishedRows
-from terascope.low.top import plain
-from terascope.plan.rel import Field
-from terascope.spark.stream_due import DueRange
+from terascope.spark.stream_due import DueRange, DueRows, in_order
 from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.stream.strands import Strand, Strands
 
@@ -29,37 +26,18 @@ class DueStrands:
     """None: everything is due."""
 
     @property
-    def query(self) -> str:
-        return self.strands.query
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.strands.fields
-
-    @property
     def bytes(self) -> int:
         return sum(leaf.bytes for leaf in self.leaves)
 
-    def rows(self, stored: StoredRows) -> pa.RecordBatch:
+    def rows(self, stored: StoredRows) -> Iterator[DueRows]:
         made = [
             self.due(strand, batch)
             for strand, leaf in zip(self.strands.strands, self.leaves, strict=True)
             for batch in stored.batches(leaf)
         ]
-        names = [f.name for f in self.fields]
-        names += [name for name, _ in self.strands.order if name not in names]
-        tables = [pa.Table.from_batches([plain(rows.select(names))]) for rows in made if rows]
-        if not tables:
-            return pa.RecordBatch.from_pylist([], self.schema)
-        whole = pa.concat_tables(tables)
-        if self.strands.order:
-            whole = whole.take(sorted_places(whole, self.strands.order))
-        (rows,) = whole.select(self.schema.names).cast(self.schema).combine_chunks().to_batches()
-        return rows
-
-    @property
-    def schema(self) -> pa.Schema:
-        return pa.schema([(f.name, arrow_type(f.type)) for f in self.fields])
+        strands = self.strands
+        rows = in_order([rows for rows in made if rows], strands.fields, strands.order)
+        yield DueRows(strands.query, strands.fields, rows)
 
     def due(self, strand: Strand, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         rows = strand.below(batch)

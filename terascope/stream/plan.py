@@ -42,6 +42,7 @@ from terascope.plan.rel import (
 from terascope.plan.show import show_expr, show_rel
 from terascope.stream.parameters import spelled
 from terascope.stream.strands import Strands, strands_of
+from terascope.stream.windowing import Windowing, WindowingPlanner
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ class StreamOutput:
     """Over the rows of either side: what ties them together in time."""
     strands: Strands | None = None
     """Of a query that tasks compute from closed rows one by one."""
+    windowing: Windowing | None = None
+    """Of a query that tasks compute from the windows of closed slices."""
 
     @property
     def name(self) -> str:
@@ -125,7 +128,8 @@ class StreamOutput:
     @property
     def is_of_tasks(self) -> bool:
         """Whether tasks can compute it from closed rows."""
-        return self.pairing is not None or self.strands is not None
+        how = self.pairing, self.strands, self.windowing
+        return any(one is not None for one in how)
 
 
 @dataclass(frozen=True)
@@ -199,6 +203,8 @@ def stream_plan(
         )
     outputs = [with_pairing(output, joined.get(output.name), trees) for output in outputs]
     outputs = [with_strands(output, trees, leaves) for output in outputs]
+    windowing = WindowingPlanner(job.low, {n: streams[n] for n in stages}, job.parameters)
+    outputs = [with_windowing(output, windowing) for output in outputs]
     releases = [output.release for output in outputs if output.release is not None]
     kept_by = keeping_columns(releases, trees, leaves, [one.rel for one in running])
     low = tuple(keeping(stream, kept_by, trees) for stream in low)
@@ -228,6 +234,14 @@ def with_strands(output: StreamOutput, trees: Trees, leaves: Collection[str]) ->
             order,
         ),
     )  # fmt: skip
+
+
+def with_windowing(output: StreamOutput, planner: WindowingPlanner) -> StreamOutput:
+    """A query over windows that tasks put together, if it is nothing else."""
+    if output.release is None or output.is_of_tasks:
+        return output
+    found = planner.windowing(output.name, output.release, output.fields, output.output.order)
+    return replace(output, windowing=found)
 
 
 def materialised(

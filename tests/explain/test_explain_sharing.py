@@ -27,6 +27,16 @@ def test_composed_slices_their_rate_and_the_alternatives() -> None:
         assert word in shown
 
 
+def test_queries_over_the_same_window_share_its_slices() -> None:
+    text = (
+        "QUERY a: SELECT srcIP, COUNT(*) AS n FROM TCP [RANGE 60 SLIDE 5] GROUP BY srcIP;"
+        "QUERY b: SELECT srcIP, MAX(len) AS m FROM TCP [RANGE 60 SLIDE 5] GROUP BY srcIP;"
+    )
+    shown = explain(compile_set(Source(text, "same.gsql")), "halves")
+    assert shown.count("FROM a_low)") == 2, "both of one aggregation of slices"
+    assert "ON time" not in shown, "no window of tuples"
+
+
 def test_windows_that_cannot_be_composed_are_put_in_groups() -> None:
     text = (
         "QUERY a: SELECT COUNT(*) AS n FROM TCP [RANGE '1 sec' SLIDE '1 d'];"

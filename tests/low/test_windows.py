@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from terascope.functions.base import ValueMistake
 from terascope.low.groups import Block, GroupFields
 from terascope.low.slots import Shape, SlotKind, is_float
-from terascope.low.windows import Sequences
+from terascope.low.windows import ALWAYS, Sequences
 from terascope.plan.rel import Field
 from terascope.sharing.slices import Periodic, paired
 from terascope.types import INT_MAX, INT_MIN, Type
@@ -103,7 +103,11 @@ def by_definition(
 
 
 def by_kernel(
-    shape: Shape, slices: list[Slice], window: Periodic
+    shape: Shape,
+    slices: list[Slice],
+    window: Periodic,
+    since: int = -ALWAYS,
+    until: int = ALWAYS,
 ) -> dict[tuple[int, int], list[Number | None]]:
     vector = paired(window)
     blocks = []
@@ -111,7 +115,7 @@ def by_kernel(
         some = [row(shape, group, values) for group, s, _, values in slices if s == start]
         blocks.append(Block(start, np.array(some, np.int64).reshape(len(some), shape.stride)))
     found: dict[tuple[int, int], list[Number | None]] = {}
-    for rows, wends in Sequences(blocks, fields_of(shape), vector).of(window):
+    for rows, wends in Sequences(blocks, fields_of(shape), vector).of(window, since, until):
         for held, wend in zip(rows.tolist(), wends.tolist(), strict=True):
             group = held[1] if shape.words else 0
             assert held[1 : shape.first_slot] == [group + 7 * k for k in range(shape.words)]
@@ -154,6 +158,17 @@ def test_windows_are_what_they_are_by_definition(case: tuple[Shape, list[Slice],
     assert found.keys() == expected.keys()
     for key, values in expected.items():
         assert repr(found[key]) == repr(values), key  # as text: NaN is NaN
+
+
+@settings(deadline=None, max_examples=80)
+@given(cases(), st.integers(-60, 200), st.integers(-60, 200))
+def test_some_of_the_windows(
+    case: tuple[Shape, list[Slice], Periodic], since: int, until: int
+) -> None:
+    found, everything = by_kernel(*case, since, until), by_definition(*case)
+    assert found.keys() == {key for key in everything if since <= key[0] < until}
+    for key, values in found.items():
+        assert repr(values) == repr(everything[key]), key
 
 
 @pytest.mark.parametrize(("extreme", "back"), [(INT_MAX, -1), (INT_MIN, 1)])

@@ -109,6 +109,17 @@ def test_share_subqueries() -> None:
     assert shown.count("Read shared1") == 2
 
 
+def test_a_window_alone_is_not_shared() -> None:
+    """Its tuples would be kept once for each window; aggregations of it share slices."""
+    text = (
+        "QUERY p: SELECT a, count(*) AS n FROM S [RANGE 60 SLIDE 5] GROUP BY a;"
+        "QUERY q: SELECT a, max(b) AS m FROM S [RANGE 60 SLIDE 5] GROUP BY a;"
+    )
+    shown = show_plan(optimize(plan_of(text)))
+    assert shown.count("Window") == shown.count("Aggregate") == 2
+    assert "shared" not in shown
+
+
 def test_two_equal_queries_are_one() -> None:
     query = "SELECT tb, a, count(*) AS n FROM S GROUP BY ts/10 AS tb, a;"
     shown = show_plan(optimize(plan_of(f"QUERY p: {query} QUERY q: {query}")))

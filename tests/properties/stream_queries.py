@@ -37,6 +37,7 @@ class StreamSet(RandomSet):
         return [
             *known, self.empty_epochs, self.empty_windows, self.watch_list, self.filter_join,
             self.unordered, self.whole_merge, self.window_tuples, self.tuple_join, self.falling,
+            self.window_family,
         ]  # fmt: skip
 
     def emitting(self, query: str) -> None:
@@ -97,6 +98,23 @@ class StreamSet(RandomSet):
     def window_tuples(self) -> None:
         length, slide = self.rng.randrange(1, 9), self.rng.randrange(2, 9)
         self.add(f"SELECT a, b, wend FROM {self.source()} [RANGE {length} SLIDE {slide}]")
+
+    def window_family(self) -> None:
+        """Windows of the same keys, whose slices tasks put together for all of them."""
+        source, where = self.source(), self.where(("a", "b"), BASE.others)
+        keys = self.rng.sample(["a", "s", "ip"], self.rng.randrange(3))
+        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        pool = ["count(*)", "sum(b)", "min(b)", "max(f)", "sum(f)", "avg(b)", "xor_aggr(a)"]
+        for _ in range(self.rng.randrange(1, 4)):
+            length, slide = self.rng.randrange(1, 30), self.rng.randrange(1, 10)
+            found = [f"{agg} AS v{i}" for i, agg in enumerate(self.rng.sample(pool, 2))]
+            having = self.rng.choice(["", "", " HAVING count(*) > 1", " HAVING wend % 2 = 0"])
+            first = self.rng.choice(["", "", " ORDER BY v0 DESC LIMIT 2"])
+            edges = self.rng.choice([[], ["wend"], ["wstart"], ["wstart", "wend"]])
+            self.add(
+                f"SELECT {', '.join([*keys, *found, *edges])} FROM {source} "
+                f"[RANGE {length} SLIDE {slide}]{where}{group}{having}{first}"
+            )
 
     def tuple_join(self) -> None:
         kind = self.rng.choice(["", "LEFT ", "FULL "])

@@ -17,7 +17,6 @@ from terascope.plan.rel import (
     Read,
     Rel,
     Running,
-    Window,
     inputs,
     walk,
     with_inputs,
@@ -53,12 +52,13 @@ def most_shared(streams: list[Stream]) -> Rel | None:
 
 
 def worth_sharing(rel: Rel) -> bool:
-    """Trees that cost something; scans are shared anyway, filters and projections are cheap."""
-    return (
-        isinstance(rel, Aggregate | Running | Join | Rank)
-        or (not isinstance(rel, Read) and any(worth_sharing(p) for p in inputs(rel)))
-        or isinstance(rel, Window)
-    )
+    """Trees that cost something; scans are shared anyway, filters and projections are cheap. A
+    window alone is not worth it: kept, it is every tuple once for each window it is in, while
+    aggregations of it are put together from slices, which all of them share.
+    """
+    if isinstance(rel, Aggregate | Running | Join | Rank):
+        return True
+    return not isinstance(rel, Read) and any(worth_sharing(p) for p in inputs(rel))
 
 
 def size(rel: Rel) -> int:

@@ -1,0 +1,73 @@
+"""Which queries over windows tasks put together from closed slices, and that they read no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from terascope import Session
+from terascope.running import planned_stream
+from terascope.spark.stream_due import DueRange
+from terascope.spark.stream_rows import Leaf
+from terascope.spark.stream_windows import DueSlices, DueWindows
+from terascope.stream.plan import StreamPlan
+from terascope.stream.segments import Segment
+from tests.cli.calls import small_trace
+
+SET = """
+QUERY talkers: SELECT srcIP, count(*) AS n, sum(len) AS bytes FROM TCP [RANGE 60 SLIDE 5]
+  GROUP BY srcIP HAVING count(*) > 2;
+QUERY longer: SELECT srcIP, max(len) AS most, avg(len) AS mean FROM TCP [RANGE 90 SLIDE 30]
+  GROUP BY srcIP;
+QUERY total: SELECT wstart, count(*) AS n FROM TCP [RANGE 9 SLIDE 3];
+QUERY best: SELECT srcIP, wend, count(*) AS n FROM TCP [RANGE 60 SLIDE 5] GROUP BY srcIP
+  ORDER BY n DESC LIMIT 3;
+QUERY middle: SELECT median(len) AS m FROM TCP [RANGE 9 SLIDE 3];
+DEFINE { query_name 'filled'; empty 'emit'; }
+  SELECT count(*) AS n FROM TCP [RANGE 9 SLIDE 3];
+QUERY over: SELECT wend, max(n) AS n FROM talkers GROUP BY wend;
+"""
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> StreamPlan:
+    trace: Path = small_trace(tmp_path_factory.mktemp("traces") / "trace.pcap", 100)
+    session = Session()
+    session.source(f"eth0=pcap:{trace}")
+    return planned_stream(session.query(SET).compiled)
+
+
+def test_windows_of_aggregates_that_can_be_merged_are_the_tasks(plan: StreamPlan) -> None:
+    found = {o.name: o.windowing for o in plan.outputs if o.windowing is not None}
+    assert set(found) == {"talkers", "longer", "total", "best"}
+    same = {found[name].stream for name in ("talkers", "longer", "best")}
+    assert len(same) == 1, "slices that are the same for all"
+
+
+def segment(low: int, high: int) -> Segment:
+    return Segment("s", "rows", 0, "f", 0, 100, 5, low, high)
+
+
+def test_only_slices_of_due_windows_are_read(plan: StreamPlan) -> None:
+    windowing = {o.name: o.windowing for o in plan.outputs}
+    talkers, longer = windowing["talkers"], windowing["longer"]
+    assert talkers is not None
+    assert longer is not None
+    leaf = Leaf((), tuple(segment(at, at + 25) for at in range(0, 300, 30)))
+
+    def starts(*due: DueWindows) -> list[object]:
+        return [s.low for s in DueSlices(leaf, due, False).needed().leaf.segments]
+
+    one = DueWindows.of(talkers, DueRange(180, 185))
+    assert starts(one) == [120, 150, 180]
+    assert starts(one, DueWindows.of(longer, DueRange(180, 181))) == [90, 120, 150, 180]
+    assert starts(DueWindows.of(talkers, DueRange(None, 60))) == [0, 30]
+
+
+def test_a_window_is_let_go_by_its_begin_where_only_that_is_asked_for(plan: StreamPlan) -> None:
+    total = next(o.windowing for o in plan.outputs if o.name == "total")
+    assert total is not None
+    due = DueWindows.of(total, DueRange(30, 33))
+    shift = 9 if total.by_start else 0
+    assert (due.since, due.until) == (30 + shift, 33 + shift)
