@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.experiment import Figures, Outcome
-from bench.shared.low_run import Work, prepared, run_job
+from bench.low_run import Work, prepared, run_job
 from terascope.diagnostic import Source
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings

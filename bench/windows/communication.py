@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 
 from bench.experiment import Figures, Outcome, Prepared, Settings, Tell
+from bench.low_run import Work, run_job
 from bench.windows.counts import FULL, PAIRED, PANED, PLANS, PULL_UP, Counted
-from bench.windows.engine import Work, plan_windows, run_windows
+from bench.windows.job import plan_windows
 from bench.windows.sides import (
     SIDES,
     draw_sides,
@@ -134,14 +135,14 @@ class AsTheEngineSends:
         (windows,) = query_sets(n, 1, self.seed)
         paired, paned = self.work(windows, side, "paired"), self.work(windows, side, "paned")
         return {
-            FULL: paired.results,
+            FULL: paired.rows,
             PAIRED: paired.partials,
             PANED: paned.partials,
             PULL_UP: paired.tuples,
         }
 
     def work(self, windows: tuple[Periodic, ...], side: bool, mode: Mode) -> Work:
-        return run_windows(plan_windows(self.syns, windows, side, mode))
+        return run_job(plan_windows(self.syns, windows, side, mode))
 
 
 LINES = {plan: (plan, "") for plan in PLANS}

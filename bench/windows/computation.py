@@ -1,7 +1,7 @@
 """`fig8-computation`: the time of a query set, shared and unshared (paper 0, section 6.3).
 
 Contenders are the ways to share slices: every query its own paired slices, all queries the same
-paned, or the same paired ones. Each runs the sets in our own engine without Spark (engine.py);
+paned, or the same paired ones. Each runs the sets in our own engine without Spark (low_run.py);
 figures are means of CPU seconds over the sets of each size. The common sub-query alone is the low
 level's part of the shared paired plan. Rows are checked to be the same for all.
 """
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 
 from bench.experiment import Figures, Outcome, Prepared, Settings, Tell
+from bench.low_run import run_job
 from bench.windows.counts import FULL, Counted
-from bench.windows.engine import plan_windows, run_windows
+from bench.windows.job import plan_windows
 from bench.windows.sides import SIDES, draw_sides, measured_lines, point, side_tables
 from bench.windows.snort import (
     EXPONENT,
@@ -81,7 +82,7 @@ class SharingRunning:
     def warm(self) -> None:
         """Compiles the kernels of both sides."""
         for side in SIDES:
-            run_windows(plan_windows(self._contender.syns, query_set(2, 0), side, self._mode))
+            run_job(plan_windows(self._contender.syns, query_set(2, 0), side, self._mode))
 
     def run(self, output: Path) -> Figures:
         of = self._contender
@@ -91,10 +92,10 @@ class SharingRunning:
             sets = query_sets(n, of.sets, of.seed)
             for side in SIDES:
                 jobs = (plan_windows(of.syns, windows, side, self._mode) for windows in sets)
-                works = [run_windows(job) for job in jobs]
+                works = [run_job(job) for job in jobs]
                 means[point(n, side)] = fmean(work.seconds for work in works)
                 means[point(n, side, LOW)] = fmean(work.low_seconds for work in works)
-                rows[point(n, side)] = [work.results for work in works]
+                rows[point(n, side)] = [work.rows for work in works]
         (output / ROWS).write_text(json.dumps(rows), encoding="utf-8")
         return means
 

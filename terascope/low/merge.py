@@ -199,14 +199,21 @@ class Merger:
         """
         rows, wide, odd = self._table.rows, self._wide, shape.keys % 2 == 1
         order, edges, epochs = self._by_epoch()
-        for rank, epoch in enumerate(epochs):
-            for start in range(int(edges[rank]), int(edges[rank + 1]), BLOCK_ROWS):
-                some = order[start : min(start + BLOCK_ROWS, int(edges[rank + 1]))]
-                if shape == self.shape:
-                    self._check_sums(some)
-                target = np.empty((len(some), shape.stride), np.int64)
-                take_rows(rows, some, shape.words, odd, wide.first_slot, target)
-                yield Block(epoch, target)
+        ends = edges[1:].tolist()
+        rank = 0
+        for start in range(0, len(order), BLOCK_ROWS):
+            some = order[start : start + BLOCK_ROWS]
+            if shape == self.shape:
+                self._check_sums(some)
+            target = np.empty((len(some), shape.stride), np.int64)
+            take_rows(rows, some, shape.words, odd, wide.first_slot, target)
+            begin, last = start, start + len(some)
+            while begin < last:
+                end = min(ends[rank], last)
+                if end > begin:
+                    yield Block(epochs[rank], target[begin - start : end - start])
+                begin = end
+                rank += end == ends[rank]
 
     def _by_epoch(self) -> tuple[Ints, Ints, list[int | None]]:
         """Row numbers in the order of their epochs, where each epoch begins, and the epochs."""

@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.low.dictionary import Codes, Dictionary, Hashes, Ints, mix
-from terascope.low.groups import Block, key_codes
+from terascope.low.groups import Block, Rows, key_codes
 from terascope.low.kernels import INTEGER, column, compiled, output
 from terascope.low.slots import Shape, is_float
 
@@ -150,9 +150,16 @@ class Placed:
         seed: int,
         by_key: bool = False,
     ) -> Placed:
-        hashed = [Block(None, b.rows) if by_key else b for b in blocks]
-        places = [place_of_groups(b, dictionaries, shape, destinations, seed) for b in hashed]
-        counts = np.array([np.bincount(p, minlength=destinations) for p in places], np.int64)
+        lengths = np.array([len(block.rows) for block in blocks], np.int64)
+        rows = blocks[0].rows if len(blocks) == 1 else np.concatenate([b.rows for b in blocks])
+        places = np.zeros(len(rows), np.int32)
+        if destinations > 1:
+            begun = [first_state(None if by_key else b.epoch, seed) for b in blocks]
+            hashed = np.repeat(np.array(begun, np.uint64), lengths)
+            choose_places(hashed, rows, dictionaries, shape, destinations, places)
+        cells = np.repeat(np.arange(len(blocks)) * destinations, lengths) + places
+        counts = np.bincount(cells, minlength=len(blocks) * destinations)
+        counts = counts.reshape(len(blocks), destinations)
         edges = np.zeros(destinations + 1, np.int64)
         np.cumsum(counts.sum(axis=0), out=edges[1:])
         total = int(edges[-1])
@@ -160,9 +167,8 @@ class Placed:
         codes = np.empty((shape.keys, total), np.int32)
         slots = np.empty((len(shape.slots), total), np.int64)
         cursors = edges[:-1].copy()
-        for block, place in zip(blocks, places, strict=True):
-            rows = np.ascontiguousarray(block.rows)
-            spread(rows, place, cursors, shape.first_word, shape.first_slot, state, codes, slots)
+        rows = np.ascontiguousarray(rows)
+        spread(rows, places, cursors, shape.first_word, shape.first_slot, state, codes, slots)
         return Placed(edges, counts, [b.epoch for b in blocks], state, codes, slots)
 
     def epochs(self, destination: int) -> pa.Array:
@@ -188,21 +194,19 @@ class Placed:
         return columns
 
 
-def place_of_groups(
-    block: Block,
+def choose_places(
+    hashed: Hashes,
+    rows: Rows,
     dictionaries: Sequence[Dictionary],
     shape: Shape,
     destinations: int,
-    seed: int,
-) -> Codes:
-    places = np.zeros(len(block.rows), np.int32)
-    if destinations > 1:
-        state = np.full(len(places), first_state(block.epoch, seed), np.uint64)
-        for i, dictionary in enumerate(dictionaries):
-            codes = np.ascontiguousarray(key_codes(block.rows, shape, i))
-            take_hashes(state, dictionary.hashes(codes))
-        choose(state, destinations, places)
-    return places
+    places: Codes,
+) -> None:
+    """Where groups go, by their keys and what was hashed before these."""
+    for i, dictionary in enumerate(dictionaries):
+        codes = np.ascontiguousarray(key_codes(rows, shape, i))
+        take_hashes(hashed, dictionary.hashes(codes))
+    choose(hashed, destinations, places)
 
 
 def first_state(epoch: int | None, seed: int) -> int:

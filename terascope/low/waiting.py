@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -40,26 +41,30 @@ class Waiting:
         self._shape = shape
         self._once = once
         self._rows: dict[int, list[Rows]] = {}
+        self._borrowed: set[int] = set()
         self._aside = Aside(shape, once)
 
     def add(self, epoch: int, rows: Rows) -> None:
+        """Rows whose memory may be used again once they are settled."""
         if len(rows):
             self._rows.setdefault(epoch, []).append(rows)
+            self._borrowed.add(epoch)
 
     def add_mixed(self, epochs: np.ndarray[tuple[int], np.dtype[np.int64]], rows: Rows) -> None:
         """Rows of several epochs."""
         if len(rows):
             order = np.argsort(epochs, kind="stable")
-            epochs = epochs[order]
-            edges = np.flatnonzero(np.diff(epochs)) + 1
-            for part in np.split(order, edges):
-                self.add(int(epochs[0]), rows[part])
-                epochs = epochs[len(part) :]
+            epochs, rows = epochs[order], rows[order]
+            edges = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist(), len(rows)]
+            values = epochs[edges[:-1]].tolist()
+            for epoch, (start, end) in zip(values, pairwise(edges), strict=True):
+                self._rows.setdefault(epoch, []).append(rows[start:end])
 
     def settle(self) -> None:
         """What stays is copied out of memory that was borrowed."""
-        for parts in self._rows.values():
-            parts[:] = [own(rows) for rows in parts]
+        for epoch in self._borrowed & self._rows.keys():
+            self._rows[epoch] = [own(rows) for rows in self._rows[epoch]]
+        self._borrowed.clear()
 
     def put_aside(self) -> None:
         """To disk."""

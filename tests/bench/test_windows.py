@@ -14,12 +14,13 @@ from rich.console import Console, RenderableType
 
 from bench.dialects import translate
 from bench.experiment import Check, Contender, Outcome, Settings
+from bench.low_run import run_job
 from bench.peers.flink import INTERPRETER, csv_of, flink_lacks, to_parquet
 from bench.windows import communication, computation
 from bench.windows.communication import AsTheEngineSends, PlanContender
 from bench.windows.computation import MODES, AsCounted, SharingContender
 from bench.windows.counts import FULL, PAIRED, PANED, PLANS, PULL_UP, Counted
-from bench.windows.engine import plan_windows, run_windows
+from bench.windows.job import plan_windows
 from bench.windows.peers import EXPERIMENT, window_pair
 from bench.windows.sides import point
 from bench.windows.sliding import RANGES, WINDOWS, flink_sql, spark_sql
@@ -78,8 +79,8 @@ def test_what_is_counted_is_what_the_low_level_sends(few_syns: Path, n: int, gro
     counted = Counted(syns(seed=3, tuples=FEW), grouped)
 
     def work(mode: Mode) -> tuple[int, int, int]:
-        done = run_windows(plan_windows(few_syns, windows, grouped, mode))
-        return done.tuples, done.partials, done.results
+        done = run_job(plan_windows(few_syns, windows, grouped, mode))
+        return done.tuples, done.partials, done.rows
 
     sent = {plan: counted.sent(plan, windows) for plan in (FULL, PAIRED, PANED, PULL_UP)}
     assert work("paired") == (sent[PULL_UP], sent[PAIRED], sent[FULL])

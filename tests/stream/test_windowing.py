@@ -1,4 +1,4 @@
-"""Which queries over windows tasks put together from closed slices, and that they read no others."""
+"""Which queries over windows tasks put together, and that they read no slices for nothing."""
 
 from __future__ import annotations
 
