@@ -136,7 +136,7 @@ def merged_rows(job: Job, payloads: Mapping[str, list[bytes]]) -> Iterator[int]:
             if not windows:
                 yield sum(len(block.rows) for block in blocks)
                 continue
-            sequences = Sequences(blocks, fields, windows[0].vector)
+            sequences = Sequences(blocks, fields, windows[0].vector.end)
             for each in windows:
                 batches = sequences.batches(each, groups.dictionaries)
                 yield sum(batch.num_rows for batch in batches)

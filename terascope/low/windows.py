@@ -8,7 +8,7 @@ order of their keys once, whatever the number of queries; each query then passes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,8 +46,12 @@ class Windows:
 class Sequences:
     """The slices of groups, one group after the other, each in order of time."""
 
-    def __init__(self, blocks: Sequence[Block], fields: GroupFields, vector: SliceVector) -> None:
-        """`blocks`: in order of time; one without a slice is in no window."""
+    def __init__(
+        self, blocks: Sequence[Block], fields: GroupFields, end: Callable[[int], int]
+    ) -> None:
+        """`blocks`: in order of time; one without a slice is in no window. `end`: where a slice
+        ends that begins then.
+        """
         assert fields.epoch is not None
         self._fields = fields
         known = [block for block in blocks if block.epoch is not None and len(block.rows)]
@@ -57,7 +61,7 @@ class Sequences:
         counts = [len(block.rows) for block in known]
         epochs = [block.epoch for block in known if block.epoch is not None]
         starts = np.repeat(np.array(epochs, np.int64), counts)
-        ends = np.repeat(np.array([vector.end(e) for e in epochs], np.int64), counts)
+        ends = np.repeat(np.array([end(e) for e in epochs], np.int64), counts)
         order, self._edges = by_key(together, shape.first_word, shape.first_slot)
         self._rows = together[order]
         self._starts, self._ends = starts[order], ends[order]

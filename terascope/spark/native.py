@@ -175,7 +175,7 @@ class Merging:
             yield from delivery.take_groups(number, block, groups.dictionaries)
         if target.feeds:
             assert target.groups is not None
-            sequences = Sequences(list(blocks), target.groups, target.feeds[0][1].vector)
+            sequences = Sequences(list(blocks), target.groups, target.feeds[0][1].vector.end)
             for stream, windows in target.feeds:
                 wanted = [f.name for f in self.targets[stream].fields]
                 for batch in sequences.batches(windows, groups.dictionaries):

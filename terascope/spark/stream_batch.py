@@ -112,8 +112,7 @@ class Batch:
         for running in self._wiring.plan.running:
             if self._live_on(running):
                 self._promises = self._promised()
-        for part in Releasing(self._closed_rows, self._promises, self._fresh).run():
-            self._parts.setdefault(part.query, []).append(part)
+        self._take(Releasing(self._closed_rows, self._promises, self._fresh).run())
         known = {rel: value for rel, (_, value) in self._wiring.present.items()}
         self._promises = replace(self._promises, present=known.get)
         self._hops.append(("high level", time.time()))

@@ -15,8 +15,10 @@ from terascope.spark.stream_high import HighLevel
 from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.spark.stream_wiring import Wiring
 from terascope.stream.layouts import Layouts
+from terascope.stream.plan import LowStream
 from terascope.stream.segments import Segment
 from terascope.stream.state import State
+from terascope.stream.tiers import SLICES, Length, tier_stream
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,16 @@ class ClosedRows:
         for running in plan.running:
             own = tuple(rows.get(running.key, ()))
             found[running.name] = Leaf(running.rel.fields, own)
+        return found
+
+    def tiers(self, stream: LowStream, segments: Sequence[Segment]) -> dict[Length, Leaf]:
+        """The slices of a stream, and the spans of them that were put together."""
+        fields = self.wiring.plan.deliveries.targets[stream.number].fields
+        found: dict[Length, Leaf] = {}
+        for tier in (SLICES, *self.wiring.plan.tiers.get(stream.name, ())):
+            key = tier_stream(stream.key, tier)
+            own = tuple(s for s in segments if s.stream == key and s.kind == "rows")
+            found[tier] = Leaf(fields, own, stream.texts)
         return found
 
     def high_level(self, segments: Sequence[Segment]) -> HighLevel:

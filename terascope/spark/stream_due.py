@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +25,8 @@ from terascope.low.pairs import MEMORY_SHARE
 from terascope.low.parts import Part, PartWriter
 from terascope.low.top import plain
 from terascope.plan.rel import Field
-from terascope.spark.parts import TOLD
 from terascope.spark.stream_rows import StoredRows
+from terascope.spark.stream_task import TOLD, TOLD_ARROW
 from terascope.spark.worker import working
 
 
@@ -56,25 +56,20 @@ class DueRange:
         return pc.fill_null(keep, self.high is ALL)
 
 
-@dataclass(frozen=True)
-class DueRows:
-    """The rows of a query that are due, with the columns that are delivered."""
-
-    query: str
-    fields: tuple[Field, ...]
-    rows: pa.RecordBatch
+Told: TypeAlias = tuple[str, str]
+"""What a task did: `part` or `segment`, and which."""
 
 
 class Due(Protocol):
-    """Queries whose rows a task computes."""
+    """Queries whose rows a task computes, or what they will be computed from."""
 
     @property
     def bytes(self) -> int:
         """What it reads of the store."""
         ...
 
-    def rows(self, stored: StoredRows) -> Iterator[DueRows]:
-        """Of each query."""
+    def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
+        """Does it."""
         ...
 
 
@@ -94,27 +89,30 @@ class Computing:
         with working():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    for made in self.work[number].rows(self.stored):
-                        told = self.part(made).told()
-                        yield pa.RecordBatch.from_arrays([pa.array([told])], ["told"])
+                    for kind, told in self.work[number].tell(self.stored, self.sink):
+                        yield pa.RecordBatch.from_arrays(
+                            [pa.array([kind]), pa.array([told])], schema=TOLD_ARROW
+                        )
 
-    def part(self, made: DueRows) -> Part:
-        folder = self.sink.folder_of(made.query)
-        folder.mkdir(parents=True, exist_ok=True)
-        with PartWriter(folder, self.sink.format, made.fields) as part:
-            part.write(made.rows)
-            return Part(made.query, *part.close())
+
+def part_of(query: str, fields: tuple[Field, ...], rows: pa.RecordBatch, sink: Sink) -> Told:
+    """Rows of a query that are due, with the columns that are delivered, as a part."""
+    folder = sink.folder_of(query)
+    folder.mkdir(parents=True, exist_ok=True)
+    with PartWriter(folder, sink.format, fields) as part:
+        part.write(rows)
+        return "part", Part(query, *part.close()).told()
 
 
 def compute_due(
     spark: SparkSession, stored: StoredRows, sink: Sink, due: Sequence[Due]
-) -> list[Part]:
-    """A part of each query."""
+) -> list[Told]:
+    """What the tasks tell."""
     if not due:
         return []
     tasks = spark.range(0, len(due), 1, len(due))
     told = tasks.mapInArrow(Computing(stored, sink, due), TOLD).collect()
-    return [Part.of(row[0]) for row in told]
+    return [(row[0], row[1]) for row in told]
 
 
 def in_order(

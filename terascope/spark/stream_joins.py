@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from terascope.low.delivery import Sink
 from terascope.low.finished_rows import FinishedRows
 from terascope.low.pairs import Pairing, Side
 from terascope.low.top import plain
 from terascope.plan.expr import Expr
 from terascope.spark.rests import together
-from terascope.spark.stream_due import DueRange, DueRows
+from terascope.spark.stream_due import DueRange, Told, part_of
 from terascope.spark.stream_rows import Leaf, StoredRows
 
 
@@ -36,11 +37,11 @@ class DueJoin:
     def bytes(self) -> int:
         return self.left.bytes + self.right.bytes
 
-    def rows(self, stored: StoredRows) -> Iterator[DueRows]:
+    def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
         pairing = self.pairing
         left = self.side(stored, self.left, pairing.left, self.values[0])
         right = self.side(stored, self.right, pairing.right, self.values[1])
-        yield DueRows(pairing.query, pairing.fields, pairing.joined(left, right))
+        yield part_of(pairing.query, pairing.fields, pairing.joined(left, right), sink)
 
     def side(self, stored: StoredRows, leaf: Leaf, side: Side, value: Expr) -> pa.RecordBatch:
         """The rows of a side that are due."""

@@ -6,9 +6,10 @@ complete: of queries that tasks compute, in one job, and of those that Spark doe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import TypeAlias
 
 from terascope.analysis.moving import ALL, earlier
@@ -19,15 +20,17 @@ from terascope.low.parts import Part
 from terascope.plan.expr import Col
 from terascope.plan.rel import WEND, Aggregate
 from terascope.spark.stream_closed_rows import ClosedRows
-from terascope.spark.stream_due import Due, DueRange, compute_due, fits
+from terascope.spark.stream_due import Due, DueRange, Told, compute_due, fits
 from terascope.spark.stream_high import all_parts
 from terascope.spark.stream_joins import DueJoin
 from terascope.spark.stream_rows import Leaf
 from terascope.spark.stream_strands import DueStrands
-from terascope.spark.stream_windows import DueSlices, DueWindows
+from terascope.spark.stream_windows import DueSlices, DueSpan, DueWindows, Pieces
 from terascope.stream.plan import StreamOutput
 from terascope.stream.releasing import released
 from terascope.stream.segments import Segment
+from terascope.stream.tiers import BUILT_AT_ONCE
+from terascope.stream.windowing import Windowing
 
 Waiting: TypeAlias = tuple[StreamOutput, Sequence[tuple[Value, Value]]]
 """A query, and for each part of its release what is let go: from, and up to."""
@@ -43,7 +46,7 @@ class Releasing:
         self._fresh = fresh
         self._promises = replace(promises, present=self._present)
 
-    def run(self) -> list[Part]:
+    def run(self) -> list[Told]:
         """The rows of all queries, as far as they are complete; the state says so afterwards."""
         plan, state = self._wiring.plan, self._state
         waiting: list[Waiting] = []
@@ -69,9 +72,10 @@ class Releasing:
                 computed += members
             elif made.bytes:  # nothing is made of nothing
                 due.append(made)
+        due += self._spans()
         closed = self._closed
-        parts = compute_due(closed.spark, closed.stored, self._wiring.sink, due)
-        return [*parts, *self._computed(computed)]
+        told = compute_due(closed.spark, closed.stored, self._wiring.sink, due)
+        return [*told, *(("part", part.told()) for part in self._computed(computed))]
 
     def _due(self, members: Sequence[Waiting]) -> Due | None:
         """Queries that tasks compute of closed rows."""
@@ -82,8 +86,7 @@ class Releasing:
         leaves = self._fresh_leaves if at_once else self._leaves
         if output.windowing is not None:
             due = [DueWindows.of(o.windowing, DueRange(*b[0])) for o, b in members if o.windowing]
-            leaf = leaves[output.windowing.stream]
-            return DueSlices(leaf, tuple(due), self._wiring.sink.compiled).needed()
+            return DueSlices.of(due, self._pieces(output.windowing), self._wiring.sink.compiled)
         range_ = None if at_once else DueRange(*bounds[0], release.parts[0].descending)
         if output.pairing is not None and output.tied is not None and range_ is not None:
             left, right = (leaves[plan.low[side.stream].name] for side in output.pairing.sides)
@@ -92,6 +95,28 @@ class Releasing:
             found = tuple(leaves[strand.stream] for strand in output.strands.strands)
             return DueStrands(output.strands, found, range_)
         return None
+
+    def _pieces(self, windowing: Windowing) -> Pieces:
+        stream = self._wiring.plan.by_name[windowing.stream]
+        return Pieces(windowing, self._closed.tiers(stream, self._state.segments))
+
+    def _spans(self) -> Iterator[DueSpan]:
+        """Slices that are put together for windows to come."""
+        plan = self._wiring.plan
+        for name, members in plan.windowings.items():
+            stream, progress = plan.by_name[name], self._state.streams[plan.leaves[name]]
+            if not plan.tiers[name] or progress.until is None or self._state.ended:
+                continue
+            pieces = self._pieces(members[0])
+            longest = max(one.windows.window.range for one in members)
+            until = int(progress.until)
+            since = max(until - longest, int(progress.kept_from or until - longest))
+            built = pieces.built
+            missing = built.missing(plan.tiers[name], since, until)
+            parts = ((span, pieces.of(built.cover(span.start, span.end))) for span in missing)
+            there = ((span, some) for span, some in parts if some.bytes)
+            for span, some in islice(there, BUILT_AT_ONCE):
+                yield DueSpan(stream, span, some, self._wiring.sink.compiled)
 
     @cached_property
     def _leaves(self) -> dict[str, Leaf]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from terascope.low.delivery import Sink
 from terascope.low.finished_rows import FinishedRows
-from terascope.spark.stream_due import DueRange, DueRows, in_order
+from terascope.spark.stream_due import DueRange, Told, in_order, part_of
 from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.stream.strands import Strand, Strands
 
@@ -29,7 +30,7 @@ class DueStrands:
     def bytes(self) -> int:
         return sum(leaf.bytes for leaf in self.leaves)
 
-    def rows(self, stored: StoredRows) -> Iterator[DueRows]:
+    def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
         made = [
             self.due(strand, batch)
             for strand, leaf in zip(self.strands.strands, self.leaves, strict=True)
@@ -37,7 +38,7 @@ class DueStrands:
         ]
         strands = self.strands
         rows = in_order([rows for rows in made if rows], strands.fields, strands.order)
-        yield DueRows(strands.query, strands.fields, rows)
+        yield part_of(strands.query, strands.fields, rows, sink)
 
     def due(self, strand: Strand, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         rows = strand.below(batch)

@@ -1,25 +1,43 @@
 """Windows of closed slices, in a task (paper 0, the superqueries).
 
-In: of one stream the closed rows of its slices, and all queries over windows of them that are due.
-Out: the rows of each. The slices are read and put in the order of their groups once, for all of
-these queries; each then passes over them once, whatever range and slide are.
+In: of one stream the closed rows of its slices, or of spans of several that were put together
+before, and all queries over windows of them that are due. Out: the rows of each. The slices are
+read and put in the order of their groups once, for all of these queries; each then passes over them
+once, whatever range and slide are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from terascope.analysis.moving import ALL
 from terascope.functions.base import Value
+from terascope.low.delivery import Sink
+from terascope.low.finish import columns as finished_columns
+from terascope.low.payload import pack_tuples
 from terascope.low.regroup import Regrouping
 from terascope.low.top import Ranking, Top
 from terascope.low.windows import ALWAYS, Sequences
-from terascope.plan.rel import Field
-from terascope.spark.stream_due import DueRange, DueRows, in_order
+from terascope.spark.stream_due import DueRange, Told, in_order, part_of
 from terascope.spark.stream_rows import Leaf, StoredRows
+from terascope.stream.plan import LowStream
+from terascope.stream.segments import SegmentWriter
+from terascope.stream.tiers import (
+    MOST_EDGES,
+    SLICES,
+    Built,
+    Length,
+    Span,
+    tier_stream,
+    within,
+)
 from terascope.stream.windowing import Windowing
 
 
@@ -35,19 +53,21 @@ class DueWindows:
 
     @classmethod
     def of(cls, windowing: Windowing, due: DueRange) -> DueWindows:
-        shift = windowing.windows.window.range if windowing.by_start else 0
+        window = windowing.windows.window
+        shift = window.range if windowing.by_start else 0
         since = -ALWAYS if due.low is None else edge(due.low) + shift
         until = -ALWAYS if due.high is None else edge(due.high) + shift
-        return cls(windowing, since, until)
+        return cls(windowing, -(-since // window.slide) * window.slide, until)
+
+    @property
+    def ends(self) -> range:
+        """Where they end."""
+        return range(self.since, self.until, self.windowing.windows.window.slide)
 
     @property
     def first(self) -> int:
-        """No slice that begins before is in one of them."""
+        """Where the first of them begins."""
         return self.since - self.windowing.windows.window.range
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.windowing.fields
 
     def rows(self, groups: Sequences, slices: Regrouping) -> pa.RecordBatch:
         program, windows = self.windowing.program, self.windowing.windows
@@ -65,33 +85,142 @@ class DueWindows:
 
 
 @dataclass(frozen=True)
-class DueSlices:
-    """The slices of a stream, and all queries over windows of them that are due."""
+class Pieces:
+    """Slices of a stream, and spans of them, that together are some time."""
 
-    leaf: Leaf
+    windowing: Windowing
+    """Of any query over their windows."""
+    leaves: Mapping[Length, Leaf]
+    """What the store has of them."""
+    spans: tuple[Span, ...] | None = None
+    """None: all slices."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(leaf.bytes for leaf in self.leaves.values())
+
+    def of(self, spans: Sequence[Span]) -> Pieces:
+        """Those of some spans."""
+        leaves = {
+            tier: with_segments(leaf, [span for span in spans if span.tier == tier])
+            for tier, leaf in self.leaves.items()
+        }
+        return replace(self, leaves=leaves, spans=tuple(spans))
+
+    def between(self, first: int, until: int) -> Pieces:
+        """The slices that begin between two times."""
+        leaf = self.leaves[SLICES]
+        kept = [s for s in leaf.segments if s.has_before(until) and not s.ends_before(first)]
+        return replace(self, leaves={SLICES: replace(leaf, segments=tuple(kept))})
+
+    @property
+    def built(self) -> Built:
+        begins = {
+            tier: {int(s.low) for s in leaf.segments if s.low is not None}
+            for tier, leaf in self.leaves.items()
+            if tier != SLICES
+        }
+        return Built(self.windowing.windows.vector, begins)
+
+    def batches(self, stored: StoredRows) -> Iterator[pa.RecordBatch]:
+        for tier, leaf in self.leaves.items():
+            begins = None
+            if self.spans is not None:
+                begins = pa.array([s.start for s in self.spans if s.tier == tier], pa.int64())
+            for batch in stored.batches(leaf):
+                if begins is not None:
+                    starts = batch.column(self.column).cast(pa.int64())
+                    batch = batch.filter(pc.is_in(starts, value_set=begins))
+                yield batch
+
+    @property
+    def column(self) -> str:
+        """Where a slice or a span begins."""
+        slices = self.windowing.slices
+        assert slices.epoch is not None
+        return slices.keys[slices.epoch][0]
+
+    @property
+    def end(self) -> Callable[[int], int]:
+        """Where one ends that begins then."""
+        if self.spans is None:
+            return self.windowing.windows.vector.end
+        return {span.start: span.end for span in self.spans}.__getitem__
+
+
+def with_segments(leaf: Leaf, spans: Sequence[Span]) -> Leaf:
+    return replace(leaf, segments=tuple(within(leaf.segments, spans)))
+
+
+@dataclass(frozen=True)
+class DueSlices:
+    """All queries over windows of one stream that are due."""
+
     members: tuple[DueWindows, ...]
+    pieces: Pieces
+    compiled: bool
+
+    @classmethod
+    def of(cls, members: Sequence[DueWindows], pieces: Pieces, compiled: bool) -> DueSlices:
+        """With as few pieces as the windows can be put together from."""
+        due = tuple(one for one in members if one.ends)
+        if not due:
+            return cls((), pieces.of(()), compiled)
+        first, until = min(one.first for one in due), max(one.until for one in due)
+        bounded = first > -ALWAYS // 2 and until < ALWAYS // 2
+        if len(pieces.leaves) == 1 or not bounded or sum(len(o.ends) for o in due) > MOST_EDGES:
+            return cls(due, pieces.between(first, until), compiled)
+        edges = {edge for one in due for edge in one.ends}
+        edges |= {edge - one.windowing.windows.window.range for one in due for edge in one.ends}
+        return cls(due, pieces.of(pieces.built.cover(first, max(edges), edges)), compiled)
+
+    @property
+    def bytes(self) -> int:
+        return self.pieces.bytes
+
+    def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
+        pieces = self.pieces
+        slices = Regrouping(pieces.windowing.slices, self.compiled)
+        for batch in pieces.batches(stored):
+            slices.take(batch)
+        groups = Sequences(slices.blocks(), slices.fields, pieces.end)
+        for due in self.members:
+            rows = due.rows(groups, slices)
+            yield part_of(due.windowing.query, due.windowing.fields, rows, sink)
+
+
+@dataclass(frozen=True)
+class DueSpan:
+    """A span of slices that is put together, for windows to come."""
+
+    stream: LowStream
+    span: Span
+    pieces: Pieces
     compiled: bool
 
     @property
     def bytes(self) -> int:
-        return self.leaf.bytes
+        return self.pieces.bytes
 
-    def needed(self) -> DueSlices:
-        """Only with the segments that have slices of due windows."""
-        first = min(due.first for due in self.members)
-        until = max(due.until for due in self.members)
-        segments = [s for s in self.leaf.segments if s.has_before(until)]
-        kept = tuple(s for s in segments if not s.ends_before(first))
-        return replace(self, leaf=replace(self.leaf, segments=kept))
-
-    def rows(self, stored: StoredRows) -> Iterator[DueRows]:
-        one = self.members[0].windowing
-        slices = Regrouping(one.slices, self.compiled)
-        for batch in stored.batches(self.leaf):
-            slices.take(batch)
-        groups = Sequences(slices.blocks(), slices.fields, one.windows.vector)
-        for due in self.members:
-            yield DueRows(due.windowing.query, due.fields, due.rows(groups, slices))
+    def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
+        del sink
+        slices = Regrouping(self.pieces.windowing.slices, self.compiled)
+        place = self.pieces.windowing.slices.epoch
+        assert place is not None
+        for batch in self.pieces.batches(stored):
+            start = np.full(batch.num_rows, self.span.start)
+            column = pa.array(start).cast(batch.column(place).type)
+            slices.take(batch.set_column(place, self.pieces.column, column))
+        with SegmentWriter(Path(stored.store)) as writer:
+            for block in slices.blocks():
+                rows = finished_columns([block], slices.fields, slices.dictionaries)
+                writer.append(
+                    tier_stream(self.stream.key, self.span.tier), "rows", 0, pack_tuples(rows),
+                    self.pieces.column, f"span {self.span.tier}", self.stream.layout,
+                )  # fmt: skip
+            writer.close()
+        for segment in writer.segments:
+            yield "segment", json.dumps(segment.to_json())
 
 
 def edge(value: Value) -> int:

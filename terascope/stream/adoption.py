@@ -27,6 +27,7 @@ from terascope.stream.closing import furthest
 from terascope.stream.plan import LowStream, RunningStream, StreamOutput, StreamPlan
 from terascope.stream.segments import SliceValue
 from terascope.stream.state import Progress, State
+from terascope.stream.tiers import base_stream
 
 ALIVE: Final = ".alive"
 """Behind the key of a stream: the groups of it that live on."""
@@ -190,7 +191,7 @@ class Change:
             else:
                 state.queries[output.name] = self._new_query(output)
         state.segments = [
-            s for s in state.segments if s.stream.removesuffix(ALIVE) in state.streams
+            s for s in state.segments if base_stream(s.stream.removesuffix(ALIVE)) in state.streams
         ]
 
     def _goes_on(self, output: StreamOutput) -> bool:

@@ -12,6 +12,7 @@ from terascope.functions.base import Value
 from terascope.stream.plan import StreamPlan
 from terascope.stream.segments import Segment
 from terascope.stream.state import State
+from terascope.stream.tiers import base_stream
 
 
 class Forgetting:
@@ -31,9 +32,10 @@ class Forgetting:
         least = self._least
 
         def is_over(segment: Segment) -> bool:
-            if segment.kind != "rows" or segment.stream not in least:
+            stream = base_stream(segment.stream)
+            if segment.kind != "rows" or stream not in least:
                 return False
-            bound = least[segment.stream]
+            bound = least[stream]
             return bound is ALL or (bound is not None and segment.ends_before(bound))
 
         state.segments = [s for s in state.segments if not is_over(s)]

@@ -13,6 +13,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from terascope.analysis.needs import Leaf, keeping_columns
 from terascope.analysis.release import Release, release_columns, release_of, temporal_bound
@@ -42,6 +43,7 @@ from terascope.plan.rel import (
 from terascope.plan.show import show_expr, show_rel
 from terascope.stream.parameters import spelled
 from terascope.stream.strands import Strands, strands_of
+from terascope.stream.tiers import tiers_of
 from terascope.stream.windowing import Windowing, WindowingPlanner
 
 
@@ -146,6 +148,25 @@ class StreamPlan:
     def kept_by(self) -> dict[Leaf, str]:
         found: dict[Leaf, str] = {low.name: low.kept_by for low in self.low if low.kept_by}
         return found | {one.name: one.value for one in self.running}
+
+    @cached_property
+    def windowings(self) -> dict[str, list[Windowing]]:
+        """By low-level stream: the queries over windows of it that tasks compute."""
+        found: dict[str, list[Windowing]] = {}
+        for output in self.outputs:
+            if output.windowing is not None:
+                found.setdefault(output.windowing.stream, []).append(output.windowing)
+        return found
+
+    @cached_property
+    def tiers(self) -> dict[str, tuple[int, ...]]:
+        """By low-level stream: the lengths of the spans of slices that are put together."""
+        return {
+            stream: tiers_of(
+                members[0].windows.vector, max(one.windows.window.range for one in members)
+            )
+            for stream, members in self.windowings.items()
+        }
 
     @property
     def leaves(self) -> dict[str, str]:

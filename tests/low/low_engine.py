@@ -84,7 +84,7 @@ def low_rows(
                 rows[name] += tuples(finished_columns([block], fields, groups.dictionaries))
             for output in job.low:
                 if output.windows is not None and output.windows.stream == name:
-                    sequences = Sequences(blocks, fields, output.windows.vector)
+                    sequences = Sequences(blocks, fields, output.windows.vector.end)
                     for batch in sequences.batches(output.windows, groups.dictionaries):
                         rows[output.name] += tuples(batch)
     return rows, counters

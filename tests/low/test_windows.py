@@ -115,7 +115,7 @@ def by_kernel(
         some = [row(shape, group, values) for group, s, _, values in slices if s == start]
         blocks.append(Block(start, np.array(some, np.int64).reshape(len(some), shape.stride)))
     found: dict[tuple[int, int], list[Number | None]] = {}
-    for rows, wends in Sequences(blocks, fields_of(shape), vector).of(window, since, until):
+    for rows, wends in Sequences(blocks, fields_of(shape), vector.end).of(window, since, until):
         for held, wend in zip(rows.tolist(), wends.tolist(), strict=True):
             group = held[1] if shape.words else 0
             assert held[1 : shape.first_slot] == [group + 7 * k for k in range(shape.words)]

@@ -106,7 +106,7 @@ class StreamSet(RandomSet):
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
         pool = ["count(*)", "sum(b)", "min(b)", "max(f)", "sum(f)", "avg(b)", "xor_aggr(a)"]
         for _ in range(self.rng.randrange(1, 4)):
-            length, slide = self.rng.randrange(1, 30), self.rng.randrange(1, 10)
+            length, slide = self.rng.randrange(1, 60), self.rng.choice([1, 1, 2, 3, 5, 9])
             found = [f"{agg} AS v{i}" for i, agg in enumerate(self.rng.sample(pool, 2))]
             having = self.rng.choice(["", "", " HAVING count(*) > 1", " HAVING wend % 2 = 0"])
             first = self.rng.choice(["", "", " ORDER BY v0 DESC LIMIT 2"])

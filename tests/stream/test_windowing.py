@@ -10,9 +10,10 @@ from terascope import Session
 from terascope.running import planned_stream
 from terascope.spark.stream_due import DueRange
 from terascope.spark.stream_rows import Leaf
-from terascope.spark.stream_windows import DueSlices, DueWindows
+from terascope.spark.stream_windows import DueSlices, DueWindows, Pieces
 from terascope.stream.plan import StreamPlan
 from terascope.stream.segments import Segment
+from terascope.stream.tiers import SLICES
 from tests.cli.calls import small_trace
 
 SET = """
@@ -55,9 +56,11 @@ def test_only_slices_of_due_windows_are_read(plan: StreamPlan) -> None:
     assert talkers is not None
     assert longer is not None
     leaf = Leaf((), tuple(segment(at, at + 25) for at in range(0, 300, 30)))
+    pieces = Pieces(talkers, {SLICES: leaf})
 
     def starts(*due: DueWindows) -> list[object]:
-        return [s.low for s in DueSlices(leaf, due, False).needed().leaf.segments]
+        made = DueSlices.of(due, pieces, False)
+        return [s.low for s in made.pieces.leaves[SLICES].segments]
 
     one = DueWindows.of(talkers, DueRange(180, 185))
     assert starts(one) == [120, 150, 180]
