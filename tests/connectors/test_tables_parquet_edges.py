@@ -51,6 +51,8 @@ def check(path: Path, splits: list[Split], in_order: bool) -> None:
                 assert bound[0] <= low <= high <= bound[1]
                 if not split.options:
                     assert bound == (low, high)
+            if wanted is READ and (other := split.bound("v")) is not None:
+                assert other == (min(row[1] for row in rows), max(row[1] for row in rows))
             found += rows
         assert (found if in_order else sorted(found, key=lambda row: row[-1])) == expected
         assert (parts.tuples, parts.bytes_read) == (whole.tuples, whole.bytes_read)

@@ -40,7 +40,10 @@ class Part:
     range: RowRange | None = None
 
     def bounds(self, groups: Sequence[Group]) -> tuple[tuple[str, int, int], ...]:
-        """Bounds of the columns that have them in all the groups."""
+        """Bounds of the columns that have them in all the groups. A part that has not all rows of
+        its groups knows those of the one column it is cut by: another one may reach its last value
+        in rows that are not here.
+        """
         held = [group.bounds for group in groups[self.start : self.end]]
         if not held:
             return ()
@@ -48,7 +51,9 @@ class Part:
         found = []
         for name in known:
             low, high = min(b[name][0] for b in held), max(b[name][1] for b in held)
-            if self.range is not None and self.range.column == name:
+            if self.range is not None:
+                if name != self.range.column:
+                    continue
                 low, high = max(low, self.range.first), min(high, self.range.last)
             found.append((name, low, high))
         return tuple(found)
