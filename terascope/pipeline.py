@@ -25,7 +25,13 @@ from terascope.functions.registry import Functions
 from terascope.optimize.driver import optimize
 from terascope.physical.halves import Halves, split_plan
 from terascope.physical.job import Job
-from terascope.physical.planner import APART, SPLIT_BYTES, LowSettings, plan_halves, plan_job
+from terascope.physical.planner import (
+    APART,
+    SPLIT_BYTES,
+    LowSettings,
+    plan_halves,
+    plan_job_and_halves,
+)
 from terascope.plan.plan import Plan
 from terascope.stream.parameters import Change, with_changes
 from terascope.stream.plan import full_text
@@ -74,12 +80,22 @@ class Compiled:
         Raises:
             SourceError: a source is missing or unreadable.
         """
+        return self.job_and_halves(live)[0]
+
+    def job_and_halves(self, live: bool = False) -> tuple[Job, Halves]:
+        """The same with what `halves` gives.
+
+        Raises:
+            SourceError: a source is missing or unreadable.
+        """
         if not self.runnable:
             raise SourceError(
                 "no source is bound; give one with --source [INTERFACE=]KIND:LOCATION"
             )
         bound = self.bindings
-        return plan_job(self.optimized, bound.interfaces, bound.split_bytes, bound.low, live)
+        return plan_job_and_halves(
+            self.optimized, bound.interfaces, bound.split_bytes, bound.low, live
+        )
 
     def halves(self, live: bool = False) -> Halves:
         """What of it runs next to the sources, and what above; without sources in principle.

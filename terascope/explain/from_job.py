@@ -63,7 +63,7 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
     plan = compiled.optimized
     notes: tuple[str, ...] = ()
     if compiled.runnable:
-        job, halves = compiled.job(), compiled.halves()
+        job, halves = compiled.job_and_halves()
     else:
         low = compiled.bindings.low
         plan, job = unbound_job(plan, low)

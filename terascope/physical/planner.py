@@ -103,19 +103,31 @@ def plan_job(
     """The job that computes every visible stream of a plan. The sources of a live one have no
     splits yet.
     """
+    return plan_job_and_halves(plan, interfaces, split_bytes, low, live)[0]
+
+
+def plan_job_and_halves(
+    plan: Plan,
+    interfaces: Mapping[str, Interface],
+    split_bytes: int = SPLIT_BYTES,
+    low: LowSettings | None = None,
+    live: bool = False,
+) -> tuple[Job, Halves]:
+    """The same, and the halves it is made of: sources are looked at only once."""
     settings = low or LowSettings()
     drafting = Drafting(plan, interfaces, settings, None if live else split_bytes)
     draft = drafting.draft()
     if settings.backend == "catalyst":
         whole = draft.whole
         stages = stream_stages(whole, draft.trees)
-        return Job(draft.reads, stages, outputs(whole), dict(plan.values), trees=draft.trees)
+        job = Job(draft.reads, stages, outputs(whole), dict(plan.values), trees=draft.trees)
+        return job, draft.halves
     refused = [i for i in draft.interfaces if not i.hosts_low_level]
     if settings.backend == "native" and refused:
         raise SourceError(not_native(refused))
     measured = Measured(None if live else settings.sharing.sample)
     draft = drafting.measured(draft, measured)
-    return native_job(draft, measured, settings, live)
+    return native_job(draft, measured, settings, live), draft.halves
 
 
 def plan_halves(

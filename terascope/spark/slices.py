@@ -23,11 +23,16 @@ def slice_column(name: str) -> Builder:
         vector = parse_slices(str(text.value))
         if len(vector.lengths) > MOST_SLICES:
             return None
-        offset = F.pmod(time.column, number(vector.period))
-        chosen = at_place(offset, vector.starts, results(name, vector))
-        return chosen if name == "in_slices" else time.column - offset + chosen
+        return of_slice(name, time.column, vector)
 
     return build
+
+
+def of_slice(name: str, time: Column, vector: SliceVector) -> Column:
+    """slice_start, slice_end or in_slices of a time; pmod makes it right before time 0 too."""
+    offset = F.pmod(time, number(vector.period))
+    chosen = at_place(offset, vector.starts, results(name, vector))
+    return chosen if name == "in_slices" else time - offset + chosen
 
 
 def results(name: str, vector: SliceVector) -> list[Column]:

@@ -13,8 +13,10 @@ from typing import assert_never
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from terascope.functions.slices import SliceVector
 from terascope.plan.rel import WEND, WSTART, Slices, Sliding, Window, WindowSpec
 from terascope.spark.frame import Frame, project
+from terascope.spark.slices import of_slice
 
 CHUNK = 1 << 16
 """How many numbers `numbers_between` puts into one array."""
@@ -36,8 +38,9 @@ def window_frame(rel: Window, source: Frame) -> Frame:
             ).filter(F.col(ENDS).isNotNull())
             ends = F.col(ENDS)
             return project(df, [*kept, ends - F.lit(range_), ends], rel.fields)
-        case Slices():
-            low, high = slice_at(rel.spec, start)
+        case Slices(lengths):
+            vector = SliceVector(lengths)
+            low, high = (of_slice(name, start, vector) for name in ("slice_start", "slice_end"))
             df = source.df.select(*kept, end.alias("end"), low.alias(STARTS), high.alias(ENDS))
             df = df.filter(F.col("end") <= F.col(ENDS))
             return project(df, [*kept, F.col(STARTS), F.col(ENDS)], rel.fields)
@@ -54,19 +57,6 @@ def sliding_ends(start: Column, end: Column, range_: int, slide: int) -> Column:
         # Tumbling: the one window there can be needs no generator.
         return F.when(first <= last, first)
     return F.explode(F.when(first <= last, F.sequence(first, last, F.lit(slide))))
-
-
-def slice_at(spec: Slices, time: Column) -> tuple[Column, Column]:
-    """The slice a time lies in; pmod makes it right before time 0 too."""
-    offset = F.pmod(time, F.lit(sum(spec.lengths)))
-    base = time - offset
-    edges = list(accumulate(spec.lengths))
-    low, high = F.lit(edges[-1] - spec.lengths[-1]), F.lit(edges[-1])
-    for length, edge in reversed(list(zip(spec.lengths[:-1], edges[:-1], strict=True))):
-        inside = offset < F.lit(edge)
-        low = F.when(inside, F.lit(edge - length)).otherwise(low)
-        high = F.when(inside, F.lit(edge)).otherwise(high)
-    return base + low, base + high
 
 
 def windows_between(df: DataFrame, spec: WindowSpec) -> DataFrame:
