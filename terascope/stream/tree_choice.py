@@ -1,28 +1,44 @@
-"""Which aggregate trees a running set should have, and when it is time to change to them.
+"""What the aggregations of a running set should share, and when it is time to change to that.
 
-In: statistics of the slices of a family of aggregations, and the tree that is in force. Out: the
-best tree and what it would save, by the costs that plans are made with; and whether that has been
-so for long enough.
+In: statistics of the slices of a family of aggregations, and what it shares now. Out: the tables
+and trees that are best, and what they would save; and whether that has been so for long enough.
+They are found as for a batch: first those with the same keys are put into one table where
+conditions had better ride along, then trees are made of the tables. Costs are those that plans are
+made with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from terascope.physical.trees import TreeSettings, decided
+from terascope.low.plan import LowPlan
+from terascope.physical.riding import Taking, masked_ns, together_ns
+from terascope.physical.share_tables import Queries, tables_of
+from terascope.physical.trees import LEAST_QUERIES, TreeSettings, decided, families
 from terascope.sharing.cost import accounting_for, evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.model import RememberedStatistics, Statistics, Tree, flat_tree
 from terascope.sharing.timed import time_of
-from terascope.stream.tree_plans import Family, PlannedTree
+from terascope.stream.tree_plans import (
+    READ,
+    Family,
+    PlannedSharing,
+    PlannedTree,
+    Unit,
+    output_of,
+    with_tree,
+)
 
 
 @dataclass(frozen=True)
 class ReplanSettings:
-    """When trees are changed, and what for."""
+    """When tables and trees are changed, and what for."""
 
     trees: TreeSettings = field(default_factory=TreeSettings)
+    tables: bool = True
+    """Whether aggregations with the same keys and different conditions may have one table."""
     gain: float = 0.15
     """More than this part of what the present trees cost must be saved."""
     slices: int = 3
@@ -38,9 +54,18 @@ class ReplanSettings:
     share: float = 0.05
     """Of one core, for planning, at most."""
 
-    @property
-    def is_on(self) -> bool:
-        return self.trees.mode != "never"
+    def watches(self, family: Family) -> bool:
+        """Whether a family could share anything."""
+        grows = self.trees.mode != "never" and len(family.members) >= LEAST_QUERIES
+        return grows or (self.tables and family.has_rivals)
+
+    def allowed(self, shared: PlannedSharing) -> PlannedSharing:
+        """Of what a run shared before."""
+        return replace(
+            shared,
+            tables=shared.tables if self.tables else (),
+            trees=shared.trees if self.trees.mode != "never" else (),
+        )
 
 
 class Patience:
@@ -69,39 +94,146 @@ class Patience:
             self._slices[key] = 0
 
 
-def present_cost(
-    tree: Tree | None, family: Family, statistics: Statistics, settings: TreeSettings
-) -> float:
-    """Of a tree, or of none, in the unit in which plans are compared. A table that was given all
-    the room it wanted is taken to be as large as it was planned: one that grew beyond that uses
-    memory that it was not given.
-    """
-    present = tree or flat_tree(family.queries)
-    if settings.mode == "time":
-        return time_of(present, family.queries, statistics)
-    curves = Curves(RememberedStatistics(statistics), settings.table)
-    return evaluate(present, curves, accounting_for(settings.table)).total
+class Traffic(Protocol):
+    """What some slices are like."""
+
+    def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
+        """Of the tuples that meet one of some conditions: statistics of a piece, and how many
+        pieces there are.
+        """
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """What a family had better share, and what anything that it could share costs."""
+
+    read: str
+    family: Family
+    traffic: Traffic
+    settings: ReplanSettings
+
+    def tuples(self, conditions: frozenset[str]) -> float:
+        statistics, pieces = self.traffic.of(conditions)
+        return statistics.tuples * pieces
+
+    # ---- costs
+
+    def cost(self, shared: PlannedSharing) -> float:
+        """In the unit in which plans are compared."""
+        units = {unit.id: unit for unit in self.family.units(shared.tables)}
+        found = 0.0
+        for one in shared.trees:
+            some = [units.pop(name) for name in one.units]
+            found += self.tree_cost(one.tree, some) + sum(map(self.riding_cost, some))
+        return found + sum(map(self.alone_cost, units.values()))
+
+    def alone_cost(self, unit: Unit) -> float:
+        """Of a table that is made of tuples, and of which no other is made."""
+        return self.tree_cost(flat_tree((unit.asked,)), [unit]) + self.riding_cost(unit)
+
+    def tree_cost(self, tree: Tree, units: Sequence[Unit]) -> float:
+        """Of look-ups. A table that was given all the room it wanted is taken to be as large as it
+        was planned: one that grew beyond that uses memory that it was not given.
+        """
+        statistics, pieces = self.traffic.of(conditions_of(units))
+        settings = self.settings.trees
+        if settings.mode == "operations":
+            curves = Curves(RememberedStatistics(statistics), settings.table)
+            return pieces * evaluate(tree, curves, accounting_for(settings.table)).total
+        return pieces * time_of(tree, [unit.asked for unit in units], statistics)
+
+    def riding_cost(self, unit: Unit) -> float:
+        """What it takes more, beside look-ups, if conditions ride along."""
+        if len(unit.conditions) == 1 or self.settings.trees.mode == "operations":
+            return 0.0
+        takings = self.takings(unit)
+        own = sum(taking.slots_ns for taking in takings)
+        return masked_ns(self.tuples(unit.conditions), takings) - own
+
+    def takings(self, unit: Unit) -> list[Taking]:
+        pairs = zip(unit.members, unit.asking, strict=True)
+        return [Taking(self.tuples(frozenset({one})), len(q.slots)) for q, one in pairs]
+
+    # ---- choices
+
+    def best(self) -> PlannedSharing:
+        tables = self.tables() if self.settings.tables and self.family.has_rivals else ()
+        return PlannedSharing(tables, self.trees(tables))
+
+    def tables(self) -> tuple[tuple[str, ...], ...]:
+        """Which members have a table together."""
+        places = {query.name: place for place, query in enumerate(self.family.members)}
+
+        def rides(members: Sequence[Queries]) -> bool:
+            return self.rides([places[queries[READ].name] for queries in members])
+
+        rows = [(output_of(query), {READ: query}) for query in self.family.members]
+        several = [table for table in tables_of(rows, rides) if len(table.members) > 1]
+        ids = self.family.ids
+        return tuple(tuple(sorted(ids[places[n]] for n in table.members)) for table in several)
+
+    def rides(self, places: Sequence[int]) -> bool:
+        """As in batches; and it must pay by the size of the tables, too, which there is not asked
+        for: a look-up among few groups takes no longer than the conditions of a few slots.
+        """
+        unit = self.family.unit(places)
+        takings = self.takings(unit)
+        apart = sum(taking.apart_ns for taking in takings)
+        if not 0.0 < together_ns(self.tuples(unit.conditions), takings) < apart:
+            return False
+        alone = sum(self.alone_cost(self.family.unit([place])) for place in places)
+        return self.alone_cost(unit) < alone
+
+    def trees(self, tables: Sequence[Sequence[str]]) -> tuple[PlannedTree, ...]:
+        if self.settings.trees.mode == "never":
+            return ()
+        units = {unit.query.name: unit for unit in self.family.units(tables)}
+        total = max(1.0, self.tuples(conditions_of(units.values())))
+        shares = {name: self.tuples(unit.conditions) / total for name, unit in units.items()}
+        found = []
+        for members in families([unit.query for unit in units.values()], shares).values():
+            if len(members) >= LEAST_QUERIES:
+                tree = self.tree([units[query.name] for query in members])
+                found += [] if tree is None else [tree]
+        return tuple(found)
+
+    def tree(self, units: Sequence[Unit]) -> PlannedTree | None:
+        """The best one, if it saves anything."""
+        statistics, _ = self.traffic.of(conditions_of(units))
+        queries = [unit.query for unit in units]
+        tree = decided(self.read, queries, statistics, self.settings.trees).tree
+        alone = sum(self.alone_cost(unit) for unit in units)
+        cost = self.tree_cost(tree, units) + sum(map(self.riding_cost, units))
+        if cost >= alone:
+            return None
+        whole = tuple(node.buckets >= statistics.groups(node.attributes) for node in tree.nodes)
+        made = PlannedTree(tuple(unit.id for unit in units), tree, whole)
+        low = LowPlan((), (), tuple(queries))
+        return None if with_tree(low, queries, made, self.settings.trees) is None else made
+
+
+def conditions_of(units: Iterable[Unit]) -> frozenset[str]:
+    return frozenset[str]().union(*(unit.conditions for unit in units))
 
 
 @dataclass(frozen=True)
 class Comparison:
     """What is in force against the best there is, for some slices."""
 
-    best: PlannedTree
+    best: PlannedSharing
     gain: float
 
 
 def compared(
     read: str,
     family: Family,
-    present: PlannedTree | None,
-    statistics: Statistics,
-    settings: TreeSettings,
+    present: PlannedSharing | None,
+    traffic: Traffic,
+    settings: ReplanSettings,
     now: float,
 ) -> Comparison:
-    cost = present_cost(present.tree if present else None, family, statistics, settings)
-    found = decided(read, family.members, statistics, settings)
-    nodes = found.tree.nodes
-    whole = tuple(node.buckets >= statistics.groups(node.attributes) for node in nodes)
-    gain = 1 - found.cost / max(1.0, cost)
-    return Comparison(PlannedTree(found.tree, whole, gain, now), gain)
+    choosing = Choosing(read, family, traffic, settings)
+    best = choosing.best()
+    before = choosing.cost((present or PlannedSharing()).of(family))
+    gain = 1 - choosing.cost(best) / max(1.0, before)
+    return Comparison(replace(best, gain=gain, since=now), gain)

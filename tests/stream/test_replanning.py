@@ -1,10 +1,12 @@
-"""When trees are changed: how much must be saved, for how many slices, how long after the last."""
+"""When tables and trees change: how much must be saved, for how many slices, how long after the
+last.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +19,12 @@ from terascope.physical.job import SourceRead
 from terascope.physical.trees import TreeSettings, decided
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
-from terascope.sharing.model import KnownStatistics, Tree, flat_tree
+from terascope.sharing.model import KnownStatistics
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.replanning import THREAD, Replanner, together
 from terascope.stream.slice_samples import Piece
-from terascope.stream.tree_choice import Patience, ReplanSettings, compared, present_cost
-from terascope.stream.tree_plans import Family, PlannedTree, families_of, grafted, in_force
+from terascope.stream.tree_choice import Choosing, Comparison, Patience, ReplanSettings, compared
+from terascope.stream.tree_plans import Family, PlannedSharing, families_of, grafted, in_force
 from terascope.stream.tuple_samples import TupleSample
 from terascope.types import Type
 
@@ -128,35 +130,64 @@ SECOND = known(a=3000, b=4, c=3, d=3)
 EITHER = known(a=50, b=60, c=70, d=80)
 
 
+@dataclass(frozen=True)
+class AllAlike:
+    """Traffic of which every aggregation takes all."""
+
+    statistics: KnownStatistics
+
+    def of(self, conditions: frozenset[str]) -> tuple[KnownStatistics, float]:
+        assert len(conditions) == 1
+        return self.statistics, 3.0
+
+
+def choosing(
+    traffic: KnownStatistics, mode: TreeSettings, family: Family | None = None
+) -> Choosing:
+    rules = ReplanSettings(mode)
+    return Choosing("left", family or family_of(PAIRS), AllAlike(traffic), rules)
+
+
+def better(
+    traffic: KnownStatistics, mode: TreeSettings, present: PlannedSharing | None, now: float
+) -> Comparison:
+    rules = ReplanSettings(mode)
+    return compared("left", family_of(PAIRS), present, AllAlike(traffic), rules, now)
+
+
+def attributes(shared: PlannedSharing) -> set[frozenset[str]]:
+    return {node.attributes for one in shared.trees for node in one.tree.nodes}
+
+
 @pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
 def test_the_cost_of_a_planned_tree_is_what_its_plan_says(mode: TreeSettings) -> None:
+    """In each of three pieces."""
     family = family_of(PAIRS)
-    for statistics in (FIRST, SECOND, EITHER):
+    for statistics in (FIRST, SECOND):
+        made = choosing(statistics, mode)
         found = decided("left", family.members, statistics, mode)
-        assert present_cost(found.tree, family, statistics, mode) == pytest.approx(found.cost)
-        assert present_cost(None, family, statistics, mode) >= found.cost - 1e-6
+        assert made.cost(made.best()) == pytest.approx(3 * found.cost)
+        assert made.cost(PlannedSharing()) == pytest.approx(3 * found.flat_cost)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
 def test_the_best_tree_gains_nothing_over_itself(mode: TreeSettings) -> None:
-    family = family_of(PAIRS)
-    best = compared("left", family, None, FIRST, mode, 7.0).best
-    again = compared("left", family, best, FIRST, mode, 8.0)
+    best = better(FIRST, mode, None, 7.0).best
+    again = better(FIRST, mode, best, 8.0)
     assert again.gain == pytest.approx(0.0)
-    assert again.best.tree == best.tree
+    assert again.best.trees == best.trees
+    assert (best.since, again.best.since) == (7.0, 8.0)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
 def test_skew_that_changes_place_makes_another_tree_better(mode: TreeSettings) -> None:
-    family = family_of(PAIRS)
-    start = compared("left", family, None, FIRST, mode, 0.0)
+    start = better(FIRST, mode, None, 0.0)
     assert start.gain > 0.15
-    assert frozenset("acd") in {node.attributes for node in start.best.tree.nodes}
-    after = compared("left", family, start.best, SECOND, mode, 0.0)
+    assert frozenset("acd") in attributes(start.best)
+    after = better(SECOND, mode, start.best, 0.0)
     assert after.gain > 0.15
-    attributes = {node.attributes for node in after.best.tree.nodes}
-    assert frozenset("bcd") in attributes
-    assert frozenset("acd") not in attributes
+    assert frozenset("bcd") in attributes(after.best)
+    assert frozenset("acd") not in attributes(after.best)
 
 
 sizes = st.sampled_from([2.0, 5.0, 40.0, 700.0, 9000.0])
@@ -167,16 +198,17 @@ sizes = st.sampled_from([2.0, 5.0, 40.0, 700.0, 9000.0])
 def test_costs_agree_with_plans_for_any_traffic(
     before: tuple[float, ...], after: tuple[float, ...]
 ) -> None:
-    """What is said of a tree is what its plan said; and of that of other traffic, that it is no
+    """What is said of a plan is what was planned; and of that of other traffic, that it is no
     better than the best one of this by more than such a search may miss.
     """
-    family, mode = family_of(PAIRS), MODES[0]
+    mode = MODES[0]
     own = known(**dict(zip("abcd", before, strict=True)))
-    old = decided("left", family.members, own, mode)
-    assert present_cost(old.tree, family, own, mode) == pytest.approx(old.cost)
-    other = known(**dict(zip("abcd", after, strict=True)))
-    best = decided("left", family.members, other, mode)
-    assert present_cost(old.tree, family, other, mode) > 0.8 * best.cost
+    old = choosing(own, mode).best()
+    if old.trees:
+        found = decided("left", family_of(PAIRS).members, own, mode)
+        assert choosing(own, mode).cost(old) == pytest.approx(3 * found.cost)
+    other = choosing(known(**dict(zip("abcd", after, strict=True))), mode)
+    assert other.cost(old) > 0.8 * other.cost(other.best())
 
 
 # ---- from samples to trees -----------------------------------------------------------------------
@@ -279,7 +311,7 @@ def test_a_run_goes_on_with_the_trees_it_had(tmp_path: Path) -> None:
     later.hear([], [sample(epoch, "b") for epoch in range(5, 10)])
     assert later.trees.number == 1, "the minute is that of the change"
     other = Replanner([read_of(("ac", "ad", "cd"))], tmp_path, RULES, clock, lambda work: work())
-    assert other.trees.trees == {}, "of another family nothing is known"
+    assert other.trees.shared == {}, "of another family nothing is known"
 
 
 def test_nothing_changes_after_the_end(tmp_path: Path) -> None:
@@ -344,23 +376,14 @@ def test_probes_are_counted_for_the_trees_in_force(tmp_path: Path) -> None:
 def beat(made: Replanner, probes: list[int], read: str = "left", trees: int = 1) -> Heartbeat:
     names = [f"q_{keys}" for keys in PAIRS]
     counters = {"tuples": 100, "passed": [100] * 5, "probes": probes}
-    low = grafted("left", plan_of(PAIRS), made.trees.trees, RULES.trees).low
+    low = grafted("left", plan_of(PAIRS), made.trees.shared, RULES.trees).low
     inner = [node.name for node in low.inner][: len(probes) - len(names)]
     return Heartbeat(0, {}, counters, names, [], 0, inner=inner, trees=trees, read=read)
 
 
-def test_flat_is_a_tree_too() -> None:
-    """When no intermediate aggregate pays any more, the best tree has none."""
-    family = family_of(("ab", "cd", "ac"))
-    before = compared("left", family, None, known(a=2, b=2, c=2, d=2), MODES[0], 0.0).best
+def test_when_no_intermediate_aggregate_pays_any_more_there_is_none() -> None:
+    before = better(FIRST, MODES[0], None, 0.0).best
     unique = known(a=9000, b=9000, c=9000, d=9000)
-    flat = compared("left", family, before, unique, MODES[0], 0.0).best.tree
-    assert flat.nodes == flat_tree_with(flat).nodes
-    assert isinstance(before, PlannedTree)
-
-
-def flat_tree_with(tree: Tree) -> Tree:
-    family = family_of(("ab", "cd", "ac"))
-    buckets = {node.attributes: node.buckets for node in tree.nodes}
-    flat = flat_tree(family.queries)
-    return flat.with_buckets(tuple(buckets[node.attributes] for node in flat.nodes))
+    after = better(unique, MODES[0], before, 0.0)
+    assert after.best.is_nothing
+    assert after.gain > 0.0
