@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from terascope.low.prepare import prepare
+from terascope.low.tree import tree_of
 from terascope.physical.job import SourceRead
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.slice_samples import MOST_TUPLES, Piece, SampledTraffic, SliceSamples
@@ -216,6 +217,7 @@ class Replanner:
             return
         drafted = self._graft(self.trees.changed(chosen, 0.0))
         for made in drafted.values():
+            tree_of(made.low)  # no task is given what it could not run
             prepare(made.low, lambda done, total: None)
         with self._lock:
             if self._closed:

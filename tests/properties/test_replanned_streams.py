@@ -19,7 +19,7 @@ from terascope.diagnostic import Source
 from terascope.low.delivery import Delivery, Outgoing
 from terascope.low.plan import LowAggregate
 from terascope.low.task import Groups, Ready
-from terascope.physical.trees import TreeSettings, attributes_of
+from terascope.physical.trees import TreeSettings, attributes_of, families
 from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
 from terascope.spark import stream_task
@@ -316,21 +316,24 @@ def random_set(seed: int, folder: Path) -> Swapped:
 
 
 def random_sharing(rng: random.Random, family: Family) -> PlannedSharing:
-    """Any tables of some of those with the same keys, and a tree of some of what results: whatever
-    the conditions are, they ride along.
+    """Any tables of some of those with the same keys, and trees of some of what results: conditions
+    ride along, however few tuples meet them.
     """
     by_keys: dict[frozenset[str], list[str]] = {}
     for query, name in zip(family.members, family.ids, strict=True):
         by_keys.setdefault(attributes_of(query), []).append(name)
-    drawn = (rng.sample(ids, rng.randint(0, len(ids))) for ids in by_keys.values())
+    drawn = (rng.sample(ids, rng.randint(1, len(ids))) for ids in by_keys.values())
     tables = tuple(tuple(ids) for ids in drawn if len(ids) > 1)
-    units = family.units(tables)
-    some = rng.sample(units, rng.randint(0, len(units)))
-    if len({unit.asked.attributes for unit in some}) < 2:
-        return PlannedSharing(tables)
-    tree = random_tree(rng, [unit.query for unit in some])
-    whole = tuple(rng.random() < 0.6 for _ in tree.nodes)
-    return PlannedSharing(tables, (PlannedTree(tuple(unit.id for unit in some), tree, whole),))
+    units = {unit.query.name: unit for unit in family.units(tables)}
+    trees = []
+    shares = dict.fromkeys(units, 1.0)
+    for members in families([unit.query for unit in units.values()], shares).values():
+        some = rng.sample(members, rng.randint(1, len(members)))
+        if len({attributes_of(query) for query in some}) > 1:
+            tree = random_tree(rng, some)
+            whole = tuple(rng.random() < 0.6 for _ in tree.nodes)
+            trees.append(PlannedTree(tuple(units[q.name].id for q in some), tree, whole))
+    return PlannedSharing(tables, tuple(trees))
 
 
 def random_tree(rng: random.Random, queries: Sequence[LowAggregate]) -> Tree:
