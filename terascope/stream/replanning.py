@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -27,7 +27,7 @@ from terascope.physical.job import SourceRead
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.slice_samples import MOST_TUPLES, Piece, SampledTraffic, SliceSamples
 from terascope.stream.status import TreeStatus
-from terascope.stream.tree_choice import Patience, ReplanSettings, Traffic, compared
+from terascope.stream.tree_choice import Comparison, Patience, ReplanSettings, Traffic, compared
 from terascope.stream.tree_plans import (
     Family,
     Grafted,
@@ -53,9 +53,8 @@ class Watched:
     samples: SliceSamples = field(default_factory=SliceSamples)
     waiting: list[list[Piece]] = field(default_factory=list)
     """Slices that are over."""
-    best: PlannedSharing | None = None
-    possible: float = 0.0
-    """What the best would save now."""
+    found: Comparison | None = None
+    """For the last slices that were judged since the last change."""
     tuples: int = 0
     probes: int = 0
     """Since what is in force took its place."""
@@ -65,6 +64,18 @@ class Watched:
         self.waiting += slices
         while tuples_of(self.waiting) > (most + 1) * MOST_TUPLES:
             del self.waiting[0]
+
+    def worth(self, key: str, due: Container[str]) -> tuple[list[str], PlannedSharing | None]:
+        """Whose time it is, if all who share with them agree; and what all share then."""
+        if self.found is None:
+            return [], None
+        parts = [part for part in self.found.parts if all(noted(key, one) in due for one in part)]
+        names = [noted(key, one) for part in parts for one in part]
+        return names, self.found.changed(parts, 0.0) if parts else None
+
+
+def noted(family: str, member: str) -> str:
+    return f"{family} {member}"
 
 
 class Replanner:
@@ -203,16 +214,18 @@ class Replanner:
             self._note(key, one, SampledTraffic(pieces), len(some))
 
     def _note(self, key: str, one: Watched, traffic: Traffic, slices: int) -> None:
-        settings, now = self._settings, self._clock()
         present = self.trees.shared.get(key)
-        found = compared(one.read.name, one.family, present, traffic, settings, now)
-        one.best, one.possible = found.best, found.gain
-        self._patience.note(key, found.gain, slices)
+        found = compared(one.read.name, one.family, present, traffic, self._settings)
+        one.found = found
+        for part, cost in found.parts.items():
+            for member in part:
+                self._patience.note(noted(key, member), cost.gain, slices)
 
     def _change(self) -> None:
-        """To the best trees of the families for which it is time."""
-        due = self._patience.due(self._clock())
-        chosen = {key: best for key in due if (best := self._watched[key].best) is not None}
+        """Of all for whom it is time."""
+        due = set(self._patience.due(self._clock()))
+        worth = {key: one.worth(key, due) for key, one in self._watched.items()}
+        chosen = {key: made for key, (_, made) in worth.items() if made is not None}
         if not chosen:
             return
         drafted = self._graft(self.trees.changed(chosen, 0.0))
@@ -227,10 +240,10 @@ class Replanner:
             trees = self.trees.changed(chosen, now)
             put_in_force(self._folder, trees)
             self.trees, self._grafted = trees, drafted
-            self._patience.change(chosen, now)
+            self._patience.change([name for names, _ in worth.values() for name in names], now)
             for key in chosen:
                 one = self._watched[key]
-                one.possible, one.tuples, one.probes = 0.0, 0, 0
+                one.found, one.tuples, one.probes = None, 0, 0
 
     # ---- telling
 
@@ -251,7 +264,7 @@ class Replanner:
             len([node for node in nodes if not node.is_query]),
             shared.since,
             shared.gain,
-            one.possible,
+            0.0 if one.found is None else one.found.gain,
             one.probes / one.tuples if one.tuples else None,
             tuple(tuple(query.name for query in u.members) for u in units if u.is_shared),
         )

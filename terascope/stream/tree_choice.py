@@ -9,7 +9,7 @@ made with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -69,29 +69,29 @@ class ReplanSettings:
 
 
 class Patience:
-    """Whether it is time for another tree."""
+    """Whether it is time for a change."""
 
     def __init__(self, settings: ReplanSettings, changed: float) -> None:
-        """`changed`: when trees were changed last, or the run began."""
+        """`changed`: when anything was changed last, or the run began."""
         self._settings = settings
         self._changed = changed
         self._slices: dict[str, int] = {}
 
-    def note(self, family: str, gain: float, slices: int = 1) -> None:
-        """What another tree would have saved for slices that follow each other."""
+    def note(self, name: str, gain: float, slices: int = 1) -> None:
+        """What something would have saved for slices that follow each other."""
         enough = gain > self._settings.gain
-        self._slices[family] = self._slices.get(family, 0) + slices if enough else 0
+        self._slices[name] = self._slices.get(name, 0) + slices if enough else 0
 
     def due(self, now: float) -> list[str]:
-        """The families that had better be changed now."""
+        """What had better be changed now."""
         if now - self._changed < self._settings.seconds:
             return []
-        return [key for key, number in self._slices.items() if number >= self._settings.slices]
+        return [name for name, number in self._slices.items() if number >= self._settings.slices]
 
-    def change(self, families: Iterable[str], now: float) -> None:
+    def change(self, names: Iterable[str], now: float) -> None:
         self._changed = now
-        for key in families:
-            self._slices[key] = 0
+        for name in names:
+            self._slices[name] = 0
 
 
 class Traffic(Protocol):
@@ -118,10 +118,11 @@ class Choosing:
 
     # ---- costs
 
-    def cost(self, shared: PlannedSharing) -> float:
-        """In the unit in which plans are compared."""
-        units = {unit.id: unit for unit in self.family.units(shared.tables)}
-        found = 0.0
+    def cost(self, shared: PlannedSharing, members: Container[str]) -> float:
+        """Of members who share nothing with others, in the unit in which plans are compared."""
+        every = self.family.units(shared.tables)
+        units = {unit.id: unit for unit in every if unit.id in members}
+        shared, found = shared.among(members), 0.0
         for one in shared.trees:
             some = [units.pop(name) for name in one.units]
             found += self.tree_cost(one.tree, some) + sum(map(self.riding_cost, some))
@@ -217,11 +218,43 @@ def conditions_of(units: Iterable[Unit]) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """Of some members, now and with the best that they could share."""
+
+    now: float
+    best: float
+
+    @property
+    def gain(self) -> float:
+        return 1 - self.best / max(1.0, self.now)
+
+    @staticmethod
+    def of_all(costs: Iterable[Cost]) -> Cost:
+        some = list(costs)
+        return Cost(sum(one.now for one in some), sum(one.best for one in some))
+
+
+@dataclass(frozen=True)
 class Comparison:
     """What is in force against the best there is, for some slices."""
 
+    present: PlannedSharing
     best: PlannedSharing
-    gain: float
+    parts: Mapping[frozenset[str], Cost]
+    """Members that share nothing with those of other parts, neither now nor then."""
+
+    @property
+    def gain(self) -> float:
+        """Of all of them together."""
+        return Cost.of_all(self.parts.values()).gain
+
+    def changed(self, parts: Collection[frozenset[str]], now: float) -> PlannedSharing:
+        """Some parts as they are best, and the others as they are."""
+        change = frozenset[str]().union(*parts)
+        stay = frozenset[str]().union(*self.parts) - change
+        old, new = self.present.among(stay), self.best.among(change)
+        gain = Cost.of_all(self.parts[part] for part in parts).gain
+        return PlannedSharing((*old.tables, *new.tables), (*old.trees, *new.trees), gain, now)
 
 
 def compared(
@@ -230,10 +263,19 @@ def compared(
     present: PlannedSharing | None,
     traffic: Traffic,
     settings: ReplanSettings,
-    now: float,
 ) -> Comparison:
     choosing = Choosing(read, family, traffic, settings)
-    best = choosing.best()
-    before = choosing.cost((present or PlannedSharing()).of(family))
-    gain = 1 - choosing.cost(best) / max(1.0, before)
-    return Comparison(replace(best, gain=gain, since=now), gain)
+    before, best = (present or PlannedSharing()).of(family), choosing.best()
+    parts = connected(family.ids, [*before.parts(family), *best.parts(family)])
+    costs = {part: Cost(choosing.cost(before, part), choosing.cost(best, part)) for part in parts}
+    return Comparison(before, best, costs)
+
+
+def connected(members: Iterable[str], parts: Iterable[frozenset[str]]) -> list[frozenset[str]]:
+    """Members that are together in a part, or by way of others."""
+    found = [frozenset({one}) for one in members]
+    for part in parts:
+        touched = [some for some in found if some & part]
+        found = [some for some in found if not some & part]
+        found.append(frozenset[str]().union(*touched))
+    return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -85,17 +85,22 @@ class Family:
         """The table of some members, by their places."""
         members = tuple(self.members[place] for place in places)
         asking = tuple(self.conditions[place] for place in places)
-        return Unit(min(self.ids[place] for place in places), members, asking)
+        return Unit(tuple(self.ids[place] for place in places), members, asking)
 
 
 @dataclass(frozen=True)
 class Unit:
     """A table that takes tuples: of one aggregation, or of several with the same keys."""
 
-    id: str
+    ids: tuple[str, ...]
+    """Of its members."""
     members: tuple[LowAggregate, ...]
     asking: tuple[str, ...]
     """The condition of each."""
+
+    @property
+    def id(self) -> str:
+        return min(self.ids)
 
     @property
     def conditions(self) -> frozenset[str]:
@@ -199,6 +204,20 @@ class PlannedSharing:
     @property
     def is_nothing(self) -> bool:
         return not self.tables and not self.trees
+
+    def parts(self, family: Family) -> list[frozenset[str]]:
+        """The members that share something with each other, by their ids."""
+        ids = {unit.id: unit.ids for unit in family.units(self.tables)}
+        trees = (frozenset(i for name in one.units for i in ids[name]) for one in self.trees)
+        return [*map(frozenset, self.tables), *trees]
+
+    def among(self, members: Container[str]) -> PlannedSharing:
+        """What some members share, who share nothing with others."""
+        return replace(
+            self,
+            tables=tuple(ids for ids in self.tables if ids[0] in members),
+            trees=tuple(one for one in self.trees if one.units[0] in members),
+        )
 
 
 @dataclass(frozen=True)

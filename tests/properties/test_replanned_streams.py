@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import re
@@ -26,7 +27,7 @@ from terascope.spark import stream_task
 from terascope.spark.low_task import NativeRead, Partials, taken
 from terascope.spark.stream_runner import RunSettings
 from terascope.stream import replanning
-from terascope.stream.tree_choice import Comparison, ReplanSettings
+from terascope.stream.tree_choice import Comparison, Cost, ReplanSettings
 from terascope.stream.tree_plans import Family, PlannedSharing, PlannedTree
 from tests.agreement import WITHOUT_COMPILING, Answers
 from tests.oracle.compare import assert_same_rows
@@ -331,7 +332,7 @@ def random_sharing(rng: random.Random, family: Family) -> PlannedSharing:
         some = rng.sample(members, rng.randint(1, len(members)))
         if len({attributes_of(query) for query in some}) > 1:
             tree = random_tree(rng, some)
-            whole = tuple(rng.random() < 0.6 for _ in tree.nodes)
+            whole = tuple(node.buckets > 4 for node in tree.nodes)
             trees.append(PlannedTree(tuple(units[q.name].id for q in some), tree, whole))
     return PlannedSharing(tables, tuple(trees))
 
@@ -341,12 +342,19 @@ def random_tree(rng: random.Random, queries: Sequence[LowAggregate]) -> Tree:
     asked = {attributes_of(query): len(query.slots) for query in queries}
     unions = [frozenset().union(*rng.sample(sorted(asked, key=sorted), 2)) for _ in range(3)]
     order = sorted({*asked, *unions}, key=lambda one: (-len(one), sorted(one)))
-    nodes: list[Node] = []
+    parents: dict[frozenset[str], frozenset[str] | None] = {}
     for one in order:
-        above = [place for place, node in enumerate(nodes) if one < node.attributes]
-        parent = rng.choice(above) if above and rng.random() < 0.8 else None
-        nodes.append(Node(one, parent, one in asked, rng.choice([1, 4, 1e9]), asked.get(one, 1)))
-    return Tree(tuple(nodes))
+        above = [node for node in parents if one < node]
+        parents[one] = rng.choice(above) if above and rng.random() < 0.8 else None
+    while idle := [one for one in parents if one not in asked and one not in parents.values()]:
+        del parents[idle[0]]
+    places: dict[frozenset[str] | None, int] = {one: place for place, one in enumerate(parents)}
+    return Tree(
+        tuple(
+            Node(one, places.get(above), one in asked, rng.choice([1, 4, 1e9]), asked.get(one, 1))
+            for one, above in parents.items()
+        )
+    )
 
 
 def with_own_slots(
@@ -361,6 +369,10 @@ def with_own_slots(
     yield from taken(ready, native, delivery, partials)
 
 
+def surprised(_: logging.Logger, told: str, **__: object) -> None:
+    raise AssertionError(f"nothing was to be warned of: {told}")
+
+
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
 def test_answers_do_not_depend_on_what_is_shared_or_kills(seed: int, tmp_path: Path) -> None:
     """Tables and trees are made up, and change after every slice; batches are killed and run again,
@@ -373,7 +385,8 @@ def test_answers_do_not_depend_on_what_is_shared_or_kills(seed: int, tmp_path: P
     log, numbers, shared = OffsetLog(), set[int](), 0
 
     def drawn(read: str, family: Family, *_: object) -> Comparison:
-        return Comparison(random_sharing(rng, family), 1.0)
+        everybody = {frozenset(family.ids): Cost(1.0, 0.0)}
+        return Comparison(PlannedSharing(), random_sharing(rng, family), everybody)
 
     ended = False
     while not ended:
@@ -381,6 +394,7 @@ def test_answers_do_not_depend_on_what_is_shared_or_kills(seed: int, tmp_path: P
         with (
             patch.object(replanning, "compared", drawn),
             patch.object(stream_task, "taken", with_own_slots),
+            patch.object(logging.Logger, "warning", surprised),
             suppress(Killed),
         ):
             for _ in range(rng.randrange(1, 7)):
