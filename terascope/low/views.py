@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from terascope.low.dictionary import Ints
-from terascope.low.groups import Rows, key_codes
+from terascope.low.dictionary import Codes, Ints
+from terascope.low.groups import Rows
+from terascope.low.kernels import INTEGER, column, compiled, output
 from terascope.low.lanes import Dictionaries
 from terascope.low.plan import LowAggregate
 from terascope.low.slots import Shape
@@ -54,8 +55,7 @@ class View:
 
     def put(self, epoch: int, rows: Rows) -> None:
         """Of one epoch."""
-        places = self._columns.places(rows)
-        own = self._columns.of(rows if places is None else rows[places])
+        own, _ = self._columns.of(rows)
         self._flushed += len(own)
         if not self._is_inner:
             self._waiting.add(epoch, own)
@@ -64,15 +64,13 @@ class View:
 
     def put_mixed(self, epochs: Ints, rows: Rows) -> None:
         """Of several epochs."""
-        places = self._columns.places(rows)
-        if places is not None:
-            epochs, rows = epochs[places], rows[places]
-        own = self._columns.of(rows)
+        own, places = self._columns.of(rows)
+        own_epochs = epochs[places]
         self._flushed += len(own)
         if not self._is_inner:
-            self._waiting.add_mixed(epochs, own)
+            self._waiting.add_mixed(own_epochs, own)
         if self.below is not None:
-            self.below.add_mixed(epochs, own)
+            self.below.add_mixed(own_epochs, own)
 
     def pour(self) -> None:
         if self.below is not None:
@@ -116,29 +114,75 @@ class Columns:
 
     def __init__(self, query: LowAggregate, parent: LowAggregate, edge: Edge) -> None:
         self.own = Shape(len(query.plain_keys), query.shape.slots)
-        self._theirs = Shape(len(parent.plain_keys), parent.shape.slots)
-        self._keys = [parent.plain_keys.index(expr) for expr in query.plain_keys]
-        self._slots = edge.slots
-        self._always = [parent.slots[place].kept == "count" for place in edge.slots]
+        theirs = Shape(len(parent.plain_keys), parent.shape.slots)
+        keys = [parent.plain_keys.index(expr) for expr in query.plain_keys]
         self._present = edge.present
+        self._keys = np.array([2 * theirs.first_word + swapped(key) for key in keys], np.int64)
+        """As halves of words."""
+        self._slots = np.array([theirs.slot(place) for place in edge.slots], np.int64)
+        counted = [parent.slots[place].kept == "count" for place in edge.slots]
+        pairs = zip(edge.slots, counted, strict=True)
+        self._bits = np.array([0 if always else 1 + place for place, always in pairs], np.int64)
+        """Of the state: what tells that a slot has a value. Bit 0 is always set."""
 
-    def places(self, rows: Rows) -> Ints | None:
-        """Of the groups that saw a tuple of the query's; None: all did."""
-        return np.flatnonzero(rows[:, 0] & self._present) if self._present else None
+    def of(self, rows: Rows) -> tuple[Rows, Ints]:
+        """The groups that saw a tuple of the query's, and their places."""
+        count = np.count_nonzero(rows[:, 0] & self._present) if self._present else len(rows)
+        out = np.empty((count, self.own.stride), np.int64)
+        places = np.empty(count, np.int64)
+        pick_groups(
+            rows,
+            self._present,
+            self._keys,
+            self._slots,
+            self._bits,
+            out,
+            out.view(np.int32),
+            places,
+        )
+        return out, places
 
-    def of(self, rows: Rows) -> Rows:
-        own, theirs, state = self.own, self._theirs, rows[:, 0]
-        out = np.empty((len(rows), own.stride), np.int64)
-        out[:, 0] = 1
-        for j, (place, always) in enumerate(zip(self._slots, self._always, strict=True)):
-            out[:, own.slot(j)] = rows[:, theirs.slot(place)]
-            out[:, 0] |= (1 if always else state >> (1 + place) & 1) << (1 + j)
-        if self._keys == list(range(theirs.keys)):
-            words = slice(own.first_word, own.first_slot)
-            out[:, words] = rows[:, words]
-            return out
-        out[:, own.first_word : own.first_slot] = 0
-        for k, key in enumerate(self._keys):
-            code = key_codes(rows, theirs, key).astype(np.int64)
-            out[:, own.first_word + k // 2] |= code << (32 if k % 2 == 0 else 0)
-        return out
+
+def swapped(key: int) -> int:
+    """Which half of the key words has a key: the earlier one of two is the upper half."""
+    return key ^ 1
+
+
+@compiled(
+    column(np.int64, 2),
+    INTEGER,
+    column(np.int64),
+    column(np.int64),
+    column(np.int64),
+    output(np.int64, 2),
+    output(np.int32, 2),
+    output(np.int64),
+)
+def pick_groups(
+    rows: Rows,
+    present: int,
+    keys: Ints,
+    slots: Ints,
+    bits: Ints,
+    out: Rows,
+    halves: Codes,
+    places: Ints,
+) -> None:
+    """`halves`: the same memory as `out`."""
+    first, at = 1 + (len(keys) + 1) // 2, 0
+    for i in range(len(rows)):
+        state = rows[i, 0]
+        if present != 0 and state & present == 0:
+            continue
+        seen = np.int64(1)
+        for j in range(len(slots)):
+            out[at, first + j] = rows[i, slots[j]]
+            seen |= (state >> bits[j] & 1) << (1 + j)
+        out[at, 0] = seen
+        if len(keys) % 2 == 1:
+            out[at, first - 1] = 0
+        for k in range(len(keys)):
+            word = rows[i, keys[k] // 2]
+            halves[at, 2 + (k ^ 1)] = np.int32(word >> 32 if keys[k] % 2 == 1 else word)
+        places[at] = i
+        at += 1
