@@ -18,6 +18,8 @@ SLOT_NS: Final = 1.0
 """To take it into a slot."""
 MASKED_NS: Final = 1.5
 """To take it into one that has a condition of its own, or not."""
+VIEW_NS: Final = 20.0
+"""To give a group of a common table to one of those who share it, where each has a stream."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from terascope.low.plan import LowPlan
-from terascope.physical.riding import Taking, masked_ns, together_ns
+from terascope.physical.riding import VIEW_NS, Taking, masked_ns, together_ns
 from terascope.physical.share_tables import Queries, tables_of
 from terascope.physical.trees import LEAST_QUERIES, TreeSettings, decided, families
 from terascope.sharing.cost import accounting_for, evaluate
@@ -149,7 +149,13 @@ class Choosing:
             return 0.0
         takings = self.takings(unit)
         own = sum(taking.slots_ns for taking in takings)
-        return masked_ns(self.tuples(unit.conditions), takings) - own
+        views = VIEW_NS * sum(self.groups(unit.asked.attributes, one) for one in unit.asking)
+        return masked_ns(self.tuples(unit.conditions), takings) + views - own
+
+    def groups(self, attributes: frozenset[str], condition: str) -> float:
+        """Of one who takes the tuples that meet a condition, in all pieces."""
+        statistics, pieces = self.traffic.of(frozenset({condition}))
+        return statistics.groups(attributes) * pieces
 
     def takings(self, unit: Unit) -> list[Taking]:
         pairs = zip(unit.members, unit.asking, strict=True)
@@ -174,8 +180,9 @@ class Choosing:
         return tuple(tuple(sorted(ids[places[n]] for n in table.members)) for table in several)
 
     def rides(self, places: Sequence[int]) -> bool:
-        """As in batches; and it must pay by the size of the tables, too, which there is not asked
-        for: a look-up among few groups takes no longer than the conditions of a few slots.
+        """As in batches; and it must pay by the number of groups, too, for which these do not ask:
+        a look-up among few takes no longer than the conditions of some slots, and each of many is
+        given to everybody.
         """
         unit = self.family.unit(places)
         takings = self.takings(unit)

@@ -246,9 +246,14 @@ def test_a_tuple_is_looked_up_once_when_queries_begin_to_want_the_same(
     assert_answers(made.expected(), tmp_path / "out")
 
 
-def test_tables_of_few_groups_are_not_shared_for_time(tmp_path: Path) -> None:
-    """A look-up whose place is computed takes less than the conditions of the slots."""
-    made = rival_set(tmp_path, values=3)
+@pytest.mark.parametrize(("values", "tied"), [(3, True), (3000, False)])
+def test_tables_are_shared_for_time_only_where_look_ups_are_slow_and_groups_few(
+    values: int, tied: bool, tmp_path: Path
+) -> None:
+    """A look-up whose place is computed takes less than the conditions of the slots; and groups of
+    a tuple each, given to everybody, take longer than to look the tuples up.
+    """
+    made = rival_set(tmp_path, values=values, tied=tied)
     run = PlainRun(made.compiled, run_settings(tmp_path, SAMPLED, 30_000), OffsetLog())
     while not run.ended:
         run.step()

@@ -7,7 +7,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,14 +18,23 @@ from hypothesis import strategies as st
 
 from terascope.low.plan import LowAggregate, LowPlan, Slot
 from terascope.physical.job import SourceRead
-from terascope.physical.trees import TreeSettings, decided
+from terascope.physical.trees import TreeSettings, decided, families
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import KnownStatistics
+from terascope.stream import replanning
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.replanning import THREAD, Replanner, together
 from terascope.stream.slice_samples import Piece
-from terascope.stream.tree_choice import Choosing, Comparison, Patience, ReplanSettings, compared
+from terascope.stream.tree_choice import (
+    Choosing,
+    Comparison,
+    Cost,
+    Patience,
+    ReplanSettings,
+    compared,
+    connected,
+)
 from terascope.stream.tree_plans import Family, PlannedSharing, families_of, grafted, in_force
 from terascope.stream.tuple_samples import TupleSample
 from terascope.types import Type
@@ -208,6 +219,110 @@ def test_costs_agree_with_plans_for_any_traffic(
         assert choosing(own, mode).cost(old, IDS) == pytest.approx(3 * found.cost)
     other = choosing(known(**dict(zip("abcd", after, strict=True))), mode)
     assert other.cost(old, IDS) > 0.8 * other.cost(other.best(), IDS)
+
+
+# ---- different conditions ------------------------------------------------------------------------
+
+
+def rivals_of(*keys: str) -> Family:
+    """Aggregations by these columns, each with a condition of its own."""
+    flat = plan_of(keys)
+    predicates = tuple(call("<", column("v"), Lit(n, Type.LLONG)) for n in range(len(keys)))
+    queries = tuple(
+        replace(query, name=f"{query.name}_{n}", signature=(n,))
+        for n, query in enumerate(flat.queries)
+        if isinstance(query, LowAggregate)
+    )
+    (found,) = families_of("left", replace(flat, predicates=predicates, queries=queries))
+    return found
+
+
+@dataclass(frozen=True)
+class Overlapping:
+    """Traffic of which every condition takes so many tuples, and any two the same or none."""
+
+    tuples: float
+    same: bool
+    groups: float = 40.0
+
+    def of(self, conditions: frozenset[str]) -> tuple[KnownStatistics, float]:
+        number = self.tuples * (1 if self.same else len(conditions))
+        every = (frozenset(some) for size in range(1, 5) for some in combinations("abcd", size))
+        return KnownStatistics(number, dict.fromkeys(every, self.groups)), 2.0
+
+
+@pytest.mark.parametrize("mode", [*MODES, TreeSettings("never")], ids=lambda m: m.mode)
+def test_rivals_have_one_table_where_they_want_the_same_tuples(mode: TreeSettings) -> None:
+    family, rules = rivals_of("abcd", "dcba", "abdc"), ReplanSettings(mode)
+    same = Choosing("left", family, Overlapping(5000, same=True), rules)
+    assert same.best() == PlannedSharing((tuple(sorted(family.ids)),))
+    others = Choosing("left", family, Overlapping(5000, same=False), rules)
+    assert others.best().is_nothing
+    apart = Choosing("left", family, same.traffic, replace(rules, tables=False))
+    assert apart.best().tables == ()
+
+
+def test_rivals_leave_their_table_when_they_want_other_tuples() -> None:
+    family, rules = rivals_of("abcd", "dcba", "abdc"), ReplanSettings(MODES[1])
+    same, others = Overlapping(5000, same=True), Overlapping(5000, same=False)
+    begun = compared("left", family, None, same, rules)
+    assert begun.gain == pytest.approx(2 / 3), "one look-up instead of three"
+    assert compared("left", family, begun.best, same, rules).gain == 0.0
+    assert compared("left", family, begun.best, others, rules).gain == 0.0, "none is looked up more"
+    timed = replace(rules, trees=MODES[0])
+    assert compared("left", family, begun.best, others, timed).gain > 0.15
+    assert compared("left", family, begun.best, others, timed).best.is_nothing
+
+
+def test_keys_that_may_overflow_do_not_ride_along() -> None:
+    """Of tuples that others want nobody computes them."""
+    family = rivals_of("ab", "ac", "bc", "ad")
+    huge = call("*", column("a"), column("b"))
+    risky = replace(family.members[0], keys=(family.members[0].keys[0], ("k", huge)))
+    shares = dict.fromkeys((query.name for query in family.members), 1.0)
+    found = [*families((risky, *family.members[1:]), shares).values()]
+    assert [len(members) for members in found] == [1, 3]
+
+
+@given(st.lists(st.frozensets(st.sampled_from("abcdefgh"), min_size=1), max_size=6))
+def test_parts_are_as_small_as_can_be(parts: list[frozenset[str]]) -> None:
+    found = connected("abcdefgh", parts)
+    assert sorted(one for some in found for one in some) == list("abcdefgh")
+    for part in parts:
+        assert sum(bool(part & some) for some in found) == 1
+    lone = set("abcdefgh").difference(*parts)
+    assert lone <= {next(iter(some)) for some in found if len(some) == 1}
+
+
+def test_those_who_share_nothing_with_each_other_change_when_it_is_their_time(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    family = family_of(PAIRS)
+    first, second = frozenset(family.ids[:2]), frozenset(family.ids[2:])
+    tables = (tuple(family.ids[:2]), tuple(family.ids[2:]))
+    gains = iter([(0.5, 0.1), (0.5, 0.5), (0.5, 0.5), (0.0, 0.5)])
+
+    def judged(read: str, family: Family, present: PlannedSharing | None, *_: object) -> Comparison:
+        pair = zip((first, second), next(gains), strict=True)
+        costs = {part: Cost(100.0, 100.0 * (1 - gain)) for part, gain in pair}
+        return Comparison(present or PlannedSharing(), PlannedSharing(tables), costs)
+
+    with (
+        patch.object(replanning, "compared", judged),
+        patch.object(replanning, "tree_of", lambda low: None),  # their keys are different
+    ):
+        made = replanner(tmp_path, clock)
+        clock.now += 1000.0
+        for epoch in range(4):
+            made.hear([], [sample(epoch, "a")])
+        assert made.trees.number == 1
+        assert made.trees.shared[family.key].tables == tables[:1], "three slices, for these alone"
+        assert made.trees.shared[family.key].gain == 0.5
+        clock.now += 1000.0
+        made.hear([], [sample(4, "a")])
+        assert made.trees.number == 2
+        assert made.trees.shared[family.key].tables == tables
 
 
 # ---- from samples to trees -----------------------------------------------------------------------
