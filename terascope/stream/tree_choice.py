@@ -9,6 +9,7 @@ made with.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -19,7 +20,7 @@ from terascope.physical.share_tables import Queries, tables_of
 from terascope.physical.trees import LEAST_QUERIES, TreeSettings, decided, families
 from terascope.sharing.cost import accounting_for, evaluate
 from terascope.sharing.curves import Curves
-from terascope.sharing.model import RememberedStatistics, Statistics, Tree, flat_tree
+from terascope.sharing.model import Query, RememberedStatistics, Statistics, Tree, flat_tree
 from terascope.sharing.timed import time_of
 from terascope.stream.tree_plans import (
     READ,
@@ -139,8 +140,9 @@ class Choosing:
         statistics, pieces = self.traffic.of(conditions_of(units))
         settings = self.settings.trees
         if settings.mode == "operations":
-            curves = Curves(RememberedStatistics(statistics), settings.table)
-            return pieces * evaluate(tree, curves, accounting_for(settings.table)).total
+            return pieces * operations_of(
+                tree, [unit.asked for unit in units], statistics, settings
+            )
         return pieces * time_of(tree, [unit.asked for unit in units], statistics)
 
     def riding_cost(self, unit: Unit) -> float:
@@ -164,8 +166,16 @@ class Choosing:
     # ---- choices
 
     def best(self) -> PlannedSharing:
+        """The cheapest of what is found if tables are shared or not, and conditions ride along in
+        trees or not.
+        """
         tables = self.tables() if self.settings.tables and self.family.has_rivals else ()
-        return PlannedSharing(tables, self.trees(tables))
+        found = [
+            PlannedSharing(some, self.trees(some, riding))
+            for some in dict.fromkeys((tables, ()))
+            for riding in dict.fromkeys((self.family.is_mixed, False))
+        ]
+        return min(found, key=lambda one: self.cost(one, self.family.ids))
 
     def tables(self) -> tuple[tuple[str, ...], ...]:
         """Which members have a table together."""
@@ -192,12 +202,14 @@ class Choosing:
         alone = sum(self.alone_cost(self.family.unit([place])) for place in places)
         return self.alone_cost(unit) < alone
 
-    def trees(self, tables: Sequence[Sequence[str]]) -> tuple[PlannedTree, ...]:
+    def trees(self, tables: Sequence[Sequence[str]], riding: bool) -> tuple[PlannedTree, ...]:
+        """`riding`: whether those who take different tuples may be in one."""
         if self.settings.trees.mode == "never":
             return ()
         units = {unit.query.name: unit for unit in self.family.units(tables)}
         total = max(1.0, self.tuples(conditions_of(units.values())))
         shares = {name: self.tuples(unit.conditions) / total for name, unit in units.items()}
+        shares = shares if riding else {}
         found = []
         for members in families([unit.query for unit in units.values()], shares).values():
             if len(members) >= LEAST_QUERIES:
@@ -218,6 +230,18 @@ class Choosing:
         made = PlannedTree(tuple(unit.id for unit in units), tree, whole)
         low = LowPlan((), (), tuple(queries))
         return None if with_tree(low, queries, made, self.settings.trees) is None else made
+
+
+def operations_of(
+    tree: Tree, queries: Sequence[Query], statistics: Statistics, settings: TreeSettings
+) -> float:
+    """Hash operations; queries with the same attributes have a table each."""
+    known = RememberedStatistics(statistics)
+    cost = evaluate(tree, Curves(known, settings.table), accounting_for(settings.table))
+    tables = Counter(query.attributes for query in queries)
+    entering = (known.tuples if n.parent is None else cost.out[n.parent] for n in tree.nodes)
+    pairs = zip(tree.nodes, entering, strict=True)
+    return cost.total + sum(max(0, tables[n.attributes] - 1) * rows for n, rows in pairs)
 
 
 def conditions_of(units: Iterable[Unit]) -> frozenset[str]:
