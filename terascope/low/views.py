@@ -30,6 +30,8 @@ class View:
     """The groups of one query, out of the table of its parent."""
 
     is_open = False
+    probes = 0
+    """Nothing is looked up."""
 
     def __init__(
         self,

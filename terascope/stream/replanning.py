@@ -24,16 +24,16 @@ from typing import Final, TypeAlias
 from terascope.low.prepare import prepare
 from terascope.low.tree import tree_of
 from terascope.physical.job import SourceRead
+from terascope.stream.families import Family, families_of
 from terascope.stream.heartbeat import Heartbeat
+from terascope.stream.sharing_costs import Traffic
 from terascope.stream.slice_samples import MOST_TUPLES, Piece, SampledTraffic, SliceSamples
 from terascope.stream.status import TreeStatus
-from terascope.stream.tree_choice import Comparison, Patience, ReplanSettings, Traffic, compared
+from terascope.stream.tree_choice import Comparison, Patience, ReplanSettings, compared
 from terascope.stream.tree_plans import (
-    Family,
     Grafted,
     PlannedSharing,
     TreesInForce,
-    families_of,
     grafted,
     in_force,
     put_in_force,

@@ -9,28 +9,17 @@ made with.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from functools import cached_property
 
 from terascope.low.plan import LowPlan
-from terascope.physical.riding import VIEW_NS, Taking, masked_ns, together_ns
+from terascope.physical.riding import together_ns
 from terascope.physical.share_tables import Queries, tables_of
 from terascope.physical.trees import LEAST_QUERIES, TreeSettings, decided, families
-from terascope.sharing.cost import accounting_for, evaluate
-from terascope.sharing.curves import Curves
-from terascope.sharing.model import Query, RememberedStatistics, Statistics, Tree, flat_tree
-from terascope.sharing.timed import time_of
-from terascope.stream.tree_plans import (
-    READ,
-    Family,
-    PlannedSharing,
-    PlannedTree,
-    Unit,
-    output_of,
-    with_tree,
-)
+from terascope.stream.families import READ, Family, Unit, output_of
+from terascope.stream.sharing_costs import SharingCosts, Traffic, conditions_of
+from terascope.stream.tree_plans import PlannedSharing, PlannedTree, with_tree
 
 
 @dataclass(frozen=True)
@@ -95,75 +84,18 @@ class Patience:
             self._slices[name] = 0
 
 
-class Traffic(Protocol):
-    """What some slices are like."""
-
-    def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
-        """Of the tuples that meet one of some conditions: statistics of a piece, and how many
-        pieces there are.
-        """
-
-
 @dataclass(frozen=True)
 class Choosing:
-    """What a family had better share, and what anything that it could share costs."""
+    """What a family had better share."""
 
     read: str
     family: Family
     traffic: Traffic
     settings: ReplanSettings
 
-    def tuples(self, conditions: frozenset[str]) -> float:
-        statistics, pieces = self.traffic.of(conditions)
-        return statistics.tuples * pieces
-
-    # ---- costs
-
-    def cost(self, shared: PlannedSharing, members: Container[str]) -> float:
-        """Of members who share nothing with others, in the unit in which plans are compared."""
-        every = self.family.units(shared.tables)
-        units = {unit.id: unit for unit in every if unit.id in members}
-        shared, found = shared.among(members), 0.0
-        for one in shared.trees:
-            some = [units.pop(name) for name in one.units]
-            found += self.tree_cost(one.tree, some) + sum(map(self.riding_cost, some))
-        return found + sum(map(self.alone_cost, units.values()))
-
-    def alone_cost(self, unit: Unit) -> float:
-        """Of a table that is made of tuples, and of which no other is made."""
-        return self.tree_cost(flat_tree((unit.asked,)), [unit]) + self.riding_cost(unit)
-
-    def tree_cost(self, tree: Tree, units: Sequence[Unit]) -> float:
-        """Of look-ups. A table that was given all the room it wanted is taken to be as large as it
-        was planned: one that grew beyond that uses memory that it was not given.
-        """
-        statistics, pieces = self.traffic.of(conditions_of(units))
-        settings = self.settings.trees
-        if settings.mode == "operations":
-            return pieces * operations_of(
-                tree, [unit.asked for unit in units], statistics, settings
-            )
-        return pieces * time_of(tree, [unit.asked for unit in units], statistics)
-
-    def riding_cost(self, unit: Unit) -> float:
-        """What it takes more, beside look-ups, if conditions ride along."""
-        if len(unit.conditions) == 1 or self.settings.trees.mode == "operations":
-            return 0.0
-        takings = self.takings(unit)
-        own = sum(taking.slots_ns for taking in takings)
-        views = VIEW_NS * sum(self.groups(unit.asked.attributes, one) for one in unit.asking)
-        return masked_ns(self.tuples(unit.conditions), takings) + views - own
-
-    def groups(self, attributes: frozenset[str], condition: str) -> float:
-        """Of one who takes the tuples that meet a condition, in all pieces."""
-        statistics, pieces = self.traffic.of(frozenset({condition}))
-        return statistics.groups(attributes) * pieces
-
-    def takings(self, unit: Unit) -> list[Taking]:
-        pairs = zip(unit.members, unit.asking, strict=True)
-        return [Taking(self.tuples(frozenset({one})), len(q.slots)) for q, one in pairs]
-
-    # ---- choices
+    @cached_property
+    def costs(self) -> SharingCosts:
+        return SharingCosts(self.family, self.traffic, self.settings.trees)
 
     def best(self) -> PlannedSharing:
         """The cheapest of what is found if tables are shared or not, and conditions ride along in
@@ -175,7 +107,7 @@ class Choosing:
             for some in dict.fromkeys((tables, ()))
             for riding in dict.fromkeys((self.family.is_mixed, False))
         ]
-        return min(found, key=lambda one: self.cost(one, self.family.ids))
+        return min(found, key=lambda one: self.costs.cost(one, self.family.ids))
 
     def tables(self) -> tuple[tuple[str, ...], ...]:
         """Which members have a table together."""
@@ -195,20 +127,20 @@ class Choosing:
         given to everybody.
         """
         unit = self.family.unit(places)
-        takings = self.takings(unit)
+        takings = self.costs.takings(unit)
         apart = sum(taking.apart_ns for taking in takings)
-        if not 0.0 < together_ns(self.tuples(unit.conditions), takings) < apart:
+        if not 0.0 < together_ns(self.costs.tuples(unit.conditions), takings) < apart:
             return False
-        alone = sum(self.alone_cost(self.family.unit([place])) for place in places)
-        return self.alone_cost(unit) < alone
+        alone = sum(self.costs.alone_cost(self.family.unit([place])) for place in places)
+        return self.costs.alone_cost(unit) < alone
 
     def trees(self, tables: Sequence[Sequence[str]], riding: bool) -> tuple[PlannedTree, ...]:
         """`riding`: whether those who take different tuples may be in one."""
         if self.settings.trees.mode == "never":
             return ()
         units = {unit.query.name: unit for unit in self.family.units(tables)}
-        total = max(1.0, self.tuples(conditions_of(units.values())))
-        shares = {name: self.tuples(unit.conditions) / total for name, unit in units.items()}
+        total = max(1.0, self.costs.tuples(conditions_of(units.values())))
+        shares = {name: self.costs.tuples(unit.conditions) / total for name, unit in units.items()}
         shares = shares if riding else {}
         found = []
         for members in families([unit.query for unit in units.values()], shares).values():
@@ -222,30 +154,14 @@ class Choosing:
         statistics, _ = self.traffic.of(conditions_of(units))
         queries = [unit.query for unit in units]
         tree = decided(self.read, queries, statistics, self.settings.trees).tree
-        alone = sum(self.alone_cost(unit) for unit in units)
-        cost = self.tree_cost(tree, units) + sum(map(self.riding_cost, units))
+        alone = sum(self.costs.alone_cost(unit) for unit in units)
+        cost = self.costs.tree_cost(tree, units) + sum(map(self.costs.riding_cost, units))
         if cost >= alone:
             return None
         whole = tuple(node.buckets >= statistics.groups(node.attributes) for node in tree.nodes)
         made = PlannedTree(tuple(unit.id for unit in units), tree, whole)
         low = LowPlan((), (), tuple(queries))
         return None if with_tree(low, queries, made, self.settings.trees) is None else made
-
-
-def operations_of(
-    tree: Tree, queries: Sequence[Query], statistics: Statistics, settings: TreeSettings
-) -> float:
-    """Hash operations; queries with the same attributes have a table each."""
-    known = RememberedStatistics(statistics)
-    cost = evaluate(tree, Curves(known, settings.table), accounting_for(settings.table))
-    tables = Counter(query.attributes for query in queries)
-    entering = (known.tuples if n.parent is None else cost.out[n.parent] for n in tree.nodes)
-    pairs = zip(tree.nodes, entering, strict=True)
-    return cost.total + sum(max(0, tables[n.attributes] - 1) * rows for n, rows in pairs)
-
-
-def conditions_of(units: Iterable[Unit]) -> frozenset[str]:
-    return frozenset[str]().union(*(unit.conditions for unit in units))
 
 
 @dataclass(frozen=True)
@@ -298,7 +214,10 @@ def compared(
     choosing = Choosing(read, family, traffic, settings)
     before, best = (present or PlannedSharing()).of(family), choosing.best()
     parts = connected(family.ids, [*before.parts(family), *best.parts(family)])
-    costs = {part: Cost(choosing.cost(before, part), choosing.cost(best, part)) for part in parts}
+    costs = {
+        part: Cost(choosing.costs.cost(before, part), choosing.costs.cost(best, part))
+        for part in parts
+    }
     return Comparison(before, best, costs)
 
 

@@ -28,7 +28,7 @@ from terascope.low.program import functions, programs
 from terascope.low.sample_lanes import codes, union
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
-from terascope.stream.tree_plans import Family, families_of
+from terascope.stream.families import Family, families_of
 
 Prints: TypeAlias = NDArray[np.uint32]
 """Half a hash: of 30,000 different values hardly two have the same."""

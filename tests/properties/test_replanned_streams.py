@@ -27,8 +27,9 @@ from terascope.spark import stream_task
 from terascope.spark.low_task import NativeRead, Partials, taken
 from terascope.spark.stream_runner import RunSettings
 from terascope.stream import replanning
+from terascope.stream.families import Family
 from terascope.stream.tree_choice import Comparison, Cost, ReplanSettings
-from terascope.stream.tree_plans import Family, PlannedSharing, PlannedTree
+from terascope.stream.tree_plans import PlannedSharing, PlannedTree
 from tests.agreement import WITHOUT_COMPILING, Answers
 from tests.oracle.compare import assert_same_rows
 from tests.physical.sharing_sets import AGGREGATES, CONDITIONS, PROTOCOL, random_tuples

@@ -23,6 +23,7 @@ from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import KnownStatistics
 from terascope.stream import replanning
+from terascope.stream.families import Family, families_of
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.replanning import THREAD, Replanner, together
 from terascope.stream.slice_samples import Piece
@@ -35,7 +36,7 @@ from terascope.stream.tree_choice import (
     compared,
     connected,
 )
-from terascope.stream.tree_plans import Family, PlannedSharing, families_of, grafted, in_force
+from terascope.stream.tree_plans import PlannedSharing, grafted, in_force
 from terascope.stream.tuple_samples import TupleSample
 from terascope.types import Type
 
@@ -177,8 +178,8 @@ def test_the_cost_of_a_planned_tree_is_what_its_plan_says(mode: TreeSettings) ->
     for statistics in (FIRST, SECOND):
         made = choosing(statistics, mode)
         found = decided("left", family.members, statistics, mode)
-        assert made.cost(made.best(), IDS) == pytest.approx(3 * found.cost)
-        assert made.cost(PlannedSharing(), IDS) == pytest.approx(3 * found.flat_cost)
+        assert made.costs.cost(made.best(), IDS) == pytest.approx(3 * found.cost)
+        assert made.costs.cost(PlannedSharing(), IDS) == pytest.approx(3 * found.flat_cost)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
@@ -216,9 +217,9 @@ def test_costs_agree_with_plans_for_any_traffic(
     old = choosing(own, mode).best()
     if old.trees:
         found = decided("left", family_of(PAIRS).members, own, mode)
-        assert choosing(own, mode).cost(old, IDS) == pytest.approx(3 * found.cost)
+        assert choosing(own, mode).costs.cost(old, IDS) == pytest.approx(3 * found.cost)
     other = choosing(known(**dict(zip("abcd", after, strict=True))), mode)
-    assert other.cost(old, IDS) > 0.8 * other.cost(other.best(), IDS)
+    assert other.costs.cost(old, IDS) > 0.8 * other.costs.cost(other.best(), IDS)
 
 
 # ---- different conditions ------------------------------------------------------------------------

@@ -16,12 +16,12 @@ from terascope.physical.trees import TreeSettings
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import Node, Tree
+from terascope.stream.families import families_of
 from terascope.stream.tree_plans import (
     TREES,
     PlannedSharing,
     PlannedTree,
     TreesInForce,
-    families_of,
     grafted,
     in_force,
     narrowed,

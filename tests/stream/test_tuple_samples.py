@@ -18,6 +18,7 @@ from terascope.low.plan import LowAggregate, LowPlan, Slot
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.plan.show import show_expr
+from terascope.stream.families import families_of
 from terascope.stream.slice_samples import (
     MOST_TUPLES,
     SampledTraffic,
@@ -25,7 +26,6 @@ from terascope.stream.slice_samples import (
     pieces_of,
     statistics_of,
 )
-from terascope.stream.tree_plans import families_of
 from terascope.stream.tuple_samples import Sampler, Thinned, TupleSample
 from terascope.types import Type
 
