@@ -91,7 +91,8 @@ class StreamSettings:
     """Of /status and /metrics, on this machine only; 0: any that is free. None: there is no server,
     and `terascope status` and the other commands do not find the set."""
     replanning: ReplanSettings = field(default_factory=ReplanSettings)
-    """When aggregate trees are changed; how they are planned is said where the set is bound."""
+    """When common tables and aggregate trees are changed; how they are planned is said where the
+    set is bound."""
 
     @property
     def skew(self) -> float:
@@ -383,7 +384,7 @@ def open_running(
     session = spark()
     from terascope.spark.stream_runner import Runner, RunSettings
 
-    tables = compiled.bindings.low.tables
+    tables, sharing = compiled.bindings.low.tables, compiled.bindings.low.sharing
     run = RunSettings(
         Path(checkpoint),
         None if output is None else Path(output),
@@ -401,7 +402,11 @@ def open_running(
         tables.memory_bytes,
         tables.compiled,
         chosen.tasks,
-        replace(chosen.replanning, trees=compiled.bindings.low.sharing.trees),
+        replace(
+            chosen.replanning,
+            trees=sharing.trees,
+            tables=chosen.replanning.tables and sharing.predicates == "cost",
+        ),
     )
 
     def make(told: Callable[[BatchReport], None]) -> Runner:

@@ -105,11 +105,17 @@ def second_line(status: Status) -> Text:
 
 
 def tree_lines(status: Status) -> list[Text]:
-    """Aggregations next to a source that are made of each other."""
+    """Aggregations next to a source that are made of each other, or have one table."""
     lines = []
-    for one in (tree for tree in status.trees if tree.tree):
-        line = f"tree of {one.source}: {len(one.queries):,} aggregations, {one.intermediate:,}"
-        line += f" intermediate, for {readable_seconds(max(0.0, status.run.updated - one.since))}"
+    for one in (tree for tree in status.trees if tree.tree or tree.tables):
+        line = f"{'tree' if one.tree else 'tables'} of {one.source}: {len(one.queries):,}"
+        line += " aggregations"
+        if one.tree:
+            line += f", {one.intermediate:,} intermediate"
+        if one.tables:
+            common = sum(map(len, one.tables))
+            line += f", {common:,} in {len(one.tables):,} common tables"
+        line += f", for {readable_seconds(max(0.0, status.run.updated - one.since))}"
         line += f", to save {one.gain:.0%}"
         if one.probes_per_tuple is not None:
             line += f"; {one.probes_per_tuple:.1f} hash operations a tuple"

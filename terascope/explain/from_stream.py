@@ -11,11 +11,13 @@ from dataclasses import replace
 from terascope.analysis.release import Release
 from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.model import Box, Facts, Picture
-from terascope.physical.trees import Mode, plain_families
+from terascope.physical.planner import SharingSettings
+from terascope.physical.trees import LEAST_QUERIES, attributes_of
 from terascope.pipeline import Compiled
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import Aggregate, Rel, SourceField
 from terascope.plan.show import show_expr
+from terascope.stream.families import families_of
 from terascope.stream.plan import LowStream, StreamOutput, StreamPlan, stream_plan
 
 
@@ -27,8 +29,8 @@ def picture_of_stream(compiled: Compiled, title: str) -> Picture:
     found = picture_of_halves(halves, title)
     streams = {stream.name: stream for stream in plan.low}
     outputs = {output.name: output for output in plan.outputs}
-    mode = compiled.bindings.low.sharing.trees.mode
-    boxes = tuple(described(box, streams, outputs, plan, mode) for box in found.boxes)
+    sharing = compiled.bindings.low.sharing
+    boxes = tuple(described(box, streams, outputs, plan, sharing) for box in found.boxes)
     return replace(found, stage="stream", boxes=boxes)
 
 
@@ -37,10 +39,11 @@ def described(
     streams: dict[str, LowStream],
     outputs: dict[str, StreamOutput],
     plan: StreamPlan,
-    mode: Mode,
+    sharing: SharingSettings,
 ) -> Box:
     if box.name in streams:
-        told = (*slice_facts(streams[box.name], plan), *tree_facts(streams[box.name], plan, mode))
+        stream = streams[box.name]
+        told = (*slice_facts(stream, plan), *sharing_facts(stream, plan, sharing))
     elif box.name in outputs:
         told = release_facts(outputs[box.name], plan)
     else:
@@ -64,16 +67,26 @@ def slice_facts(stream: LowStream, plan: StreamPlan) -> Facts:
     return (("of", merged), ("kept", "partial groups of open slices"), ("slice", closes))
 
 
-def tree_facts(stream: LowStream, plan: StreamPlan, mode: Mode) -> Facts:
-    """With which others it could be made of intermediate aggregates, while the set runs."""
-    if mode == "never":
-        return ()
+def sharing_facts(stream: LowStream, plan: StreamPlan, sharing: SharingSettings) -> Facts:
+    """With which others it could have a table, or be made of intermediate aggregates, while the set
+    runs.
+    """
+    told: list[tuple[str, str]] = []
     for read in plan.deliveries.reads:
-        for members in [] if read.low is None else plain_families(read.low):
-            names = [query.name for query in members]
-            if stream.name in names:
-                told = f"of {len(names)} aggregations, to save {mode}, as the traffic is"
-                return (("tree", told),)
+        for family in [] if read.low is None else families_of(read.name, read.low):
+            mine = [query for query in family.members if query.name == stream.name]
+            if not mine:
+                continue
+            keys, number, mode = attributes_of(mine[0]), len(family.members), sharing.trees.mode
+            rivals = [q for q in family.members if attributes_of(q) == keys and q not in mine]
+            if rivals and sharing.predicates == "cost":
+                told.append(("table", f"with {len(rivals)} more by its keys, as the traffic is"))
+            if number >= LEAST_QUERIES and sharing.trees.mode != "never":
+                mode = sharing.trees.mode
+                told.append(
+                    ("tree", f"of {number} aggregations, to save {mode}, as the traffic is")
+                )
+            return tuple(told)
     return ()
 
 

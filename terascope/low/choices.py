@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.low.dictionary import Codes, Hashes
+from terascope.low.dictionary import Codes, Hashes, Masks
 from terascope.low.kernels import WORD, column, compiled, output
 from terascope.low.lanes import Batch
 from terascope.low.plan import LowAggregate, LowQuery, Slot, Where
@@ -115,9 +115,9 @@ class Asked:
 
     def _find(self, condition: Condition) -> Codes:
         if condition.anyof:
-            taken = np.zeros(len(self._batch), np.bool_)
+            taken = np.zeros(len(self._batch), np.uint8)
             for one in condition.alternatives:
-                taken[self.rows(Condition(one.signature, one.rest))] = True
+                mark(self.rows(Condition(one.signature, one.rest)), taken)
             return np.flatnonzero(taken).astype(np.int32)
         rows = select(self._bits, words_of(condition.signature, self._words), len(self._batch))
         for predicate in condition.rest:
@@ -167,3 +167,10 @@ def matching(vector: Hashes, wanted: np.uint64, rows: Codes) -> np.int64:
         rows[count] = i
         count += np.int64((vector[i] & wanted) == wanted)
     return count
+
+
+@compiled(column(np.int32), output(np.uint8))
+def mark(rows: Codes, marks: Masks) -> None:
+    """Numpy takes five times as long."""
+    for i in range(len(rows)):
+        marks[np.uint32(rows[i])] = 1

@@ -3,7 +3,8 @@
 
 In: rows of a parent's table, with their epochs, as they leave. Out: one set of lanes for all
 children, put to each of them. Rows wait until there are many, or until the parent is done with what
-it was given; a child sees them in the order in which they left.
+it was given; a child sees them in the order in which they left. Children with the keys of the
+parent (`views.py`) get the rows themselves, at once.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from terascope.plan.expr import Expr
 
 if TYPE_CHECKING:
     from terascope.low.aggregator import Aggregator
+    from terascope.low.views import View
 
 MOST_ROWS: Final = 1 << 16
 """So many rows are enough to be worth a step of their own."""
@@ -34,8 +36,14 @@ MOST_ROWS: Final = 1 << 16
 class Descent:
     """From one parent to its children."""
 
-    def __init__(self, parent: LowAggregate, children: Sequence[tuple[Edge, Aggregator]]) -> None:
+    def __init__(
+        self,
+        parent: LowAggregate,
+        children: Sequence[tuple[Edge, Aggregator]],
+        views: Sequence[View] = (),
+    ) -> None:
         self._parent = parent
+        self._views = views
         self._shape = Shape(len(parent.plain_keys), parent.shape.slots)
         self._children = children
         bits = dict.fromkeys(edge.present for edge, _ in children)
@@ -56,11 +64,20 @@ class Descent:
 
     def add(self, epoch: int, rows: Rows) -> None:
         """Groups of one epoch."""
-        self.add_mixed(np.full(len(rows), epoch, np.int64), rows)
+        if len(rows):
+            for view in self._views:
+                view.put(epoch, rows)
+            self._wait(np.full(len(rows), epoch, np.int64), rows)
 
     def add_mixed(self, epochs: Ints, rows: Rows) -> None:
         """Groups of several epochs."""
         if len(rows):
+            for view in self._views:
+                view.put_mixed(epochs, rows)
+            self._wait(epochs, rows)
+
+    def _wait(self, epochs: Ints, rows: Rows) -> None:
+        if self._children:
             self._rows.append(rows)
             self._epochs.append(epochs)
             self._count += len(rows)
@@ -71,10 +88,15 @@ class Descent:
         """Groups of one epoch, apart by one of their keys: the children need not do that again."""
         self.pour()
         if len(rows):
-            self._put(rows, np.full(len(rows), epoch, np.int64), by)
+            for view in self._views:
+                view.put(epoch, rows)
+            if self._children:
+                self._put(rows, np.full(len(rows), epoch, np.int64), by)
 
     def pour(self) -> None:
         """All rows that wait go to the children."""
+        for view in self._views:
+            view.pour()
         if not self._count:
             return
         rows = self._rows[0] if len(self._rows) == 1 else np.concatenate(self._rows)

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from terascope.low.choices import Choice, Chosen
+from terascope.low.choices import Choice, Chosen, mark
 from terascope.low.dictionary import Codes, Ints, Masks, all_valid
 from terascope.low.lanes import Batch, Facts, Lane, Values
 from terascope.low.lengthening import Lengthening
@@ -103,7 +103,7 @@ def all_of(masks: Masks) -> bool:
 
 def mask_of(rows: Codes, count: int) -> Masks:
     masks = np.zeros(count, np.uint8)
-    masks[rows] = 1
+    mark(rows, masks)
     return masks
 
 

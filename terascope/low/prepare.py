@@ -17,7 +17,7 @@ from terascope.low.partitioned import group_kernel
 from terascope.low.plan import LowAggregate, LowPlan, TableKind
 from terascope.low.program import functions, programs
 from terascope.low.slots import Shape
-from terascope.low.tree import Edge, tree_of
+from terascope.low.tree import Tree, tree_of
 
 Told = Callable[[int, int], None]
 Use: TypeAlias = TableKind | Literal["masked", "masked_dense", "masked_parts", "insert", "merge"]
@@ -36,7 +36,7 @@ def prepare(plan: LowPlan, tell: Told) -> None:
             use
             for place, node in enumerate(tree.nodes)
             if node is not None
-            for use in node_uses(node, tree.edges[place], place >= len(plan.queries))
+            for use in node_uses(tree, place, node, place >= len(plan.queries))
         )
     )
     steps = 1 + len(wanted)
@@ -48,13 +48,17 @@ def prepare(plan: LowPlan, tell: Told) -> None:
         make(use, shape)
 
 
-def node_uses(node: LowAggregate, edge: Edge | None, is_inner: bool) -> Iterator[tuple[Use, Shape]]:
+def node_uses(
+    tree: Tree, place: int, node: LowAggregate, is_inner: bool
+) -> Iterator[tuple[Use, Shape]]:
     """The kernels of a node of a tree, but those that only NULLs call for."""
-    read = node if edge is None else edge.query
-    yield from table_uses(read)
-    some = edge is not None and edge.present != 0  # the other groups of the parent have no values
-    if some or any(slot.where is not None for slot in node.slots):
-        yield from masked_uses(read)
+    edge = tree.edges[place]
+    if not tree.is_view(place):
+        read = node if edge is None else edge.query
+        yield from table_uses(read)
+        some = edge is not None and edge.present != 0  # other groups of the parent have no values
+        if some or any(slot.where is not None for slot in node.slots):
+            yield from masked_uses(read)
     if not is_inner:
         groups = Shape(len(node.plain_keys), node.shape.slots)
         yield "insert", groups  # what leaves any table of a task meets in this one

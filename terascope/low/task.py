@@ -30,7 +30,8 @@ from terascope.low.ownership import ALL, Epochs, Timeline, timelines
 from terascope.low.plan import LowAggregate, LowPlan, LowSelect
 from terascope.low.program import functions, programs
 from terascope.low.reports import Reports, add_report, note_clocks
-from terascope.low.tree import tree_of
+from terascope.low.tree import Edge, tree_of
+from terascope.low.views import View
 from terascope.plan.expr import Col
 
 BATCH_ROWS = 1 << 17
@@ -143,21 +144,30 @@ class LowTask:
             if node is not None
         }
         for place, aggregator in self._aggregators.items():
-            children = [
-                (edge, self._aggregators[child])
-                for child in self._tree.children(place)
-                if (edge := self._tree.edges[child]) is not None
-            ]
-            if children:
-                aggregator.below = Descent(aggregator.query, children)
+            children: list[tuple[Edge, Aggregator]] = []
+            views: list[View] = []
+            for child in self._tree.children(place):
+                edge, below = self._tree.edges[child], self._aggregators[child]
+                if isinstance(below, View):
+                    views.append(below)
+                elif edge is not None:
+                    children.append((edge, below))
+            if children or views:
+                aggregator.below = Descent(aggregator.query, children, views)
         self._surrendered: set[tuple[int, int | None]] = set()
 
-    def _aggregator(self, place: int, node: LowAggregate) -> Aggregator:
-        edge = self._tree.edges[place]
-        read = None if edge is None else edge.query
-        return Aggregator(
-            node, self._dictionaries, self.plan.compiled, read, not self._is_query(place)
-        )
+    def _aggregator(self, place: int, node: LowAggregate) -> Aggregator | View:
+        tree, is_inner = self._tree, not self._is_query(place)
+        edge, parent = tree.edges[place], tree.parents[place]
+        if edge is None or parent is None:
+            return Aggregator(node, self._dictionaries, self.plan.compiled, None, is_inner)
+        if not tree.is_view(place):
+            return Aggregator(node, self._dictionaries, self.plan.compiled, edge.query, is_inner)
+        above = tree.nodes[parent]
+        assert above is not None
+        # A bounded table may evict a group again and again.
+        once = tree.table_of(place).table.kind == "open" or not self.plan.compiled
+        return View(node, above, edge, self._dictionaries, once, is_inner)
 
     def _is_query(self, place: int) -> bool:
         return place < len(self.plan.queries)
@@ -227,8 +237,8 @@ class LowTask:
         if not self._gathering.rows:
             return
         tuples = self._gathering.take()
-        for root in self._in_good_order():
-            self._aggregators[root].take(tuples, self._chosen[root])
+        for root, aggregator in self._in_good_order():
+            aggregator.take(tuples, self._chosen[root])
             for place in self._tree.subtree(root):
                 over = self._timelines[place].earliest[then]
                 if over is not None:
@@ -237,13 +247,15 @@ class LowTask:
                 yield from self._make_room(BATCH_COST * tuples.size)
         yield from self._forget()
 
-    def _in_good_order(self) -> list[int]:
+    def _in_good_order(self) -> list[tuple[int, Aggregator]]:
         """Nodes that take tuples; those that put the same ones apart by the same key together."""
-        order: dict[tuple[Choice, int], list[int]] = {}
+        order: dict[tuple[Choice, int], list[tuple[int, Aggregator]]] = {}
         for place in self._tree.roots:
-            by = self._aggregators[place].apart_by()
-            order.setdefault((self._chosen[place].entry, by), []).append(place)
-        return [place for places in order.values() for place in places]
+            aggregator = self._aggregators[place]
+            assert isinstance(aggregator, Aggregator), "only a child is a view"
+            key = self._chosen[place].entry, aggregator.apart_by()
+            order.setdefault(key, []).append((place, aggregator))
+        return [one for some in order.values() for one in some]
 
     def _top_down(self) -> list[int]:
         """All nodes, parents first."""

@@ -59,6 +59,23 @@ class Tree:
         parent = self.parents[place]
         return [] if parent is None else [*self.above(parent), parent]
 
+    def is_view(self, place: int) -> bool:
+        """Whether a node has the keys of its parent: then it needs no table."""
+        node, parent = self.nodes[place], self.parents[place]
+        above = None if parent is None else self.nodes[parent]
+        if node is None or above is None:
+            return False
+        return frozenset(node.plain_keys) == frozenset(above.plain_keys)
+
+    def table_of(self, place: int) -> LowAggregate:
+        """The node in whose table the groups of a node are."""
+        parent = self.parents[place]
+        if parent is not None and self.is_view(place):
+            return self.table_of(parent)
+        node = self.nodes[place]
+        assert node is not None
+        return node
+
     @property
     def roots(self) -> list[int]:
         """The nodes that take tuples."""

@@ -19,6 +19,7 @@ from terascope.low.plan import LowAggregate, LowPlan, expressions_of
 from terascope.low.sampling import SampleLimits, SourceSample, Thinned, evaluated, read_some
 from terascope.physical.drafts import scan_key
 from terascope.physical.job import SourceRead
+from terascope.physical.riding import Taking, together_ns
 from terascope.physical.share_tables import Queries
 from terascope.physical.slicing import Family, Slicing, ticks
 from terascope.plan.build import FALSE
@@ -28,13 +29,6 @@ from terascope.plan.rel import Aggregate, Filter, Scan
 from terascope.plan.show import show_expr
 from terascope.sharing.statistics import SampledStatistics
 from terascope.sharing.windows import Groups, Traffic, ungrouped
-
-TUPLE_NS = 12.0
-"""To find the group of a tuple."""
-SLOT_NS = 1.0
-"""To take it into a slot."""
-MASKED_NS = 1.5
-"""To take it into one that has a condition of its own, or not."""
 
 
 @dataclass
@@ -97,11 +91,10 @@ class Measured:
                 continue
             places = [sample.plan.queries.index(query) for query in own]
             lanes = [sample.lanes.passed[place] for place in places]
-            slots = sum(len(query.slots) + 1 for query in own)
-            either = int(np.count_nonzero(sample.any_of(lanes)))
-            together += either * (TUPLE_NS + MASKED_NS * slots)
-            for lane, query in zip(lanes, own, strict=True):
-                apart += len(lane) * (TUPLE_NS + SLOT_NS * len(query.slots))
+            pairs = zip(lanes, own, strict=True)
+            takings = [Taking(len(lane), len(query.slots)) for lane, query in pairs]
+            together += together_ns(int(np.count_nonzero(sample.any_of(lanes))), takings)
+            apart += sum(taking.apart_ns for taking in takings)
         return 0.0 < together < apart
 
     # ---- windows

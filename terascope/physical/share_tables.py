@@ -13,7 +13,7 @@ a count beside the query's slots tells. Whether that is worth it is asked of `ri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, TypeVar
 
@@ -164,25 +164,28 @@ def share_tables(
     reads: Sequence[SourceRead], low: Sequence[LowOutput], rides: Rides = never
 ) -> Shared:
     queries = {output.name: aggregations(output.name, reads) for output in low}
-    tables: dict[object, list[Table]] = {}
-    homes: dict[str, Table] = {}
-    for output in low:
-        own = queries[output.name]
-        if own:
-            rivals = tables.setdefault(keys_of(own), [])
-            place = next((i for i, t in enumerate(rivals) if joins(t, output, own, rides)), None)
-            if place is None:
-                place = len(rivals)
-                rivals.append(Table(output, own))
-            rivals[place].add(output, own)
-            homes[output.name] = rivals[place]
-    several = {name: t for name, t in homes.items() if len(t.members) > 1}
+    tables = tables_of([(output, queries[output.name]) for output in low], rides)
+    several = {name: t for t in tables if len(t.members) > 1 for name in t.members}
     views = {o.name: t.view(o.name) for o in low if (t := several.get(o.name))}
     gone = {name for name, table in several.items() if table.output.name != name}
     left = tuple(
         several[o.name].shared_output if o.name in several else o for o in low if o.name not in gone
     )
     return Shared(tuple(with_tables(read, several, gone) for read in reads), left, views)
+
+
+def tables_of(queries: Iterable[tuple[LowOutput, Queries]], rides: Rides) -> list[Table]:
+    """Each aggregation in the first table of its keys that it may join, or in one of its own."""
+    tables: dict[object, list[Table]] = {}
+    for output, own in queries:
+        if own:
+            rivals = tables.setdefault(keys_of(own), [])
+            home = next((table for table in rivals if joins(table, output, own, rides)), None)
+            if home is None:
+                home = Table(output, own)
+                rivals.append(home)
+            home.add(output, own)
+    return [table for some in tables.values() for table in some]
 
 
 def joins(table: Table, output: LowOutput, queries: Queries, rides: Rides) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
+from terascope.low.arithmetic_recipes import can_overflow
 from terascope.low.plan import LowAggregate, LowPlan, Slot
 from terascope.low.slots import MOST_SLOTS
 from terascope.low.table_policies import Policy
@@ -134,17 +135,13 @@ def families(
         assert query.epoch is not None
         plain = not query.anyof and all(slot.where is None for slot in query.slots)
         rides = plain and (shares is None or shares.get(query.name, 0.0) >= RIDING_SHARE)
+        # Of tuples that only others want a key must not overflow.
+        rides = rides and not any(can_overflow(key) for key in query.plain_keys)
         tuples = frozenset(query.signature), frozenset(query.rest), frozenset(query.anyof)
         epoch = query.keys[query.epoch][1]
         same = query.interfaces, epoch, query.epoch_in_key, None if rides else tuples
         found.setdefault(same, []).append(query)
     return found
-
-
-def plain_families(low: LowPlan) -> list[list[LowAggregate]]:
-    """Those of the same tuples only, that are worth a look."""
-    found = families(growing(low), {}).values()
-    return [members for members in found if len(members) >= LEAST_QUERIES]
 
 
 def attributes_of(query: LowAggregate) -> frozenset[str]:
@@ -188,7 +185,8 @@ class Grafting:
         if any(len(query.slots) > MOST_SLOTS for query in made):
             return None
         queries = tuple(changed.get(q.name, q) for q in self.low.queries)
-        return replace(self.low, queries=queries, inner=(*self.low.inner, *inner))
+        before = (changed.get(q.name, q) for q in self.low.inner)
+        return replace(self.low, queries=queries, inner=(*before, *inner))
 
     def below(self) -> list[list[LowAggregate]]:
         """For each node the queries that are made of it, itself included."""

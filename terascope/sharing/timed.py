@@ -13,6 +13,7 @@ smaller than what it is made of, and takes the place of several look-ups that ar
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -98,9 +99,14 @@ class Growing:
         return self.costs.lane * (keys + slots)
 
     def nanoseconds(self) -> float:
-        looked = sum(self.rows(p) * self.lookup(node, p) for node, p in self.parents.items())
+        looked = sum(map(self.lookups, self.parents))
         down = (self.rows(n) * self.descent(n, self.children(n)) for n in self.parents)
         return looked + sum(down)
+
+    def lookups(self, node: Attributes) -> float:
+        """The time of all that enters a node."""
+        parent = self.parents[node]
+        return self.rows(parent) * self.lookup(node, parent)
 
     def operations(self) -> float:
         return sum(self.rows(parent) for parent in self.parents.values())
@@ -223,7 +229,7 @@ def time_of(
     costs: LookupCosts | None = None,
 ) -> float:
     """The nanoseconds that a tree takes in an epoch, planned for whatever statistics: every table
-    has the room it wants.
+    has the room it wants, and queries with the same attributes have one each.
     """
     slots: dict[Attributes, int] = {}
     for query in queries:
@@ -232,4 +238,6 @@ def time_of(
     for node in tree.nodes:
         above = None if node.parent is None else tree.nodes[node.parent].attributes
         growing.parents[node.attributes] = above
-    return growing.nanoseconds()
+    more = Counter(query.attributes for query in queries)
+    more.subtract(slots.keys())
+    return growing.nanoseconds() + sum(n * growing.lookups(node) for node, n in more.items())

@@ -99,9 +99,9 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
     native = reading.reads[partition.read]
     flat = native.read.low
     assert flat is not None
-    plan, trees = flat, partition.trees.trees
-    if trees:
-        plan = grafted(native.read.name, flat, trees, reading.trees).low
+    plan, shared = flat, partition.trees.shared
+    if shared:
+        plan = grafted(native.read.name, flat, shared, reading.trees).low
     wide = widened_places(flat, plan)
     task = LowTask(plan, partition.owned)
     home = partition.number % native.destinations

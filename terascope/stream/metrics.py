@@ -149,6 +149,7 @@ def low_families(status: Status) -> Iterator[Metric]:
 
 TREE_GAUGES: tuple[tuple[str, str, Callable[[TreeStatus], float | None]], ...] = (
     ("intermediate", "Intermediate aggregates.", lambda t: t.intermediate),
+    ("tables", "Tables of several aggregations with the same keys.", lambda t: len(t.tables)),
     ("since_seconds", "When the tree took its place, unix time.", lambda t: t.since),
     ("gain", "Part of the cost that it was expected to save.", lambda t: t.gain),
     ("possible_gain", "What another tree would save now.", lambda t: t.possible_gain),
@@ -157,7 +158,7 @@ TREE_GAUGES: tuple[tuple[str, str, Callable[[TreeStatus], float | None]], ...] =
 
 
 def tree_families(trees: tuple[TreeStatus, ...]) -> Iterator[Metric]:
-    """Aggregations that could be made of each other, by the source and the first of them."""
+    """Aggregations that could share tables and trees, by the source and the first of them."""
     for name, help, amount in TREE_GAUGES:
         rows: list[Row] = [((t.source, t.queries[0]), amount(t)) for t in trees]
         yield gauge(f"terascope_tree_{name}", help, rows, ("source", "first"))

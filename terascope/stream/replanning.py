@@ -1,13 +1,13 @@
-"""Re-planning: aggregate trees follow the traffic while a set runs.
+"""Re-planning: what aggregations share follows the traffic while a set runs.
 
 In: after every micro-batch the samples of its tasks, and what they counted. Out: now and then other
-trees for the batches that follow (tree_plans.py). Those in force and the best ones are compared for
-each slice that is over (tree_choice.py). When the best would save more than 15% for three slices
-one after the other, and the last change was a minute ago, its kernels are made ready and it takes
-its place.
+tables and trees for the batches that follow (tree_plans.py). Those in force and the best ones are
+compared for each slice that is over (tree_choice.py). When the best would save more than 15% for
+three slices one after the other, and the last change was a minute ago, its kernels are made ready
+and it takes its place.
 
 A task keeps nothing from one batch to the next but partial groups, which look the same whatever
-tree they are from. So trees change between two batches, no tuple is lost or counted twice, and a
+table they are from. So trees change between two batches, no tuple is lost or counted twice, and a
 batch that is run again may use other trees than the first time.
 """
 
@@ -16,28 +16,27 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from terascope.low.prepare import prepare
+from terascope.low.tree import tree_of
 from terascope.physical.job import SourceRead
-from terascope.sharing.model import Statistics, flat_tree
+from terascope.stream.families import Family, families_of
 from terascope.stream.heartbeat import Heartbeat
-from terascope.stream.slice_samples import MOST_TUPLES, Piece, SliceSamples, statistics_of
+from terascope.stream.sharing_costs import Traffic
+from terascope.stream.slice_samples import MOST_TUPLES, Piece, SampledTraffic, SliceSamples
 from terascope.stream.status import TreeStatus
-from terascope.stream.tree_choice import Patience, ReplanSettings, compared
+from terascope.stream.tree_choice import Comparison, Patience, ReplanSettings, compared
 from terascope.stream.tree_plans import (
-    Family,
     Grafted,
-    PlannedTree,
+    PlannedSharing,
     TreesInForce,
-    families_of,
     grafted,
     in_force,
     put_in_force,
-    with_tree,
 )
 from terascope.stream.tuple_samples import TupleSample
 
@@ -54,18 +53,29 @@ class Watched:
     samples: SliceSamples = field(default_factory=SliceSamples)
     waiting: list[list[Piece]] = field(default_factory=list)
     """Slices that are over."""
-    best: PlannedTree | None = None
-    possible: float = 0.0
-    """What the best tree would save now."""
+    found: Comparison | None = None
+    """For the last slices that were judged since the last change."""
     tuples: int = 0
     probes: int = 0
-    """Since the tree is in force."""
+    """Since what is in force took its place."""
 
     def wait(self, slices: Iterable[list[Piece]], most: int) -> None:
         """Slices are over. While there is no time to look at them the oldest are left out."""
         self.waiting += slices
         while tuples_of(self.waiting) > (most + 1) * MOST_TUPLES:
             del self.waiting[0]
+
+    def worth(self, key: str, due: Container[str]) -> tuple[list[str], PlannedSharing | None]:
+        """Whose time it is, if all who share with them agree; and what all share then."""
+        if self.found is None:
+            return [], None
+        parts = [part for part in self.found.parts if all(noted(key, one) in due for one in part)]
+        names = [noted(key, one) for part in parts for one in part]
+        return names, self.found.changed(parts, 0.0) if parts else None
+
+
+def noted(family: str, member: str) -> str:
+    return f"{family} {member}"
 
 
 class Replanner:
@@ -93,28 +103,36 @@ class Replanner:
         self._rest_until = 0.0
         self._began = clock()
         self._watched: dict[str, Watched] = {}
-        if settings.is_on:
-            for read in self._reads:
-                assert read.low is not None
-                for family in families_of(read.name, read.low):
+        for read in self._reads:
+            assert read.low is not None
+            for family in families_of(read.name, read.low):
+                if settings.watches(family):
                     self._watched[family.key] = Watched(read, family)
         self.trees = self._known()
         self._patience = Patience(settings, self.trees.since)
         self._grafted = self._graft(self.trees)
 
     def _known(self) -> TreesInForce:
-        """The trees that the run had before, as far as the set still has their families."""
-        known = in_force(self._folder) if self._settings.is_on else None
-        if known is None:
+        """What the run had before, as far as it may have it, and the set still has the members."""
+        before = in_force(self._folder) if self._watched else None
+        if before is None:
             return TreesInForce(since=self._began)
-        trees = {key: one for key, one in known.trees.items() if key in self._watched}
-        return TreesInForce(known.number, known.since, trees)
+        allowed = {key: self._settings.allowed(one) for key, one in before.shared.items()}
+        if allowed != before.shared:
+            before = replace(before, shared=allowed)
+            put_in_force(self._folder, before)
+        known = {
+            key: one
+            for key, watched in self._watched.items()
+            if key in allowed and not (one := allowed[key].of(watched.family)).is_nothing
+        }
+        return replace(before, shared=known)
 
     def _graft(self, trees: TreesInForce) -> dict[str, Grafted]:
         found = {}
         for read in self._reads:
             assert read.low is not None
-            found[read.name] = grafted(read.name, read.low, trees.trees, self._settings.trees)
+            found[read.name] = grafted(read.name, read.low, trees.shared, self._settings.trees)
         return found
 
     @property
@@ -162,7 +180,9 @@ class Replanner:
         passed = dict(zip(beat.queries, beat.counters["passed"], strict=True))
         for key, one in self._watched.items():
             if one.read.name == beat.read:
-                one.tuples += passed[one.family.members[0].name]
+                mixed = one.family.is_mixed
+                first = passed[one.family.members[0].name]
+                one.tuples += beat.counters["tuples"] if mixed else first
                 one.probes += sum(probes[name] for name in self._grafted[beat.read].nodes[key])
 
     # ---- planning
@@ -191,26 +211,26 @@ class Replanner:
         # What was before the last few can neither make a change due nor keep it from being so.
         for some in enough[-self._settings.slices :]:
             pieces = [piece for pieces in some for piece in pieces]
-            self._note(key, one, statistics_of(pieces), len(some))
+            self._note(key, one, SampledTraffic(pieces), len(some))
 
-    def _note(self, key: str, one: Watched, statistics: Statistics, slices: int) -> None:
-        settings, now = self._settings.trees, self._clock()
-        present = self.trees.trees.get(key)
-        found = compared(one.read.name, one.family, present, statistics, settings, now)
-        assert one.read.low is not None
-        if with_tree(one.read.low, one.family, found.best, settings) is None:
-            return
-        one.best, one.possible = found.best, found.gain
-        self._patience.note(key, found.gain, slices)
+    def _note(self, key: str, one: Watched, traffic: Traffic, slices: int) -> None:
+        present = self.trees.shared.get(key)
+        found = compared(one.read.name, one.family, present, traffic, self._settings)
+        one.found = found
+        for part, cost in found.parts.items():
+            for member in part:
+                self._patience.note(noted(key, member), cost.gain, slices)
 
     def _change(self) -> None:
-        """To the best trees of the families for which it is time."""
-        due = self._patience.due(self._clock())
-        chosen = {key: best for key in due if (best := self._watched[key].best) is not None}
+        """Of all for whom it is time."""
+        due = set(self._patience.due(self._clock()))
+        worth = {key: one.worth(key, due) for key, one in self._watched.items()}
+        chosen = {key: made for key, (_, made) in worth.items() if made is not None}
         if not chosen:
             return
         drafted = self._graft(self.trees.changed(chosen, 0.0))
         for made in drafted.values():
+            tree_of(made.low)  # no task is given what it could not run
             prepare(made.low, lambda done, total: None)
         with self._lock:
             if self._closed:
@@ -220,10 +240,10 @@ class Replanner:
             trees = self.trees.changed(chosen, now)
             put_in_force(self._folder, trees)
             self.trees, self._grafted = trees, drafted
-            self._patience.change(chosen, now)
+            self._patience.change([name for names, _ in worth.values() for name in names], now)
             for key in chosen:
                 one = self._watched[key]
-                one.possible, one.tuples, one.probes = 0.0, 0, 0
+                one.found, one.tuples, one.probes = None, 0, 0
 
     # ---- telling
 
@@ -233,18 +253,20 @@ class Replanner:
             return tuple(self._status(key, one) for key, one in self._watched.items())
 
     def _status(self, key: str, one: Watched) -> TreeStatus:
-        planned = self.trees.trees.get(key)
-        tree = flat_tree(one.family.queries) if planned is None else planned.tree
-        members = one.family.members
+        shared = self.trees.shared.get(key, PlannedSharing(since=self._began)).of(one.family)
+        units = one.family.units(shared.tables)
+        nodes = [node for planned in shared.trees for node in planned.tree.nodes]
+        lines = [line for planned in shared.trees for line in planned.tree.describe().splitlines()]
         return TreeStatus(
             one.read.name,
-            tuple(query.name for query in members),
-            tuple(tree.describe().splitlines()) if planned is not None else (),
-            len([node for node in tree.nodes if not node.is_query]),
-            self._began if planned is None else planned.since,
-            0.0 if planned is None else planned.gain,
-            one.possible,
+            tuple(query.name for query in one.family.members),
+            tuple(lines),
+            len([node for node in nodes if not node.is_query]),
+            shared.since,
+            shared.gain,
+            0.0 if one.found is None else one.found.gain,
             one.probes / one.tuples if one.tuples else None,
+            tuple(tuple(query.name for query in u.members) for u in units if u.is_shared),
         )
 
 

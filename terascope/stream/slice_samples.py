@@ -1,7 +1,7 @@
 """Statistics of a slice, from the samples of the tasks that had tuples of it.
 
 In: samples of tasks, batch by batch. Out: for every slice that is over the pieces that were sampled
-of it, and the statistics of a piece.
+of it, and the statistics of a piece, or of those of its tuples that meet a condition.
 
 A piece is what one task has of a slice in one micro-batch. Its tables are empty before it and after
 it: how many groups a piece has decides what a tree saves in a stream, not how many a slice has. So
@@ -10,7 +10,7 @@ a piece is what statistics call an epoch, and a slice is sampled when some of it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import expm1
 from typing import Final
@@ -18,8 +18,9 @@ from typing import Final
 import numpy as np
 
 from terascope.sharing.counting import attribute_hashes
+from terascope.sharing.model import Statistics
 from terascope.sharing.statistics import SampledStatistics
-from terascope.stream.tuple_samples import Prints, TupleSample
+from terascope.stream.tuple_samples import Flags, Prints, TupleSample
 
 MOST_TUPLES: Final = 1 << 15
 """Of a slice: rather fewer pieces than less of each."""
@@ -33,6 +34,16 @@ class Piece:
     chance: float
     keys: Mapping[str, Prints]
     count: int
+    met: Mapping[str, Flags] = field(default_factory=dict)
+    """As samples have it."""
+
+    def meeting(self, conditions: Collection[str]) -> Piece:
+        """The tuples that meet one of some conditions."""
+        if not self.met:
+            return self
+        rows = np.flatnonzero(np.logical_or.reduce([self.met[name] for name in conditions]))
+        keys = {name: lane[rows] for name, lane in self.keys.items()}
+        return Piece(self.chance, keys, len(rows))
 
 
 def pieces_of(sample: TupleSample) -> Iterable[tuple[int, Piece]]:
@@ -40,7 +51,8 @@ def pieces_of(sample: TupleSample) -> Iterable[tuple[int, Piece]]:
     for epoch in np.unique(sample.epochs):
         rows = np.flatnonzero(sample.epochs == epoch)
         keys = {name: lane[rows] for name, lane in sample.keys.items()}
-        yield int(epoch), Piece(sample.chance, keys, len(rows))
+        met = {name: flags[rows] for name, flags in sample.met.items()}
+        yield int(epoch), Piece(sample.chance, keys, len(rows), met)
 
 
 @dataclass
@@ -72,6 +84,24 @@ class SliceSamples:
         over = sorted(epoch for epoch in self._slices if epoch != self._newest)
         self._over = over[-1] if over else self._over
         return [self._slices.pop(epoch) for epoch in over]
+
+
+class SampledTraffic:
+    """What some slices are like, for those who take all of their tuples or some."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._pieces = pieces
+        self._known: dict[frozenset[str], SampledStatistics] = {}
+
+    def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
+        """Of the tuples that meet one of some conditions: statistics of a piece, and how many
+        pieces there are.
+        """
+        found = self._known.get(conditions)
+        if found is None:
+            pieces = [piece.meeting(conditions) for piece in self._pieces]
+            found = self._known[conditions] = statistics_of(pieces)
+        return found, found.epochs
 
 
 def statistics_of(pieces: Sequence[Piece]) -> SampledStatistics:

@@ -138,7 +138,7 @@ class LowStatus:
 
 @dataclass(frozen=True)
 class TreeStatus:
-    """The aggregate tree of some aggregations next to a source."""
+    """What some aggregations next to a source share: tables, and aggregate trees."""
 
     source: str
     queries: tuple[str, ...]
@@ -153,7 +153,10 @@ class TreeStatus:
     possible_gain: float = 0.0
     """What another one would save now."""
     probes_per_tuple: float | None = None
-    """Hash operations, counted since it took its place."""
+    """Hash operations, counted since it took its place: for each tuple that they take, or for each
+    that is read if they take different ones."""
+    tables: tuple[tuple[str, ...], ...] = ()
+    """Those with the same keys and different conditions that have one table, by name."""
 
 
 @dataclass(frozen=True)

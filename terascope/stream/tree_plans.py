@@ -1,83 +1,78 @@
-"""The aggregate trees of a running set: which are in force, and how tasks come to know them.
+"""What the aggregations of a running set share, and how tasks come to know it.
 
-In: low-level plans without trees, and the trees that were decided. Out: low-level plans with them;
-`trees.json` in the folder of the run, put in place by rename, which tells those who plan batches
-and whoever goes on from the checkpoint.
-
-A family is known by what it is: the source, conditions, epochs and keys of its aggregations. So a
-set that has changed finds the trees of those families that have not.
+In: low-level plans in which every query has a table of its own, and the tables and trees that were
+decided. Out: low-level plans with them; `trees.json` in the folder of the run, put in place by
+rename, which tells those who plan batches and whoever goes on from the checkpoint.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from terascope.low.groups import Block
-from terascope.low.plan import LowAggregate, LowPlan, Where
+from terascope.low.plan import LowAggregate, LowPlan
 from terascope.low.slots import Shape
-from terascope.physical.trees import Grafting, TreeSettings, attributes_of, plain_families
-from terascope.plan.show import show_expr
-from terascope.sharing.model import Node, Query, Tree
+from terascope.physical.drafts import Names
+from terascope.physical.trees import Grafting, TreeSettings
+from terascope.sharing.model import Node, Tree
 from terascope.stream.control import put
+from terascope.stream.families import Family, Unit, families_of
 
 TREES: Final = "trees.json"
 
 
 @dataclass(frozen=True)
-class Family:
-    """Aggregations that could be one tree."""
-
-    key: str
-    members: tuple[LowAggregate, ...]
-
-    @property
-    def queries(self) -> tuple[Query, ...]:
-        return tuple(Query(attributes_of(query), len(query.slots)) for query in self.members)
-
-
-def families_of(read: str, low: LowPlan) -> list[Family]:
-    """Of a read, by its name, whose plan has no trees."""
-    return [Family(family_key(read, low, some), tuple(some)) for some in plain_families(low)]
-
-
-def family_key(read: str, low: LowPlan, members: Sequence[LowAggregate]) -> str:
-    first = members[0]
-    assert first.epoch is not None
-
-    def conditions(where: Where) -> list[str]:
-        exprs = (*(low.predicates[bit] for bit in where.signature), *where.rest)
-        return sorted(show_expr(expr) for expr in exprs)
-
-    what = [
-        read,
-        sorted(first.interfaces),
-        conditions(Where(first.signature, first.rest)),
-        sorted(conditions(where) for where in first.anyof),
-        show_expr(first.keys[first.epoch][1]),
-        sorted({tuple(sorted(attributes_of(query))) for query in members}),
-    ]
-    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
-
-
-# ---- trees ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
 class PlannedTree:
-    """The tree of a family, and what it was expected to save."""
+    """A tree of some tables of a family."""
 
+    units: tuple[str, ...]
+    """Their ids."""
     tree: Tree
     whole: tuple[bool, ...]
     """Nodes whose tables have room for all of their groups, and may grow."""
-    gain: float
+
+
+@dataclass(frozen=True)
+class PlannedSharing:
+    """What the aggregations of a family share, and what that was expected to save."""
+
+    tables: tuple[tuple[str, ...], ...] = ()
+    """Members that have one table, by their ids."""
+    trees: tuple[PlannedTree, ...] = ()
+    gain: float = 0.0
     """Compared with what was in force before."""
-    since: float
+    since: float = 0.0
     """When it took its place, in unix seconds."""
+
+    def of(self, family: Family) -> PlannedSharing:
+        """As far as a family has the members."""
+        known = set(family.ids)
+        tables = tuple(ids for ids in self.tables if known.issuperset(ids))
+        units = {unit.id for unit in family.units(tables)}
+        trees = tuple(one for one in self.trees if units.issuperset(one.units))
+        return replace(self, tables=tables, trees=trees)
+
+    @property
+    def is_nothing(self) -> bool:
+        return not self.tables and not self.trees
+
+    def parts(self, family: Family) -> list[frozenset[str]]:
+        """The members that share something with each other, by their ids."""
+        ids = {unit.id: unit.ids for unit in family.units(self.tables)}
+        trees = (frozenset(i for name in one.units for i in ids[name]) for one in self.trees)
+        return [*map(frozenset, self.tables), *trees]
+
+    def among(self, members: Container[str]) -> PlannedSharing:
+        """What some members share, who share nothing with others."""
+        return replace(
+            self,
+            tables=tuple(ids for ids in self.tables if ids[0] in members),
+            trees=tuple(one for one in self.trees if one.units[0] in members),
+        )
 
 
 @dataclass(frozen=True)
@@ -85,37 +80,48 @@ class TreesInForce:
     """What tasks are told."""
 
     number: int = 0
-    """How often trees were changed; 0: every query is made of the tuples themselves."""
+    """How often something was changed; 0: every query is made of the tuples themselves."""
     since: float = 0.0
-    """When they were changed last, or the run began; unix seconds."""
-    trees: Mapping[str, PlannedTree] = field(default_factory=dict)
-    """By the key of a family; one that is not here has none."""
+    """When it was changed last, or the run began; unix seconds."""
+    shared: Mapping[str, PlannedSharing] = field(default_factory=dict)
+    """By the key of a family; one that is not here shares nothing."""
 
-    def changed(self, trees: Mapping[str, PlannedTree], now: float) -> TreesInForce:
-        return TreesInForce(self.number + 1, now, {**self.trees, **trees})
+    def changed(self, shared: Mapping[str, PlannedSharing], now: float) -> TreesInForce:
+        return TreesInForce(self.number + 1, now, {**self.shared, **shared})
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "trees": {k: tree_to_json(t) for k, t in self.trees.items()}}
+        return {**asdict(self), "shared": {k: to_json(one) for k, one in self.shared.items()}}
 
     @staticmethod
     def of(told: Mapping[str, Any]) -> TreesInForce:
-        trees = {key: tree_from_json(one) for key, one in told["trees"].items()}
-        return TreesInForce(told["number"], told["since"], trees)
+        shared = {key: from_json(one) for key, one in told["shared"].items()}
+        return TreesInForce(told["number"], told["since"], shared)
 
 
-def tree_to_json(planned: PlannedTree) -> dict[str, Any]:
-    nodes = [{**asdict(n), "attributes": sorted(n.attributes)} for n in planned.tree.nodes]
-    return {
-        "nodes": nodes,
-        "whole": list(planned.whole),
-        "gain": planned.gain,
-        "since": planned.since,
-    }
+def to_json(shared: PlannedSharing) -> dict[str, Any]:
+    trees = [
+        {
+            "units": list(one.units),
+            "nodes": [{**asdict(n), "attributes": sorted(n.attributes)} for n in one.tree.nodes],
+            "whole": list(one.whole),
+        }
+        for one in shared.trees
+    ]
+    return {**asdict(shared), "trees": trees}
 
 
-def tree_from_json(told: Mapping[str, Any]) -> PlannedTree:
-    nodes = (Node(**{**one, "attributes": frozenset(one["attributes"])}) for one in told["nodes"])
-    return PlannedTree(Tree(tuple(nodes)), tuple(told["whole"]), told["gain"], told["since"])
+def from_json(told: Mapping[str, Any]) -> PlannedSharing:
+    trees = tuple(
+        PlannedTree(tuple(one["units"]), tree_from_json(one["nodes"]), tuple(one["whole"]))
+        for one in told["trees"]
+    )
+    tables = tuple(tuple(ids) for ids in told["tables"])
+    return PlannedSharing(tables, trees, told["gain"], told["since"])
+
+
+def tree_from_json(told: Sequence[Mapping[str, Any]]) -> Tree:
+    nodes = (Node(**{**one, "attributes": frozenset(one["attributes"])}) for one in told)
+    return Tree(tuple(nodes))
 
 
 def put_in_force(folder: Path, trees: TreesInForce) -> None:
@@ -135,7 +141,7 @@ def in_force(folder: Path) -> TreesInForce | None:
 
 @dataclass(frozen=True)
 class Grafted:
-    """A low-level plan with trees."""
+    """A low-level plan with common tables and trees."""
 
     low: LowPlan
     nodes: Mapping[str, tuple[str, ...]]
@@ -143,25 +149,50 @@ class Grafted:
 
 
 def grafted(
-    read: str, low: LowPlan, trees: Mapping[str, PlannedTree], settings: TreeSettings
+    read: str, low: LowPlan, shared: Mapping[str, PlannedSharing], settings: TreeSettings
 ) -> Grafted:
-    """The plan of a read with the trees of its families. One that needs more slots than a table
+    """The plan of a read with what its families share. A tree that needs more slots than a table
     has is left out.
     """
     made, nodes = low, dict[str, tuple[str, ...]]()
     for family in families_of(read, low):
-        names = tuple(query.name for query in family.members)
-        planned = trees.get(family.key)
-        grown = None if planned is None else with_tree(made, family, planned, settings)
-        if grown is not None:
-            names += tuple(node.name for node in grown.inner[len(made.inner) :])
-            made = grown
-        nodes[family.key] = names
+        before = len(made.inner)
+        planned = shared.get(family.key)
+        if planned is not None:
+            made = with_sharing(made, family, planned.of(family), settings)
+        inner = (node.name for node in made.inner[before:])
+        nodes[family.key] = (*(query.name for query in family.members), *inner)
     return Grafted(made, nodes)
 
 
+def with_sharing(
+    low: LowPlan, family: Family, planned: PlannedSharing, settings: TreeSettings
+) -> LowPlan:
+    made, tables = low, dict[str, LowAggregate]()
+    for unit in family.units(planned.tables):
+        made, tables[unit.id] = with_table(made, unit)
+    for one in planned.trees:
+        members = [tables[name] for name in one.units]
+        made = with_tree(made, members, one, settings) or made
+    return made
+
+
+def with_table(low: LowPlan, unit: Unit) -> tuple[LowPlan, LowAggregate]:
+    """A table that nobody reads but those who share it: each has its own groups of it."""
+    if not unit.is_shared:
+        return low, unit.query
+    names = Names({query.name for query in (*low.queries, *low.inner)})
+    table = replace(unit.query, name=names.take("table"))
+    mine = {query.name for query in unit.members}
+    queries = tuple(
+        replace(q, parent=table.name) if isinstance(q, LowAggregate) and q.name in mine else q
+        for q in low.queries
+    )
+    return replace(low, queries=queries, inner=(*low.inner, table)), table
+
+
 def with_tree(
-    low: LowPlan, family: Family, planned: PlannedTree, settings: TreeSettings
+    low: LowPlan, members: Sequence[LowAggregate], planned: PlannedTree, settings: TreeSettings
 ) -> LowPlan | None:
     """None when a node would need more slots than a table has."""
     pairs = zip(planned.tree.nodes, planned.whole, strict=True)
@@ -170,7 +201,7 @@ def with_tree(
     def wanted(attributes: frozenset[str]) -> float:
         return float("inf") if attributes in bounded else 0.0
 
-    return Grafting(low, family.members, planned.tree, settings, wanted).plan()
+    return Grafting(low, members, planned.tree, settings, wanted).plan()
 
 
 def widened_places(flat: LowPlan, low: LowPlan) -> dict[int, Shape]:

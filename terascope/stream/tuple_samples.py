@@ -1,37 +1,43 @@
 """A few of the tuples that a task reads, as statistics want them.
 
 In: every batch of tuples that a task of a micro-batch reads, and the low-level plan without a tree.
-Out: `TupleSample`s: for each family of aggregations that could be one tree, hashes of the keys of
-some of its tuples, which the task tells beside its heartbeat. Every tuple had the same chance to be
-among them. What is hashed are values, so that samples of several tasks can be put together.
+Out: `TupleSample`s: for each family of aggregations that could share tables and trees, hashes of
+the keys of some of its tuples, and which conditions they meet. The task tells them beside its
+heartbeat. Every tuple had the same chance to be among them. What is hashed are values, so that
+samples of several tasks can be put together.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from terascope.low.arithmetic_recipes import can_overflow
 from terascope.low.choices import Choices
 from terascope.low.dictionary import Codes, Hashes, Ints
 from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.plan import LowPlan
 from terascope.low.program import functions, programs
-from terascope.low.sample_lanes import codes
+from terascope.low.sample_lanes import codes, union
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
-from terascope.stream.tree_plans import families_of
+from terascope.stream.families import Family, families_of
 
 Prints: TypeAlias = NDArray[np.uint32]
 """Half a hash: of 30,000 different values hardly two have the same."""
 
+Flags: TypeAlias = NDArray[np.bool_]
+
 EPOCH: Final = "#epoch"
+CONDITION: Final = "?"
+"""What the columns of conditions begin with: no key as GSQL has it does."""
 FAMILY, CHANCE = b"family", b"chance"
 
 
@@ -45,13 +51,16 @@ class TupleSample:
     epochs: Ints
     keys: Mapping[str, Prints]
     """By attribute."""
+    met: Mapping[str, Flags] = field(default_factory=dict)
+    """By condition, if the aggregations have several: the tuples that meet it."""
 
     def __len__(self) -> int:
         return len(self.epochs)
 
     def told(self) -> str:
         """As text."""
-        table = pa.table({EPOCH: self.epochs, **self.keys})
+        met = {CONDITION + name: flags for name, flags in self.met.items()}
+        table = pa.table({EPOCH: self.epochs, **self.keys, **met})
         table = table.replace_schema_metadata(
             {FAMILY: self.family.encode(), CHANCE: json.dumps(self.chance).encode()}
         )
@@ -68,7 +77,9 @@ class TupleSample:
         lanes = {name: table.column(name).to_numpy() for name in table.column_names}
         about = table.schema.metadata
         chance = float(json.loads(about[CHANCE]))
-        return TupleSample(about[FAMILY].decode(), chance, lanes.pop(EPOCH), lanes)
+        asked = [name for name in lanes if name.startswith(CONDITION)]
+        met = {name.removeprefix(CONDITION): lanes.pop(name) for name in asked}
+        return TupleSample(about[FAMILY].decode(), chance, lanes.pop(EPOCH), lanes, met)
 
 
 class Thinned:
@@ -135,27 +146,50 @@ class Sampler:
             with np.errstate(all="ignore"):
                 prefilter(len(batch), np.zeros(len(self._plan.predicates), np.int64), *lanes, *bits)
         choices = Choices(first.words)
-        chosen = [choices.of(family.members[0]).entry for family in self._families]
+        chosen = [[choices.of(one).entry for one in family.members] for family in self._families]
         taken = choices.rows(batch, bits)
         keyed = Batch(columns, dictionaries, second, derive_keys)
-        for family, choice in zip(self._families, chosen, strict=True):
-            query, rows = family.members[0], taken[choice]
-            assert query.epoch is not None
-            values, masks = keyed.number(query.keys[query.epoch][1], rows)
-            rows = rows[masks[rows] != 0]
-            if not len(rows):
-                continue
-            exprs = {show_expr(expr): expr for one in family.members for expr in one.plain_keys}
-            keys = {
-                name: prints(keyed, dictionaries, expr, rows)
-                for name, expr in sorted(exprs.items(), key=lambda item: item[0])
-            }
-            epochs = values[rows].astype(np.int64)
-            yield TupleSample(family.key, self._thinned.chance, epochs, keys)
+        for family, entries in zip(self._families, chosen, strict=True):
+            sample = self._of_family(family, [taken[one] for one in entries], keyed, dictionaries)
+            if sample is not None:
+                yield sample
+
+    def _of_family(
+        self, family: Family, taken: Sequence[Codes], batch: Batch, dictionaries: Dictionaries
+    ) -> TupleSample | None:
+        """`taken`: the tuples of each member."""
+        query, rows = family.members[0], union(taken, len(batch))
+        assert query.epoch is not None
+        values, masks = batch.number(query.keys[query.epoch][1], rows)
+        rows = rows[masks[rows] != 0]
+        if not len(rows):
+            return None
+        users: dict[str, tuple[Expr, list[Codes]]] = {}
+        for one, own in zip(family.members, taken, strict=True):
+            for expr in one.plain_keys:
+                users.setdefault(show_expr(expr), (expr, []))[1].append(own)
+        keys = {
+            name: prints(batch, dictionaries, expr, rows, union(own, len(batch)))
+            for name, (expr, own) in sorted(users.items(), key=lambda item: item[0])
+        }
+        met: dict[str, Flags] = {}
+        if family.is_mixed:
+            for name, own in zip(family.conditions, taken, strict=True):
+                if name not in met:
+                    met[name] = np.isin(rows, own)
+        epochs = values[rows].astype(np.int64)
+        return TupleSample(family.key, self._thinned.chance, epochs, keys, met)
 
 
-def prints(batch: Batch, dictionaries: Dictionaries, expr: Expr, rows: Codes) -> Prints:
-    """Of the values of a key, the same in every task."""
-    found = codes(batch, expr, rows, rows)[rows]
-    hashes = dictionaries.of_key(expr).hashes(found)
-    return (hashes >> np.uint64(32)).astype(np.uint32)
+def prints(
+    batch: Batch, dictionaries: Dictionaries, expr: Expr, rows: Codes, users: Codes
+) -> Prints:
+    """Of the values of a key, the same in every task. One that may overflow is asked only of the
+    tuples of those who have it, as they do; nobody asks for those of others then.
+    """
+    asked = users if can_overflow(expr) else rows
+    found = np.zeros(len(batch), np.uint32)
+    if len(asked):
+        hashes = dictionaries.of_key(expr).hashes(codes(batch, expr, asked, asked)[asked])
+        found[asked] = (hashes >> np.uint64(32)).astype(np.uint32)
+    return found[rows]

@@ -84,6 +84,12 @@ def test_a_tree_has_a_line() -> None:
     assert shown(replace(STATUS, trees=(new,)))[2] == told
     assert shown(replace(STATUS, trees=(replace(TREE, tree=()),))) == shown(STATUS)
     assert shown(replace(STATUS, trees=(TREE,) * 5))[3] == "4 more trees"
+    both = replace(TREE, tables=(("low1", "low2"),))
+    line = "tree of eth0: 3 aggregations, 1 intermediate, 2 in 1 common tables, for 5 min"
+    assert shown(replace(STATUS, trees=(both,)))[2].startswith(line)
+    tables = replace(both, tree=(), intermediate=0)
+    line = "tables of eth0: 3 aggregations, 2 in 1 common tables, for 5 min, to save 42%; 1.6"
+    assert shown(replace(STATUS, trees=(tables,)))[2].startswith(line)
 
 
 def test_widths_do_not_change_with_the_numbers() -> None:

@@ -47,6 +47,23 @@ def test_aggregations_that_could_be_a_tree_say_so() -> None:
     interfaces = {"main0": parse_interface("main0=pcap:captures/main0")}
     shown = explain(compile_set(Source(protocol + text, "set"), Bindings(interfaces)), "stream")
     assert shown.count("note: tree: of 3 aggregations, to save time, as the traffic is") == 3
+    assert "note: table" not in shown
     never = LowSettings(sharing=SharingSettings(trees=TreeSettings("never")))
     flat = compile_set(Source(protocol + text, "set"), Bindings(interfaces, low=never))
     assert "note: tree" not in explain(flat, "stream")
+
+
+def test_aggregations_that_could_have_one_table_say_so() -> None:
+    text = "".join(
+        f"QUERY q{i}: SELECT tb, srcIP, COUNT(*) AS n FROM main0.PKT WHERE protocol = {i}"
+        " GROUP BY time/60 AS tb, srcIP;"
+        for i in (6, 17)
+    )
+    protocol = (PAPERS / FIGURES["figure-4-1"]).read_text(encoding="utf-8").partition("QUERY")[0]
+    interfaces = {"main0": parse_interface("main0=pcap:captures/main0")}
+    shown = explain(compile_set(Source(protocol + text, "set"), Bindings(interfaces)), "stream")
+    assert shown.count("note: table: with 1 more by its keys, as the traffic is") == 2
+    assert "note: tree" not in shown, "two are too few"
+    never = LowSettings(sharing=SharingSettings(predicates="never"))
+    apart = compile_set(Source(protocol + text, "set"), Bindings(interfaces, low=never))
+    assert "note: table" not in explain(apart, "stream")

@@ -51,7 +51,9 @@ class Swapped:
         return delivered(plan, evaluate(plan, ConnectorSources(self.compiled.bindings.interfaces)))
 
 
-def swapped_set(folder: Path, trees: TreeSettings, names: Sequence[str] = ("left",)) -> Swapped:
+def swapped_set(
+    folder: Path, trees: TreeSettings, names: Sequence[str] = ("left",), text: str = SET
+) -> Swapped:
     """The queries are over all of these interfaces together."""
     interfaces = {}
     for seed, name in enumerate(names):
@@ -60,7 +62,7 @@ def swapped_set(folder: Path, trees: TreeSettings, names: Sequence[str] = ("left
         interfaces[name] = Interface(name, "parquet", str(path))
     low = replace(WITHOUT_COMPILING, sharing=SharingSettings(trees=trees))
     bindings = Bindings(interfaces, {"links": tuple(names)}, split_bytes=1, low=low)
-    return Swapped(compile_set(Source(SET, str(folder / "swapped.gsql")), bindings))
+    return Swapped(compile_set(Source(text, str(folder / "swapped.gsql")), bindings))
 
 
 def swapped_tuples(seed: int) -> pa.Table:

@@ -1,9 +1,11 @@
-"""Trees that change while a stream runs: fewer hash operations, the same answers."""
+"""Tables and trees that change while a stream runs: fewer hash operations, the same answers."""
 
 from __future__ import annotations
 
+import logging
 import os
 import random
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,25 +20,28 @@ from terascope.diagnostic import Source
 from terascope.low.delivery import Delivery, Outgoing
 from terascope.low.plan import LowAggregate
 from terascope.low.task import Groups, Ready
-from terascope.physical.job import TreeDecision
-from terascope.physical.trees import TreeSettings, attributes_of
+from terascope.physical.trees import TreeSettings, attributes_of, families
 from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
 from terascope.spark import stream_task
 from terascope.spark.low_task import NativeRead, Partials, taken
 from terascope.spark.stream_runner import RunSettings
-from terascope.stream import replanning, tree_choice
-from terascope.stream.tree_choice import ReplanSettings
+from terascope.stream import replanning
+from terascope.stream.families import Family
+from terascope.stream.tree_choice import Comparison, Cost, ReplanSettings
+from terascope.stream.tree_plans import PlannedSharing, PlannedTree
 from tests.agreement import WITHOUT_COMPILING, Answers
 from tests.oracle.compare import assert_same_rows
-from tests.physical.sharing_sets import random_tuples, tree_set
+from tests.physical.sharing_sets import AGGREGATES, CONDITIONS, PROTOCOL, random_tuples
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun
+from tests.properties.rival_conditions import rival_set
 from tests.properties.stream_cases import KILL_POINTS
 from tests.properties.stream_results import rows_of
 from tests.properties.swapped_skew import (
     EPOCH_TUPLES,
     EPOCHS,
     SAMPLED,
+    SET,
     Swapped,
     run_settings,
     swapped_set,
@@ -80,6 +85,31 @@ def streamed(made: Swapped, settings: RunSettings, changes: int | None = None) -
             run.runner.replanner.close()
     run.close()
     return counted
+
+
+@dataclass(frozen=True)
+class Work:
+    """Of one batch."""
+
+    number: int
+    """Of what was in force."""
+    wanted: float
+    """How many queries take a tuple."""
+    probes: float
+    """Look-ups a tuple."""
+
+
+def work_of(run: PlainRun) -> list[Work]:
+    """Of each batch, to the end."""
+    found = []
+    while not run.ended:
+        beats = run.reports[-1].beats if run.step() else []
+        if any(beat.counters["tuples"] for beat in beats):
+            tuples = sum(beat.counters["tuples"] for beat in beats)
+            probes = sum(sum(beat.counters["probes"]) for beat in beats)
+            wanted = sum(sum(beat.counters["passed"]) for beat in beats)
+            found.append(Work(beats[0].trees, wanted / tuples, probes / tuples))
+    return found
 
 
 def is_shared(run: PlainRun) -> bool:
@@ -171,18 +201,146 @@ def test_samples_are_asked_for_now_and_then(tmp_path: Path) -> None:
     run.close()
 
 
+def test_conditions_that_most_tuples_meet_ride_along(tmp_path: Path) -> None:
+    """No two queries take the same tuples."""
+    limits = iter(range(-9, 0))
+    text = re.sub(r"GROUP BY", lambda _: f"WHERE v > {next(limits)} GROUP BY", SET)
+    made = swapped_set(tmp_path, TREES[0], text=text)
+    run = PlainRun(made.compiled, run_settings(tmp_path, SAMPLED, 30_000, 2), OffsetLog())
+    used = work_of(run)
+    (told,) = run.runner.replanner.status()
+    run.close()
+    assert used[0].probes == used[0].wanted, "at first all are made of tuples"
+    assert used[1].number == 1
+    assert used[1].probes < 0.7 * used[1].wanted
+    assert used[-1].number == 2, "the skew has changed"
+    assert used[-1].probes < 0.8 * used[-1].wanted
+    assert told.tree
+    assert_answers(made.expected(), tmp_path / "out")
+
+
+# ---- common tables -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trees", "tasks"), [(TREES[0], 1), (TREES[1], 2), (TreeSettings("never"), 3)]
+)
+def test_a_tuple_is_looked_up_once_when_queries_begin_to_want_the_same(
+    trees: TreeSettings, tasks: int, tmp_path: Path
+) -> None:
+    made = rival_set(tmp_path, trees)
+    rules = replace(SAMPLED, trees=trees)
+    settings = run_settings(tmp_path, rules, 30_000, tasks)
+    run = PlainRun(made.compiled, settings, OffsetLog())
+    used = work_of(run)
+    (told,) = run.runner.replanner.status()
+    run.close()
+    first = used[: len(used) // 2]
+    assert {one.number for one in first} == {0}, "nothing to share in the first half"
+    assert all(one.probes == one.wanted for one in first)
+    assert used[-1].number >= 1
+    assert used[-1].wanted > 3.7
+    assert used[-1].probes <= 2.0, "one look-up for three queries, and one for the other"
+    ((*names,),) = told.tables
+    assert sorted(names) == ["one_low", "three_low", "two_low"]
+    assert told.gain > 0.15
+    assert_answers(made.expected(), tmp_path / "out")
+
+
+@pytest.mark.parametrize(("values", "tied"), [(3, True), (3000, False)])
+def test_tables_are_shared_for_time_only_where_look_ups_are_slow_and_groups_few(
+    values: int, tied: bool, tmp_path: Path
+) -> None:
+    """A look-up whose place is computed takes less than the conditions of the slots; and groups of
+    a tuple each, given to everybody, take longer than to look the tuples up.
+    """
+    made = rival_set(tmp_path, values=values, tied=tied)
+    run = PlainRun(made.compiled, run_settings(tmp_path, SAMPLED, 30_000), OffsetLog())
+    while not run.ended:
+        run.step()
+    assert [one.tables for one in run.runner.replanner.status()] == [()]
+    run.close()
+    assert_answers(made.expected(), tmp_path / "out")
+
+
+def test_tables_may_be_left_apart(tmp_path: Path) -> None:
+    made = rival_set(tmp_path)
+    rules = replace(SAMPLED, tables=False, trees=TreeSettings("never"))
+    run = PlainRun(made.compiled, run_settings(tmp_path, rules, 30_000), OffsetLog())
+    assert not run.runner.replanner.wants_samples
+    run.close()
+
+
+def test_a_run_goes_on_with_its_tables(tmp_path: Path) -> None:
+    made = rival_set(tmp_path)
+    settings = run_settings(tmp_path, SAMPLED, 30_000)
+    log = OffsetLog()
+    first = PlainRun(made.compiled, settings, log)
+    while not (before := first.runner.replanner.trees).number:
+        assert first.step()
+    with suppress(Killed):
+        first.step("state", 0)
+    first.close()
+    second = PlainRun(made.compiled, settings, log)
+    assert second.runner.replanner.trees == before
+    second.step()
+    assert is_shared(second)
+    second.close()
+    apart = replace(settings, replanning=replace(SAMPLED, tables=False))
+    third = PlainRun(made.compiled, apart, log)
+    third.step()
+    assert third.runner.replanner.status()[0].tables == ()
+    while not third.ended:
+        third.step()
+    third.close()
+    assert_answers(made.expected(), tmp_path / "out")
+
+
 # ---- whatever the trees --------------------------------------------------------------------------
 
 
 def random_set(seed: int, folder: Path) -> Swapped:
-    """Aggregations by many sets of keys with several conditions, NULLs and all."""
-    text = tree_set(seed, folder, queries=10).text.replace("ts/300", "ts/40")
+    """Aggregations by a few sets of keys with several conditions, NULLs and all."""
+    rng = random.Random(seed)
+    columns = ["a", "b", "c", "s", "v"]
+    keys = [rng.sample(columns, rng.choice([1, 2, 2, 3])) for _ in range(5)]
+    conditions = ["", *(f" WHERE {one}" for one in rng.sample(CONDITIONS, 2))]
+    statements = [PROTOCOL]
+    for number in range(10):
+        own = rng.choice(keys)
+        named = ", ".join(rng.sample(own, len(own)))
+        values = [f"{call} AS x{n}" for n, call in enumerate(rng.sample(AGGREGATES, 2))]
+        statements.append(
+            f"QUERY q{number}: SELECT tb, {named}, {', '.join(values)}"
+            f" FROM left.S{rng.choice(conditions)} GROUP BY ts/40 AS tb, {named};"
+        )
     path = folder / "in.parquet"
     table = random_tuples(random.Random(seed), 700).sort_by("ts")
     pq.write_table(table, path, row_group_size=50)
     interfaces = {"left": Interface("left", "parquet", str(path))}
     bindings = Bindings(interfaces, split_bytes=1, low=WITHOUT_COMPILING)
-    return Swapped(compile_set(Source(text, str(folder / "set.gsql")), bindings))
+    return Swapped(compile_set(Source("\n".join(statements), str(folder / "set.gsql")), bindings))
+
+
+def random_sharing(rng: random.Random, family: Family) -> PlannedSharing:
+    """Any tables of some of those with the same keys, and trees of some of what results: conditions
+    ride along, however few tuples meet them.
+    """
+    by_keys: dict[frozenset[str], list[str]] = {}
+    for query, name in zip(family.members, family.ids, strict=True):
+        by_keys.setdefault(attributes_of(query), []).append(name)
+    drawn = (rng.sample(ids, rng.randint(1, len(ids))) for ids in by_keys.values())
+    tables = tuple(tuple(ids) for ids in drawn if len(ids) > 1)
+    units = {unit.query.name: unit for unit in family.units(tables)}
+    trees = []
+    shares = dict.fromkeys(units, 1.0)
+    for members in families([unit.query for unit in units.values()], shares).values():
+        some = rng.sample(members, rng.randint(1, len(members)))
+        if len({attributes_of(query) for query in some}) > 1:
+            tree = random_tree(rng, some)
+            whole = tuple(node.buckets > 4 for node in tree.nodes)
+            trees.append(PlannedTree(tuple(units[q.name].id for q in some), tree, whole))
+    return PlannedSharing(tables, tuple(trees))
 
 
 def random_tree(rng: random.Random, queries: Sequence[LowAggregate]) -> Tree:
@@ -190,12 +348,19 @@ def random_tree(rng: random.Random, queries: Sequence[LowAggregate]) -> Tree:
     asked = {attributes_of(query): len(query.slots) for query in queries}
     unions = [frozenset().union(*rng.sample(sorted(asked, key=sorted), 2)) for _ in range(3)]
     order = sorted({*asked, *unions}, key=lambda one: (-len(one), sorted(one)))
-    nodes: list[Node] = []
+    parents: dict[frozenset[str], frozenset[str] | None] = {}
     for one in order:
-        above = [place for place, node in enumerate(nodes) if one < node.attributes]
-        parent = rng.choice(above) if above and rng.random() < 0.8 else None
-        nodes.append(Node(one, parent, one in asked, rng.choice([1, 4, 1e9]), asked.get(one, 1)))
-    return Tree(tuple(nodes))
+        above = [node for node in parents if one < node]
+        parents[one] = rng.choice(above) if above and rng.random() < 0.8 else None
+    while idle := [one for one in parents if one not in asked and one not in parents.values()]:
+        del parents[idle[0]]
+    places: dict[frozenset[str] | None, int] = {one: place for place, one in enumerate(parents)}
+    return Tree(
+        tuple(
+            Node(one, places.get(above), one in asked, rng.choice([1, 4, 1e9]), asked.get(one, 1))
+            for one, above in parents.items()
+        )
+    )
 
 
 def with_own_slots(
@@ -210,10 +375,14 @@ def with_own_slots(
     yield from taken(ready, native, delivery, partials)
 
 
+def surprised(_: logging.Logger, told: str, **__: object) -> None:
+    raise AssertionError(f"nothing was to be warned of: {told}")
+
+
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
-def test_answers_do_not_depend_on_trees_or_kills(seed: int, tmp_path: Path) -> None:
-    """Trees are made up, and change after every slice; batches are killed and run again, with the
-    trees of then.
+def test_answers_do_not_depend_on_what_is_shared_or_kills(seed: int, tmp_path: Path) -> None:
+    """Tables and trees are made up, and change after every slice; batches are killed and run again,
+    with those of then.
     """
     rng = random.Random(seed)
     made = random_set(seed, tmp_path)
@@ -221,16 +390,17 @@ def test_answers_do_not_depend_on_trees_or_kills(seed: int, tmp_path: Path) -> N
     settings = run_settings(tmp_path, rules, 3000, rng.randrange(1, 4))
     log, numbers, shared = OffsetLog(), set[int](), 0
 
-    def drawn(read: str, members: Sequence[LowAggregate], *_: object) -> TreeDecision:
-        names = tuple(query.name for query in members)
-        return TreeDecision(read, names, random_tree(rng, members), "ns", 0, 0, 0, 0, 0, 0)
+    def drawn(read: str, family: Family, *_: object) -> Comparison:
+        everybody = {frozenset(family.ids): Cost(1.0, 0.0)}
+        return Comparison(PlannedSharing(), random_sharing(rng, family), everybody)
 
     ended = False
     while not ended:
         run = PlainRun(made.compiled, settings, log)
         with (
-            patch.object(tree_choice, "decided", drawn),
+            patch.object(replanning, "compared", drawn),
             patch.object(stream_task, "taken", with_own_slots),
+            patch.object(logging.Logger, "warning", surprised),
             suppress(Killed),
         ):
             for _ in range(rng.randrange(1, 7)):

@@ -1,11 +1,15 @@
-"""When trees are changed: how much must be saved, for how many slices, how long after the last."""
+"""When tables and trees change: how much must be saved, for how many slices, how long after the
+last.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,15 +18,25 @@ from hypothesis import strategies as st
 
 from terascope.low.plan import LowAggregate, LowPlan, Slot
 from terascope.physical.job import SourceRead
-from terascope.physical.trees import TreeSettings, decided
+from terascope.physical.trees import TreeSettings, decided, families
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
-from terascope.sharing.model import KnownStatistics, Tree, flat_tree
+from terascope.sharing.model import KnownStatistics
+from terascope.stream import replanning
+from terascope.stream.families import Family, families_of
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.replanning import THREAD, Replanner, together
 from terascope.stream.slice_samples import Piece
-from terascope.stream.tree_choice import Patience, ReplanSettings, compared, present_cost
-from terascope.stream.tree_plans import Family, PlannedTree, families_of, grafted, in_force
+from terascope.stream.tree_choice import (
+    Choosing,
+    Comparison,
+    Cost,
+    Patience,
+    ReplanSettings,
+    compared,
+    connected,
+)
+from terascope.stream.tree_plans import PlannedSharing, grafted, in_force
 from terascope.stream.tuple_samples import TupleSample
 from terascope.types import Type
 
@@ -123,40 +137,68 @@ def known(**groups: float) -> KnownStatistics:
     return KnownStatistics(10_000.0, {frozenset({name}): g for name, g in groups.items()})
 
 
+IDS = family_of(PAIRS).ids
 FIRST = known(a=4, b=3000, c=3, d=3)
 SECOND = known(a=3000, b=4, c=3, d=3)
 EITHER = known(a=50, b=60, c=70, d=80)
 
 
+@dataclass(frozen=True)
+class AllAlike:
+    """Traffic of which every aggregation takes all."""
+
+    statistics: KnownStatistics
+
+    def of(self, conditions: frozenset[str]) -> tuple[KnownStatistics, float]:
+        assert len(conditions) == 1
+        return self.statistics, 3.0
+
+
+def choosing(
+    traffic: KnownStatistics, mode: TreeSettings, family: Family | None = None
+) -> Choosing:
+    rules = ReplanSettings(mode)
+    return Choosing("left", family or family_of(PAIRS), AllAlike(traffic), rules)
+
+
+def better(
+    traffic: KnownStatistics, mode: TreeSettings, present: PlannedSharing | None
+) -> Comparison:
+    return compared("left", family_of(PAIRS), present, AllAlike(traffic), ReplanSettings(mode))
+
+
+def attributes(shared: PlannedSharing) -> set[frozenset[str]]:
+    return {node.attributes for one in shared.trees for node in one.tree.nodes}
+
+
 @pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
 def test_the_cost_of_a_planned_tree_is_what_its_plan_says(mode: TreeSettings) -> None:
+    """In each of three pieces."""
     family = family_of(PAIRS)
-    for statistics in (FIRST, SECOND, EITHER):
+    for statistics in (FIRST, SECOND):
+        made = choosing(statistics, mode)
         found = decided("left", family.members, statistics, mode)
-        assert present_cost(found.tree, family, statistics, mode) == pytest.approx(found.cost)
-        assert present_cost(None, family, statistics, mode) >= found.cost - 1e-6
+        assert made.costs.cost(made.best(), IDS) == pytest.approx(3 * found.cost)
+        assert made.costs.cost(PlannedSharing(), IDS) == pytest.approx(3 * found.flat_cost)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
 def test_the_best_tree_gains_nothing_over_itself(mode: TreeSettings) -> None:
-    family = family_of(PAIRS)
-    best = compared("left", family, None, FIRST, mode, 7.0).best
-    again = compared("left", family, best, FIRST, mode, 8.0)
+    best = better(FIRST, mode, None).best
+    again = better(FIRST, mode, best)
     assert again.gain == pytest.approx(0.0)
-    assert again.best.tree == best.tree
+    assert again.best.trees == best.trees
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
 def test_skew_that_changes_place_makes_another_tree_better(mode: TreeSettings) -> None:
-    family = family_of(PAIRS)
-    start = compared("left", family, None, FIRST, mode, 0.0)
+    start = better(FIRST, mode, None)
     assert start.gain > 0.15
-    assert frozenset("acd") in {node.attributes for node in start.best.tree.nodes}
-    after = compared("left", family, start.best, SECOND, mode, 0.0)
+    assert frozenset("acd") in attributes(start.best)
+    after = better(SECOND, mode, start.best)
     assert after.gain > 0.15
-    attributes = {node.attributes for node in after.best.tree.nodes}
-    assert frozenset("bcd") in attributes
-    assert frozenset("acd") not in attributes
+    assert frozenset("bcd") in attributes(after.best)
+    assert frozenset("acd") not in attributes(after.best)
 
 
 sizes = st.sampled_from([2.0, 5.0, 40.0, 700.0, 9000.0])
@@ -167,16 +209,121 @@ sizes = st.sampled_from([2.0, 5.0, 40.0, 700.0, 9000.0])
 def test_costs_agree_with_plans_for_any_traffic(
     before: tuple[float, ...], after: tuple[float, ...]
 ) -> None:
-    """What is said of a tree is what its plan said; and of that of other traffic, that it is no
+    """What is said of a plan is what was planned; and of that of other traffic, that it is no
     better than the best one of this by more than such a search may miss.
     """
-    family, mode = family_of(PAIRS), MODES[0]
+    mode = MODES[0]
     own = known(**dict(zip("abcd", before, strict=True)))
-    old = decided("left", family.members, own, mode)
-    assert present_cost(old.tree, family, own, mode) == pytest.approx(old.cost)
-    other = known(**dict(zip("abcd", after, strict=True)))
-    best = decided("left", family.members, other, mode)
-    assert present_cost(old.tree, family, other, mode) > 0.8 * best.cost
+    old = choosing(own, mode).best()
+    if old.trees:
+        found = decided("left", family_of(PAIRS).members, own, mode)
+        assert choosing(own, mode).costs.cost(old, IDS) == pytest.approx(3 * found.cost)
+    other = choosing(known(**dict(zip("abcd", after, strict=True))), mode)
+    assert other.costs.cost(old, IDS) > 0.8 * other.costs.cost(other.best(), IDS)
+
+
+# ---- different conditions ------------------------------------------------------------------------
+
+
+def rivals_of(*keys: str) -> Family:
+    """Aggregations by these columns, each with a condition of its own."""
+    flat = plan_of(keys)
+    predicates = tuple(call("<", column("v"), Lit(n, Type.LLONG)) for n in range(len(keys)))
+    queries = tuple(
+        replace(query, name=f"{query.name}_{n}", signature=(n,))
+        for n, query in enumerate(flat.queries)
+        if isinstance(query, LowAggregate)
+    )
+    (found,) = families_of("left", replace(flat, predicates=predicates, queries=queries))
+    return found
+
+
+@dataclass(frozen=True)
+class Overlapping:
+    """Traffic of which every condition takes so many tuples, and any two the same or none."""
+
+    tuples: float
+    same: bool
+    groups: float = 40.0
+
+    def of(self, conditions: frozenset[str]) -> tuple[KnownStatistics, float]:
+        number = self.tuples * (1 if self.same else len(conditions))
+        every = (frozenset(some) for size in range(1, 5) for some in combinations("abcd", size))
+        return KnownStatistics(number, dict.fromkeys(every, self.groups)), 2.0
+
+
+@pytest.mark.parametrize("mode", [*MODES, TreeSettings("never")], ids=lambda m: m.mode)
+def test_rivals_have_one_table_where_they_want_the_same_tuples(mode: TreeSettings) -> None:
+    family, rules = rivals_of("abcd", "dcba", "abdc"), ReplanSettings(mode)
+    same = Choosing("left", family, Overlapping(5000, same=True), rules)
+    assert same.best() == PlannedSharing((tuple(sorted(family.ids)),))
+    others = Choosing("left", family, Overlapping(5000, same=False), rules)
+    assert others.best().is_nothing
+    apart = Choosing("left", family, same.traffic, replace(rules, tables=False))
+    assert apart.best().tables == ()
+
+
+def test_rivals_leave_their_table_when_they_want_other_tuples() -> None:
+    family, rules = rivals_of("abcd", "dcba", "abdc"), ReplanSettings(MODES[1])
+    same, others = Overlapping(5000, same=True), Overlapping(5000, same=False)
+    begun = compared("left", family, None, same, rules)
+    assert begun.gain == pytest.approx(2 / 3), "one look-up instead of three"
+    assert compared("left", family, begun.best, same, rules).gain == 0.0
+    assert compared("left", family, begun.best, others, rules).gain == 0.0, "none is looked up more"
+    timed = replace(rules, trees=MODES[0])
+    assert compared("left", family, begun.best, others, timed).gain > 0.15
+    assert compared("left", family, begun.best, others, timed).best.is_nothing
+
+
+def test_keys_that_may_overflow_do_not_ride_along() -> None:
+    """Of tuples that others want nobody computes them."""
+    family = rivals_of("ab", "ac", "bc", "ad")
+    huge = call("*", column("a"), column("b"))
+    risky = replace(family.members[0], keys=(family.members[0].keys[0], ("k", huge)))
+    shares = dict.fromkeys((query.name for query in family.members), 1.0)
+    found = [*families((risky, *family.members[1:]), shares).values()]
+    assert [len(members) for members in found] == [1, 3]
+
+
+@given(st.lists(st.frozensets(st.sampled_from("abcdefgh"), min_size=1), max_size=6))
+def test_parts_are_as_small_as_can_be(parts: list[frozenset[str]]) -> None:
+    found = connected("abcdefgh", parts)
+    assert sorted(one for some in found for one in some) == list("abcdefgh")
+    for part in parts:
+        assert sum(bool(part & some) for some in found) == 1
+    lone = set("abcdefgh").difference(*parts)
+    assert lone <= {next(iter(some)) for some in found if len(some) == 1}
+
+
+def test_those_who_share_nothing_with_each_other_change_when_it_is_their_time(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    family = family_of(PAIRS)
+    first, second = frozenset(family.ids[:2]), frozenset(family.ids[2:])
+    tables = (tuple(family.ids[:2]), tuple(family.ids[2:]))
+    gains = iter([(0.5, 0.1), (0.5, 0.5), (0.5, 0.5), (0.0, 0.5)])
+
+    def judged(read: str, family: Family, present: PlannedSharing | None, *_: object) -> Comparison:
+        pair = zip((first, second), next(gains), strict=True)
+        costs = {part: Cost(100.0, 100.0 * (1 - gain)) for part, gain in pair}
+        return Comparison(present or PlannedSharing(), PlannedSharing(tables), costs)
+
+    with (
+        patch.object(replanning, "compared", judged),
+        patch.object(replanning, "tree_of", lambda low: None),  # their keys are different
+    ):
+        made = replanner(tmp_path, clock)
+        clock.now += 1000.0
+        for epoch in range(4):
+            made.hear([], [sample(epoch, "a")])
+        assert made.trees.number == 1
+        assert made.trees.shared[family.key].tables == tables[:1], "three slices, for these alone"
+        assert made.trees.shared[family.key].gain == 0.5
+        clock.now += 1000.0
+        made.hear([], [sample(4, "a")])
+        assert made.trees.number == 2
+        assert made.trees.shared[family.key].tables == tables
 
 
 # ---- from samples to trees -----------------------------------------------------------------------
@@ -279,7 +426,7 @@ def test_a_run_goes_on_with_the_trees_it_had(tmp_path: Path) -> None:
     later.hear([], [sample(epoch, "b") for epoch in range(5, 10)])
     assert later.trees.number == 1, "the minute is that of the change"
     other = Replanner([read_of(("ac", "ad", "cd"))], tmp_path, RULES, clock, lambda work: work())
-    assert other.trees.trees == {}, "of another family nothing is known"
+    assert other.trees.shared == {}, "of another family nothing is known"
 
 
 def test_nothing_changes_after_the_end(tmp_path: Path) -> None:
@@ -344,23 +491,14 @@ def test_probes_are_counted_for_the_trees_in_force(tmp_path: Path) -> None:
 def beat(made: Replanner, probes: list[int], read: str = "left", trees: int = 1) -> Heartbeat:
     names = [f"q_{keys}" for keys in PAIRS]
     counters = {"tuples": 100, "passed": [100] * 5, "probes": probes}
-    low = grafted("left", plan_of(PAIRS), made.trees.trees, RULES.trees).low
+    low = grafted("left", plan_of(PAIRS), made.trees.shared, RULES.trees).low
     inner = [node.name for node in low.inner][: len(probes) - len(names)]
     return Heartbeat(0, {}, counters, names, [], 0, inner=inner, trees=trees, read=read)
 
 
-def test_flat_is_a_tree_too() -> None:
-    """When no intermediate aggregate pays any more, the best tree has none."""
-    family = family_of(("ab", "cd", "ac"))
-    before = compared("left", family, None, known(a=2, b=2, c=2, d=2), MODES[0], 0.0).best
+def test_when_no_intermediate_aggregate_pays_any_more_there_is_none() -> None:
+    before = better(FIRST, MODES[0], None).best
     unique = known(a=9000, b=9000, c=9000, d=9000)
-    flat = compared("left", family, before, unique, MODES[0], 0.0).best.tree
-    assert flat.nodes == flat_tree_with(flat).nodes
-    assert isinstance(before, PlannedTree)
-
-
-def flat_tree_with(tree: Tree) -> Tree:
-    family = family_of(("ab", "cd", "ac"))
-    buckets = {node.attributes: node.buckets for node in tree.nodes}
-    flat = flat_tree(family.queries)
-    return flat.with_buckets(tuple(buckets[node.attributes] for node in flat.nodes))
+    after = better(unique, MODES[0], before)
+    assert after.best.is_nothing
+    assert after.gain > 0.15

@@ -109,6 +109,7 @@ def test_metrics_are_for_prometheus(server: StatusServer) -> None:
     server.publish(TREED)
     found = samples(server)
     assert found["terascope_tree_intermediate", ("low1", "eth0")] == 1
+    assert found["terascope_tree_tables", ("low1", "eth0")] == 0
     assert found["terascope_tree_gain", ("low1", "eth0")] == 0.42
     assert found["terascope_tree_since_seconds", ("low1", "eth0")] == NOW - 300
     assert found["terascope_tree_probes_per_tuple", ("low1", "eth0")] == 1.625

@@ -1,4 +1,4 @@
-"""Trees of a running set: in low-level plans, as files, and in the rows that tasks give away."""
+"""What a running set shares: in low-level plans, as files, and in the rows tasks give away."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 
 from terascope.low.groups import Block
-from terascope.low.plan import LowAggregate, LowPlan, Slot
+from terascope.low.plan import LowAggregate, LowPlan, Slot, Where
 from terascope.low.slots import Shape
 from terascope.low.tree import tree_of
 from terascope.physical.trees import TreeSettings
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import Node, Tree
+from terascope.stream.families import families_of
 from terascope.stream.tree_plans import (
     TREES,
+    PlannedSharing,
     PlannedTree,
     TreesInForce,
-    families_of,
     grafted,
     in_force,
     narrowed,
@@ -31,6 +32,7 @@ from terascope.types import Type
 
 EPOCH = call("/", Col("ts", Type.LLONG), Lit(60, Type.LLONG))
 SETTINGS = TreeSettings("time")
+POSITIVE = call(">", Col("a", Type.LLONG), Lit(1, Type.LLONG))
 COUNT = Slot("n", "count", None, Type.LLONG)
 SUM = Slot("x", "sum_int", Col("v", Type.LLONG), Type.LLONG)
 
@@ -41,20 +43,23 @@ def query(keys: str, *slots: Slot, epoch: Col | None = None) -> LowAggregate:
 
 
 FLAT = LowPlan((), (), (query("ab", COUNT), query("a", COUNT, SUM), query("bc", COUNT)))
-TREE = PlannedTree(
-    Tree(
-        (
-            Node(frozenset("ab"), None, True, 50.0),
-            Node(frozenset("a"), 0, True, 9.0),
-            Node(frozenset("bcd"), None, False, 7.0),
-            Node(frozenset("bc"), 2, True, 5.0),
-        )
-    ),
-    (True, True, False, True),
-    0.25,
-    17.5,
+NODES = (
+    Node(frozenset("ab"), None, True, 50.0),
+    Node(frozenset("a"), 0, True, 9.0),
+    Node(frozenset("bcd"), None, False, 7.0),
+    Node(frozenset("bc"), 2, True, 5.0),
 )
 """A query below another one that has less slots, and a bounded table with a key of nobody's."""
+
+
+def planned(flat: LowPlan, nodes: tuple[Node, ...], whole: tuple[bool, ...]) -> PlannedSharing:
+    """One tree of all aggregations."""
+    (family,) = families_of("left", flat)
+    tree = PlannedTree(tuple(unit.id for unit in family.units()), Tree(nodes), whole)
+    return PlannedSharing((), (tree,), 0.25, 17.5)
+
+
+TREE = planned(FLAT, NODES, (True, True, False, True))
 
 
 def key_of(plan: LowPlan) -> str:
@@ -67,35 +72,108 @@ def test_a_file_says_what_is_in_force(tmp_path: Path) -> None:
     trees = TreesInForce(since=3.0).changed({"f": TREE}, 9.0).changed({"g": TREE}, 21.0)
     put_in_force(tmp_path, trees)
     assert in_force(tmp_path) == trees
-    assert (trees.number, trees.since, set(trees.trees)) == (2, 21.0, {"f", "g"})
+    assert (trees.number, trees.since, set(trees.shared)) == (2, 21.0, {"f", "g"})
     (tmp_path / TREES).write_text('{"number": 2, "sin', encoding="utf-8")
     assert in_force(tmp_path) is None, "a run begins without trees then"
+    (tmp_path / TREES).write_text('{"number": 2, "since": 1.0, "trees": {}}', encoding="utf-8")
+    assert in_force(tmp_path) is None, "as another version has written it"
 
 
-def test_a_family_is_known_by_its_tuples_epochs_and_keys() -> None:
-    key = key_of(FLAT)
+def test_a_family_is_known_by_its_source_and_epochs_a_member_by_tuples_and_keys() -> None:
+    (family,) = families_of("left", FLAT)
     more = replace(FLAT, queries=(query("ab", COUNT, SUM), *FLAT.queries[1:]))
     named = replace(FLAT, queries=tuple(replace(q, name=f"x{q.name}") for q in FLAT.queries))
-    assert key_of(more) == key_of(named) == key
-    others = [
-        replace(FLAT, queries=(query("abc", COUNT), *FLAT.queries[1:])),
-        replace(FLAT, queries=tuple(replace(q, interfaces=("right",)) for q in FLAT.queries)),
+    for same in (more, named):
+        (other,) = families_of("left", same)
+        assert (other.key, other.ids) == (family.key, family.ids)
+    (other,) = families_of("left", replace(FLAT, queries=(query("abc", COUNT), *FLAT.queries[1:])))
+    assert other.key == family.key
+    assert other.ids[0] not in family.ids
+    assert other.ids[1:] == family.ids[1:]
+    (other,) = families_of(
+        "left",
         replace(
             FLAT,
-            predicates=(call(">", Col("a", Type.LLONG), Lit(1, Type.LLONG)),),
+            predicates=(POSITIVE,),
             queries=tuple(replace(q, signature=(0,)) for q in FLAT.queries),
         ),
-    ]
-    assert len({key, *map(key_of, others)}) == 4
-    assert families_of("other", FLAT)[0].key != key
+    )
+    assert other.key == family.key
+    assert not {*other.ids} & {*family.ids}
+    right = replace(FLAT, queries=tuple(replace(q, interfaces=("right",)) for q in FLAT.queries))
+    assert len({family.key, key_of(right), families_of("other", FLAT)[0].key}) == 3
+
+
+def test_a_set_that_has_changed_keeps_what_it_still_has() -> None:
+    sharing = planned(FLAT, NODES, (True, True, False, True))
+    (family,) = families_of("left", replace(FLAT, queries=(*FLAT.queries, query("c", COUNT))))
+    assert sharing.of(family) == sharing, "one more is made of tuples"
+    (family,) = families_of("left", replace(FLAT, queries=(*FLAT.queries[1:], query("c", COUNT))))
+    assert sharing.of(family).is_nothing, "one of the tree is gone"
+
+
+# ---- one table -----------------------------------------------------------------------------------
+
+
+def conditional(name: str, keys: str, bits: tuple[int, ...], *slots: Slot) -> LowAggregate:
+    return replace(query(keys, *slots), name=name, signature=bits)
+
+
+RIVALS = LowPlan(
+    (),
+    (POSITIVE, call("<", Col("b", Type.LLONG), Lit(9, Type.LLONG))),
+    (
+        conditional("one", "ab", (0,), COUNT, SUM),
+        conditional("two", "ba", (0, 1), SUM),
+        conditional("all", "ab", (), COUNT),
+        conditional("another", "a", (), COUNT),
+    ),
+)
+
+
+def test_aggregations_with_the_same_keys_have_one_table() -> None:
+    (family,) = families_of("left", RIVALS)
+    sharing = PlannedSharing((family.ids[:3],))
+    made = grafted("left", RIVALS, {family.key: sharing}, SETTINGS)
+    (table,) = made.low.inner
+    assert made.nodes[family.key] == ("one", "two", "all", "another", table.name)
+    assert (table.signature, table.rest, table.anyof) == ((), (), ())
+    assert {slot.where for slot in table.slots} == {None, Where((0,)), Where((0, 1))}
+    tree = tree_of(made.low)
+    assert [tree.is_view(place) for place in range(5)] == [True, True, True, False, False]
+    assert tree.roots == [3, 4], "one look-up a tuple for three, and the other"
+    assert widened_places(RIVALS, made.low) == {}
+
+
+def test_a_tree_may_be_made_of_common_tables() -> None:
+    (family,) = families_of("left", RIVALS)
+    first, last = family.units([family.ids[:3]])
+    nodes = (Node(frozenset("ab"), None, True, 9.0), Node(frozenset("a"), 0, True, 9.0))
+    tree = PlannedTree((first.id, last.id), Tree(nodes), (True, True))
+    made = grafted(
+        "left", RIVALS, {family.key: PlannedSharing((family.ids[:3],), (tree,))}, SETTINGS
+    )
+    (table,) = made.low.inner
+    assert [q.parent for q in made.low.queries if isinstance(q, LowAggregate)] == [table.name] * 4
+    assert tree_of(made.low).roots == [4]
+
+
+def test_a_table_is_none_when_a_member_is_gone() -> None:
+    (family,) = families_of("left", RIVALS)
+    sharing = PlannedSharing((family.ids[:3],))
+    left = replace(RIVALS, queries=RIVALS.queries[1:])
+    (smaller,) = families_of("left", left)
+    assert smaller.key == family.key
+    assert grafted("left", left, {family.key: sharing}, SETTINGS).low == left
+
+
+# ---- trees ---------------------------------------------------------------------------------------
 
 
 def test_a_query_that_others_are_made_of_gives_away_its_own_slots() -> None:
-    small = PlannedTree(Tree(TREE.tree.nodes[:2]), (True, True), 0.1, 0.0)
     flat = replace(FLAT, queries=(*FLAT.queries[:2], query("b", COUNT)))
-    nodes = (*small.tree.nodes, Node(frozenset("b"), 0, True, 4.0))
-    planned = replace(small, tree=Tree(nodes), whole=(True,) * 3)
-    made = grafted("left", flat, {key_of(flat): planned}, SETTINGS)
+    nodes = (*NODES[:2], Node(frozenset("b"), 0, True, 4.0))
+    made = grafted("left", flat, {key_of(flat): planned(flat, nodes, (True,) * 3)}, SETTINGS)
     first = made.low.queries[0]
     assert isinstance(first, LowAggregate)
     assert [slot.kind for slot in first.slots] == ["count", "sum_int"]
@@ -111,10 +189,9 @@ def test_a_query_that_others_are_made_of_gives_away_its_own_slots() -> None:
 
 def test_inner_nodes_are_named_and_bounded_as_planned() -> None:
     flat = replace(FLAT, queries=(*FLAT.queries[:2], query("bc", COUNT), query("cd", COUNT)))
-    nodes = (*TREE.tree.nodes, Node(frozenset("cd"), 2, True, 4.0))
-    planned = replace(TREE, tree=Tree(nodes), whole=(*TREE.whole, True))
-    key = key_of(flat)
-    made = grafted("left", flat, {key: planned, "another": TREE}, SETTINGS)
+    nodes = (*NODES, Node(frozenset("cd"), 2, True, 4.0))
+    key, sharing = key_of(flat), planned(flat, nodes, (True, True, False, True, True))
+    made = grafted("left", flat, {key: sharing, "another": TREE}, SETTINGS)
     (inner,) = made.low.inner
     assert made.nodes[key] == ("q_ab", "q_a", "q_bc", "q_cd", inner.name)
     assert (inner.table.kind, inner.table.groups) == ("lru", 7)
@@ -122,8 +199,8 @@ def test_inner_nodes_are_named_and_bounded_as_planned() -> None:
     tree_of(made.low)
 
 
-@pytest.mark.parametrize("trees", [{}, {"another": TREE}])
-def test_without_a_tree_the_plan_stays(trees: dict[str, PlannedTree]) -> None:
-    made = grafted("left", FLAT, trees, SETTINGS)
+@pytest.mark.parametrize("shared", [{}, {"another": TREE}])
+def test_without_a_tree_the_plan_stays(shared: dict[str, PlannedSharing]) -> None:
+    made = grafted("left", FLAT, shared, SETTINGS)
     assert made.low == FLAT
     assert widened_places(FLAT, made.low) == {}

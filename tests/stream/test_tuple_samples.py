@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,15 @@ from terascope.connectors.base import Column
 from terascope.low.plan import LowAggregate, LowPlan, Slot
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr, Lit
-from terascope.stream.slice_samples import MOST_TUPLES, SliceSamples, statistics_of
+from terascope.plan.show import show_expr
+from terascope.stream.families import families_of
+from terascope.stream.slice_samples import (
+    MOST_TUPLES,
+    SampledTraffic,
+    SliceSamples,
+    pieces_of,
+    statistics_of,
+)
 from terascope.stream.tuple_samples import Sampler, Thinned, TupleSample
 from terascope.types import Type
 
@@ -94,6 +103,58 @@ def test_a_whole_sample_has_the_groups_of_its_tuples(
     )
     assert sorted(got.values()) == sorted(Counter(taken).values())
     assert sum(len(one) for one in found) == len(taken)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(values, min_size=1, max_size=40))
+def test_a_sample_of_several_conditions_tells_who_takes_which_tuples(
+    rows: list[tuple[int | None, int | None, str | None]],
+) -> None:
+    """A key that overflows among tuples of others is asked of those of its own."""
+    huge = call("*", col("a"), Lit(1 << 61, Type.LLONG))
+    first, *rest = plan().queries
+    assert isinstance(first, LowAggregate)
+    small = (call("<", col("a"), Lit(3, Type.LLONG)), call(">=", col("a"), Lit(0, Type.LLONG)))
+    own = replace(first, name="own", signature=(1, 2), keys=(("tb", EPOCH), ("k", huge)))
+    made = replace(
+        plan(),
+        predicates=(*plan().predicates, *small),
+        queries=(replace(first, signature=(0,)), own, *(replace(q, signature=(0,)) for q in rest)),
+    )
+    (family,) = families_of("left", made)
+    found = sampled(made, tuples(rows))
+    taken = [(ts, a) for ts, a, _ in rows if ts is not None and a is not None and a < 5]
+    assert sum(len(one) for one in found) == len(taken)
+    if not taken:
+        return
+    (one,) = found
+    most, few = family.conditions[:2]
+    assert set(one.met) == {most, few}
+    assert one.met[most].all()
+    assert one.met[few].sum() == sum(0 <= a < 3 for _, a in taken)
+    assert len(set(one.keys[show_expr(huge)][one.met[few]].tolist())) == len(
+        {a for _, a in taken if 0 <= a < 3}
+    )
+    (piece,) = [piece for _, piece in pieces_of(one)][:1]
+    assert piece.meeting([few]).count == piece.met[few].sum()
+    assert piece.meeting([few, most]).count == piece.count
+
+
+def test_traffic_is_told_for_any_conditions() -> None:
+    """Half of the tuples meet one condition, a quarter another; none of both."""
+    keys = np.arange(4000, dtype=np.uint32)
+    met = {"half": keys % 2 == 0, "quarter": keys % 4 == 1, "none": keys < 0}
+    sample = TupleSample("f", 1.0, np.zeros(4000, np.int64), {"k": keys % 1000}, met)
+    pieces = [piece for _, piece in pieces_of(sample)]
+    traffic = SampledTraffic([*pieces, *pieces])
+    for conditions, tuples, groups in (
+        ({"half"}, 2000, 500), ({"quarter"}, 1000, 250), ({"half", "quarter"}, 3000, 750),
+        ({"none"}, 0, 0),
+    ):  # fmt: skip
+        found, number = traffic.of(frozenset(conditions))
+        assert found.tuples * number == pytest.approx(2 * tuples)
+        if tuples:
+            assert found.groups(frozenset({"k"})) == pytest.approx(groups)
 
 
 def test_samples_are_small_and_every_tuple_has_the_same_chance() -> None:
