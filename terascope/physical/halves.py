@@ -157,7 +157,7 @@ class Splitter:
     def rel(self, query: str, rel: Rel) -> Rel:
         """The high half of a relation; its low halves become drafts."""
         if isinstance(rel, Aggregate):
-            windows = self.windows and rel.emit_empty is None
+            windows = self.windows
             of_slices = self.windowed(query, rel) if windows else None
             if of_slices is not None:
                 return of_slices
