@@ -444,19 +444,19 @@ def prices(flat: Tree, tuples: float, factor: float = PRICE_FACTOR) -> list[floa
     return [*ladder, 0.0]
 
 
-def grown_trees(flat: Tree, curves: Curves, accounting: Accounting) -> list[Tree]:
-    """The flat tree, and one for each price; those that are alike once."""
+def grown_trees(
+    flat: Tree, curves: Curves, accounting: Accounting, ladder: list[float]
+) -> list[Tree]:
+    """One for each price."""
     draft = Draft(flat, curves, accounting)
-    trees: dict[frozenset[tuple[Attributes, Attributes]], Tree] = {}
-    trees[_form(flat)] = flat
-    for price in prices(flat, curves.statistics.tuples):
+    trees: list[Tree] = []
+    for price in ladder:
         improve(draft, price)
-        tree = draft.tree()
-        trees.setdefault(_form(tree), tree)
-    return list(trees.values())
+        trees.append(draft.tree())
+    return trees
 
 
-def _form(tree: Tree) -> frozenset[tuple[Attributes, Attributes]]:
+def form_of(tree: Tree) -> frozenset[tuple[Attributes, Attributes]]:
     """Which node stands below which."""
     above = [
         frozenset() if node.parent is None else tree.nodes[node.parent].attributes

@@ -81,7 +81,7 @@ class Form:
     """[rows, size]."""
 
 
-def form_of(made: Curve, tuples: float) -> Form:
+def rows_leaving(made: Curve, tuples: float) -> Form:
     most = max(tuples, made.groups * SPREAD)
     grid = np.geomspace(made.groups, most, GRID)
     grid[0] = made.groups
@@ -272,7 +272,7 @@ class PricedTree:
         nodes = self.tree.nodes
         for node, made in zip(nodes, self._allocator.made, strict=True):
             if node.attributes not in self.forms:
-                self.forms[node.attributes] = form_of(made, self.curves.statistics.tuples)
+                self.forms[node.attributes] = rows_leaving(made, self.curves.statistics.tuples)
         forms = [self.forms[node.attributes] for node in nodes]
         self._shape = (
             np.array([-1 if node.parent is None else node.parent for node in nodes], np.int64),

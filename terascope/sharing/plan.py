@@ -20,7 +20,8 @@ import numpy as np
 from terascope.sharing.cost import Accounting, Cost, accounting_for, evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import Frontier, frontier, merged, without_empty
-from terascope.sharing.greedy import grown_trees
+from terascope.sharing.gathering import gathered_trees
+from terascope.sharing.greedy import form_of, grown_trees, prices
 from terascope.sharing.hull import Priced, priced
 from terascope.sharing.model import (
     Query,
@@ -125,8 +126,17 @@ class Planner:
 
     @cached_property
     def _grown(self) -> list[Tree]:
-        """The flat one is the first."""
-        return grown_trees(self._flat, self._curves, self._accounting)
+        """The flat one is the first; those that are alike once."""
+        flat, accounting = self._flat, self._accounting
+        ladder = prices(flat, self._statistics.tuples)
+        trees = [
+            flat,
+            *grown_trees(flat, self._curves, accounting, ladder),
+            *gathered_trees(flat, self._statistics, accounting, ladder),
+            *gathered_trees(flat, self._statistics, accounting, ladder[-1:]),
+        ]
+        different = {form_of(tree): tree for tree in reversed(trees)}
+        return list(reversed(different.values()))
 
     @cached_property
     def _priced(self) -> Priced:
