@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isinf
 from time import perf_counter
 from typing import Final, Literal, TypeAlias, assert_never
 
@@ -109,9 +110,10 @@ class Planner:
                 alone = all_or_nothing_of([flat], curves, accounting, memory_bytes)
                 notes.append(f"{len(self._grown)} trees, all or nothing")
             case "slc":
-                tree, part = self._slc.best(memory_bytes)
+                tree, peak_load = self._slc.best(memory_bytes)
                 alone = shares(flat, curves, accounting, memory_bytes)
-                notes.append(f"peak load {part:.0%} of the memory")
+                limit = "none" if isinf(peak_load) else f"{peak_load:,.0f} hash operations"
+                notes.append(f"peak load: {limit}")
             case _:
                 assert_never(allocation)
         notes.append(f"statistics asked for {self._statistics.questions} sets of attributes")
