@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, sqrt
 from typing import Final, TypeAlias
 
@@ -204,7 +205,7 @@ def grown_by_slc(
     while True:
         judge = Judge(best, curves, accounting, memory, peak_load)
         found: tuple[float, Tree | Merge] = (cost * (1 - 1e-6), best)
-        for merge in merges(best):
+        for merge in all_merges(best):
             price = judge.cost_of(merge)
             if price < found[0]:
                 found = price, merge
@@ -301,6 +302,12 @@ class Tuned:
     def untuned(self, memory_bytes: float) -> float:
         """What it costs without a peak load."""
         return self._grown(memory_bytes, inf)[0]
+
+
+@lru_cache(maxsize=512)
+def all_merges(tree: Tree) -> tuple[Merge, ...]:
+    """Trees are grown for many peak loads, with the same first steps."""
+    return tuple(merges(tree))
 
 
 def merges(tree: Tree) -> Iterator[Merge]:
