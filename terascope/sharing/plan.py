@@ -38,10 +38,10 @@ from terascope.sharing.uniform import all_or_nothing
 Allocation: TypeAlias = Literal["fptas", "uniform", "slc"]
 
 COARSE: Final = 0.2
-MOST_FINE, MOST_COARSE = 12, 20
-"""Tables with children and memory to get, up to which Algorithm 2 allocates a tree's memory with
-the eps asked for, and with the coarse one: what takes seconds for more (tables of queries count
-like twice as many). Prices allocate the memory of every tree, and prove how near that is."""
+MOST_FINE, MOST_COARSE, MOST_BOUNDED = 12, 20, 3
+"""Tables with children up to which Algorithm 2 allocates a tree's memory, too: with the eps asked
+for, with the coarse one, and, coarsely, where the tables of queries are bounded. It takes seconds
+for more. Prices allocate the memory of every tree, and prove how near that is."""
 
 
 @dataclass(frozen=True)
@@ -192,10 +192,10 @@ def fineness(tree: Tree, accounting: Accounting, eps: float) -> float | None:
     alone, so that more memory cannot cost more.
     """
     inner = sum(degree > 0 for degree in tree.degrees())
-    work = inner * (2 if accounting.bounded_leaves else 1)
-    if work <= MOST_FINE:
+    if inner <= MOST_FINE and not accounting.bounded_leaves:
         return eps
-    return max(eps, COARSE) if work <= MOST_COARSE else None
+    most = MOST_BOUNDED if accounting.bounded_leaves else MOST_COARSE
+    return max(eps, COARSE) if inner <= most else None
 
 
 def all_or_nothing_of(

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from terascope.physical.trees import TreeSettings, decided
-from terascope.sharing.cost import accounting_for, evaluate
+from terascope.sharing.cost import evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.model import RememberedStatistics, Statistics, Tree, flat_tree
 from terascope.sharing.timed import time_of
@@ -76,11 +76,13 @@ def present_cost(
     the room it wanted is taken to be as large as it was planned: one that grew beyond that uses
     memory that it was not given.
     """
-    present = tree or flat_tree(family.queries)
     if settings.mode == "time":
-        return time_of(present, family.queries, statistics)
+        return time_of(tree or flat_tree(family.queries), family.queries, statistics)
     curves = Curves(RememberedStatistics(statistics), settings.table)
-    return evaluate(present, curves, accounting_for(settings.table)).total
+    if tree is None:
+        flat = flat_tree(family.queries)
+        tree = flat.with_buckets(tuple(curves.of(n.attributes).most for n in flat.nodes))
+    return evaluate(tree, curves, settings.accounting).total
 
 
 @dataclass(frozen=True)

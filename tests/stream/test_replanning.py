@@ -27,7 +27,8 @@ from terascope.stream.tuple_samples import TupleSample
 from terascope.types import Type
 
 RULES = ReplanSettings(gain=0.15, slices=3, seconds=60.0, share=float("inf"))
-MODES = [TreeSettings("time"), TreeSettings("operations", 1 << 20)]
+MODES = [TreeSettings("time"), TreeSettings("operations", 1 << 20, leaves="free")]
+ALL_MODES = [*MODES, TreeSettings("operations", 1 << 20), TreeSettings("operations", 50_000)]
 COUNT = Slot("n", "count", None, Type.LLONG)
 PAIRS = ("ac", "ad", "cd", "bc", "bd")
 
@@ -128,16 +129,17 @@ SECOND = known(a=3000, b=4, c=3, d=3)
 EITHER = known(a=50, b=60, c=70, d=80)
 
 
-@pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
+@pytest.mark.parametrize("mode", ALL_MODES, ids=lambda m: f"{m.mode} {m.leaves}")
 def test_the_cost_of_a_planned_tree_is_what_its_plan_says(mode: TreeSettings) -> None:
     family = family_of(PAIRS)
     for statistics in (FIRST, SECOND, EITHER):
         found = decided("left", family.members, statistics, mode)
         assert present_cost(found.tree, family, statistics, mode) == pytest.approx(found.cost)
-        assert present_cost(None, family, statistics, mode) >= found.cost - 1e-6
+        if mode.memory_bytes != 50_000:  # with less memory than the flat plan takes it may not be
+            assert present_cost(None, family, statistics, mode) >= found.cost - 1e-6
 
 
-@pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
+@pytest.mark.parametrize("mode", ALL_MODES, ids=lambda m: f"{m.mode} {m.leaves}")
 def test_the_best_tree_gains_nothing_over_itself(mode: TreeSettings) -> None:
     family = family_of(PAIRS)
     best = compared("left", family, None, FIRST, mode, 7.0).best
