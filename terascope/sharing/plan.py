@@ -131,14 +131,14 @@ class Planner:
         """The flat one is the first; those that are alike once."""
         flat, accounting = self._flat, self._accounting
         ladder = prices(flat, self._statistics.tuples)
-        trees = [
-            flat,
+        different = {form_of(flat): flat}
+        for tree in (
             *grown_trees(flat, self._curves, accounting, ladder),
             *gathered_trees(flat, self._statistics, accounting, ladder),
             *gathered_trees(flat, self._statistics, accounting, ladder[-1:]),
-        ]
-        different = {form_of(tree): tree for tree in reversed(trees)}
-        return list(reversed(different.values()))
+        ):
+            different.setdefault(form_of(tree), tree)
+        return list(different.values())
 
     @cached_property
     def _priced(self) -> Priced:
