@@ -38,7 +38,7 @@ from terascope.sharing.uniform import all_or_nothing
 Allocation: TypeAlias = Literal["fptas", "uniform", "slc"]
 
 COARSE: Final = 0.2
-MOST_FINE, MOST_COARSE, MOST_BOUNDED = 12, 20, 3
+MOST_FINE, MOST_COARSE, MOST_BOUNDED = 12, 20, 1
 """Tables with children up to which Algorithm 2 allocates a tree's memory, too: with the eps asked
 for, with the coarse one, and, coarsely, where the tables of queries are bounded. It takes seconds
 for more. Prices allocate the memory of every tree, and prove how near that is."""
