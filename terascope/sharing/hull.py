@@ -41,7 +41,7 @@ SPREAD: Final = 1.001
 """Of a grid, at least."""
 
 BOUND_ERROR: Final = 0.003
-"""How far the lower bound of a tree may be off; 0.0005 was measured."""
+"""How far the lower bound of a tree may be off; 0.00002 was measured."""
 NEARER: Final = 0.25
 """Of eps, that prices are to come near to the bounds."""
 SAME: Final = 1e-6
