@@ -1,9 +1,9 @@
 """Memory for all trees by prices: allocations, and a proof of how good they are.
 
 In: trees of the same queries, curves, an accounting, eps. Out: a `Frontier` and the lower `Bounds`
-of each tree. Whatever the memory, the best allocation of all frontiers that fits costs at most
-(1 + eps) times as much as any allocation of any of the trees; `unproved` names trees of which that
-is not certain for some memory.
+of each tree: no allocation of a tree costs less than its bound says for the memory it takes. The
+best of all frontiers that fits is meant to cost at most (1 + eps) times the least of the bounds;
+for some memory it may be more, and then the two tell by how much.
 
 At a price of so many hash operations a byte a tree has one best allocation, found bottom-up
 (priced.py). It is best for the memory it takes, and its total, memory paid, is a lower bound for
@@ -371,15 +371,6 @@ class Priced:
 
     frontiers: tuple[Frontier, ...]
     bounds: tuple[Bounds, ...]
-
-    def unproved(self, eps: float) -> list[int]:
-        """Trees with an allocation that may be cheaper than the best found by more than eps."""
-        edges, best = best_of(self.frontiers)
-        return [
-            at
-            for at, bounds in enumerate(self.bounds)
-            if (best > (1 + eps) * bounds.at(edges) * (1 + 1e-9)).any()
-        ]
 
 
 def best_of(frontiers: tuple[Frontier, ...]) -> tuple[Floats, Floats]:
