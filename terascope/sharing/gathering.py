@@ -30,7 +30,7 @@ Sets: TypeAlias = npt.NDArray[np.int64]
 LEAST_GAIN: Final = 1e-5
 """Of the cost: a smaller gain is not worth a node."""
 MOST_UNIONS: Final = 1 << 17
-"""Of more, those of the largest nodes are not looked at."""
+"""Of more, the last in the order of their bits are not looked at."""
 
 
 @compiled
