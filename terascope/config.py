@@ -85,8 +85,11 @@ class Config(BaseSettings):
     """Whether aggregations are made of others (paper 4): where that saves time; where it saves hash
     operations, in tables of a fixed memory; or never."""
     tree_memory: Size | None = None
-    """What the tables between the tuples and the queries may use, such as 8MB, where trees save
-    operations; by default the cache that a core has."""
+    """What the tables of trees may use, such as 8MB, where trees save operations; by default the
+    cache that a core has."""
+    tree_leaves: Literal["bounded", "free"] = "bounded"
+    """Whether that is for the tables of the queries, too: groups that do not fit leave for the
+    exchange early, which is part of the cost; or for the tables above them only, as in paper 4."""
     sample_tuples: int = Field(default=1 << 16, ge=1)
     """Tuples of a source that its statistics are made of, at most."""
     sample_seconds: Seconds = 1.0

@@ -405,7 +405,7 @@ def low_settings(config: Config) -> LowSettings:
     limits = SampleLimits(
         min(config.sample_tuples, enough.tuples), min(config.sample_seconds, enough.seconds)
     )
-    trees = TreeSettings(config.share_trees, config.tree_memory)
+    trees = TreeSettings(config.share_trees, config.tree_memory, leaves=config.tree_leaves)
     sharing = SharingSettings(config.share_windows, config.share_tables, trees, limits)
     return LowSettings(config.low, HOSTS[config.host], costs, tables, sharing)
 

@@ -26,7 +26,7 @@ TUPLES = "tuples.json"
 WAYS: dict[str, SharingSettings] = {
     "shared": SharingSettings(),
     "flat": SharingSettings(trees=TreeSettings("never")),
-    "fewest operations": SharingSettings(trees=TreeSettings("operations", 1 << 40)),
+    "fewest operations": SharingSettings(trees=TreeSettings("operations", 1 << 40, leaves="free")),
     "nothing shared": SharingSettings("unshared", APART.predicates, APART.trees, APART.sample),
 }
 

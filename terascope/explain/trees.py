@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from terascope.physical.job import TreeDecision
+from terascope.sharing.cost import EXCHANGE
 from terascope.sharing.model import Tree
 
 MOST_SHOWN = 4
 """Queries that are named."""
-EXCHANGE = 8
-"""Hash operations that a group costs which is packed, exchanged and merged: 90 ns against 12."""
 
 
 def tree_notes(decisions: Sequence[TreeDecision]) -> Iterator[str]:
@@ -30,9 +29,8 @@ def tree_lines(one: TreeDecision) -> Iterator[str]:
     if one.unit == "ns":
         flat, cost = one.flat_cost / 1e6, one.cost / 1e6
         yield f"  time an epoch, of one core: flat {flat:,.1f} ms, tree {cost:,.1f} ms"
-    leaving = EXCHANGE * one.partials
-    exchanged = f"{one.partials:,.0f} groups that leave for the exchange at {EXCHANGE} each"
-    flat, tree = one.flat_operations + leaving, one.operations + leaving
+    exchanged = f"{one.partials:,.0f} groups that leave for the exchange at {EXCHANGE:.0f} each"
+    flat, tree = one.flat_exchanged, one.exchanged
     yield f"  with {exchanged}: flat {flat:,.0f}, tree {tree:,.0f}"
     inner, queries = (f"{n / 1e6:,.1f} MB" for n in (one.memory_bytes, one.query_bytes))
     yield f"  memory: {inner} of inner tables, {queries} of queries; planned in {one.seconds:.2f} s"

@@ -119,8 +119,13 @@ class TreeDecision:
     memory_bytes: float
     """Of inner tables."""
     seconds: float
+    exchanged: float = 0.0
+    """Hash operations in our accounting: the exchange of what leaves the queries' tables is paid,
+    and these tables have the memory they are given. `operations` is the paper's, in which they have
+    all they want and nothing is exchanged."""
+    flat_exchanged: float = 0.0
     partials: float = 0.0
-    """Groups that leave the tables of queries in an epoch."""
+    """Rows that leave the tables of queries in an epoch."""
     query_bytes: float = 0.0
     """Memory of these tables."""
     used: bool = False

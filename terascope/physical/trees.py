@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from terascope.low.arithmetic_recipes import can_overflow
-from terascope.low.plan import LowAggregate, LowPlan, Slot
+from terascope.low.plan import LowAggregate, LowPlan, Slot, TableChoice
 from terascope.low.slots import MOST_SLOTS
 from terascope.low.table_policies import Policy
 from terascope.physical.caches import cache_bytes
@@ -23,11 +23,22 @@ from terascope.physical.job import LowOutput, SourceRead, TreeDecision
 from terascope.physical.measured import Measured
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
-from terascope.sharing.model import Node, Query, Statistics, Tree
+from terascope.sharing.cost import EXCHANGE, Accounting, accounting_for, evaluate
+from terascope.sharing.curves import Curves
+from terascope.sharing.model import (
+    Node,
+    Query,
+    RememberedStatistics,
+    Statistics,
+    TableModel,
+    Tree,
+    flat_tree,
+)
 from terascope.sharing.plan import plan_tree
 from terascope.sharing.timed import plan_for_time
 
 Mode: TypeAlias = Literal["time", "operations", "never"]
+Leaves: TypeAlias = Literal["bounded", "free"]
 
 LEAST_QUERIES: Final = 3
 """Fewer are not worth looking at a sample for."""
@@ -45,14 +56,26 @@ class TreeSettings:
     """What they shall save: time, in tables that grow; or hash operations, in tables that share a
     fixed memory, as paper 4 has it."""
     memory_bytes: int | None = None
-    """M: what the tables of inner nodes may use; None: the caches of a core."""
+    """M: what the tables may use; None: the caches of a core."""
     eps: float = 0.05
     table: Policy = "lru"
     """Of nodes that do not get all the memory they want."""
+    leaves: Leaves = "bounded"
+    """Whether M is for the tables of queries, too, and what leaves them is paid for; or for inner
+    nodes only, as paper 4 has it. Only where trees save operations."""
 
     @property
     def budget(self) -> int:
         return self.memory_bytes or cache_bytes()
+
+    @property
+    def accounting(self) -> Accounting:
+        """What trees that save operations are planned with."""
+        return ours(self.table) if self.leaves == "bounded" else accounting_for(self.table)
+
+
+def ours(table: TableModel) -> Accounting:
+    return accounting_for(table, EXCHANGE, bounded_leaves=True)
 
 
 def with_trees(
@@ -81,10 +104,6 @@ def with_trees(
         if statistics is None or not statistics.tuples:
             continue
         found = decided(read.name, members, statistics, settings)
-        nodes = [node for node in found.tree.nodes if node.is_query]
-        groups = [statistics.groups(node.attributes) for node in nodes]
-        sizes = (n * node.entry_bytes(0) for node, n in zip(nodes, groups, strict=True))
-        found = replace(found, partials=sum(groups), query_bytes=sum(sizes))
         made = None
         if found.gain >= LEAST_GAIN:
             made = Grafting(low, members, found.tree, settings, statistics.groups).plan()
@@ -101,20 +120,44 @@ def decided(
     names = tuple(q.name for q in members)
     if settings.mode == "time":
         timed = plan_for_time(queries, statistics)
-        inner = [node for node in timed.tree.nodes if not node.is_query]
-        memory = sum(node.buckets * node.entry_bytes(0) for node in inner)
-        return TreeDecision(
+        found = TreeDecision(
             read, names, timed.tree, "ns", timed.nanoseconds, timed.flat_nanoseconds,
-            timed.operations, timed.flat_operations, memory, timed.seconds,
+            0.0, 0.0, 0.0, timed.seconds,
         )  # fmt: skip
+        return accounted(found, queries, Curves(statistics, "uniform"))
+    accounting = settings.accounting
     planned = plan_tree(
-        queries, statistics, settings.budget, table=settings.table, eps=settings.eps
-    )
-    cost, flat = planned.cost.total, planned.flat_cost.total
-    return TreeDecision(
-        read, names, planned.tree, "hash operations", cost, flat, cost, flat,
-        planned.memory_bytes, planned.seconds,
+        queries, statistics, settings.budget, table=settings.table, eps=settings.eps,
+        exchange=accounting.exchange, bounded_leaves=accounting.bounded_leaves,
     )  # fmt: skip
+    found = TreeDecision(
+        read, names, planned.tree, "hash operations", planned.cost.total, planned.flat_cost.total,
+        0.0, 0.0, 0.0, planned.seconds,
+    )  # fmt: skip
+    found = accounted(found, queries, Curves(RememberedStatistics(statistics), settings.table))
+    if settings.leaves == "bounded":
+        # The flat plan within the same memory, not with all it wants.
+        found = replace(found, flat_exchanged=planned.flat_cost.total)
+    return found
+
+
+def accounted(one: TreeDecision, queries: tuple[Query, ...], curves: Curves) -> TreeDecision:
+    """What a tree and the flat plan cost, in both accountings; and their memory."""
+    paper, own = accounting_for(curves.model), ours(curves.model)
+    flat = flat_tree(queries)
+    wanted = flat.with_buckets(tuple(curves.of(node.attributes).most for node in flat.nodes))
+    cost = evaluate(one.tree, curves, own)
+    nodes = one.tree.nodes
+    return replace(
+        one,
+        operations=evaluate(one.tree, curves, paper).total,
+        flat_operations=evaluate(flat, curves, paper).total,
+        exchanged=cost.total,
+        flat_exchanged=evaluate(wanted, curves, own).total,
+        partials=sum(out for node, out in zip(nodes, cost.out, strict=True) if node.is_query),
+        memory_bytes=sum(n.buckets * own.bytes_of(n) for n in nodes if not n.is_query),
+        query_bytes=sum(n.buckets * own.bytes_of(n) for n in nodes if n.is_query),
+    )
 
 
 def growing(low: LowPlan) -> list[LowAggregate]:
@@ -173,14 +216,16 @@ class Grafting:
                 called.append(own[0].name)
                 others = [query for query in below[place] if query not in own]
                 wide = (*own[0].slots, *self.more_slots(own[0], others))
-                changed[own[0].name] = replace(own[0], slots=wide, parent=parent)
+                table = self.table(node, len(own))
+                changed[own[0].name] = replace(own[0], slots=wide, parent=parent, table=table)
                 for query in own[1:]:
-                    changed[query.name] = replace(query, parent=parent)
+                    changed[query.name] = replace(query, parent=parent, table=table)
                 continue
             called.append(names.take(f"tree_{place}"))
-            inner.append(self.inner_node(called[place], node, below[place], parent))
+            table = self.table(node, 1 + len(own))
+            inner.append(self.inner_node(called[place], node, below[place], parent, table))
             for query in own:
-                changed[query.name] = replace(query, parent=called[place])
+                changed[query.name] = replace(query, parent=called[place], table=table)
         made = (*changed.values(), *inner)
         if any(len(query.slots) > MOST_SLOTS for query in made):
             return None
@@ -205,8 +250,21 @@ class Grafting:
         names = Names({slot.name for slot in query.slots})
         return added_slots(query.slots, [s for q in below for s in q.slots], names)
 
+    def table(self, node: Node, number: int) -> TableChoice:
+        """Of a node, which may be so many tables: they share its buckets."""
+        table = self.members[0].table
+        free = node.is_query and self.settings.leaves == "free"
+        if free or node.buckets >= self.groups(node.attributes):
+            return table
+        return replace(table, kind=self.settings.table, groups=max(1, int(node.buckets / number)))
+
     def inner_node(
-        self, name: str, node: Node, below: Sequence[LowAggregate], parent: str | None
+        self,
+        name: str,
+        node: Node,
+        below: Sequence[LowAggregate],
+        parent: str | None,
+        table: TableChoice,
     ) -> LowAggregate:
         """A table that nobody reads but its children."""
         first = self.members[0]
@@ -214,9 +272,6 @@ class Grafting:
         exprs: dict[str, Expr] = {show_expr(e): e for q in self.members for e in q.plain_keys}
         keys = [(f"k{i}", exprs[a]) for i, a in enumerate(sorted(node.attributes))]
         epoch = ("epoch", first.keys[first.epoch][1])
-        table = first.table
-        if node.buckets < self.groups(node.attributes):
-            table = replace(table, kind=self.settings.table, groups=max(1, int(node.buckets)))
         entry = Entry.of(below)
         wanted = [slot for query in below for slot in entry.slots(query)]
         return replace(

@@ -11,10 +11,14 @@ so many hash operations, and more rows leave than there are groups.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from terascope.sharing.curves import Curves
 from terascope.sharing.evictions import in_use
 from terascope.sharing.model import OVERHEAD, Node, TableModel, Tree, entry_bytes
+
+EXCHANGE: Final = 8.0
+"""Hash operations that a group costs which is packed, exchanged and merged: 90 ns against 12."""
 
 
 @dataclass(frozen=True)

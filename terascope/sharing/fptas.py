@@ -99,6 +99,25 @@ class Frontier:
         return np.asarray(self.cost[np.maximum(fits, 0)])
 
 
+def merged(one: Frontier, other: Frontier) -> Frontier:
+    """The allocations of both that no other beats."""
+    memory = np.concatenate([one.memory, other.memory])
+    cost = np.concatenate([one.cost, other.cost])
+    allocations = np.concatenate([one.allocations, other.allocations])
+    kept = unbeaten(memory, cost)
+    return Frontier(memory[kept], cost[kept], allocations[kept])
+
+
+def unbeaten(memory: Floats, cost: Floats) -> list[int]:
+    """Of some allocations, those that cost less than all smaller ones, the smallest first."""
+    best, kept = np.inf, []
+    for k in np.lexsort((cost, memory)):
+        if cost[k] < best:
+            best = cost[k]
+            kept.append(int(k))
+    return kept
+
+
 @compiled
 def hull_segments(
     row: Floats, buckets: Floats, weight: float, size: float, cell: float
@@ -434,12 +453,7 @@ class Allocator:
             self._decode(top, point, 0, buckets[point])
         memory = buckets @ np.array(self.size)
         cost = self.costs(buckets)
-        order = np.lexsort((cost, memory))
-        best, kept = np.inf, []
-        for k in order:
-            if cost[k] < best:
-                best = cost[k]
-                kept.append(int(k))
+        kept = unbeaten(memory, cost)
         return Frontier(memory[kept], cost[kept], buckets[kept])
 
     def _decode(self, combined: Combined, point: int, input_at: int, buckets: Floats) -> None:

@@ -67,8 +67,6 @@ class Draft:
         self.grid = input_grid(curves.statistics.tuples)
         self.tuples = curves.statistics.tuples
         self.price = np.inf
-        self.may_vanish = False
-        """Whether intermediate nodes are left out where that is cheaper: only to find a bound."""
         self._sets: dict[int, Attributes] = {}
         self.members: dict[int, Member] = {
             at: Member(
@@ -175,10 +173,7 @@ class Draft:
         made = self.curve(member.bits)
         if self._is_free(member):
             return np.interp(np.minimum(self.grid, made.groups), self.grid, below)
-        value = worth(made, self.bucket_price(member.bits, member.slots), below, self.grid)
-        if self.may_vanish and not member.is_query:
-            value = np.minimum(value, below - self.grid)
-        return value
+        return worth(made, self.bucket_price(member.bits, member.slots), below, self.grid)
 
     def _place(self, at: int, below: Floats) -> None:
         member = self.members[at]
@@ -449,35 +444,19 @@ def prices(flat: Tree, tuples: float, factor: float = PRICE_FACTOR) -> list[floa
     return [*ladder, 0.0]
 
 
-def grown_trees(flat: Tree, curves: Curves, accounting: Accounting) -> list[Tree]:
-    """The flat tree, and one for each price; those that are alike once."""
+def grown_trees(
+    flat: Tree, curves: Curves, accounting: Accounting, ladder: list[float]
+) -> list[Tree]:
+    """One for each price."""
     draft = Draft(flat, curves, accounting)
-    trees: dict[frozenset[tuple[Attributes, Attributes]], Tree] = {}
-    trees[_form(flat)] = flat
-    for price in prices(flat, curves.statistics.tuples):
-        improve(draft, price)
-        tree = draft.tree()
-        trees.setdefault(_form(tree), tree)
-    return list(trees.values())
-
-
-def priced_totals(
-    tree: Tree, curves: Curves, accounting: Accounting, ladder: list[float]
-) -> list[float]:
-    """What the tree costs at each price, memory included, with nodes left out where that is
-    cheaper: without what the memory costs, no allocation within it costs less.
-    """
-    draft = Draft(tree, curves, accounting)
-    draft.may_vanish = True
-    found: list[float] = []
+    trees: list[Tree] = []
     for price in ladder:
-        draft.price = price
-        draft.judge()
-        found.append(draft.total)
-    return found
+        improve(draft, price)
+        trees.append(draft.tree())
+    return trees
 
 
-def _form(tree: Tree) -> frozenset[tuple[Attributes, Attributes]]:
+def form_of(tree: Tree) -> frozenset[tuple[Attributes, Attributes]]:
     """Which node stands below which."""
     above = [
         frozenset() if node.parent is None else tree.nodes[node.parent].attributes

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isinf
 from time import perf_counter
 from typing import Final, Literal, TypeAlias, assert_never
 
@@ -19,9 +20,10 @@ import numpy as np
 
 from terascope.sharing.cost import Accounting, Cost, accounting_for, evaluate
 from terascope.sharing.curves import Curves
-from terascope.sharing.evictions import Floats
-from terascope.sharing.fptas import Frontier, frontier, without_empty
-from terascope.sharing.greedy import grown_trees, priced_totals, prices
+from terascope.sharing.fptas import Frontier, frontier, merged, without_empty
+from terascope.sharing.gathering import gathered_trees
+from terascope.sharing.greedy import form_of, grown_trees, prices
+from terascope.sharing.hull import Priced, priced
 from terascope.sharing.model import (
     Query,
     RememberedStatistics,
@@ -35,15 +37,11 @@ from terascope.sharing.uniform import all_or_nothing
 
 Allocation: TypeAlias = Literal["fptas", "uniform", "slc"]
 
-BOUND_ERROR: Final = 0.003
-"""How far the lower bound of a tree may be off; 0.0005 was measured."""
 COARSE: Final = 0.2
-MOST_FINE: Final = 16
-"""Nodes with children beyond which a tree's memory is allocated with the coarse eps: a minute of
-work for 78 queries becomes seconds. `Planner.least` tells how much that can cost at most: 4.2% in
-the worst plan of `terascope bench fig4-memory`."""
-PRICES_APART: Final = 1.5
-"""One is so many times the next where lower bounds are made for all budgets at once."""
+MOST_FINE, MOST_COARSE, MOST_BOUNDED = 12, 20, 1
+"""Tables with children up to which Algorithm 2 allocates a tree's memory, too: with the eps asked
+for, with the coarse one, and, coarsely, where the tables of queries are bounded. It takes seconds
+for more. Prices allocate the memory of every tree, and prove how near that is."""
 
 
 @dataclass(frozen=True)
@@ -104,14 +102,18 @@ class Planner:
             case "fptas":
                 tree, alone = self._cheapest(memory_bytes), self._alone(memory_bytes)
                 notes.append(f"{len(self._grown)} trees")
+                least, found = self.least(memory_bytes), self.cost_of(tree)
+                if found > least > 0:
+                    notes.append(f"no allocation of them saves more than {1 - least / found:.1%}")
             case "uniform":
                 tree = all_or_nothing_of(self._grown, curves, accounting, memory_bytes)
                 alone = all_or_nothing_of([flat], curves, accounting, memory_bytes)
                 notes.append(f"{len(self._grown)} trees, all or nothing")
             case "slc":
-                tree, part = self._slc.best(memory_bytes)
+                tree, peak_load = self._slc.best(memory_bytes)
                 alone = shares(flat, curves, accounting, memory_bytes)
-                notes.append(f"peak load {part:.0%} of the memory")
+                limit = "none" if isinf(peak_load) else f"{peak_load:,.0f} hash operations"
+                notes.append(f"peak load: {limit}")
             case _:
                 assert_never(allocation)
         notes.append(f"statistics asked for {self._statistics.questions} sets of attributes")
@@ -126,19 +128,33 @@ class Planner:
 
     @cached_property
     def _grown(self) -> list[Tree]:
-        """The flat one is the first."""
-        return grown_trees(self._flat, self._curves, self._accounting)
+        """The flat one is the first; those that are alike once."""
+        flat, accounting = self._flat, self._accounting
+        ladder = prices(flat, self._statistics.tuples)
+        different = {form_of(flat): flat}
+        for tree in (
+            *grown_trees(flat, self._curves, accounting, ladder),
+            *gathered_trees(flat, self._statistics, accounting, ladder),
+            *gathered_trees(flat, self._statistics, accounting, ladder[-1:]),
+        ):
+            different.setdefault(form_of(tree), tree)
+        return list(different.values())
+
+    @cached_property
+    def _priced(self) -> Priced:
+        return priced(self._grown, self._curves, self._accounting, self._eps)
 
     @cached_property
     def _frontiers(self) -> list[Frontier]:
-        return [
-            frontier(tree, self._curves, self._accounting, fineness(tree, self._eps))
-            for tree in self._grown
-        ]
-
-    @cached_property
-    def _bounds(self) -> list[Bounds]:
-        return [Bounds.of(tree, self._curves, self._accounting) for tree in self._grown]
+        """Of prices, and of Algorithm 2 where it is quick: which does not depend on the memory."""
+        found: list[Frontier] = []
+        for tree, by_price in zip(self._grown, self._priced.frontiers, strict=True):
+            eps = fineness(tree, self._accounting, self._eps)
+            if eps is not None:
+                made = frontier(tree, self._curves, self._accounting, eps)
+                by_price = merged(by_price, made)
+            found.append(by_price)
+        return found
 
     def _cheapest(self, memory_bytes: float) -> Tree:
         """The best of the trees within the memory."""
@@ -158,6 +174,9 @@ class Planner:
         sizes = tuple(float(size) for size in self._frontiers[at].allocations[point])
         return without_empty(self._grown[at].with_buckets(sizes))
 
+    def cost_of(self, tree: Tree) -> float:
+        return evaluate(tree, self._curves, self._accounting).total
+
     def untuned(self, memory_bytes: float) -> float:
         """What SLC costs if its peak load is not tuned."""
         return self._slc.untuned(memory_bytes)
@@ -165,33 +184,18 @@ class Planner:
     def least(self, memory_bytes: float) -> float:
         """No allocation of any of the trees costs less."""
         memory = np.array([memory_bytes])
-        return float(min(bounds.at(memory)[0] for bounds in self._bounds))
+        return float(min(bounds.at(memory)[0] for bounds in self._priced.bounds))
 
 
-def fineness(tree: Tree, eps: float) -> float:
-    """With which eps a tree's memory is allocated: it depends on the tree alone, so that more
-    memory cannot cost more.
+def fineness(tree: Tree, accounting: Accounting, eps: float) -> float | None:
+    """With which eps Algorithm 2 allocates a tree's memory, if at all: it depends on the tree
+    alone, so that more memory cannot cost more.
     """
     inner = sum(degree > 0 for degree in tree.degrees())
-    return eps if inner <= MOST_FINE else max(eps, COARSE)
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Lower bounds of a tree: for each price, hash operations and what a byte takes off them."""
-
-    total: Floats
-    price: Floats
-
-    @classmethod
-    def of(cls, tree: Tree, curves: Curves, accounting: Accounting) -> Bounds:
-        ladder = prices(tree, curves.statistics.tuples, PRICES_APART)
-        total = priced_totals(tree, curves, accounting, ladder)
-        return cls(np.array(total) * (1 - BOUND_ERROR), np.array(ladder))
-
-    def at(self, memory: Floats) -> Floats:
-        """For each memory the largest."""
-        return np.asarray((self.total - np.outer(memory, self.price)).max(axis=1))
+    if inner <= MOST_FINE and not accounting.bounded_leaves:
+        return eps
+    most = MOST_BOUNDED if accounting.bounded_leaves else MOST_COARSE
+    return max(eps, COARSE) if inner <= most else None
 
 
 def all_or_nothing_of(

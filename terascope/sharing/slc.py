@@ -5,15 +5,18 @@ In: a tree or queries, curves of direct-mapped tables, the memory. Out: buckets 
 Its model: one entry a place, every collision evicts, all groups equally frequent, only the cost
 during the epoch counts. Its rule: shares in proportion to sqrt(g s), which is best for one level of
 tables; below, each child's subtree counts as one supernode with the sum of its groups, whose share
-is divided in the same way again. What is flushed at the end is not part of its cost; a limit on it,
-the peak load, is tuned instead: several are tried, and the best total is kept.
+is divided in the same way again. What is flushed at the end is not part of its cost, but limited:
+where a tree's tables would flush more than the peak load, their memory is shrunk until they do not.
+The paper tunes the peak load for each memory by trying which makes the total least; so do we.
+Trees are grown by Algorithm 1 as printed: siblings merged, nodes deleted, judged by SLC's own cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from math import floor, log2, sqrt
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf, sqrt
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -29,8 +32,12 @@ from terascope.sharing.priced import compiled
 
 Places: TypeAlias = npt.NDArray[np.int64]
 
-PEAK_LOADS: Final = 5
-"""So many powers of two below the memory are tried as what may be in use when an epoch ends."""
+PEAK_LOADS: Final = 15
+PEAK_LOAD_STEP: Final = 2 ** (1 / 3)
+"""So many limits are tried, each by this factor below the one before; the first is what the tree
+flushes that is grown without a limit."""
+SHRINKINGS: Final = 12
+"""How often the memory is halved, or what is left of it, to find what keeps to a limit."""
 
 
 @compiled
@@ -93,9 +100,10 @@ def cost_during(tree: Tree, curves: Curves, accounting: Accounting) -> float:
 @compiled
 def divided_cost(
     parent: Places, size: Floats, groups: Floats, tuples: float, memory: float, entry: float
-) -> float:
+) -> tuple[float, float]:
     """What `cost_during` says of `shares`, for nodes after their parents; -1: of the stream. Nodes
-    of no size have all the memory they want. `entry` is the size of one where it is asked for.
+    of no size have all the memory they want. `entry` is the size of one where it is asked for. And
+    hash operations at the end: what is in a table, and what its parent's rows then drive out of it.
     """
     count = len(parent)
     whole = np.where(size > 0, groups, 0.0)
@@ -109,18 +117,52 @@ def divided_cost(
     total = np.append(0.0, at_home)
     for at in range(count):
         total[parent[at] + 1] += weight[at]
-    given, early = np.zeros(count + 1), np.zeros(count + 1)
+    given, early, flushed = np.zeros(count + 1), np.zeros(count + 1), np.zeros(count + 1)
     given[0], early[0] = memory, tuples
-    cost = degree[0] * tuples
+    cost, end = degree[0] * tuples, 0.0
     for at in range(count):
         above = parent[at] + 1
         if total[above] > 0:
             given[at + 1] = given[above] * weight[at] / total[above]
         if size[at] > 0:
             buckets = given[at + 1] * at_home[at] / total[at + 1] / size[at]
-            early[at + 1] = early[above] * collision_rate(buckets, groups[at])
+            rate = collision_rate(buckets, groups[at])
+            early[at + 1] = early[above] * rate
+            held = -buckets * np.expm1(-groups[at] / max(buckets, 1e-9))
+            flushed[at + 1] = held + rate * flushed[above]
+        else:
+            flushed[at + 1] = groups[at]
         cost += early[at + 1] * degree[at + 1]
-    return float(cost)
+        end += flushed[at + 1] * degree[at + 1]
+    return float(cost), float(end)
+
+
+@compiled
+def limited_cost(
+    parent: Places,
+    size: Floats,
+    groups: Floats,
+    tuples: float,
+    memory: float,
+    entry: float,
+    peak_load: float,
+) -> tuple[float, float]:
+    """During the epoch, with no more flushed at the end than the peak load; and with which memory.
+    Infinite where that is not possible.
+    """
+    cost, end = divided_cost(parent, size, groups, tuples, memory, entry)
+    if end <= peak_load:
+        return cost, memory
+    low, high = 0.0, memory
+    for _ in range(SHRINKINGS):
+        middle = (low + high) / 2
+        _, end = divided_cost(parent, size, groups, tuples, middle, entry)
+        if end <= peak_load:
+            low = middle
+        else:
+            high = middle
+    cost, end = divided_cost(parent, size, groups, tuples, low, entry)
+    return (cost if end <= peak_load else np.inf), low
 
 
 @compiled
@@ -131,6 +173,7 @@ def cost_with(
     tuples: float,
     memory: float,
     entry: float,
+    peak_load: float,
     above: int,
     gathered: Places,
     own_size: float,
@@ -149,28 +192,32 @@ def cost_with(
         new_size[to], new_groups[to] = size[at], groups[at]
     for at in gathered:
         new_parent[at if at < where else at + 1] = where
-    return float(divided_cost(new_parent, new_size, new_groups, tuples, memory, entry))
+    found = limited_cost(new_parent, new_size, new_groups, tuples, memory, entry, peak_load)
+    return float(found[0])
 
 
-def grown_by_slc(flat: Tree, curves: Curves, accounting: Accounting, memory: float) -> Tree:
+def grown_by_slc(
+    flat: Tree, curves: Curves, accounting: Accounting, memory: float, peak_load: float = inf
+) -> Tree:
     """Algorithm 1 with SLC's allocation and SLC's cost."""
     best = flat
-    cost = Judge(flat, curves, accounting, memory).cost()
+    cost, given = Judge(flat, curves, accounting, memory, peak_load).cost()
     while True:
-        judge = Judge(best, curves, accounting, memory)
+        judge = Judge(best, curves, accounting, memory, peak_load)
         found: tuple[float, Tree | Merge] = (cost * (1 - 1e-6), best)
-        for merge in merges(best):
+        for merge in all_merges(best):
             price = judge.cost_of(merge)
             if price < found[0]:
                 found = price, merge
         for tree in _deleted(best):
-            price = Judge(tree, curves, accounting, memory).cost()
+            price, _ = Judge(tree, curves, accounting, memory, peak_load).cost()
             if price < found[0]:
                 found = price, tree
         if found[1] is best:
-            return shares(best, curves, accounting, memory)
-        cost, step = found
+            return shares(best, curves, accounting, given)
+        step = found[1]
         best = step if isinstance(step, Tree) else with_node(best, step)
+        cost, given = Judge(best, curves, accounting, memory, peak_load).cost()
 
 
 @dataclass(frozen=True)
@@ -185,21 +232,29 @@ class Merge:
 class Judge:
     """What trees near a given one cost, for SLC."""
 
-    def __init__(self, tree: Tree, curves: Curves, accounting: Accounting, memory: float) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        curves: Curves,
+        accounting: Accounting,
+        memory: float,
+        peak_load: float = inf,
+    ) -> None:
         self._tree, self._curves, self._accounting = tree, curves, accounting
-        self._memory = memory
         parents = [-1 if node.parent is None else node.parent for node in tree.nodes]
         self._parent = np.array(parents, np.int64)
         self._size = np.array([float(accounting.bytes_of(node)) for node in tree.nodes])
         self._groups = np.array([self._groups_of(node.attributes) for node in tree.nodes])
-        self._rest = (curves.statistics.tuples, memory, float(accounting.overhead or WORD_BYTES))
+        entry = float(accounting.overhead or WORD_BYTES)
+        self._rest = (curves.statistics.tuples, memory, entry, float(peak_load))
 
     def _groups_of(self, keys: Attributes) -> float:
         statistics = self._curves.statistics
         return min(max(1.0, statistics.groups(keys)), statistics.tuples)
 
-    def cost(self) -> float:
-        return divided_cost(self._parent, self._size, self._groups, *self._rest)
+    def cost(self) -> tuple[float, float]:
+        """And the memory it is for."""
+        return limited_cost(self._parent, self._size, self._groups, *self._rest)
 
     def cost_of(self, merge: Merge) -> float:
         above = -1 if merge.parent is None else merge.parent
@@ -218,36 +273,41 @@ class Judge:
 
 @dataclass
 class Tuned:
-    """SLC with its peak load tuned: grown for several parts of the memory, those that were grown
-    before among them, the one with the best total is kept, in which both costs count.
+    """SLC with its peak load tuned for each memory: the one with the best total is kept, in which
+    both costs count.
     """
 
     flat: Tree
     curves: Curves
     accounting: Accounting
-    grown: dict[float, tuple[float, Tree]] = field(default_factory=dict)
-    """For each memory: the total, and the tree."""
 
     def best(self, memory_bytes: float) -> tuple[Tree, float]:
-        """And the part of the memory that it is grown for."""
-        power = 2.0 ** floor(log2(max(memory_bytes, 1.0)))
-        for size in (memory_bytes, *(power / 2**step for step in range(PEAK_LOADS))):
-            self._grow(size)
-        tried = [(*self.grown[size], size) for size in self.grown if size <= memory_bytes]
-        _, tree, size = min(tried, key=lambda one: (one[0], one[2]))
-        return tree, size / memory_bytes if memory_bytes else 1.0
+        """And the peak load; infinite: none."""
+        total, end, tree = self._grown(memory_bytes, inf)
+        tried = [(total, inf, tree)]
+        for step in range(1, PEAK_LOADS + 1):
+            limit = end / PEAK_LOAD_STEP**step
+            total, _, tree = self._grown(memory_bytes, limit)
+            tried.append((total, limit, tree))
+        _, limit, tree = min(tried, key=lambda one: one[0])
+        return tree, limit
 
-    def _grow(self, memory_bytes: float) -> None:
-        if memory_bytes not in self.grown:
-            grown = grown_by_slc(self.flat, self.curves, self.accounting, memory_bytes)
-            tree = without_empty(grown)
-            total = evaluate(tree, self.curves, self.accounting).total
-            self.grown[memory_bytes] = total, tree
+    def _grown(self, memory_bytes: float, peak_load: float) -> tuple[float, float, Tree]:
+        """The total, what of it is at the end of the epoch, and the tree."""
+        grown = grown_by_slc(self.flat, self.curves, self.accounting, memory_bytes, peak_load)
+        tree = without_empty(grown)
+        cost = evaluate(tree, self.curves, self.accounting)
+        return cost.total, cost.end, tree
 
     def untuned(self, memory_bytes: float) -> float:
-        """What it costs with all of the memory."""
-        self._grow(memory_bytes)
-        return self.grown[memory_bytes][0]
+        """What it costs without a peak load."""
+        return self._grown(memory_bytes, inf)[0]
+
+
+@lru_cache(maxsize=512)
+def all_merges(tree: Tree) -> tuple[Merge, ...]:
+    """Trees are grown for many peak loads, with the same first steps."""
+    return tuple(merges(tree))
 
 
 def merges(tree: Tree) -> Iterator[Merge]:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from terascope.physical.riding import VIEW_NS, Taking, masked_ns
 from terascope.physical.trees import TreeSettings
-from terascope.sharing.cost import accounting_for, evaluate
+from terascope.sharing.cost import evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.model import Query, RememberedStatistics, Statistics, Tree, flat_tree
 from terascope.sharing.timed import time_of
@@ -53,8 +53,11 @@ class SharingCosts:
         return found + sum(map(self.alone_cost, units.values()))
 
     def alone_cost(self, unit: Unit) -> float:
-        """Of a table that is made of tuples, and of which no other is made."""
-        return self.tree_cost(flat_tree((unit.asked,)), [unit]) + self.riding_cost(unit)
+        """Of a table that is made of tuples, and of which no other is made: it grows as it will."""
+        statistics, _ = self.traffic.of(conditions_of([unit]))
+        alone = flat_tree((unit.asked,))
+        alone = alone.with_buckets(tuple(statistics.groups(n.attributes) for n in alone.nodes))
+        return self.tree_cost(alone, [unit]) + self.riding_cost(unit)
 
     def tree_cost(self, tree: Tree, units: Sequence[Unit]) -> float:
         """Of look-ups. A table that was given all the room it wanted is taken to be as large as it
@@ -90,7 +93,7 @@ def operations_of(
 ) -> float:
     """Hash operations; queries with the same attributes have a table each."""
     known = RememberedStatistics(statistics)
-    cost = evaluate(tree, Curves(known, settings.table), accounting_for(settings.table))
+    cost = evaluate(tree, Curves(known, settings.table), settings.accounting)
     tables = Counter(query.attributes for query in queries)
     entering = (known.tuples if n.parent is None else cost.out[n.parent] for n in tree.nodes)
     pairs = zip(tree.nodes, entering, strict=True)

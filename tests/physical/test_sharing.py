@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 
 from terascope.low.plan import LowAggregate
+from terascope.physical import trees
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, SharingSettings, plan_job
@@ -37,6 +38,8 @@ TREES = [
     TreeSettings("operations", 1 << 20),
     TreeSettings("operations", 2000),
     TreeSettings("operations", 1),
+    TreeSettings("operations", 2000, leaves="free"),
+    TreeSettings("operations", 1, leaves="free"),
 ]
 
 
@@ -77,7 +80,30 @@ def test_trees_give_the_answers_of_each_query(
         nodes += len(low.inner)
         below += sum(isinstance(q, LowAggregate) and q.parent is not None for q in low.queries)
     assert nodes >= 3
-    assert below > 20
+    assert below > 15
+
+
+def test_a_budget_too_small_for_anything_gives_exact_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trees are made whether they pay or not: what does not fit leaves its query for the merge."""
+    monkeypatch.setattr(trees, "LEAST_GAIN", -100.0)
+    sizes: list[int] = []
+    for seed, memory in enumerate((1, 1, 300, 2000)):
+        made = tree_set(seed, tmp_path)
+        sharing = SharingSettings("cost", "never", TreeSettings("operations", memory))
+        settings = LowSettings(tables=INTERPRETED, sharing=sharing)
+        job = check(made, settings, 1 + seed % 3, tmp_path)
+        tables = [q.table for q in aggregations(job) if q.table.kind == "lru"]
+        assert tables or not job.decisions
+        sizes += [table.groups or 0 for table in tables]
+    assert len(sizes) > 8
+    assert min(sizes) == 1 < max(sizes)
+
+
+def aggregations(job: Job) -> list[LowAggregate]:
+    lows = [read.low for read in job.reads if read.low is not None]
+    return [q for low in lows for q in low.queries if isinstance(q, LowAggregate)]
 
 
 @pytest.mark.parametrize("seed", [1, 2])

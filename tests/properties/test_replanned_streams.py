@@ -47,7 +47,11 @@ from tests.properties.swapped_skew import (
     swapped_set,
 )
 
-TREES = [TreeSettings("time"), TreeSettings("operations", 1 << 20)]
+TREES = [
+    TreeSettings("time"),
+    TreeSettings("operations", 1 << 20, leaves="free"),
+    TreeSettings("operations", 1 << 20),
+]
 SEEDS = range(int(os.environ.get("TERASCOPE_STREAM_SEEDS", "5")))
 
 

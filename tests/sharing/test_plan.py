@@ -78,6 +78,17 @@ def test_with_all_the_memory_it_wants_a_plan_stays() -> None:
         assert node.buckets == pytest.approx(statistics.groups(node.attributes), rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_flat_plan_is_told_beside_the_tree(seed: int) -> None:
+    names, queries = pairs(4)
+    statistics = correlated(names, seed)
+    for size in (0.0, 1e5, 1e9):
+        assert plan_tree(queries, statistics, size).flat_cost.total == len(queries) * TUPLES
+    bounded = plan_tree(queries, statistics, 1e9, exchange=8.0, bounded_leaves=True)
+    groups = sum(statistics.groups(query.attributes) for query in queries)
+    assert bounded.flat_cost.total == pytest.approx(len(queries) * TUPLES + 8 * groups)
+
+
 def test_example_1_strategy_2() -> None:
     """Three queries, one intermediate aggregate much smaller than the stream."""
     single = {frozenset([name]): size for name, size in zip("abcd", (4, 5, 6, 7), strict=True)}

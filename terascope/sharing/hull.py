@@ -1,0 +1,430 @@
+"""Memory for all trees by prices: allocations, and a proof of how good they are.
+
+In: trees of the same queries, curves, an accounting, eps. Out: a `Frontier` and the lower `Bounds`
+of each tree: no allocation of a tree costs less than its bound says for the memory it takes. The
+best of all frontiers that fits is meant to cost at most (1 + eps) times the least of the bounds;
+for some memory it may be more, and then the two tell by how much.
+
+At a price of so many hash operations a byte a tree has one best allocation, found bottom-up
+(priced.py). It is best for the memory it takes, and its total, memory paid, is a lower bound for
+every memory: total - price * memory. Prices are put between others until the allocations of all
+trees are as near to the bounds as asked for. Where a tree jumps at a price (its costs are not
+convex there) tables go from the smaller to the larger allocation one by one.
+
+Algorithm 2 (fptas.py) finds what lies between, for any curve, with a table of all inputs and costs;
+it is exact where prices are not, and takes a hundred times as long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from terascope.sharing.cost import Accounting
+from terascope.sharing.curves import INPUTS, SIZES, Curve, Curves
+from terascope.sharing.evictions import Floats
+from terascope.sharing.fptas import Allocator, Frontier, unbeaten
+from terascope.sharing.greedy import prices
+from terascope.sharing.model import Attributes, Tree
+from terascope.sharing.priced import compiled
+
+Cells: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+GRID: Final = 4 * (INPUTS - 1) + 1
+"""Every place of a curve, and three between each two of them."""
+SPREAD: Final = 1.001
+"""Of a grid, at least."""
+
+BOUND_ERROR: Final = 0.003
+"""How far the lower bound of a tree may be off; 0.00002 was measured."""
+NEARER: Final = 0.25
+"""Of eps, that prices are to come near to the bounds."""
+SAME: Final = 1e-6
+"""Allocations whose memory differs less are one."""
+DEARER: Final = 16.0
+"""How much, until a tree takes no memory at all."""
+ROUNDS: Final = 24
+PARTS: Final = np.array([0.25, 0.5, 1.0])
+"""Of what a table gets more, tried by themselves."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Lower bounds of a tree: for each price, hash operations and what a byte takes off them."""
+
+    total: Floats
+    price: Floats
+
+    def at(self, memory: Floats) -> Floats:
+        """For each memory the largest."""
+        return np.asarray((self.total - np.outer(memory, self.price)).max(axis=1))
+
+
+@dataclass(frozen=True)
+class Form:
+    """What leaves the table of an attribute set, for rows that enter it between its groups and all
+    tuples: no fewer ever do.
+    """
+
+    grid: Floats
+    cell: Cells
+    """[rows, size]: between which two places of the grid the rows are that leave."""
+    share: Floats
+    """[rows, size]: and how near to the second."""
+    buckets: Floats
+    log_out: Floats
+    """[rows, size]."""
+
+
+def rows_leaving(made: Curve, tuples: float) -> Form:
+    most = max(tuples, made.groups * SPREAD)
+    grid = np.geomspace(made.groups, most, GRID)
+    grid[0] = made.groups
+    rows = np.array([made.row(float(rows)) for rows in grid])
+    rows = np.clip(rows, grid[0], grid[:, None])
+    cell = np.clip(np.searchsorted(grid, rows, "right") - 1, 0, GRID - 2)
+    share = (rows - grid[cell]) / (grid[cell + 1] - grid[cell])
+    return Form(grid, cell, share, made.buckets, np.log(rows))
+
+
+@compiled
+def interpolated(values: Floats, grid: Floats, rows: float) -> float:
+    if rows <= grid[0]:
+        return float(values[0])
+    at = np.log(rows / grid[0]) / np.log(grid[1] / grid[0])
+    cell = min(int(at), len(grid) - 2)
+    share = min((rows - grid[cell]) / (grid[cell + 1] - grid[cell]), 1.0)
+    return float(values[cell] + share * (values[cell + 1] - values[cell]))
+
+
+@compiled
+def leaving(grid: Floats, log_out: Floats, size: int, rows: float) -> float:
+    """Rows that leave a table of one of its sizes."""
+    place = np.log(max(rows / grid[0], 1.0)) / np.log(grid[1] / grid[0])
+    low = min(int(place), len(grid) - 2)
+    part = min(place - low, 1.0)
+    return float(np.exp((1 - part) * log_out[low, size] + part * log_out[low + 1, size]))
+
+
+@compiled
+def worths(
+    price: float,
+    parent: Cells,
+    weight: Floats,
+    size: Floats,
+    free: Flags,
+    is_query: Flags,
+    tuples: float,
+    grids: Floats,
+    cells: Cells,
+    shares: Floats,
+    buckets: Floats,
+) -> tuple[Floats, float]:
+    """For each node what rows cost that leave it, on its grid, memory below it paid; and the total.
+
+    Intermediate nodes are left out where that is cheaper: rows need not be put into them.
+    """
+    count, points = grids.shape
+    sizes = buckets.shape[1]
+    below = np.empty((count, points))
+    for at in range(count):
+        below[at] = weight[at] * grids[at]
+    total = 0.0
+    value = np.empty(points)
+    for at in range(count - 1, -1, -1):
+        if weight[at] == 0:
+            value[:] = 0.0
+        else:
+            first = sizes - 1 if free[at] else 0
+            for r in range(points):
+                best = np.inf if is_query[at] else below[at, r] - grids[at, r]
+                for k in range(first, sizes):
+                    cell = cells[at, r, k]
+                    low = below[at, cell]
+                    worth = low + shares[at, r, k] * (below[at, cell + 1] - low)
+                    best = min(best, worth + price * size[at] * buckets[at, k])
+                value[r] = best
+        up = parent[at]
+        if up < 0:
+            total += tuples + interpolated(value, grids[at], tuples)
+        else:
+            for r in range(points):
+                below[up, r] += interpolated(value, grids[at], grids[up, r])
+    return below, total
+
+
+@compiled
+def placed(
+    price: float,
+    parent: Cells,
+    weight: Floats,
+    size: Floats,
+    free: Flags,
+    is_query: Flags,
+    tuples: float,
+    grids: Floats,
+    log_out: Floats,
+    buckets: Floats,
+    below: Floats,
+) -> tuple[Floats, float]:
+    """The buckets of each node, and what they cost without the memory."""
+    count, points = grids.shape
+    sizes = buckets.shape[1]
+    chosen, out = np.zeros(count), np.zeros(count)
+    cost = 0.0
+    for at in range(count):
+        rows = tuples if parent[at] < 0 else out[parent[at]]
+        cost += tuples if parent[at] < 0 else 0.0
+        if free[at]:
+            chosen[at] = grids[at, 0]
+            out[at] = min(rows, leaving(grids[at], log_out[at], sizes - 1, rows))
+        elif weight[at] == 0:
+            out[at] = rows
+        else:
+            place = np.log(max(rows / grids[at, 0], 1.0)) / np.log(grids[at, 1] / grids[at, 0])
+            low = min(int(place), points - 2)
+            part = min(place - low, 1.0)
+            best, leaves = np.inf, rows
+            if not is_query[at]:
+                best = interpolated(below[at], grids[at], rows) - rows
+            for k in range(sizes):
+                left = (1 - part) * log_out[at, low, k] + part * log_out[at, low + 1, k]
+                rows_out = min(np.exp(left), rows)
+                worth = interpolated(below[at], grids[at], rows_out)
+                worth += price * size[at] * buckets[at, k]
+                if worth < best:
+                    best, leaves, chosen[at] = worth, rows_out, buckets[at, k]
+            out[at] = leaves
+            if chosen[at] == 0 and not is_query[at]:
+                cost -= rows
+        cost += weight[at] * out[at]
+    return chosen, cost
+
+
+@compiled
+def costs_of(
+    allocations: Floats,
+    parent: Cells,
+    weight: Floats,
+    free: Flags,
+    is_query: Flags,
+    tuples: float,
+    grids: Floats,
+    log_out: Floats,
+    buckets: Floats,
+) -> Floats:
+    """What `Allocator.costs` says."""
+    count, sizes = buckets.shape
+    found = np.zeros(len(allocations))
+    out = np.zeros(count)
+    for one in range(len(allocations)):
+        cost = 0.0
+        for at in range(count):
+            rows = tuples if parent[at] < 0 else out[parent[at]]
+            cost += tuples if parent[at] < 0 else 0.0
+            given = allocations[one, at]
+            if free[at] or (weight[at] > 0 and given >= buckets[at, sizes - 1]):
+                out[at] = min(rows, leaving(grids[at], log_out[at], sizes - 1, rows))
+            elif weight[at] == 0 or given <= 0:
+                out[at] = rows
+                cost -= 0.0 if is_query[at] else rows
+            else:
+                right = max(1, np.searchsorted(buckets[at], given, "right"))
+                low, high = buckets[at, right - 1], buckets[at, right]
+                near = leaving(grids[at], log_out[at], right - 1, rows)
+                far = leaving(grids[at], log_out[at], right, rows)
+                out[at] = min(rows, near + (given - low) / (high - low) * (far - near))
+            cost += weight[at] * out[at]
+        found[one] = cost
+    return found
+
+
+@dataclass(frozen=True)
+class Allocated:
+    """An allocation, and what it costs."""
+
+    memory: float
+    cost: float
+    buckets: Floats
+
+
+@dataclass
+class PricedTree:
+    """The allocations of one tree at the prices that were asked."""
+
+    tree: Tree
+    curves: Curves
+    accounting: Accounting
+    forms: dict[Attributes, Form]
+    """What is the same in all trees."""
+    asked: dict[float, tuple[float, Allocated]] = field(default_factory=dict)
+    """For each price the total, and the allocation."""
+    between: list[Allocated] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._allocator = Allocator(self.tree, self.curves, self.accounting, 1.0)
+        self._size = np.array(self._allocator.size)
+        nodes = self.tree.nodes
+        for node, made in zip(nodes, self._allocator.made, strict=True):
+            if node.attributes not in self.forms:
+                self.forms[node.attributes] = rows_leaving(made, self.curves.statistics.tuples)
+        forms = [self.forms[node.attributes] for node in nodes]
+        self._shape = (
+            np.array([-1 if node.parent is None else node.parent for node in nodes], np.int64),
+            np.array(self._allocator.weight),
+            self._size,
+            np.array(self._allocator.free, np.bool_),
+            np.array([node.is_query for node in nodes], np.bool_),
+        )
+        self._grids = np.array([form.grid for form in forms]).reshape(-1, GRID)
+        self._cells = np.array([form.cell for form in forms], np.int64).reshape(-1, GRID, SIZES)
+        self._shares = np.array([form.share for form in forms]).reshape(-1, GRID, SIZES)
+        self._buckets = np.array([form.buckets for form in forms]).reshape(-1, SIZES)
+        self._log_out = np.array([form.log_out for form in forms]).reshape(-1, GRID, SIZES)
+        self._tuples = self.curves.statistics.tuples
+
+    def ask(self, price: float) -> None:
+        if price in self.asked:
+            return
+        below, total = worths(
+            price, *self._shape, self._tuples, self._grids, self._cells, self._shares, self._buckets
+        )
+        buckets, cost = placed(
+            price, *self._shape, self._tuples, self._grids, self._log_out, self._buckets, below
+        )
+        self.asked[price] = total, Allocated(float(buckets @ self._size), cost, buckets)
+
+    def measured(self, allocations: Floats) -> list[Allocated]:
+        parent, weight, _, free, is_query = self._shape
+        costs = costs_of(
+            allocations, parent, weight, free, is_query,
+            self._tuples, self._grids, self._log_out, self._buckets,
+        )  # fmt: skip
+        return [
+            Allocated(float(buckets @ self._size), float(cost), buckets)
+            for buckets, cost in zip(allocations, costs, strict=True)
+        ]
+
+    @property
+    def bounds(self) -> Bounds:
+        ladder = sorted(self.asked)
+        total = np.array([self.asked[price][0] for price in ladder])
+        return Bounds(total * (1 - BOUND_ERROR), np.array(ladder))
+
+    @property
+    def frontier(self) -> Frontier:
+        points = [*(made for _, made in self.asked.values()), *self.between]
+        memory = np.array([made.memory for made in points])
+        cost = np.array([made.cost for made in points])
+        kept = unbeaten(memory, cost)
+        sizes = np.array([points[at].buckets for at in kept])
+        return Frontier(memory[kept], cost[kept], sizes)
+
+    def gaps(self) -> list[tuple[float, float]]:
+        """Neighbouring prices, the dearer first."""
+        return list(pairwise(sorted(self.asked, reverse=True)))
+
+    def part(self, dear: float, cheap: float) -> bool:
+        """Ask the price at which both allocations cost the same, if it has another one."""
+        few, many = self.asked[dear][1], self.asked[cheap][1]
+        if many.memory - few.memory <= SAME * many.memory or few.cost <= many.cost:
+            return False
+        price = (few.cost - many.cost) / (many.memory - few.memory)
+        if not cheap < price < dear:
+            return False
+        self.ask(price)
+        found = self.asked[price][1].memory
+        return few.memory * (1 + SAME) < found < many.memory * (1 - SAME)
+
+    def walk(self, dear: float, cheap: float) -> None:
+        """Between two allocations: one table after the other, or a part of what it is to get, where
+        a byte saves most.
+        """
+        few, many = self.asked[dear][1], self.asked[cheap][1]
+        sizes = few.buckets + np.outer(PARTS, many.buckets - few.buckets)
+        sizes[-1] = many.buckets
+        taken = np.zeros(len(few.buckets), np.int64)
+        taken[few.buckets == many.buckets] = len(PARTS)
+        now = few
+        while (taken < len(PARTS)).any():
+            left = [int(at) for at in np.flatnonzero(taken < len(PARTS))]
+            steps = [(part, at) for at in left for part in range(taken[at], len(PARTS))]
+            tried = np.repeat(now.buckets[None, :], len(steps), axis=0)
+            for row, (part, at) in enumerate(steps):
+                tried[row, at] = sizes[part, at]
+            made = self.measured(tried)
+            rate = [(now.cost - one.cost) / max(one.memory - now.memory, 1e-9) for one in made]
+            best = int(np.argmax(rate))
+            part, at = steps[best]
+            now, taken[at] = made[best], part + 1
+            self.between.append(now)
+
+
+@dataclass(frozen=True)
+class Priced:
+    """The frontiers and bounds of some trees."""
+
+    frontiers: tuple[Frontier, ...]
+    bounds: tuple[Bounds, ...]
+
+
+def best_of(frontiers: tuple[Frontier, ...]) -> tuple[Floats, Floats]:
+    """Every memory at which an allocation begins to fit, and the least cost just below it: between
+    two of them the cost stays, and bounds fall.
+    """
+    memory = np.concatenate([frontier.memory for frontier in frontiers])
+    cost = np.concatenate([frontier.cost for frontier in frontiers])
+    order = np.argsort(memory, kind="stable")
+    least = np.minimum.accumulate(cost[order])
+    after = memory[order] > 0
+    return memory[order][after], np.append(least[0], least[:-1])[after]
+
+
+def priced(trees: list[Tree], curves: Curves, accounting: Accounting, eps: float) -> Priced:
+    """The first tree, the flat one, comes as near to its own bounds as all of them together: what
+    others save is told beside it.
+    """
+    forms: dict[Attributes, Form] = {}
+    made = [PricedTree(tree, curves, accounting, forms) for tree in trees]
+    ladder = prices(trees[0], curves.statistics.tuples)
+    for one in made:
+        for price in ladder:
+            one.ask(price)
+        dear = ladder[0]
+        while one.asked[dear][1].memory > 0:
+            dear *= DEARER
+            one.ask(dear)
+    if made:
+        refine(made[:1], NEARER * eps)
+    refine(made, NEARER * eps)
+    return Priced(tuple(one.frontier for one in made), tuple(one.bounds for one in made))
+
+
+def refine(trees: list[PricedTree], eps: float) -> None:
+    """More prices wherever a tree may be better than all allocations by more than eps."""
+    walked: set[tuple[int, float, float]] = set()
+    for _ in range(ROUNDS):
+        edges, best = best_of(tuple(tree.frontier for tree in trees))
+        changed = False
+        for at, tree in enumerate(trees):
+            bad = edges[best > (1 + eps) * tree.bounds.at(edges)]
+            for dear, cheap in tree.gaps():
+                if not within(bad, tree.asked[dear][1].memory, tree.asked[cheap][1].memory):
+                    continue
+                if tree.part(dear, cheap):
+                    changed = True
+                elif (at, dear, cheap) not in walked:
+                    walked.add((at, dear, cheap))
+                    tree.walk(dear, cheap)
+                    changed = True
+        if not changed:
+            return
+
+
+def within(edges: npt.NDArray[np.float64], low: float, high: float) -> bool:
+    return bool(((edges > low) & (edges <= high)).any())
