@@ -22,6 +22,7 @@ EXPERIMENTS: dict[str, str] = {
     "fig3-evictions": "bench.trees.evictions",
     "fig4-memory": "bench.trees.memory",
     "fig5-speedup": "bench.trees.speedup",
+    "tree-floor": "bench.trees.floor",
     "crash": "bench.crash",
     "fig7-communication": "bench.windows.communication",
     "fig8-computation": "bench.windows.computation",
