@@ -142,11 +142,16 @@ def _udaf(each: UdafDeclaration) -> str:
     if each.sub_aggregate is not None and each.super_aggregate is not None:
         halves = f" [{quote_name(each.sub_aggregate)}, {quote_name(each.super_aggregate)}]"
     parameters = ", ".join(each.parameters)
-    return f"{each.returns} UDAF {each.scratchpad}{halves} {quote_name(each.name)}({parameters})"
+    return f"{each.returns} UDAF {each.scratchpad}{halves} {_declared(each.name)}({parameters})"
+
+
+def _declared(name: str) -> str:
+    """UDAF and EXTR behind another name would begin a declaration of their own."""
+    return quote_name(name, always=name.upper() in ("UDAF", "EXTR"))
 
 
 def _extractor(each: ExtractorDeclaration) -> str:
-    names = " ".join(map(quote_name, (each.function, each.aggregate, each.name)))
+    names = " ".join(map(_declared, (each.function, each.aggregate, each.name)))
     parameters = ", ".join(each.aggregate_parameters)
     if each.extra_parameters:
         parameters += "; " + ", ".join(each.extra_parameters)

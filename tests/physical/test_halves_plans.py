@@ -230,7 +230,7 @@ def test_tumbling_windows(table: Table, cuts: list[int], length: int) -> None:
     rel = Aggregate(windowed, (*edges, *named(half=call("div", col("ts"), 2))), calls)
     empty = Aggregate(windowed, edges, calls, emit_empty=windowed.spec)
     halves = check(plan(q=rel, empty=empty), table, cuts)
-    assert kinds(halves) == ["aggregation", "selection"]
+    assert set(kinds(halves)) == {"aggregation"}
 
 
 @QUICK

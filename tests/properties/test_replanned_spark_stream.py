@@ -37,7 +37,8 @@ ONE_PARTITION = {**INTERPRETED, "spark.sql.shuffle.partitions": "1"}
 
 @pytest.mark.xdist_group("spark")
 def test_tables_and_trees_change_on_spark(tmp_path: Path, spark: SparkSession) -> None:
-    made = swapped_set(tmp_path, TreeSettings("operations", 1 << 20), text=SET + RIVALS)
+    trees = TreeSettings("operations", 1 << 20, leaves="free")
+    made = swapped_set(tmp_path, trees, text=SET + RIVALS)
     settings = StreamSettings(
         speed="max",
         until_idle=True,

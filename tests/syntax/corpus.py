@@ -94,6 +94,7 @@ STATEMENTS = (
     "int UDAF char(36) [low_approx_med, high_approx_med]\n    approx_median(int)",
     "int EXTR percentile_fcn approx_quantile percentile(int; int)",
     "float EXTR f agg name(int, ip; float, float)",
+    "UINT EXTR a `extr` `udaf`()",
 )
 
 EXPRESSIONS = (
