@@ -9,7 +9,7 @@ they read waits, and no payload with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -155,6 +155,8 @@ class LowTask:
             if children or views:
                 aggregator.below = Descent(aggregator.query, children, views)
         self._surrendered: set[tuple[int, int | None]] = set()
+        self._sizes: dict[int, int] = {}
+        self._used = 0
 
     def _aggregator(self, place: int, node: LowAggregate) -> Aggregator | View:
         tree, is_inner = self._tree, not self._is_query(place)
@@ -244,7 +246,8 @@ class LowTask:
                 if over is not None:
                     yield from self._over(place, over)
                 self._aggregators[place].settle()
-                yield from self._make_room(BATCH_COST * tuples.size)
+            self._note_sizes(self._tree.subtree(root))
+            yield from self._make_room(BATCH_COST * tuples.size)
         yield from self._forget()
 
     def _in_good_order(self) -> list[tuple[int, Aggregator]]:
@@ -311,16 +314,24 @@ class LowTask:
         most = self._memory_bytes * 3 // 4 - self._dictionaries.memory_bytes - batch_bytes
         if self._used <= most:
             return
+        self._note_sizes(self._aggregators)
+        if self._used <= most:
+            return
         for place in self._top_down():
             if not self._is_query(place) and self._aggregators[place].is_open:
                 self._aggregators[place].flush(None)
                 self._aggregators[place].shrink()
-        used = self._used
-        if used <= most:
+        self._note_sizes(self._aggregators)
+        if self._used <= most:
             return
-        places = (place for place in self._aggregators if self._is_query(place))
-        sizes = {place: self._aggregators[place].memory_bytes for place in places}
-        for place in sorted(sizes, key=lambda place: sizes[place], reverse=True):
+        yield from self._surrender(most)
+        self._note_sizes(self._aggregators)
+
+    def _surrender(self, most: int) -> Iterator[Ready]:
+        """The largest tables first, until half of the room is free."""
+        used, sizes = self._used, self._sizes
+        places = [place for place in self._aggregators if self._is_query(place)]
+        for place in sorted(places, key=lambda place: sizes[place], reverse=True):
             if self._owned.get(place) is not None:
                 self._aggregators[place].put_aside()
             else:
@@ -330,9 +341,12 @@ class LowTask:
             if 2 * used <= most:
                 return
 
-    @property
-    def _used(self) -> int:
-        return sum(aggregator.memory_bytes for aggregator in self._aggregators.values())
+    def _note_sizes(self, places: Iterable[int]) -> None:
+        """To ask everybody after every table would take longer than many a table does."""
+        for place in places:
+            size = self._aggregators[place].memory_bytes
+            self._used += size - self._sizes.get(place, 0)
+            self._sizes[place] = size
 
     def _forget(self) -> Iterator[Ready]:
         """Dictionaries begin anew when they are large: best while no groups know their codes."""
