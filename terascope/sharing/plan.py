@@ -42,6 +42,8 @@ MOST_FINE, MOST_COARSE, MOST_BOUNDED = 12, 20, 1
 """Tables with children up to which Algorithm 2 allocates a tree's memory, too: with the eps asked
 for, with the coarse one, and, coarsely, where the tables of queries are bounded. It takes seconds
 for more. Prices allocate the memory of every tree, and prove how near that is."""
+SMALL: Final = 20
+"""Nodes of a tree that Algorithm 2 always allocates with the eps asked for."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ def fineness(tree: Tree, accounting: Accounting, eps: float) -> float | None:
     alone, so that more memory cannot cost more.
     """
     inner = sum(degree > 0 for degree in tree.degrees())
-    if inner <= MOST_FINE and not accounting.bounded_leaves:
+    if len(tree.nodes) <= SMALL or (inner <= MOST_FINE and not accounting.bounded_leaves):
         return eps
     most = MOST_BOUNDED if accounting.bounded_leaves else MOST_COARSE
     return max(eps, COARSE) if inner <= most else None
