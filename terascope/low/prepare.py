@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias, assert_never
 
+from terascope.low.aggregator import group_fields
 from terascope.low.bounded_tables import compiled as bounded_kernels
 from terascope.low.merge_source import combine_kernel
 from terascope.low.open_table_source import insert_kernel, update_kernel
 from terascope.low.partitioned import group_kernel
 from terascope.low.plan import LowAggregate, LowPlan, TableKind
 from terascope.low.program import functions, programs
+from terascope.low.regroup import Regroup
 from terascope.low.slots import Shape
 from terascope.low.tree import Tree, tree_of
+from terascope.low.window_kernel import assemble_kernel
 
 Told = Callable[[int, int], None]
 Use: TypeAlias = TableKind | Literal["masked", "masked_dense", "masked_parts", "insert", "merge"]
@@ -46,6 +49,12 @@ def prepare(plan: LowPlan, tell: Told) -> None:
     for done, (use, shape) in enumerate(wanted, start=1):
         tell(done, steps)
         make(use, shape)
+
+
+def prepare_windows(slices: Regroup, tell: Told) -> None:
+    """The kernels that put windows together from closed slices."""
+    prepare(LowPlan((), (), (slices.query,)), tell)
+    assemble_kernel(group_fields(slices.query).shape)
 
 
 def node_uses(

@@ -21,7 +21,7 @@ from terascope.connectors.live import LinkClock, LiveSettings
 from terascope.diagnostic import OutputError
 from terascope.low.delivery import Sink
 from terascope.low.parts import PartFormat
-from terascope.low.prepare import prepare
+from terascope.low.prepare import prepare, prepare_windows
 from terascope.physical.targets import stream_numbers
 from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
@@ -159,6 +159,9 @@ class Runner:
         for read in self.plan.deliveries.reads:
             if read.low is not None:
                 prepare(read.low, told)
+        if self.settings.compiled:
+            for members in self.plan.windowings.values():
+                prepare_windows(members[0].slices, told)
         self.replanner.prepare(told)
 
     def source(self) -> StreamSource:

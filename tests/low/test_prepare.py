@@ -18,12 +18,18 @@ from terascope.low.kernels import FOLDER_VARIABLE, cache_folder, load_module
 from terascope.low.merge_source import combine_kernel
 from terascope.low.open_table_source import insert_kernel, update_kernel
 from terascope.low.partitioned import group_kernel
-from terascope.low.plan import TableKind
-from terascope.low.prepare import prepare
+from terascope.low.plan import Slot, TableKind
+from terascope.low.prepare import prepare, prepare_windows
+from terascope.low.regroup import Regroup, Regrouping
+from terascope.low.window_kernel import assemble_kernel
+from terascope.low.windows import Sequences
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, plan_job
 from terascope.pipeline import Bindings, compile_set
+from terascope.plan.expr import Col
+from terascope.sharing.slices import Periodic
+from terascope.types import Type
 from tests.low.low_engine import low_rows
 from tests.low.tree_plans import conditional_plan, random_tuples, run, written
 
@@ -47,6 +53,7 @@ def forget_kernels() -> None:
     """As in a process that has just begun."""
     for made in (load_module, update_kernel, insert_kernel, group_kernel, combine_kernel):
         made.cache_clear()
+    assemble_kernel.cache_clear()
     bounded_tables.compiled.cache_clear()
 
 
@@ -109,6 +116,23 @@ def test_no_task_compiles_what_was_prepared_for_a_tree(tmp_path: Path) -> None:
     forget_kernels()
     _, counted = run(plan, written(random_tuples(800, 6, 3), tmp_path))
     assert counted.probes.all(), "every node had something to do"
+    assert on_disk() == ready
+
+
+def test_no_task_compiles_what_was_prepared_for_windows() -> None:
+    keys = (("start", Col("start", Type.UINT)), ("host", Col("host", Type.STRING)))
+    slots = (Slot("n", "sum_int", Col("n", Type.ULLONG), Type.ULLONG),)
+    slices = Regroup(keys, slots, 0)
+    prepare_windows(slices, lambda done, total: None)
+    ready = on_disk()
+    assert ready
+    forget_kernels()
+    groups = Regrouping(slices)
+    columns = {"start": pa.array([0, 5, 5], pa.int64()), "host": ["a", "a", "b"]}
+    groups.take(pa.RecordBatch.from_pydict({**columns, "n": pa.array([1, 2, 3], pa.int64())}))
+    sequences = Sequences(groups.blocks(), groups.fields, lambda start: start + 5)
+    windows = [wends.tolist() for _, wends in sequences.of(Periodic(10, 5))]
+    assert windows == [[5, 10, 15, 10, 15]]
     assert on_disk() == ready
 
 
