@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from rich.console import RenderableType
 
 from bench.experiment import Contender, Figures, Outcome, Prepared, Settings, Tell
-from bench.trees.asked import WRONG, Asked, NothingWrong, new_table, shown
+from bench.trees.asked import Asked, new_table, shown
 from bench.trees.execution import statistics_of
 from bench.trees.lattice import Lattice
 from bench.trees.memory import BUCKET_BYTES, BUCKETS, pair_queries, planner_for
@@ -48,7 +49,7 @@ class Finding:
             SEARCH: lambda: self.lattice.searched(self.rounds // 100),
             BOUND: lambda: self.lattice.bound(self.rounds),
         }
-        return {WRONG: 0.0, "rows": float(self.stream.records), OPERATIONS: ways[self.how]()}
+        return {"rows": float(self.stream.records), OPERATIONS: ways[self.how]()}
 
     @property
     def lattice(self) -> Lattice:
@@ -58,6 +59,24 @@ class Finding:
         statistics = statistics_of(self.stream)
         planner = planner_for(pair_queries(self.stream.attributes), statistics, "fptas")
         return planner.plan(BUCKETS[-1] * BUCKET_BYTES).cost.total
+
+
+@dataclass(frozen=True)
+class NothingBelow:
+    """No tree takes fewer operations than the bound of its stream."""
+
+    def look(self, outcome: Outcome, output: Path) -> None:
+        del output
+        outcome.rows = round(outcome.figures[0]["rows"])
+
+    def judge(self, outcomes: list[Outcome]) -> None:
+        found = {o.contender: o.figure(OPERATIONS) for o in outcomes if o.figures}
+        for outcome in outcomes:
+            _, _, stream = outcome.contender.partition(" ")
+            own, bound = found.get(outcome.contender), found.get(f"{BOUND} {stream}")
+            if own is not None and bound is not None:
+                outcome.checked = own >= bound
+                outcome.remark = "" if outcome.checked else "below what no tree is below"
 
 
 def conclude(outcomes: list[Outcome]) -> list[RenderableType]:
@@ -86,7 +105,7 @@ class TreeFloor:
         )
         return Prepared(
             contenders,
-            NothingWrong("bounds that are above"),
+            NothingBelow(),
             tuple(f"{s.name}: {s.records:,} records" for s in streams),
             absent={} if has_stream("real") else {f"{how} real": NO_REAL for how in ways},
             alternating=False,

@@ -22,10 +22,10 @@ from terascope.stream.plan import LowStream, StreamOutput, StreamPlan, stream_pl
 
 
 def picture_of_stream(compiled: Compiled, title: str) -> Picture:
-    halves = compiled.halves(live=True)
     if not compiled.runnable:
-        return replace(picture_of_halves(halves, title), stage="stream")
-    plan = stream_plan(compiled.job(live=True), compiled.texts())
+        return replace(picture_of_halves(compiled.halves(live=True), title), stage="stream")
+    job, halves = compiled.job_and_halves(live=True)
+    plan = stream_plan(job, compiled.texts())
     found = picture_of_halves(halves, title)
     streams = {stream.name: stream for stream in plan.low}
     outputs = {output.name: output for output in plan.outputs}

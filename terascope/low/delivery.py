@@ -54,6 +54,14 @@ class Sink:
     def folder_of(self, query: str) -> Path:
         return Path(self.folder) / quote(query, safe=SAFE)
 
+    def part(self, query: str, fields: tuple[Field, ...], rows: pa.RecordBatch) -> Part:
+        """All rows of a query that a task has, as a part."""
+        folder = self.folder_of(query)
+        folder.mkdir(parents=True, exist_ok=True)
+        with PartWriter(folder, self.format, fields) as part:
+            part.write(rows)
+            return Part(query, *part.close())
+
 
 @dataclass(frozen=True)
 class Direct:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from terascope.connectors.base import arrow_type
 from terascope.low.delivery import Sink
 from terascope.low.pairs import MEMORY_SHARE, Pairing, Side
-from terascope.low.parts import Part, PartWriter
+from terascope.low.parts import Part
 from terascope.low.payload import unpack_tuples
 from terascope.low.top import plain
 from terascope.spark.parts import TOLD
@@ -64,11 +64,8 @@ class RestJoining:
                     rows.setdefault(stream.as_py(), []).extend(unpack_tuples(payload.as_py()))
             for pairing in self.pairings:
                 sides = [together(rows.pop(side.rest, []), side) for side in pairing.sides]
-                folder = self.sink.folder_of(pairing.query)
-                folder.mkdir(parents=True, exist_ok=True)
-                with PartWriter(folder, self.sink.format, pairing.fields) as part:
-                    part.write(pairing.joined(sides[0], sides[1]))
-                    written = Part(pairing.query, *part.close())
+                made = pairing.joined(sides[0], sides[1])
+                written = self.sink.part(pairing.query, pairing.fields, made)
                 yield pa.RecordBatch.from_arrays([pa.array([written.told()])], ["told"])
 
 

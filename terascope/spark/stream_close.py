@@ -7,7 +7,6 @@ job, a task for each destination; no raw row and no partial passes through the J
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from terascope.low.delivery import Delivery, Sink, Target
 from terascope.low.merge import Merger
-from terascope.spark.stream_task import TOLD, TOLD_ARROW, Stored, kept
+from terascope.spark.stream_task import TOLD, Stored, kept, told_row
 from terascope.spark.worker import working
 from terascope.stream.closing import Slices
 from terascope.stream.layouts import Layouts
@@ -53,10 +52,8 @@ class Closing:
         with working():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    for kind, told in self.closed(self.work[number]):
-                        yield pa.RecordBatch.from_arrays(
-                            [pa.array([kind]), pa.array([told])], schema=TOLD_ARROW
-                        )
+                    for told in self.closed(self.work[number]):
+                        yield told_row(*told)
 
     def closed(self, work: Sequence[Slices]) -> Iterator[tuple[str, str]]:
         delivery = Delivery(self.targets, self.sink, 0, starts=self.starts)
@@ -77,8 +74,7 @@ class Closing:
                         yield from kept(rows, self.stored, writer)
             yield from kept(delivery.close(), self.stored, writer)
             writer.close()
-        for segment in writer.segments:
-            yield "segment", json.dumps(segment.to_json())
+        yield from writer.told()
 
     def payload(self, number: int, folder: Path, segment: Segment) -> bytes:
         how, fields = self.stored[number], self.targets[number].groups

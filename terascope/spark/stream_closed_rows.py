@@ -6,7 +6,7 @@ from the store what it has, and the high level over it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -34,32 +34,29 @@ class ClosedRows:
     def leaves(self, segments: Sequence[Segment]) -> dict[str, Leaf]:
         """The streams that are read from the store."""
         plan = self.wiring.plan
-        rows: dict[str, list[Segment]] = {}
-        for segment in segments:
-            if segment.kind == "rows":
-                rows.setdefault(segment.stream, []).append(segment)
+        rows = rows_by_stream(segments)
         found = {
             stream.name: Leaf(
                 plan.deliveries.targets[stream.number].fields,
-                tuple(rows.get(stream.key, ())),
+                rows.get(stream.key, ()),
                 stream.texts,
             )
             for stream in plan.low
         }
         for running in plan.running:
-            own = tuple(rows.get(running.key, ()))
-            found[running.name] = Leaf(running.rel.fields, own)
+            found[running.name] = Leaf(running.rel.fields, rows.get(running.key, ()))
         return found
 
-    def tiers(self, stream: LowStream, segments: Sequence[Segment]) -> dict[Length, Leaf]:
+    def tiers(
+        self, stream: LowStream, rows: Mapping[str, tuple[Segment, ...]]
+    ) -> dict[Length, Leaf]:
         """The slices of a stream, and the spans of them that were put together."""
-        fields = self.wiring.plan.deliveries.targets[stream.number].fields
-        found: dict[Length, Leaf] = {}
-        for tier in (SLICES, *self.wiring.plan.tiers.get(stream.name, ())):
-            key = tier_stream(stream.key, tier)
-            own = tuple(s for s in segments if s.stream == key and s.kind == "rows")
-            found[tier] = Leaf(fields, own, stream.texts)
-        return found
+        plan = self.wiring.plan
+        fields = plan.deliveries.targets[stream.number].fields
+        return {
+            tier: Leaf(fields, rows.get(tier_stream(stream.key, tier), ()), stream.texts)
+            for tier in (SLICES, *plan.windows[stream.name].tiers)
+        }
 
     def high_level(self, segments: Sequence[Segment]) -> HighLevel:
         return HighLevel(
@@ -70,3 +67,11 @@ class ClosedRows:
             self.wiring.horizons(self.state),
             self.wiring.tasks,
         )
+
+
+def rows_by_stream(segments: Sequence[Segment]) -> dict[str, tuple[Segment, ...]]:
+    found: dict[str, list[Segment]] = {}
+    for segment in segments:
+        if segment.kind == "rows":
+            found.setdefault(segment.stream, []).append(segment)
+    return {stream: tuple(some) for stream, some in found.items()}

@@ -22,11 +22,10 @@ from terascope.functions.base import Value
 from terascope.low.assemble import sorted_places
 from terascope.low.delivery import Sink
 from terascope.low.pairs import MEMORY_SHARE
-from terascope.low.parts import Part, PartWriter
 from terascope.low.top import plain
 from terascope.plan.rel import Field
 from terascope.spark.stream_rows import StoredRows
-from terascope.spark.stream_task import TOLD, TOLD_ARROW
+from terascope.spark.stream_task import TOLD, told_row
 from terascope.spark.worker import working
 
 
@@ -89,19 +88,13 @@ class Computing:
         with working():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    for kind, told in self.work[number].tell(self.stored, self.sink):
-                        yield pa.RecordBatch.from_arrays(
-                            [pa.array([kind]), pa.array([told])], schema=TOLD_ARROW
-                        )
+                    for told in self.work[number].tell(self.stored, self.sink):
+                        yield told_row(*told)
 
 
-def part_of(query: str, fields: tuple[Field, ...], rows: pa.RecordBatch, sink: Sink) -> Told:
+def told_part(query: str, fields: tuple[Field, ...], rows: pa.RecordBatch, sink: Sink) -> Told:
     """Rows of a query that are due, with the columns that are delivered, as a part."""
-    folder = sink.folder_of(query)
-    folder.mkdir(parents=True, exist_ok=True)
-    with PartWriter(folder, sink.format, fields) as part:
-        part.write(rows)
-        return "part", Part(query, *part.close()).told()
+    return "part", sink.part(query, fields, rows).told()
 
 
 def compute_due(

@@ -18,7 +18,7 @@ from terascope.low.pairs import Pairing, Side
 from terascope.low.top import plain
 from terascope.plan.expr import Expr
 from terascope.spark.rests import together
-from terascope.spark.stream_due import DueRange, Told, part_of
+from terascope.spark.stream_due import DueRange, Told, told_part
 from terascope.spark.stream_rows import Leaf, StoredRows
 
 
@@ -41,7 +41,7 @@ class DueJoin:
         pairing = self.pairing
         left = self.side(stored, self.left, pairing.left, self.values[0])
         right = self.side(stored, self.right, pairing.right, self.values[1])
-        yield part_of(pairing.query, pairing.fields, pairing.joined(left, right), sink)
+        yield told_part(pairing.query, pairing.fields, pairing.joined(left, right), sink)
 
     def side(self, stored: StoredRows, leaf: Leaf, side: Side, value: Expr) -> pa.RecordBatch:
         """The rows of a side that are due."""

@@ -19,7 +19,7 @@ from terascope.functions.base import Value
 from terascope.low.parts import Part
 from terascope.plan.expr import Col
 from terascope.plan.rel import WEND, Aggregate
-from terascope.spark.stream_closed_rows import ClosedRows
+from terascope.spark.stream_closed_rows import ClosedRows, rows_by_stream
 from terascope.spark.stream_due import Due, DueRange, Told, compute_due, fits
 from terascope.spark.stream_high import all_parts
 from terascope.spark.stream_joins import DueJoin
@@ -30,7 +30,6 @@ from terascope.stream.plan import StreamOutput
 from terascope.stream.releasing import released
 from terascope.stream.segments import Segment
 from terascope.stream.tiers import BUILT_AT_ONCE
-from terascope.stream.windowing import Windowing
 
 Waiting: TypeAlias = tuple[StreamOutput, Sequence[tuple[Value, Value]]]
 """A query, and for each part of its release what is let go: from, and up to."""
@@ -86,7 +85,9 @@ class Releasing:
         leaves = self._fresh_leaves if at_once else self._leaves
         if output.windowing is not None:
             due = [DueWindows.of(o.windowing, DueRange(*b[0])) for o, b in members if o.windowing]
-            return DueSlices.of(due, self._pieces(output.windowing), self._wiring.sink.compiled)
+            return DueSlices.of(
+                due, self._pieces(output.windowing.stream), self._wiring.sink.compiled
+            )
         range_ = None if at_once else DueRange(*bounds[0], release.parts[0].descending)
         if output.pairing is not None and output.tied is not None and range_ is not None:
             left, right = (leaves[plan.low[side.stream].name] for side in output.pairing.sides)
@@ -96,27 +97,30 @@ class Releasing:
             return DueStrands(output.strands, found, range_)
         return None
 
-    def _pieces(self, windowing: Windowing) -> Pieces:
-        stream = self._wiring.plan.by_name[windowing.stream]
-        return Pieces(windowing, self._closed.tiers(stream, self._state.segments))
+    def _pieces(self, stream: str) -> Pieces:
+        plan = self._wiring.plan
+        return Pieces(plan.windows[stream], self._closed.tiers(plan.by_name[stream], self._kept))
 
     def _spans(self) -> Iterator[DueSpan]:
         """Slices that are put together for windows to come."""
         plan = self._wiring.plan
-        for name, members in plan.windowings.items():
+        for name, family in plan.windows.items():
             stream, progress = plan.by_name[name], self._state.streams[plan.leaves[name]]
-            if not plan.tiers[name] or progress.until is None or self._state.ended:
+            if not family.tiers or progress.until is None or self._state.ended:
                 continue
-            pieces = self._pieces(members[0])
-            longest = max(one.windows.window.range for one in members)
-            until = int(progress.until)
-            since = max(until - longest, int(progress.kept_from or until - longest))
+            until, pieces = int(progress.until), self._pieces(name)
+            since = max(until - family.longest, int(progress.kept_from or until - family.longest))
             built = pieces.built
-            missing = built.missing(plan.tiers[name], since, until)
+            missing = built.missing(family.tiers, since, until)
             parts = ((span, pieces.of(built.cover(span.start, span.end))) for span in missing)
             there = ((span, some) for span, some in parts if some.bytes)
             for span, some in islice(there, BUILT_AT_ONCE):
                 yield DueSpan(stream, span, some, self._wiring.sink.compiled)
+
+    @cached_property
+    def _kept(self) -> dict[str, tuple[Segment, ...]]:
+        """The rows that the store has, by stream."""
+        return rows_by_stream(self._state.segments)
 
     @cached_property
     def _leaves(self) -> dict[str, Leaf]:

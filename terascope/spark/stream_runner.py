@@ -160,8 +160,8 @@ class Runner:
             if read.low is not None:
                 prepare(read.low, told)
         if self.settings.compiled:
-            for members in self.plan.windowings.values():
-                prepare_windows(members[0].slices, told)
+            for family in self.plan.windows.values():
+                prepare_windows(family.slices, told)
         self.replanner.prepare(told)
 
     def source(self) -> StreamSource:

@@ -7,7 +7,6 @@ running aggregates. A group is a row of the slice store while it lives, however 
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from terascope.spark.grouping import Prepared, finished, group_by
 from terascope.spark.mistakes import telling
 from terascope.spark.operands import changing
 from terascope.spark.running import BATCH_ROWS, Machine, member, rows_of
-from terascope.spark.stream_task import TOLD, TOLD_ARROW
+from terascope.spark.stream_task import TOLD, told_row
 from terascope.stream.adoption import ALIVE as LIVING
 from terascope.stream.segments import SegmentWriter
 from terascope.types import Type
@@ -70,11 +69,8 @@ class LivingGroups:
                 self.write(writer, rows, alive, BATCH_ROWS)
             self.write(writer, rows, alive, 1)
             writer.close()
-            for segment in writer.segments:
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array(["segment"]), pa.array([json.dumps(segment.to_json())])],
-                    schema=TOLD_ARROW,
-                )
+            for told in writer.told():
+                yield told_row(*told)
 
     def write(
         self,

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from terascope.low.delivery import Sink
 from terascope.low.finished_rows import FinishedRows
-from terascope.spark.stream_due import DueRange, Told, in_order, part_of
+from terascope.spark.stream_due import DueRange, Told, in_order, told_part
 from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.stream.strands import Strand, Strands
 
@@ -38,7 +38,7 @@ class DueStrands:
         ]
         strands = self.strands
         rows = in_order([rows for rows in made if rows], strands.fields, strands.order)
-        yield part_of(strands.query, strands.fields, rows, sink)
+        yield told_part(strands.query, strands.fields, rows, sink)
 
     def due(self, strand: Strand, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         rows = strand.below(batch)

@@ -88,10 +88,15 @@ class StreamPartition(InputPartition):
 
 
 def run_stream_task(reading: StreamRead, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
-    for kind, told in stream_rows(reading, partition):
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([kind], pa.string()), pa.array([told], pa.string())], schema=TOLD_ARROW
-        )
+    for told in stream_rows(reading, partition):
+        yield told_row(*told)
+
+
+def told_row(kind: str, told: str) -> pa.RecordBatch:
+    """What a task tells, as Spark takes it."""
+    return pa.RecordBatch.from_arrays(
+        [pa.array([kind], pa.string()), pa.array([told], pa.string())], schema=TOLD_ARROW
+    )
 
 
 def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tuple[str, str]]:
@@ -123,8 +128,7 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
         yield from kept(delivery.close(), reading.stored, writer)
         writer.close()
     yield from watch.close()
-    for segment in writer.segments:
-        yield "segment", json.dumps(segment.to_json())
+    yield from writer.told()
     hops = [("source", partition.planned), ("low level", began), ("slice store", time.time())]
     names = [query.name for query in plan.queries]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -8,7 +8,6 @@ once, whatever range and slide are.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from terascope.low.payload import pack_tuples
 from terascope.low.regroup import Regrouping
 from terascope.low.top import Ranking, Top
 from terascope.low.windows import ALWAYS, Sequences
-from terascope.spark.stream_due import DueRange, Told, in_order, part_of
+from terascope.spark.stream_due import DueRange, Told, in_order, told_part
 from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.stream.plan import LowStream
 from terascope.stream.segments import SegmentWriter
@@ -38,7 +37,7 @@ from terascope.stream.tiers import (
     tier_stream,
     within,
 )
-from terascope.stream.windowing import Windowing
+from terascope.stream.windowing import WindowFamily, Windowing
 
 
 @dataclass(frozen=True)
@@ -88,8 +87,8 @@ class DueWindows:
 class Pieces:
     """Slices of a stream, and spans of them, that together are some time."""
 
-    windowing: Windowing
-    """Of any query over their windows."""
+    family: WindowFamily
+    """Who has windows of them."""
     leaves: Mapping[Length, Leaf]
     """What the store has of them."""
     spans: tuple[Span, ...] | None = None
@@ -120,7 +119,7 @@ class Pieces:
             for tier, leaf in self.leaves.items()
             if tier != SLICES
         }
-        return Built(self.windowing.windows.vector, begins)
+        return Built(self.family.vector, begins)
 
     def batches(self, stored: StoredRows) -> Iterator[pa.RecordBatch]:
         for tier, leaf in self.leaves.items():
@@ -136,7 +135,7 @@ class Pieces:
     @property
     def column(self) -> str:
         """Where a slice or a span begins."""
-        slices = self.windowing.slices
+        slices = self.family.slices
         assert slices.epoch is not None
         return slices.keys[slices.epoch][0]
 
@@ -144,7 +143,7 @@ class Pieces:
     def end(self) -> Callable[[int], int]:
         """Where one ends that begins then."""
         if self.spans is None:
-            return self.windowing.windows.vector.end
+            return self.family.vector.end
         return {span.start: span.end for span in self.spans}.__getitem__
 
 
@@ -180,13 +179,13 @@ class DueSlices:
 
     def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
         pieces = self.pieces
-        slices = Regrouping(pieces.windowing.slices, self.compiled)
+        slices = Regrouping(pieces.family.slices, self.compiled)
         for batch in pieces.batches(stored):
             slices.take(batch)
         groups = Sequences(slices.blocks(), slices.fields, pieces.end)
         for due in self.members:
             rows = due.rows(groups, slices)
-            yield part_of(due.windowing.query, due.windowing.fields, rows, sink)
+            yield told_part(due.windowing.query, due.windowing.fields, rows, sink)
 
 
 @dataclass(frozen=True)
@@ -204,8 +203,8 @@ class DueSpan:
 
     def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
         del sink
-        slices = Regrouping(self.pieces.windowing.slices, self.compiled)
-        place = self.pieces.windowing.slices.epoch
+        slices = Regrouping(self.pieces.family.slices, self.compiled)
+        place = self.pieces.family.slices.epoch
         assert place is not None
         for batch in self.pieces.batches(stored):
             start = np.full(batch.num_rows, self.span.start)
@@ -219,8 +218,7 @@ class DueSpan:
                     self.pieces.column, f"span {self.span.tier}", self.stream.layout,
                 )  # fmt: skip
             writer.close()
-        for segment in writer.segments:
-            yield "segment", json.dumps(segment.to_json())
+        yield from writer.told()
 
 
 def edge(value: Value) -> int:

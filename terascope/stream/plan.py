@@ -43,8 +43,7 @@ from terascope.plan.rel import (
 from terascope.plan.show import show_expr, show_rel
 from terascope.stream.parameters import spelled
 from terascope.stream.strands import Strands, strands_of
-from terascope.stream.tiers import tiers_of
-from terascope.stream.windowing import Windowing, WindowingPlanner
+from terascope.stream.windowing import WindowFamily, Windowing, WindowingPlanner
 
 
 @dataclass(frozen=True)
@@ -150,23 +149,13 @@ class StreamPlan:
         return found | {one.name: one.value for one in self.running}
 
     @cached_property
-    def windowings(self) -> dict[str, list[Windowing]]:
+    def windows(self) -> dict[str, WindowFamily]:
         """By low-level stream: the queries over windows of it that tasks compute."""
         found: dict[str, list[Windowing]] = {}
         for output in self.outputs:
             if output.windowing is not None:
                 found.setdefault(output.windowing.stream, []).append(output.windowing)
-        return found
-
-    @cached_property
-    def tiers(self) -> dict[str, tuple[int, ...]]:
-        """By low-level stream: the lengths of the spans of slices that are put together."""
-        return {
-            stream: tiers_of(
-                members[0].windows.vector, max(one.windows.window.range for one in members)
-            )
-            for stream, members in self.windowings.items()
-        }
+        return {stream: WindowFamily(tuple(members)) for stream, members in found.items()}
 
     @property
     def leaves(self) -> dict[str, str]:

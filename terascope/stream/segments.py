@@ -8,6 +8,7 @@ of its segments is needed any more. What is not in the state is not there.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -116,6 +117,11 @@ class SegmentWriter:
             except OSError as problem:
                 raise cannot_store(self._folder, problem) from problem
         return self._files[shelf]
+
+    def told(self) -> Iterator[tuple[str, str]]:
+        """What a task tells of them."""
+        for segment in self.segments:
+            yield "segment", json.dumps(segment.to_json())
 
     def close(self) -> None:
         try:

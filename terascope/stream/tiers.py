@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from terascope.functions.slices import SliceVector
-from terascope.stream.segments import Segment
+from terascope.stream.segments import Segment, SliceValue
 
 FACTOR: Final = 8
 """How many spans of a tier make one of the next."""
@@ -102,10 +102,14 @@ def within(segments: Iterable[Segment], spans: Iterable[Span]) -> list[Segment]:
     begins = sorted(span.start for span in spans)
     if not begins:
         return []
-    found = (s for s in segments if s.low is not None and s.high is not None)
-    return [s for s in found if any_between(begins, int(s.low or 0), int(s.high or 0))]
+    sliced = ((s, s.low, s.high) for s in segments)
+    return [
+        segment
+        for segment, low, high in sliced
+        if low is not None and high is not None and any_between(begins, low, high)
+    ]
 
 
-def any_between(values: Sequence[int], low: int, high: int) -> bool:
+def any_between(values: Sequence[int], low: SliceValue, high: SliceValue) -> bool:
     place = bisect_left(values, low)
     return place < len(values) and values[place] <= high

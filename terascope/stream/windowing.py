@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from terascope.analysis.release import Release
 from terascope.functions.base import Value
+from terascope.functions.slices import SliceVector
 from terascope.low.plan import Slot
 from terascope.low.regroup import Regroup
 from terascope.low.rows import RowProgram, row_program
@@ -23,6 +25,7 @@ from terascope.physical.job import LowOutput
 from terascope.physical.windows import Assembly
 from terascope.plan.expr import Col
 from terascope.plan.rel import WEND, WSTART, Aggregate, Field, Rel
+from terascope.stream.tiers import Length, tiers_of
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,30 @@ class Windowing:
     def stream(self) -> str:
         """The one whose slices are read."""
         return self.windows.stream
+
+
+@dataclass(frozen=True)
+class WindowFamily:
+    """All queries over windows of the slices of one stream."""
+
+    members: tuple[Windowing, ...]
+
+    @property
+    def slices(self) -> Regroup:
+        return self.members[0].slices
+
+    @property
+    def vector(self) -> SliceVector:
+        return self.members[0].windows.vector
+
+    @cached_property
+    def longest(self) -> int:
+        return max(one.windows.window.range for one in self.members)
+
+    @cached_property
+    def tiers(self) -> tuple[Length, ...]:
+        """The lengths of the spans of slices that are put together for them."""
+        return tiers_of(self.vector, self.longest)
 
 
 class WindowingPlanner:

@@ -56,7 +56,7 @@ def test_only_slices_of_due_windows_are_read(plan: StreamPlan) -> None:
     assert talkers is not None
     assert longer is not None
     leaf = Leaf((), tuple(segment(at, at + 25) for at in range(0, 300, 30)))
-    pieces = Pieces(talkers, {SLICES: leaf})
+    pieces = Pieces(plan.windows[talkers.stream], {SLICES: leaf})
 
     def starts(*due: DueWindows) -> list[object]:
         made = DueSlices.of(due, pieces, False)
