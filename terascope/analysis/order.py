@@ -7,7 +7,7 @@ unit. Tells, never changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -172,24 +172,34 @@ def join_orders(join: Join, left: Orders, right: Orders) -> dict[str, Ordered]:
 
 def merge_orders(merge: Merge, below: list[dict[str, Ordered]]) -> dict[str, Ordered]:
     """The merge field stays ordered, and with it every clock that is no finer."""
-    first = below[0]
-    if merge.on not in first:
-        return {}
-    unit = first[merge.on].clock
-    kept = {}
-    for position, field in enumerate(merge.fields):
-        everywhere = all(
-            source.fields[position].name in orders
-            for source, orders in zip(merge.sources, below, strict=True)
+    kept: dict[str, Ordered] = {}
+    common = [
+        common_order(
+            [o.get(s.fields[place].name) for s, o in zip(merge.sources, below, strict=True)]
         )
-        if not everywhere:
+        for place in range(len(merge.fields))
+    ]
+    on = common[merge.names.index(merge.on)]
+    if on is None:
+        return {}
+    for name, known in zip(merge.names, common, strict=True):
+        if known is None:
             continue
-        known = first[field.name]
-        coarser = unit and known.clock and FINENESS[known.clock] <= FINENESS[unit]
-        if field.name == merge.on or coarser:
-            band = known.slope.band + merge.slack
-            kept[field.name] = Ordered(Slope(known.slope.trend, band), known.clock)
+        coarser = on.clock and known.clock and FINENESS[known.clock] <= FINENESS[on.clock]
+        if name == merge.on or (coarser and known.slope.trend is on.slope.trend):
+            slope = Slope(known.slope.trend, known.slope.band + merge.slack)
+            kept[name] = Ordered(slope, known.clock)
     return kept
+
+
+def common_order(found: Sequence[Ordered | None]) -> Ordered | None:
+    """What is known of a column of several streams: all move the same way, by the widest band."""
+    known = [order for order in found if order is not None]
+    if len(known) < len(found) or len({order.slope.trend for order in known}) > 1:
+        return None
+    clocks = {order.clock for order in known}
+    band = max(order.slope.band for order in known)
+    return Ordered(Slope(known[0].slope.trend, band), clocks.pop() if len(clocks) == 1 else None)
 
 
 def plan_orders(plan: Plan) -> dict[str, Orders]:

@@ -9,6 +9,7 @@ and then all others.
 from __future__ import annotations
 
 from terascope.analysis.order import Orders
+from terascope.functions.base import Trend
 from terascope.plan.rel import (
     WEND,
     WSTART,
@@ -39,13 +40,22 @@ def knows_place(rel: Rel) -> bool:
             return False
 
 
-def sequence(rel: Rel, orders: Orders) -> tuple[str, ...]:
-    """Columns that order the tuples of a relation as its stream does."""
-    hidden = [f.name for f in rel.fields if f.hidden]
+def sequence(rel: Rel, orders: Orders) -> tuple[tuple[str, bool], ...]:
+    """Columns that order the tuples of a relation as its stream does; True: descending.
+
+    Hidden columns always rise (bind/stream_order.py).
+    """
+    hidden = [(f.name, False) for f in rel.fields if f.hidden]
     edges = [n for n in (WEND, WSTART) if n in rel.names]
+    known = [(n, False) for n in edges]
     if knows_place(rel):
-        return (*edges, *hidden)
-    visible = [f.name for f in rel.visible]
-    ordered = [n for n in visible if n in orders and n not in edges]
-    rest = [n for n in visible if n not in orders and n not in edges]
-    return (*edges, *ordered, *rest, *hidden)
+        return (*known, *hidden)
+    visible = [f.name for f in rel.visible if f.name not in edges]
+    ordered = [(n, falls(n, orders)) for n in visible if n in orders]
+    rest = [(n, False) for n in visible if n not in orders]
+    return (*known, *ordered, *rest, *hidden)
+
+
+def falls(name: str, orders: Orders) -> bool:
+    """Whether the values of a column get smaller as the stream goes on."""
+    return name in orders and orders[name].slope.trend is Trend.DECREASING

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from terascope.bind.stream_order import rising
 from terascope.connectors.base import INTERFACE, POSITION
 from terascope.connectors.packets import fields as packets
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Diagnostic
 from terascope.functions.base import Slope, Trend
-from terascope.plan.rel import IFACE, POS, TS, ClockUnit, Scan, SourceField
+from terascope.plan.expr import Col
+from terascope.plan.rel import IFACE, POS, TS, ClockUnit, Project, Scan, SourceField
 from terascope.syntax import ast
 from terascope.types import Type, type_names
 
@@ -148,7 +150,7 @@ class Catalog:
 
     # ---- FROM
 
-    def scan(self, ref: ast.StreamRef) -> Scan:
+    def scan(self, ref: ast.StreamRef) -> Scan | Project:
         """The scan a reference means.
 
         Raises:
@@ -260,20 +262,21 @@ class Catalog:
             )
         return tuple(found)
 
-    def own_columns(self, interface: Interface) -> Scan:
+    def own_columns(self, interface: Interface) -> Scan | Project:
         """An interface read by its own columns; a packet interface as PKT."""
         if interface.is_packets:
             return self.scan_of((interface.name,), self.protocols["PKT"])
         fields = tuple(SourceField(c.name, c.type) for c in interface.columns)
         return self.scan_of((interface.name,), Protocol(interface.name, fields))
 
-    def scan_of(self, interfaces: Iterable[str], protocol: Protocol) -> Scan:
+    def scan_of(self, interfaces: Iterable[str], protocol: Protocol) -> Scan | Project:
         names = tuple(interfaces)
         on_packets = all(self.interfaces[n].is_packets for n in names if n in self.interfaces)
         layer = protocol.layer if on_packets else None
         fields = tuple(read_as_packet(f) if layer else f for f in protocol.fields)
         checked = tuple(f for f in fields if any(self.may_fail(n, f) for n in names))
-        return Scan(names, protocol.name, (*fields, *place_fields(fields)), layer, checked)
+        columns = (*fields, *place_fields(fields))
+        return with_rising_place(Scan(names, protocol.name, columns, layer, checked))
 
     def may_fail(self, name: str, field: SourceField) -> bool:
         """Whether a value of the source may be no value of the declared type."""
@@ -315,8 +318,10 @@ def read_as_packet(field: SourceField) -> SourceField:
 
 
 def place_fields(fields: Iterable[SourceField]) -> tuple[SourceField, ...]:
-    """The hidden columns that tell where a tuple stands: finest clock, interface, position."""
-    ordered = [f for f in fields if f.slope is not None]
+    """The hidden columns that tell where a tuple stands: finest clock, interface, position. A field
+    that falls is taken only where none rises.
+    """
+    ordered = sorted((f for f in fields if f.slope is not None), key=lambda f: f.falls)
     clocks = [f for f in ordered if f.clock is not None]
     finest = min(clocks, key=lambda f: FINEST_FIRST.index(f.clock or "s"), default=None)
     first = finest or next(iter(ordered), None)
@@ -325,6 +330,14 @@ def place_fields(fields: Iterable[SourceField]) -> tuple[SourceField, ...]:
     if first is not None:
         place.insert(0, replace(first, name=TS, column=first.read_from))
     return tuple(place)
+
+
+def with_rising_place(scan: Scan) -> Scan | Project:
+    """A hidden time that falls is turned round: hidden columns sort tuples in ascending order."""
+    if not any(c.name == TS and c.falls for c in scan.columns):
+        return scan
+    columns = [Col(f.name, f.type) for f in scan.fields]
+    return Project(scan, tuple((c.name, rising(c) if c.name == TS else c) for c in columns))
 
 
 def declared_type(name: str | None) -> Type | None:

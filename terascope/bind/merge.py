@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from terascope.analysis.order import column_orders
+from collections.abc import Sequence
+
+from terascope.analysis.order import Ordered, column_orders
 from terascope.analysis.sequence import knows_place
 from terascope.bind.context import Context
 from terascope.bind.joins import Leaf
 from terascope.bind.sources import SourceBinder, flatten_items
+from terascope.bind.stream_order import rising, says_place
+from terascope.functions.base import Trend
 from terascope.plan.expr import Cast, Col, Expr, Lit
 from terascope.plan.rel import Merge, Project, Rel
 from terascope.syntax import ast
@@ -27,11 +31,11 @@ def bind_merge(context: Context, sources: SourceBinder, query: ast.Merge) -> Rel
             help="one merge field per stream: MERGE R.ts : S.ts FROM ... R, ... S",
         )
         return None
-    rels = alike(context, leaves, query)
     positions = [
         merge_position(context, leaf, name) for leaf, name in zip(leaves, query.fields, strict=True)
     ]
-    if rels is None or any(p is None for p in positions):
+    if any(p is None for p in positions):
+        alike(context, leaves, query)
         return None
     if len(set(positions)) > 1:
         context.error(
@@ -41,8 +45,72 @@ def bind_merge(context: Context, sources: SourceBinder, query: ast.Merge) -> Rel
             help="columns are matched by position; the merge field must be the same one",
         )
         return None
-    on = leaves[0].rel.visible[positions[0] or 0].name
+    position = positions[0] or 0
+    common = common_order(context, leaves, query.fields)
+    rels = alike(context, leaves, query)
+    if rels is None or common is None:
+        return None
+    on = leaves[0].rel.visible[position].name
+    if knows_place(rels[0]):
+        rels = in_merge_order(rels, on, common)
     return Merge(rels, on, query.slack or 0, span=query.span)
+
+
+def common_order(
+    context: Context, leaves: Sequence[Leaf], names: Sequence[ast.Name]
+) -> Trend | None:
+    """The direction in which all merge fields move; there must be one, counted in one unit."""
+    found: list[Ordered] = [
+        column_orders(leaf.rel, context.stream_orders)[name.name]
+        for leaf, name in zip(leaves, names, strict=True)
+    ]
+    first = found[0]
+    for leaf, name, order in zip(leaves[1:], names[1:], found[1:], strict=True):
+        notes = (
+            f"'{names[0].name}' of '{leaves[0].qualifier}' is {first}",
+            f"'{name.name}' of '{leaf.qualifier}' is {order}",
+        )
+        if order.slope.trend is not first.slope.trend:
+            context.error(
+                "unordered-merge",
+                "the merge fields have no common order: one rises and one falls",
+                names[0].span.to(name.span),
+                notes=notes,
+                help="turn one round in a sub-query, "
+                f"(SELECT -{name.name} AS {name.name}, ... FROM ...) {leaf.qualifier}, "
+                "or merge on fields that move the same way",
+            )
+            return None
+        if order.clock and first.clock and order.clock != first.clock:
+            context.error(
+                "unordered-merge",
+                "the merge fields have no common order: their clocks count in different units",
+                names[0].span.to(name.span),
+                notes=notes,
+                help="bring them to one unit in a sub-query, "
+                f"(SELECT {name.name} * 1000 AS {name.name}, ... FROM ...) {leaf.qualifier}",
+            )
+            return None
+    return first.slope.trend
+
+
+def in_merge_order(rels: tuple[Rel, ...], on: str, trend: Trend) -> tuple[Rel, ...]:
+    """The streams with a hidden column that puts tuples in the order of the merge field, unless the
+    place that they carry already does.
+    """
+    if trend is Trend.INCREASING and all(says_place(rel, on) for rel in rels):
+        return rels
+    return tuple(first_hidden(rel, on, trend) for rel in rels)
+
+
+def first_hidden(rel: Rel, on: str, trend: Trend) -> Rel:
+    """The relation with the merge field, as a rising value, before its other hidden columns."""
+    field = Col(on, rel.type_of(on))
+    name = f"#on{sum(f.hidden for f in rel.fields)}"
+    items: list[tuple[str, Expr]] = [(f.name, Col(f.name, f.type)) for f in rel.visible]
+    items.append((name, field if trend is Trend.INCREASING else rising(field)))
+    items += [(f.name, Col(f.name, f.type)) for f in rel.fields if f.hidden]
+    return Project(rel, tuple(items), span=rel.span)
 
 
 def merge_position(context: Context, leaf: Leaf, name: ast.Name) -> int | None:

@@ -75,5 +75,5 @@ def bind_rank(context: Context, select: ast.Select, rel: Rel, binder: ExprBinder
 
 def rank(select: ast.Select, rel: Rel, order: OrderBy, per: tuple[str, ...], orders: Orders) -> Rel:
     """Ties are broken by the order of the stream."""
-    ties: OrderBy = [(Col(n, rel.type_of(n)), False) for n in sequence(rel, orders)]
+    ties: OrderBy = [(Col(n, rel.type_of(n)), falling) for n, falling in sequence(rel, orders)]
     return Rank(rel, per, (*order, *ties), select.limit, span=select.span)

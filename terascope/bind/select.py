@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from terascope.analysis.bounded import closing_key
 from terascope.analysis.order import Orders, column_orders, expression_slope
-from terascope.analysis.sequence import knows_place, sequence
+from terascope.analysis.sequence import knows_place
 from terascope.bind.aggregates import Aggregates
 from terascope.bind.closing import check_closing, empty_windows, tell_unbounded
 from terascope.bind.context import Context
@@ -23,6 +23,7 @@ from terascope.bind.naming import UniqueNames, default_name
 from terascope.bind.ranking import bind_order, bind_rank, rank
 from terascope.bind.scope import Input, NoSuchColumn, Scope
 from terascope.bind.sources import SourceBinder
+from terascope.bind.stream_order import in_stream_order
 from terascope.bind.windows import bind_window, every
 from terascope.diagnostic import Span
 from terascope.functions.base import Trend
@@ -232,7 +233,9 @@ class SelectBinder:
         else:
             known_keys = True
             grouping.add_edges(edges)
-        aggregates = Aggregates(sequence(clause.rel, self.orders(clause.rel)))
+        below, order_columns = in_stream_order(clause.rel, self.orders(clause.rel))
+        clause = replace(clause, rel=below)
+        aggregates = Aggregates(order_columns)
         binder = ExprBinder(
             self.context,
             clause.scope,

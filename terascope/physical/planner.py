@@ -14,7 +14,7 @@ from typing import Literal
 from terascope.analysis.at_source import can_evaluate
 from terascope.analysis.costs import Costs
 from terascope.analysis.order import Orders, plan_orders
-from terascope.analysis.sequence import sequence
+from terascope.analysis.sequence import falls, sequence
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError, Split
 from terascope.connectors.registry import Interface
 from terascope.low.sampling import SampleLimits
@@ -450,13 +450,13 @@ def outputs(plan: Plan) -> tuple[Output, ...]:
 
 def output_order(stream: Stream, orders: Orders) -> tuple[tuple[str, bool], ...]:
     """Rows in the order of the stream; where the query says ORDER BY, in that order per window."""
-    plain = tuple((n, False) for n in sequence(stream.rel, orders))
-    ranked = rank_order(stream.rel)
+    plain = sequence(stream.rel, orders)
+    ranked = rank_order(stream.rel, orders)
     seen = {n for n, _ in ranked}
     return ranked + tuple((n, d) for n, d in plain if n not in seen)
 
 
-def rank_order(rel: Rel) -> tuple[tuple[str, bool], ...]:
+def rank_order(rel: Rel, orders: Orders) -> tuple[tuple[str, bool], ...]:
     """The ORDER BY of a query, as far as its columns are delivered."""
     names: dict[Expr, str] = {Col(f.name, f.type): f.name for f in rel.fields}
     if isinstance(rel, Project):
@@ -465,11 +465,14 @@ def rank_order(rel: Rel) -> tuple[tuple[str, bool], ...]:
     if not isinstance(rel, Rank):
         return ()
     order: list[tuple[str, bool]] = [
-        (names[column], False) for n in rel.per if (column := Col(n, rel.type_of(n))) in names
+        (names[column], falls(names[column], orders))
+        for n in rel.per
+        if (column := Col(n, rel.type_of(n))) in names
     ]
+    windows = {name for name, _ in order}
     for expr, descending in rel.order:
         if expr not in names:
             break
-        if (names[expr], False) not in order:
+        if names[expr] not in windows:
             order.append((names[expr], descending))
     return tuple(order)

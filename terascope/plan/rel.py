@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias, assert_never
 
 from terascope.diagnostic import NOWHERE, Span
-from terascope.functions.base import Slope
+from terascope.functions.base import Slope, Trend
 from terascope.plan.expr import AggCall, Expr, columns_of
 from terascope.types import Type
 
@@ -51,6 +51,11 @@ class SourceField:
     @property
     def read_from(self) -> str:
         return self.column or self.name
+
+    @property
+    def falls(self) -> bool:
+        """Whether its values are declared to get smaller as the stream goes on."""
+        return self.slope is not None and self.slope.trend is Trend.DECREASING
 
 
 def require(condition: bool, message: str) -> None:

@@ -290,14 +290,16 @@ def locked(folder: Path) -> IO[Any]:
 
 
 def link_clocks(plan: StreamPlan) -> dict[str, LinkClock | None]:
-    """Of each interface the finest column that is a clock."""
+    """Of each interface the finest column that is a clock. One that falls is none for a stream: the
+    time of day rises, and would promise of every other clock what it has not come to yet.
+    """
     fineness = {"s": 0, "ms": 1, "us": 2, "ns": 3}
     found: dict[str, LinkClock | None] = {}
     for stream in plan.low:
         for interface in stream.scan.interfaces:
             best = found.get(interface)
             for column in stream.scan.columns:
-                if column.clock is None:
+                if column.clock is None or column.falls:
                     continue
                 if best is None or fineness[column.clock] > fineness[best.unit]:
                     best = LinkClock(column.read_from, column.clock)

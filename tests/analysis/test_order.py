@@ -92,6 +92,24 @@ def test_a_band_join_keeps_the_clock_of_its_left_side() -> None:
     assert list(orders(text)) == ["ts"]
 
 
+def test_a_merge_is_as_late_as_its_latest_input() -> None:
+    parts = "FROM (SELECT seq AS s, x FROM one.S) a, (SELECT late AS s, x FROM two.S) b"
+    assert orders(f"QUERY q: MERGE a.s : b.s {parts};") == {"s": "increasing within 10"}
+    assert orders(f"QUERY q: MERGE a.s : b.s SLACK 2 {parts};") == {"s": "increasing within 12"}
+    parts = "FROM (SELECT back AS s, x FROM one.S) a, (SELECT -late AS s, x FROM two.S) b"
+    assert orders(f"QUERY q: MERGE a.s : b.s {parts};") == {"s": "decreasing within 10"}
+
+
+def test_a_merge_of_a_clock_and_another_field_is_no_clock() -> None:
+    parts = "FROM (SELECT ts AS s, x FROM one.S) a, (SELECT seq AS s, x FROM two.S) b"
+    assert orders(f"QUERY q: MERGE a.s : b.s {parts};") == {"s": "increasing"}
+    # The second column is a clock of one input only: it is not ordered by the first.
+    parts = (
+        "FROM (SELECT fine AS s, ts AS t FROM one.S) a, (SELECT fine AS s, seq AS t FROM two.S) b"
+    )
+    assert orders(f"QUERY q: MERGE a.s : b.s {parts};") == {"s": "increasing, clock(ns)"}
+
+
 def test_a_merge_keeps_its_field_and_every_coarser_clock() -> None:
     text = "QUERY q: MERGE a.fine : b.fine FROM one.S a, two.S b;"
     assert set(orders(text)) == {"ts", "fine"}

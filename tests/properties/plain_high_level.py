@@ -21,7 +21,7 @@ from terascope.plan.plan import Plan, Stream, reads
 from terascope.plan.rel import Rel, Scan
 from terascope.reference.context import Context
 from terascope.reference.interpreter import tuples_of
-from terascope.reference.rows import Row, Rows
+from terascope.reference.rows import Row, Rows, sort_key
 from terascope.spark import stream_closed_rows
 from terascope.spark.parts import Writing
 from terascope.spark.stream_rows import Leaf, StoredRows
@@ -68,7 +68,10 @@ class PlainHighLevel:
 
     def told(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> PlainParts:
         names = trees[output.name].names
-        found = self.stream(output.name, trees).tuples
+        found = list(self.stream(output.name, trees).tuples)
+        for name, descending in reversed(output.output.order):
+            place = names.index(name)
+            found.sort(key=lambda row, place=place: sort_key(row[place]), reverse=descending)  # type: ignore[misc]
         places = [names.index(f.name) for f in output.fields]
         columns = [
             pa.array([row[i] for row in found], arrow_type(f.type))
