@@ -205,4 +205,5 @@ def interface_entry(
         "tuples": report.tuples,
         "bytes_read": report.bytes_read,
         "malformed": dict(sorted(report.malformed.items())),
+        "unusable_files": report.files,
     }

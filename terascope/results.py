@@ -6,7 +6,6 @@ computed by Spark when they are first asked for. Addresses are text here, raw by
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -157,9 +156,7 @@ class Results(Mapping[str, Result]):
         """The same for all interfaces together."""
         total = ReadReport()
         for report in self._job.interfaces.values():
-            total.bytes_read += report.bytes_read
-            total.tuples += report.tuples
-            total.malformed.update(report.malformed)
+            total.add(report)
         return total
 
     def check_strict(self) -> None:
@@ -168,9 +165,9 @@ class Results(Mapping[str, Result]):
         Raises:
             MalformedInput: a tuple was malformed.
         """
-        malformed = self.total.malformed
-        if malformed:
-            raise MalformedInput(f"malformed input: {malformed_text(malformed)}")
+        total = self.total
+        if total.malformed:
+            raise MalformedInput(f"malformed input: {malformed_text(total)}")
 
     def write(
         self, directory: str | Path, format: FileFormat = "csv", progress: Told | None = None
@@ -257,8 +254,17 @@ class Results(Mapping[str, Result]):
         text = f"{total.tuples:,} tuples"
         if total.bytes_read or not total.tuples:  # nobody knows the bytes of a DataFrame
             text += f", {total.bytes_read:,} bytes read"
-        return text + (f", malformed: {malformed_text(total.malformed)}" if total.malformed else "")
+        return text + (f", malformed: {malformed_text(total)}" if total.malformed else "")
 
 
-def malformed_text(malformed: Counter[str]) -> str:
-    return ", ".join(f"{count:,} {why}" for why, count in malformed.most_common())
+def malformed_text(report: ReadReport) -> str:
+    return ", ".join(malformed_words(report))
+
+
+def malformed_words(report: ReadReport) -> list[str]:
+    """Each reason with its counts, the most frequent first; then the files that are to blame."""
+    words = []
+    for why, count in report.malformed.most_common():
+        skipped = f" ({report.skipped[why]:,} bytes skipped)" if report.skipped[why] else ""
+        words.append(f"{count:,} {why}{skipped}")
+    return [*words, *(f"'{path}': {why}" for path, why in report.files.items())]

@@ -215,6 +215,7 @@ def run_set(
     from terascope.cli.mistakes import errors, tell_line
     from terascope.cli.progress import phases
     from terascope.output import staged
+    from terascope.results import malformed_words
 
     began = time.monotonic()
     queries.check()
@@ -229,9 +230,8 @@ def run_set(
                 results = queries.write_into(folder, file_format, parts, tell)
                 show = written(results, output, file_format, parts, quiet)
     show()
-    malformed = results.total.malformed
-    for why, count in malformed.most_common():
-        tell_line("malformed", f"{count:,} {why}")
+    for words in malformed_words(results.total):
+        tell_line("malformed", words)
     if not quiet:
         errors().print(Text(summary(queries, results, time.monotonic() - began), style="dim"))
 

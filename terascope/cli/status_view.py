@@ -131,6 +131,8 @@ def alarm_lines(status: Status) -> list[Text]:
     if len(alarms) > MOST_ALARMS:
         more = len(alarms) - MOST_ALARMS + 1
         alarms[MOST_ALARMS - 1 :] = [f"{more:,} more sources are stalled"]
+    unusable = [(s, *file) for s in status.sources for file in s.unusable_files.items()]
+    alarms += [f"{s.name}: '{path}': {why}" for s, path, why in unusable[:MOST_ALARMS]]
     if status.run.last_error and status.run.state != "running":
         alarms.insert(0, f"last error: {first_line(status.run.last_error)}")
     return [one_line(alarm, "bold red") for alarm in alarms]

@@ -17,6 +17,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from terascope.connectors.malformed import MOST_NAMED, FileFault, RecordFault
 from terascope.types import Type
 
 POSITION = "#pos"
@@ -35,6 +36,12 @@ HIDDEN_PREFIX = "#"
 
 class SourceError(Exception):
     """A source that cannot be used: missing, unreadable, of the wrong kind. One clear line."""
+
+
+class UnusableFile(SourceError):
+    """One file of a source that cannot be read, or is not of the source's kind. Where a location
+    names several files, it is counted and named, and the others are read.
+    """
 
 
 @dataclass(frozen=True)
@@ -93,9 +100,34 @@ class ReadReport:
     tuples: int = 0
     malformed: Counter[str] = field(default_factory=Counter)
     """Reason -> count. A tuple that is malformed at a higher layer may still be delivered for a
-    lower one."""
+    lower one. `terascope.connectors.malformed` has the reasons."""
+    skipped: Counter[str] = field(default_factory=Counter)
+    """Reason -> bytes that were skipped, for the reasons that skip a number of bytes."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Path -> reason, of the first files that could not be used, or not to their end."""
     horizon: dict[str, int] = field(default_factory=dict)
     """Largest value seen of each integer column in `clocks`, over every tuple, delivered or not."""
+
+    def add(self, other: ReadReport) -> None:
+        """Take in what reading another stretch of the same interface saw."""
+        self.bytes_read += other.bytes_read
+        self.tuples += other.tuples
+        self.malformed.update(other.malformed)
+        self.skipped.update(other.skipped)
+        for path, reason in other.files.items():
+            self.name_file(path, reason)
+        for clock, latest in other.horizon.items():
+            self.horizon[clock] = max(self.horizon.get(clock, latest), latest)
+
+    def blame(self, path: str, fault: FileFault | RecordFault, count: int = 1) -> None:
+        """Count a fault of a file, and name the file."""
+        self.malformed[fault.value] += count
+        self.name_file(path, fault.value)
+
+    def name_file(self, path: str, reason: str) -> None:
+        """Name a file whose faults are counted, unless enough files are named already."""
+        if len(self.files) < MOST_NAMED:
+            self.files.setdefault(path, reason)
 
 
 class Connector(Protocol):
@@ -164,6 +196,11 @@ def find_files(location: str, suffixes: Sequence[str]) -> list[Path]:
             )
         return found
     if path.exists():
+        if not path.is_file():
+            raise SourceError(
+                f"'{location}' is a pipe or a device, which can be read only once;"
+                " write what comes from it to a file, and name that"
+            )
         return [path]
     if any(c in location for c in "*?["):
         anchor = Path(path.anchor) if path.is_absolute() else Path()

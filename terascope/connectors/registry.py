@@ -5,10 +5,11 @@ In: `[INTERFACE=]KIND:LOCATION`. Out: an `Interface`, and the connector that rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 
@@ -19,10 +20,15 @@ from terascope.connectors.base import (
     ReadReport,
     SourceError,
     Split,
+    UnusableFile,
     find_files,
 )
-from terascope.connectors.packets import PacketConnector
+from terascope.connectors.malformed import FileFault
+from terascope.connectors.packets import PacketConnector, capture_fault
 from terascope.connectors.tables import CsvConnector, JsonConnector, ParquetConnector
+from terascope.connectors.tables.csv import csv_fault
+from terascope.connectors.tables.jsonlines import json_fault
+from terascope.connectors.tables.parquet import parquet_fault
 from terascope.types import Type
 
 GENERATE = "generate"
@@ -41,6 +47,15 @@ KINDS: Mapping[str, tuple[Connector, tuple[str, ...]]] = {
     ),
     GENERATE: (PacketConnector(), ()),
 }
+FAULTS: Mapping[str, Callable[[Path, Mapping[str, str]], FileFault | None]] = {
+    "pcap": capture_fault,
+    "csv": csv_fault,
+    "json": json_fault,
+    "parquet": parquet_fault,
+}
+"""By kind: why a file as a whole cannot be used. A text without rows can: it is counted."""
+FAULT_OPTION: Final = "#fault"
+"""The option of a split that stands for a whole file that cannot be used: why."""
 SYNONYMS = {"pcapng": "pcap", "jsonl": "json", "ndjson": "json"}
 
 
@@ -94,13 +109,52 @@ class Interface:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        files = () if self.kind == GENERATE else self.files
-        return self.connector.columns(files, dict(self.options))
+        if self.kind == GENERATE or self.is_packets:
+            return self.connector.columns((), dict(self.options))
+        files = [path for path in self.files if self.names_file or self.fault(path) is None]
+        return self.connector.columns(files or self.files, dict(self.options))
+
+    @property
+    def names_file(self) -> bool:
+        """Whether the location is one file, and not a folder or a pattern."""
+        return Path(self.location).is_file()
+
+    def fault(self, path: Path) -> FileFault | None:
+        """Why a file as a whole cannot be used.
+
+        Raises:
+            SourceError: it cannot be read, and is the one file that the location names.
+        """
+        look = FAULTS.get(self.kind)
+        try:
+            return None if look is None else look(path, dict(self.options))
+        except UnusableFile:
+            if self.names_file:
+                raise
+            return FileFault.UNREADABLE
 
     def splits(self, target_bytes: int, edge: Edge | None = None) -> list[Split]:
-        """Ranges to read, by absolute paths: a task may run in another working directory."""
+        """Ranges to read, by absolute paths: a task may run in another working directory. A file of
+        a folder that cannot be used is one split, whose reader counts and names it.
+
+        Raises:
+            SourceError: the one file that the location names cannot be used.
+        """
         files = [path.absolute() for path in self.files]
-        return self.connector.splits(self.name, files, dict(self.options), target_bytes, edge)
+        faults = {path: fault for path in files if (fault := self.fault(path)) is not None}
+        if self.names_file and faults:
+            raise unusable(files[0], faults[files[0]])
+        usable = [ordinal for ordinal, path in enumerate(files) if path not in faults]
+        splits = self.connector.splits(
+            self.name, [files[k] for k in usable], dict(self.options), target_bytes, edge
+        )
+        found = [replace(split, ordinal=usable[split.ordinal]) for split in splits]
+        found += [
+            Split(self.kind, self.name, str(path), k, 0, 0, ((FAULT_OPTION, faults[path].value),))
+            for k, path in enumerate(files)
+            if path in faults
+        ]
+        return sorted(found, key=lambda split: split.ordinal)
 
     def cannot_hold(self, name: str, type: Type) -> tuple[str, str] | None:
         """Why no value of a column can be of a declared type, and what to do. The values of a file
@@ -144,8 +198,20 @@ def check_generated(location: str) -> None:
     parse_words(location)
 
 
+def unusable(path: Path, fault: FileFault) -> SourceError:
+    """What is said of the one file that a location names."""
+    return SourceError(f"'{path}' cannot be used: {fault.value}")
+
+
 def read_split(
     split: Split, columns: Iterable[Column], report: ReadReport
 ) -> Iterator[pa.RecordBatch]:
     """Read one split with the connector of its kind."""
-    return KINDS[split.kind][0].read(split, tuple(columns), report)
+    fault = dict(split.options).get(FAULT_OPTION)
+    if fault is not None:
+        report.blame(split.path, FileFault(fault))
+        return
+    try:
+        yield from KINDS[split.kind][0].read(split, tuple(columns), report)
+    except UnusableFile:  # it could be used when it was found
+        report.blame(split.path, FileFault.REPLACED)

@@ -32,12 +32,7 @@ def note_clocks(columns: pa.RecordBatch, clocks: Iterable[str], report: ReadRepo
 
 
 def add_report(reports: Reports, interface: str, report: ReadReport) -> None:
-    total = reports.setdefault(interface, ReadReport())
-    total.bytes_read += report.bytes_read
-    total.tuples += report.tuples
-    total.malformed.update(report.malformed)
-    for clock, latest in report.horizon.items():
-        total.horizon[clock] = max(total.horizon.get(clock, latest), latest)
+    reports.setdefault(interface, ReadReport()).add(report)
 
 
 def reports_to_json(reports: Reports) -> str:
@@ -47,6 +42,8 @@ def reports_to_json(reports: Reports) -> str:
                 "bytes_read": r.bytes_read,
                 "tuples": r.tuples,
                 "malformed": dict(r.malformed),
+                "skipped": dict(r.skipped),
+                "files": r.files,
                 "horizon": r.horizon,
             }
             for interface, r in reports.items()
@@ -59,7 +56,9 @@ def reports_from_json(texts: Iterable[str]) -> Reports:
     reports: Reports = {}
     for text in texts:
         for interface, told in json.loads(text).items():
-            seen = ReadReport(told["bytes_read"], told["tuples"], Counter(told["malformed"]))
-            seen.horizon = told["horizon"]
+            seen = ReadReport(
+                told["bytes_read"], told["tuples"], Counter(told["malformed"]),
+                Counter(told["skipped"]), told["files"], told["horizon"],
+            )  # fmt: skip
             add_report(reports, interface, seen)
     return reports

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from terascope.analysis.moving import ALL, reaches
 from terascope.analysis.order import FINENESS
 from terascope.connectors.live import Offset
+from terascope.connectors.malformed import MOST_NAMED
 from terascope.functions.base import Trend, Value
 from terascope.plan.expr import Col, columns_of
 from terascope.plan.rel import Aggregate, Scan, SourceField
@@ -63,6 +64,12 @@ def hear(state: State, beats: Iterable[Heartbeat], offset: Offset) -> None:
                 seen.disorder[column] = max(seen.disorder.get(column, value), value)
             for why, number in heard.malformed.items():
                 seen.malformed[why] = seen.malformed.get(why, 0) + number
+            for path, why in heard.files.items():
+                seen.files.pop(path, None)
+                seen.files[path] = why
+            for path in list(seen.files)[: len(seen.files) - MOST_NAMED]:
+                del seen.files[path]
+            seen.skipped_bytes += heard.skipped_bytes
             seen.tuples += heard.tuples
             seen.bytes += heard.bytes
             seen.late += heard.late

@@ -136,6 +136,10 @@ class Heard:
     smallest: dict[str, SliceValue] = field(default_factory=dict)
     largest: dict[str, SliceValue] = field(default_factory=dict)
     behind: dict[str, SliceValue] = field(default_factory=dict)
+    skipped_bytes: int = 0
+    """Bytes of damaged input that were skipped."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Path -> reason, of files that could not be used, or not to their end."""
 
 
 @dataclass
@@ -176,6 +180,8 @@ class Heartbeat:
             one = heard.setdefault(name, Heard())
             one.tuples, one.bytes = report.tuples, report.bytes_read
             one.malformed = dict(report.malformed)
+            one.skipped_bytes = sum(report.skipped.values())
+            one.files = report.files
         for name, columns in watch.ends.items():
             one = heard.setdefault(name, Heard())
             for column_name, found in columns.items():

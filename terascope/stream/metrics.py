@@ -88,6 +88,7 @@ SOURCE_COUNTERS: tuple[tuple[str, str, Callable[[SourceStatus], float]], ...] = 
     ("bytes", "Bytes read.", lambda s: s.bytes),
     ("late", "Tuples that came after their window was closed.", lambda s: s.late),
     ("malformed", "Packets or rows that could not be read.", lambda s: s.malformed),
+    ("skipped_bytes", "Bytes of damaged input that were skipped.", lambda s: s.skipped_bytes),
     ("heartbeats", "Heartbeats given.", lambda s: s.heartbeat),
 )
 SOURCE_GAUGES: tuple[tuple[str, str, Callable[[SourceStatus], float | None]], ...] = (
@@ -121,6 +122,17 @@ def source_families(sources: tuple[SourceStatus, ...]) -> Iterator[Metric]:
     for name, help, count in SOURCE_COUNTERS:
         rows: list[Row] = [((s.name,), count(s)) for s in sources]
         yield counter(f"terascope_source_{name}", help, rows, ("source",))
+    reasons: list[Row] = [
+        ((s.name, why), count)
+        for s in sources
+        for why, count in sorted(s.malformed_reasons.items())
+    ]
+    yield counter(
+        "terascope_source_malformed_by_reason",
+        "Packets, rows or files that could not be read, by reason; the reasons are a fixed set.",
+        reasons,
+        ("source", "reason"),
+    )
     for name, help, amount in SOURCE_GAUGES:
         rows = [((s.name,), amount(s)) for s in sources]
         yield gauge(f"terascope_source_{name}", help, rows, ("source",))

@@ -36,6 +36,10 @@ class Seen:
     tuples: int = 0
     bytes: int = 0
     malformed: dict[str, int] = field(default_factory=dict)
+    skipped_bytes: int = 0
+    """Bytes of damaged input that were skipped."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Path -> reason, of the last files that could not be used, or not to their end."""
     late: int = 0
     disorder: dict[str, SliceValue] = field(default_factory=dict)
     """By how much a tuple came behind a later one, at most."""

@@ -68,6 +68,12 @@ class SourceStatus:
     backlog_bytes: int = 0
     late: int = 0
     malformed: int = 0
+    malformed_reasons: Mapping[str, int] = field(default_factory=dict)
+    """Each reason of the closed set that occurred, and how often."""
+    skipped_bytes: int = 0
+    """Bytes of damaged input that were skipped."""
+    unusable_files: Mapping[str, str] = field(default_factory=dict)
+    """Path -> reason, of the last files that could not be used, or not to their end."""
     disorder_observed: float = 0.0
     disorder_declared: float = 0.0
     disorder_unit: str = "s"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from terascope.connectors.base import Column, ReadReport, SourceError
+from terascope.connectors.malformed import FileFault
 from terascope.connectors.packets import PacketConnector
 from terascope.connectors.packets.fields import ALIASES, FIELDS, LAYER_BITS, PROTOCOLS
-from terascope.connectors.packets.reasons import NOT_A_CAPTURE
 from terascope.types import Type
 from tests.connectors.packet_bytes import (
     ALL_NAMES,
@@ -201,7 +201,7 @@ def test_what_is_no_capture_is_malformed_as_a_whole(tmp_path: Path) -> None:
         (split,) = connector.splits("e", [path], {}, 5)
         report = ReadReport()
         assert list(connector.read(split, [Column("time", Type.UINT)], report)) == []
-        assert report.malformed == {NOT_A_CAPTURE: 1}
+        assert report.malformed == {FileFault.NOT_A_CAPTURE: 1}
         assert report.tuples == 0
     with pytest.raises(SourceError, match="cannot read"):
         connector.splits("e", [tmp_path / "absent"], {}, WHOLE)

@@ -243,3 +243,14 @@ def test_wikiticker() -> None:
         expected = [json.loads(line) for line in lines]
     names = [column.name for column in own]
     assert [row[:-1] for row in seen.rows] == [tuple(r[n] for n in names) for r in expected]
+
+
+@pytest.mark.parametrize("deep", ["[" * 100_000, '{"a": ' * 100_000, '{"a": ' + "[" * 100_000])
+def test_a_line_nested_without_end_is_one_malformed_row(tmp_path: Path, deep: str) -> None:
+    path = written(tmp_path / "t.json", f'{{"a": 1}}\n{deep}\n{{"a": 3}}\n')
+    assert JSON.columns([path], {}) == columns(a=Type.INT)
+    seen = read_all(JSON, [path], columns(a=Type.INT))
+    assert seen.rows == [(1,), (3,)]
+    assert sum(seen.malformed.values()) == 1
+    alone = written(tmp_path / "u.json", f'{deep}\n{{"a": 3}}\n')
+    assert JSON.columns([alone], {}) == columns(a=Type.INT)

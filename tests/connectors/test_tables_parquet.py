@@ -12,7 +12,7 @@ import pytest
 from terascope.connectors.base import Column, ReadReport, SourceError
 from terascope.connectors.tables import ParquetConnector
 from terascope.types import Type, parse_ip
-from tests.connectors.table_reading import POSITION, columns, read_all, written
+from tests.connectors.table_reading import POSITION, WHOLE, columns, read_all, written
 
 PARQUET = ParquetConnector()
 V4 = ipaddress.ip_address("10.0.0.200")
@@ -265,13 +265,22 @@ def test_what_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
         PARQUET.columns([good], {"header": "true"})
 
 
-def test_a_damaged_page_is_an_error_of_the_source(tmp_path: Path) -> None:
-    path = stored(tmp_path / "t.parquet", a=pa.array(range(5000)))
+def test_rows_of_a_damaged_row_group_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    table = pa.table({"a": range(9000), "b": range(9000)})
+    pq.write_table(table, path, row_group_size=3000, compression="none", use_dictionary=False)
+    chunk = pq.ParquetFile(path).metadata.row_group(1).column(0)
     data = bytearray(path.read_bytes())
-    data[4:400] = b"\xff" * 396
+    data[chunk.data_page_offset : chunk.data_page_offset + 400] = b"\xff" * 400
     path.write_bytes(data)
-    with pytest.raises(SourceError, match="is damaged: "):
-        read_all(PARQUET, [path], columns(a=Type.INT))
+    rows = [(k, k) for k in range(9000) if not 3000 <= k < 6000]
+    for target in (1, 30_000, WHOLE):
+        seen = read_all(PARQUET, [path], (*columns(a=Type.INT), POSITION), target_bytes=target)
+        assert seen.rows == rows
+        assert seen.malformed == {"row of a damaged Parquet row group": 3000}
+        assert len(seen.rows) + sum(seen.malformed.values()) == table.num_rows
+    undamaged = read_all(PARQUET, [path], columns(b=Type.INT))
+    assert len(undamaged.rows) == table.num_rows
 
 
 def test_an_empty_file_and_an_empty_table(tmp_path: Path) -> None:

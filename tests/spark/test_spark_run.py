@@ -119,14 +119,14 @@ def test_outputs_have_their_columns_in_order(spark: SparkSession, tmp_path: Path
 
 
 def test_an_unreadable_source_is_one_clear_line(spark: SparkSession, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.parquet"
-    broken.write_bytes(b"PAR1 this is no parquet file PAR1")
-    split = Split("parquet", "t", str(broken), 0, 0, 1)
-    interface = Interface("t", "parquet", str(broken))
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"other": [1]}), path)
+    split = Split("parquet", "t", str(path), 0, 0, 1)
+    interface = Interface("t", "parquet", str(path))
     read = SourceRead("t", (interface,), (Column("ts", Type.INT),), None, (split,))
     with pytest.raises(SourceError) as raised:
         run_job(Job((read,), (), ()), spark)
-    assert str(raised.value) == f"'{broken}' is not a Parquet file, or is cut short"
+    assert str(raised.value) == f"'{path}' has no column 'ts'; its columns are other"
 
 
 def test_a_sum_that_overflows_is_one_clear_line(spark: SparkSession, tmp_path: Path) -> None:

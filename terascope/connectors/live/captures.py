@@ -9,8 +9,7 @@ stream is complete.
 
 from __future__ import annotations
 
-from collections import Counter
-
+from terascope.connectors.base import ReadReport
 from terascope.connectors.live.entry import Options
 from terascope.connectors.live.growth import INCOMPLETE_GZIP, Followed, Growth, Piece
 from terascope.connectors.packets.compiled import Bytes
@@ -110,7 +109,7 @@ def complete_records(file: Followed, start: bytes) -> tuple[int, Options, bool]:
     end, carried = file.state.position, file.state.carried
     with opened(file.path) as raw:
         window = OpenEndedWindow(SlidingWindow(PlainStream(raw, at), at, file.size))
-        scan = Scan(window, framing, at, NO_END, Counter())
+        scan = Scan(window, framing, at, NO_END, ReadReport())
         records = empty_records()
         stuck = 0
         while stuck < STUCK:

@@ -15,7 +15,8 @@ import numpy as np
 from terascope.connectors.base import ReadReport, Split
 from terascope.connectors.live.growth import INCOMPLETE_GZIP, Followed, Growth, Piece
 from terascope.connectors.live.timed import clock_bounds, timed_pieces
-from terascope.connectors.tables.bytes_in import DAMAGED_GZIP, byte_order_mark, is_gzip, read_chunks
+from terascope.connectors.malformed import FileFault
+from terascope.connectors.tables.bytes_in import byte_order_mark, is_gzip, read_chunks
 from terascope.connectors.tables.csv import layout_of, scanner
 from terascope.connectors.tables.kernels import LF
 from terascope.connectors.tables.options import CsvOptions
@@ -106,7 +107,7 @@ def packed_growth(file: Followed) -> Growth:
     report = ReadReport()
     for _ in read_chunks(file.path, 0, file.size, report):
         pass
-    if report.malformed[DAMAGED_GZIP] and not file.ended:
+    if report.malformed[FileFault.DAMAGED_GZIP.value] and not file.ended:
         return Growth((), 0, torn=INCOMPLETE_GZIP)
     bounds = clock_bounds(file, split_of(file, 0, file.size))
     named = ((file.clock.column, *bounds),) if file.clock is not None and bounds else ()

@@ -9,6 +9,6 @@ packet it is), `layout` and `columns` with `extract`, `addresses`, `payload` and
 
 from __future__ import annotations
 
-from terascope.connectors.packets.connector import PacketConnector
+from terascope.connectors.packets.connector import PacketConnector, capture_fault
 
-__all__ = ["PacketConnector"]
+__all__ = ["PacketConnector", "capture_fault"]

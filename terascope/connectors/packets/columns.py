@@ -6,13 +6,12 @@ buffers are the arrays the kernels filled.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from terascope.connectors.base import FILE_SHIFT, Split
+from terascope.connectors.base import FILE_SHIFT, ReadReport, Split
 from terascope.connectors.packets.addresses import AddressColumn
 from terascope.connectors.packets.bits import bitmap, validity_by_bit, validity_by_sign
 from terascope.connectors.packets.compiled import Bytes, Ints
@@ -23,7 +22,7 @@ from terascope.connectors.packets.link import peel
 from terascope.connectors.packets.memory import RECYCLER
 from terascope.connectors.packets.network import TABLE_FIELDS, open_odd
 from terascope.connectors.packets.payload import PayloadColumn
-from terascope.connectors.packets.reasons import FINE, UNSUPPORTED_LINK, wording
+from terascope.connectors.packets.reasons import FINE, REASONS, UNSUPPORTED_LINK
 from terascope.connectors.packets.records import Records, empty_records
 from terascope.connectors.packets.regular import IN_FRAGMENTS, classify
 
@@ -73,7 +72,7 @@ class Batch:
             return 0
         return min(BATCH_PACKETS - self.filled, self._scratch.records.capacity)
 
-    def decode(self, window: Bytes, count: int, malformed: Counter[str]) -> None:
+    def decode(self, window: Bytes, count: int, report: ReadReport) -> None:
         """Add the first `count` packets of the scratch's records, which lie in `window`."""
         s, first, last = self._scratch, self.filled, self.filled + count
         r = s.records
@@ -101,24 +100,22 @@ class Batch:
             at = self._table[self._rows[f"{PAYLOADS[name]}_at"]]
             lengths = self._table[self._rows[f"{PAYLOADS[name]}_bytes"]]
             payload.add(window, at, lengths, s.layers, first, last)
-        self._count_malformed(count, malformed)
+        self._count_malformed(count, report)
         self.latest = max(self.latest, int(r.timestamp[:count].max()))
         self.filled = last
 
-    def _count_malformed(self, count: int, malformed: Counter[str]) -> None:
+    def _count_malformed(self, count: int, report: ReadReport) -> None:
         reasons = self._scratch.records.reason[:count]
         if not np.count_nonzero(reasons):
             return
-        for code in np.flatnonzero(np.bincount(reasons)).tolist():
-            if code == FINE:
-                continue
-            links = self._scratch.records.link[:count][reasons == code]
-            if code != UNSUPPORTED_LINK:
-                malformed[wording(code, 0)] += len(links)
-                continue
-            kinds, counts = np.unique(links, return_counts=True)
-            for kind, number in zip(kinds.tolist(), counts.tolist(), strict=True):
-                malformed[wording(code, kind)] += number
+        numbers = np.bincount(reasons).tolist()
+        for code in range(FINE + 1, len(numbers)):
+            if numbers[code]:
+                report.malformed[REASONS[code]] += numbers[code]
+        if len(numbers) > UNSUPPORTED_LINK and numbers[UNSUPPORTED_LINK]:
+            first = np.flatnonzero(reasons == UNSUPPORTED_LINK)[0]
+            link = int(self._scratch.records.link[first])
+            report.name_file(self._split.path, f"{REASONS[UNSUPPORTED_LINK]} {link}")
 
     def finish(self) -> pa.RecordBatch:
         """The columns asked for, in their order."""

@@ -13,18 +13,14 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 
 from terascope.connectors.base import Column, Edge, ReadReport, Split
+from terascope.connectors.malformed import FileFault
 from terascope.connectors.packets.columns import Batch, Scratch
 from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.fields import ALL_FIELDS
 from terascope.connectors.packets.layout import Layout
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, parse_header, starts_as_pcap
+from terascope.connectors.packets.pcapng import BYTE_ORDER
 from terascope.connectors.packets.planning import Cutting, Part, cutting, plan
-from terascope.connectors.packets.reasons import (
-    CUT_FILE_HEADER,
-    DAMAGED_GZIP,
-    EMPTY_FILE,
-    NOT_A_CAPTURE,
-)
 from terascope.connectors.packets.scan import (
     SECTION_OPTION,
     Framing,
@@ -45,6 +41,8 @@ from terascope.connectors.packets.window import (
 )
 
 PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
+PCAPNG_ORDERS: Final = tuple(BYTE_ORDER.to_bytes(4, order) for order in ("big", "little"))
+"""How a section header says in which order its bytes are."""
 
 
 class PacketConnector:
@@ -84,9 +82,9 @@ class PacketConnector:
         """Batches of the split's packets; packets of all layers, told apart by `#layers`."""
         layout = Layout(columns)
         with opened(split.path) as file:
-            start = first_bytes(file)
-            if len(start) < FILE_HEADER_BYTES or not starts_as_capture(start):
-                report.malformed[why_not_a_capture(start)] += 1
+            start, fault = looked_at(file)
+            if fault is not None:
+                report.blame(split.path, fault)
                 report.bytes_read += file.seek(0, 2)
                 return
             carried = dict(split.options).get(SECTION_OPTION)
@@ -97,10 +95,10 @@ class PacketConnector:
             stop = NO_END if packed else split.end
             stream: Stream = GzipStream(file) if packed else PlainStream(file, at)
             window = SlidingWindow(stream, 0 if packed else at, stop)
-            scan = Scan(window, framing, at, stop, report.malformed)
+            scan = Scan(window, framing, at, stop, report)
             yield from batches(scan, window, split, layout, stream if packed else None, report)
             if stream.damaged:
-                report.malformed[DAMAGED_GZIP] += 1
+                report.blame(split.path, FileFault.DAMAGED_GZIP)
 
 
 def batches(
@@ -119,7 +117,7 @@ def batches(
         while not scan.done and batch.room:
             found = scan.fill(scratch.records, batch.room)
             if found:
-                batch.decode(window.view, found, report.malformed)
+                batch.decode(window.view, found, report)
         consumed = packed.consumed if packed else scan.position - split.start
         report.bytes_read += consumed - counted
         counted = consumed
@@ -134,10 +132,9 @@ def batches(
 def parts(path: Path, cut: Cutting) -> list[Part]:
     """The ranges of one file."""
     with opened(path) as file:
-        start = first_bytes(file)
+        start, fault = looked_at(file)
         size = file.seek(0, 2)
-        whole = len(start) == FILE_HEADER_BYTES and starts_as_capture(start)
-        if not whole or is_gzip(file):
+        if fault is not None or is_gzip(file):
             return [Part(0, size, (), ())]
         framing, at = open_framing(start, Section())
         window = SlidingWindow(PlainStream(file, at), at, size)
@@ -167,13 +164,35 @@ def first_bytes(file: BinaryIO) -> bytes:
     return bytes(room[:filled])
 
 
+def is_damaged(packed: BinaryIO) -> bool:
+    """Whether a gzip file that unpacks to next to nothing has more to it."""
+    stream = GzipStream(packed)
+    while stream.read_into(memoryview(bytearray(FILE_HEADER_BYTES))):
+        pass
+    return stream.damaged
+
+
 def starts_as_capture(start: bytes) -> bool:
     """Whether the first bytes are those of a capture, or may become so."""
     magic = start[:4]
+    if len(start) >= 12 and magic == PCAPNG_MAGIC:
+        return start[8:12] in PCAPNG_ORDERS
     return not magic or starts_as_pcap(magic) or PCAPNG_MAGIC.startswith(magic)
 
 
-def why_not_a_capture(start: bytes) -> str:
-    if not start:
-        return EMPTY_FILE
-    return CUT_FILE_HEADER if starts_as_capture(start) else NOT_A_CAPTURE
+def looked_at(file: BinaryIO) -> tuple[bytes, FileFault | None]:
+    """The first bytes of the unpacked file, and why it is no capture."""
+    start = first_bytes(file)
+    if len(start) == FILE_HEADER_BYTES and starts_as_capture(start):
+        return start, None
+    if not starts_as_capture(start):
+        return start, FileFault.NOT_A_CAPTURE
+    if is_gzip(file) and is_damaged(file):
+        return start, FileFault.DAMAGED_GZIP
+    return start, FileFault.CUT_HEADER if start else FileFault.EMPTY
+
+
+def capture_fault(path: Path, options: Mapping[str, str]) -> FileFault | None:
+    """Why a file is no capture; None when it is one."""
+    with opened(path) as file:
+        return looked_at(file)[1]

@@ -12,12 +12,11 @@ reading costs, and sees every time on its way.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from terascope.connectors.base import Edge
+from terascope.connectors.base import Edge, ReadReport
 from terascope.connectors.packets.compiled import Ints, compiled
 from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.records import empty_records
@@ -115,7 +114,7 @@ def plan(
     planned from `start` on, where a reader must know `options`, and up to `stop`.
     """
     records = empty_records()
-    scan = Scan(window, framing, at, stop, Counter())
+    scan = Scan(window, framing, at, stop, ReadReport())
     since = start
     smallest, largest = EMPTY
     while not scan.done:

@@ -55,20 +55,3 @@ REASONS: Final = (
     NO_INTERFACE,
     BAD_TIMESTAMP,
 ) = range(len(REASONS))
-
-EMPTY_FILE: Final = "empty file"
-NOT_A_CAPTURE: Final = "not a capture file: neither pcap nor pcapng, plain or gzip"
-CUT_FILE_HEADER: Final = "truncated file header"
-CUT_RECORD: Final = "truncated record"
-BAD_PACKET_BLOCK: Final = "bad packet block"
-DAMAGED_GZIP: Final = "damaged gzip stream"
-
-
-def damage(skipped: int) -> str:
-    """The reason of a stretch of a file in which no record could be told."""
-    return f"damaged record, skipped {skipped} bytes"
-
-
-def wording(code: int, link: int) -> str:
-    """The words of a packet's reason."""
-    return f"{REASONS[code]} {link}" if code == UNSUPPORTED_LINK else REASONS[code]

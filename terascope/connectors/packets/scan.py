@@ -10,16 +10,16 @@ is ever taken for records of the file, and the splits together are exactly the u
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Final, Protocol
 
 import numpy as np
 
+from terascope.connectors.base import ReadReport
+from terascope.connectors.malformed import RecordFault
 from terascope.connectors.packets.compiled import Ints
 from terascope.connectors.packets.pcap import PcapHeader, find_chain, walk_pcap
 from terascope.connectors.packets.pcapng import find_blocks, walk_pcapng
-from terascope.connectors.packets.reasons import BAD_PACKET_BLOCK, CUT_RECORD, damage
 from terascope.connectors.packets.records import (
     DAMAGED,
     DESCRIBES,
@@ -161,12 +161,12 @@ class Scan:
     """One pass over records that start in [start, stop)."""
 
     def __init__(
-        self, window: Window, framing: Framing, start: int, stop: int, malformed: Counter[str]
+        self, window: Window, framing: Framing, start: int, stop: int, report: ReadReport
     ) -> None:
         self._window = window
         self._framing = framing
         self._stop = stop
-        self._malformed = malformed
+        self._report = report
         self._damaged_from: int | None = None
         self._hungry = False
         self.position = start
@@ -195,7 +195,7 @@ class Scan:
         self.position = window.base + at
         lies = self._framing.take_lies()
         if lies:
-            self._malformed[BAD_PACKET_BLOCK] += lies
+            self._report.malformed[RecordFault.BAD_PACKET_BLOCK.value] += lies
         if verdict == MORE:
             self._hungry = True
         elif verdict in (STOPPED, END):
@@ -204,7 +204,7 @@ class Scan:
             self._damaged_from = self.position
             self.position += 1
         elif verdict == TRUNCATED:
-            self._malformed[CUT_RECORD] += 1
+            self._report.malformed[RecordFault.CUT_RECORD.value] += 1
             self.position = window.base + len(window.view)
             self.done = True
         else:
@@ -221,5 +221,6 @@ class Scan:
         if verdict == DAMAGED:
             self.position = window.base + len(window.view)
             self.done = True
-        self._malformed[damage(self.position - damaged_from)] += 1
+        self._report.malformed[RecordFault.DAMAGED_RECORD.value] += 1
+        self._report.skipped[RecordFault.DAMAGED_RECORD.value] += self.position - damaged_from
         self._damaged_from = None

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final, Protocol
 
 import numpy as np
 
-from terascope.connectors.base import SourceError
+from terascope.connectors.base import UnusableFile
 from terascope.connectors.packets.compiled import SLACK, Bytes
 from terascope.connectors.packets.memory import RECYCLER
 
@@ -180,7 +180,7 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
         with Path(path).open("rb", buffering=0) as file:
             yield file
     except OSError as error:
-        raise SourceError(f"cannot read '{path}': {error.strerror or error}") from error
+        raise UnusableFile(f"cannot read '{path}': {error.strerror or error}") from error
 
 
 def is_gzip(file: BinaryIO) -> bool:

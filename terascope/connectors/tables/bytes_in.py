@@ -14,14 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from terascope.connectors.base import ReadReport, SourceError
+from terascope.connectors.base import ReadReport, SourceError, UnusableFile
+from terascope.connectors.malformed import FileFault
 
 CHUNK: Final = 4 * 1024 * 1024
 _LINE_SEARCH: Final = 64 * 1024
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-
-DAMAGED_GZIP: Final = "gzip file cut short or damaged"
-EMPTY_FILE: Final = "empty file"
 
 
 @contextmanager
@@ -44,7 +42,7 @@ def size_of(path: str | Path) -> int:
 
 
 def _unreadable(path: str | Path, error: OSError) -> SourceError:
-    return SourceError(f"cannot read '{path}': {(error.strerror or str(error)).lower()}")
+    return UnusableFile(f"cannot read '{path}': {(error.strerror or str(error)).lower()}")
 
 
 def is_gzip(path: str | Path) -> bool:
@@ -82,7 +80,7 @@ def _unpacked_chunks(path: str | Path, report: ReadReport, size: int) -> Iterato
                     pieces += piece
                 more = len(pieces) >= size
             except (EOFError, gzip.BadGzipFile, zlib.error):
-                report.malformed[DAMAGED_GZIP] += 1
+                report.blame(str(path), FileFault.DAMAGED_GZIP)
                 more = False
             report.bytes_read = before + file.tell()
             if pieces:

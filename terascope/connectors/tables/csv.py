@@ -24,10 +24,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from terascope.connectors.base import Column, Edge, ReadReport, SourceError, Split
+from terascope.connectors.base import Column, Edge, ReadReport, SourceError, Split, UnusableFile
+from terascope.connectors.malformed import FileFault
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
 from terascope.connectors.tables.bytes_in import (
-    EMPTY_FILE,
     byte_order_mark,
     contains,
     head,
@@ -58,6 +58,10 @@ class Layout:
 
     names: tuple[str, ...]
     data_start: int
+
+
+class BadHeader(UnusableFile):
+    """A file whose first line is no header."""
 
 
 class CsvConnector:
@@ -95,7 +99,7 @@ class CsvConnector:
         dialect = CsvOptions.of(dict(split.options), split.path)
         layout = layout_of(split.path, dialect)
         if layout is None:
-            report.malformed[EMPTY_FILE] += 1
+            report.blame(split.path, FileFault.EMPTY)
             return
         slots = _slots(split.path, layout, columns)
         start = max(split.start, layout.data_start)
@@ -107,6 +111,15 @@ class CsvConnector:
             batch = assemble(split, columns, scanned.offsets()[good], convert, report)
             if batch.num_rows:
                 yield batch
+
+
+def csv_fault(path: Path, options: Mapping[str, str]) -> FileFault | None:
+    """Why the columns of a file cannot be told; None when they can, or when it is empty."""
+    try:
+        layout_of(path, CsvOptions.of(options, path))
+    except BadHeader:
+        return FileFault.BAD_HEADER
+    return None
 
 
 def layout_of(path: str | Path, dialect: CsvOptions) -> Layout | None:
@@ -121,9 +134,9 @@ def layout_of(path: str | Path, dialect: CsvOptions) -> Layout | None:
         return None
     if dialect.header:
         if arrays.status[0] != GOOD:
-            raise SourceError(f"header of '{path}': {REASONS[int(arrays.status[0])]}")
+            raise BadHeader(f"header of '{path}': {REASONS[int(arrays.status[0])]}")
         if end == size and data[end - 1] != ord("\n"):
-            raise SourceError(f"header of '{path}': {size} bytes and no end; is this a CSV file?")
+            raise BadHeader(f"header of '{path}': {size} bytes and no end; is this a CSV file?")
     else:
         end = mark
     count = int(arrays.counts[0])
@@ -145,7 +158,7 @@ def _header_names(
         try:
             name = text.data.tobytes().decode().strip() or f"column{slot + 1}"
         except UnicodeDecodeError:
-            raise SourceError(f"header of '{path}': invalid UTF-8") from None
+            raise BadHeader(f"header of '{path}': invalid UTF-8") from None
         copies, plain = 1, name
         while name in names:
             copies += 1

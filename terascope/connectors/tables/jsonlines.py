@@ -21,13 +21,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.connectors.base import INTERFACE, Column, Edge, ReadReport, SourceError, Split
+from terascope.connectors.malformed import FileFault
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble
 from terascope.connectors.tables.bytes_in import (
-    EMPTY_FILE,
     byte_order_mark,
     head,
     is_gzip,
     line_cuts,
+    opened,
     read_chunks,
     size_of,
 )
@@ -81,8 +82,9 @@ class JsonConnector:
     def read(
         self, split: Split, columns: Sequence[Column], report: ReadReport
     ) -> Iterator[pa.RecordBatch]:
-        if split.start == 0 and not head(split.path, SAMPLE_BYTES).strip():
-            report.malformed[EMPTY_FILE] += 1
+        packed = is_gzip(split.path)
+        if not packed and split.start == 0 and not head(split.path, SAMPLE_BYTES).strip():
+            report.blame(split.path, FileFault.EMPTY)
             return
         start = split.start or byte_order_mark(head(split.path, 3))
         names = tuple(
@@ -97,6 +99,12 @@ class JsonConnector:
             batch = assemble(split, columns, scanned.offsets()[good], convert, report)
             if batch.num_rows:
                 yield batch
+
+
+def json_fault(path: Path, options: Mapping[str, str]) -> None:
+    """Nothing, if a file can be opened: its lines are looked at one by one."""
+    with opened(path):
+        return
 
 
 def _scanner(arrays: Arrays, names: Sequence[str], max_record: int) -> Scan:
@@ -144,8 +152,8 @@ def _sampled_columns(sample: bytes) -> tuple[Column, ...]:
     for line in sample.splitlines()[:SAMPLE_LINES]:
         try:
             row = json.loads(line)
-        except ValueError:  # counted when it is read; the sample may also end within a line
-            continue
+        except (ValueError, RecursionError):
+            continue  # counted when it is read; the sample may also end within a line
         for key, value in row.items() if isinstance(row, dict) else ():
             seen = _type_of(value)
             before = types.get(key, Type.NULL)

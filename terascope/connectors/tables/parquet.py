@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.connectors.base import Column, Edge, ReadReport, SourceError, Split
+from terascope.connectors.base import Column, Edge, ReadReport, SourceError, Split, UnusableFile
+from terascope.connectors.malformed import FileFault, RecordFault
 from terascope.connectors.tables.arrow_columns import own_type
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
-from terascope.connectors.tables.bytes_in import EMPTY_FILE, opened, size_of
+from terascope.connectors.tables.bytes_in import opened, size_of
 from terascope.connectors.tables.clocks import arrow_column
 from terascope.connectors.tables.convert import Converted
 from terascope.connectors.tables.dictionaries import Dictionaries
@@ -29,6 +30,10 @@ from terascope.connectors.tables.parquet_plan import cut_groups, read_groups
 from terascope.connectors.tables.records import BATCH_ROWS
 from terascope.connectors.tables.row_range import range_of
 from terascope.types import Type
+
+
+class NotParquet(UnusableFile):
+    """A file that is no Parquet file, or not all of one."""
 
 
 class ParquetConnector:
@@ -79,25 +84,39 @@ class ParquetConnector:
         self, split: Split, columns: Sequence[Column], report: ReadReport
     ) -> Iterator[pa.RecordBatch]:
         if not size_of(split.path):
-            report.malformed[EMPTY_FILE] += 1
+            report.blame(split.path, FileFault.EMPTY)
             return
-        own = range_of(dict(split.options))
         with _parquet(split.path) as file:
-            names = _wanted(split.path, file, columns)
-            # A row group shared with the split before is in that one's bytes.
-            counted = range(split.start + (own is not None and own.starts_inside), split.end)
-            report.bytes_read += sum(_chunk_bytes(file, group, names) for group in counted)
-            position = sum(file.metadata.row_group(g).num_rows for g in range(split.start))
-            needed = names if own is None or own.column in names else [*names, own.column]
-            dictionaries = Dictionaries(arrow_column)
-            for held in _batches(split, file, needed):
+            yield from _read_groups(split, columns, report, file)
+
+
+def _read_groups(
+    split: Split, columns: Sequence[Column], report: ReadReport, file: pq.ParquetFile
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a split, row group by row group; the rows that damage hides are counted."""
+    own = range_of(dict(split.options))
+    names = _wanted(split.path, file, columns)
+    # A row group shared with the split before is in that one's bytes.
+    counted = range(split.start + (own is not None and own.starts_inside), split.end)
+    report.bytes_read += sum(_chunk_bytes(file, group, names) for group in counted)
+    position = sum(file.metadata.row_group(g).num_rows for g in range(split.start))
+    needed = names if own is None or own.column in names else [*names, own.column]
+    dictionaries = Dictionaries(arrow_column)
+    with _reader(split, file, needed) as reader:
+        for group in range(split.start, split.end):
+            following = position + file.metadata.row_group(group).num_rows
+            for held in _batches(reader, group, needed):
                 positions = np.arange(position, position + held.num_rows, dtype=np.int64)
                 position += held.num_rows
                 if own is not None:
                     held, positions = own.select(held, positions)
-                batch = assemble(split, columns, positions, _converter(held, dictionaries), report)
+                convert = _converter(held, dictionaries)
+                batch = assemble(split, columns, positions, convert, report)
                 if batch.num_rows:
                     yield batch
+            if position < following and group in counted:
+                report.blame(split.path, RecordFault.DAMAGED_ROWS, following - position)
+            position = following
 
 
 @contextmanager
@@ -106,7 +125,7 @@ def _parquet(path: str | Path) -> Iterator[pq.ParquetFile]:
         try:
             parquet = pq.ParquetFile(file)
         except (pa.ArrowException, OSError):
-            raise SourceError(f"'{path}' is not a Parquet file, or is cut short") from None
+            raise NotParquet(f"'{path}' is not a Parquet file, or is cut short") from None
         yield parquet
 
 
@@ -131,26 +150,46 @@ def _wanted(path: str, file: pq.ParquetFile, columns: Sequence[Column]) -> list[
     return [name for name in wanted if name in present]
 
 
-def _batches(split: Split, file: pq.ParquetFile, names: list[str]) -> Iterator[pa.RecordBatch]:
-    groups = range(split.start, split.end)
-    encoded = _held_as_dictionaries(file, groups, names)
-    # How columns are to be read is said when a file is opened.
+def parquet_fault(path: Path, options: Mapping[str, str]) -> FileFault | None:
+    """Why a file is no Parquet file; None when it is one."""
+    if not size_of(path):
+        return FileFault.EMPTY
+    try:
+        with _parquet(path):
+            return None
+    except NotParquet:
+        return FileFault.NOT_PARQUET
+
+
+@contextmanager
+def _reader(split: Split, file: pq.ParquetFile, names: Sequence[str]) -> Iterator[pq.ParquetFile]:
+    """The file once more: how columns are to be read is said when a file is opened."""
+    encoded = _held_as_dictionaries(file, range(split.start, split.end), names)
     with pq.ParquetFile(split.path, metadata=file.metadata, read_dictionary=encoded) as reader:
+        yield reader
+
+
+def _batches(reader: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a row group, up to where it is damaged. Batches never span row groups: what can
+    be read of a damaged one does not depend on the split it is read in.
+    """
+    try:
         batches = reader.iter_batches(
             batch_size=BATCH_ROWS,
-            row_groups=groups,
+            row_groups=[group],
             columns=names,
             use_threads=False,  # the caller runs one reader per core
         )
-        while True:
-            try:
-                batch = next(batches, None)
-            except (pa.ArrowException, OSError) as error:
-                reason = str(error).splitlines()[0]
-                raise SourceError(f"'{split.path}' is damaged: {reason}") from error
-            if batch is None:
-                return
-            yield batch
+    except (pa.ArrowException, OSError):
+        return
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pa.ArrowException, OSError):
+            return  # the caller counts the rows that are missing
+        if batch is None:
+            return
+        yield batch
 
 
 def _held_as_dictionaries(

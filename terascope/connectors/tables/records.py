@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from terascope.connectors.base import ReadReport
+from terascope.connectors.malformed import RecordFault
 from terascope.connectors.tables.kernels import LF, Bytes, Int32s, Int64s
 
 BATCH_ROWS: Final = 65_536
@@ -32,13 +33,13 @@ NOT_OBJECT: Final = 6
 INVALID_UTF8: Final = 7
 
 REASONS: Final = {
-    WRONG_FIELDS: "wrong number of fields",
-    UNCLOSED_QUOTE: "quote not closed",
-    BAD_QUOTE: "text after a closing quote",
-    TOO_LONG: "row too long",
-    INVALID_JSON: "invalid JSON",
-    NOT_OBJECT: "not a JSON object",
-    INVALID_UTF8: "invalid UTF-8",
+    WRONG_FIELDS: RecordFault.WRONG_FIELDS.value,
+    UNCLOSED_QUOTE: RecordFault.UNCLOSED_QUOTE.value,
+    BAD_QUOTE: RecordFault.BAD_QUOTE.value,
+    TOO_LONG: RecordFault.TOO_LONG.value,
+    INVALID_JSON: RecordFault.INVALID_JSON.value,
+    NOT_OBJECT: RecordFault.NOT_OBJECT.value,
+    INVALID_UTF8: RecordFault.INVALID_UTF8.value,
 }
 
 
