@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, groupby
@@ -33,6 +35,10 @@ class SliceVector:
             raise ValueMistake("slices are one or more lengths of at least 1")
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         words = (f"({n})" if i in self.gaps else str(n) for i, n in enumerate(self.lengths))
         runs = ((word, len(list(same))) for word, same in groupby(words))
         return " ".join(word if times == 1 else f"{word}x{times}" for word, times in runs)
@@ -40,6 +46,11 @@ class SliceVector:
     @cached_property
     def period(self) -> int:
         return sum(self.lengths)
+
+    @cached_property
+    def kept(self) -> Mapping[int, int]:
+        """How many slices of each length windows have in a period."""
+        return Counter(n for i, n in enumerate(self.lengths) if i not in self.gaps)
 
     @cached_property
     def starts(self) -> tuple[int, ...]:

@@ -54,8 +54,9 @@ class SampleReader:
     def __init__(self, plan: LowPlan) -> None:
         self._plan = plan
         self._first, self._second = programs(plan)
-        self._prefilter, self._derive = functions(self._first, plan.compiled)
-        _, self._derive_keys = functions(self._second, plan.compiled)
+        # A sample is too small to compile anything for.
+        self._prefilter, self._derive = functions(self._first, compiled=False)
+        _, self._derive_keys = functions(self._second, compiled=False)
         self._signatures = [words_of(query.signature, self._first.words) for query in plan.queries]
         self._dictionaries = Dictionaries()
         self._clock = next((column for column in plan.columns if column.clock is not None), None)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from terascope.connectors.base import Column, ReadReport, Split
 from terascope.connectors.registry import read_split
 from terascope.low.dictionary import Ints
-from terascope.low.plan import LowAggregate, LowPlan
+from terascope.low.plan import LowAggregate, LowPlan, LowQuery
 from terascope.low.sample_lanes import SampleLanes, SampleReader
 from terascope.low.sampled_splits import Stripe, is_cut, reading, stripes, stripes_of_epoch
 from terascope.plan.expr import Expr
@@ -33,12 +33,15 @@ from terascope.sharing.counting import attribute_hashes
 from terascope.sharing.statistics import SampledStatistics
 
 Random: TypeAlias = NDArray[np.float64]
+Bits: TypeAlias = NDArray[np.uint64]
 End: TypeAlias = Literal["first", "last"]
 
 SEED: Final = 1
 EPOCH: Final = "epoch"
 SPARE: Final = 4
 """So many times the tuples are kept first: those of some epochs are left out."""
+AT_ONCE: Final = 1 << 14
+"""Tuples that are evaluated together: what is computed of them stays in the caches."""
 ENOUGH: Final = 16
 """A sample of one in so many says little of rare groups: rather fewer epochs than less of each."""
 
@@ -145,7 +148,7 @@ def evaluated(plan: LowPlan, some: Thinned) -> SourceSample:
     reader = SampleReader(plan)
     if thinning.batches:
         together = pa.Table.from_batches([columns for _, columns, _ in thinning.batches])
-        for columns in together.combine_chunks().to_batches():
+        for columns in together.combine_chunks().to_batches(AT_ONCE):
             reader.add(columns)
     numbers = run_numbers(some.done)
     runs = [np.full(len(columns), numbers[place]) for place, columns, _ in thinning.batches]
@@ -224,6 +227,43 @@ class SourceSample:
         default_factory=dict, repr=False
     )
     _epochs: dict[Expr, WholeEpochs] = field(default_factory=dict, repr=False)
+    _unions: dict[tuple[str, ...], Bits] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {query.name: place for place, query in enumerate(self.plan.queries)}
+
+    def passed(self, query: str) -> Ints:
+        """Which tuples a query takes."""
+        return self.lanes.passed[self._places[query]]
+
+    def knows(self, query: LowQuery) -> bool:
+        """Whether it was asked of this query."""
+        place = self._places.get(query.name)
+        return place is not None and self.plan.queries[place] == query
+
+    def either(self, queries: tuple[str, ...]) -> int:
+        """How many tuples any of some queries takes: those known together, and one more."""
+        *members, one = queries
+        taken = self._bits(one)
+        if members:
+            taken = taken | self._union(tuple(members))
+        return int(np.bitwise_count(taken).sum())
+
+    def _union(self, queries: tuple[str, ...]) -> Bits:
+        known = self._unions.get(queries)
+        if known is None:
+            known = self._bits(queries[-1])
+            if len(queries) > 1:
+                known = known | self._union(queries[:-1])
+            self._unions[queries] = known
+        return known
+
+    def _bits(self, query: str) -> Bits:
+        """A bit for each tuple that a query takes, in words."""
+        taken = np.zeros(-(-self.lanes.count // 64) * 64, np.bool_)
+        taken[self.passed(query)] = True
+        return np.packbits(taken).view(np.uint64)
 
     @property
     def tuples_kept(self) -> int:
@@ -272,8 +312,7 @@ class SourceSample:
         return known
 
     def _taken(self, queries: Sequence[LowAggregate]) -> Ints:
-        places = [self.plan.queries.index(query) for query in queries]
-        lanes = [self.lanes.passed[place] for place in places]
+        lanes = [self.passed(query.name) for query in queries]
         return lanes[0] if len(lanes) == 1 else np.flatnonzero(self.any_of(lanes))
 
     def any_of(self, lanes: Sequence[Ints]) -> NDArray[np.bool_]:
@@ -310,10 +349,10 @@ class SourceSample:
         epoch_lane = None
         if values is not None and epochs > 1:
             epoch_lane = attribute_hashes(values[rows], EPOCH)
-        places = self._places(rows, None if values is None else values[rows])
+        places = self._within_epochs(rows, None if values is None else values[rows])
         return SampledStatistics(lanes, len(rows), tuples, rate, epochs, epoch_lane, places)
 
-    def _places(self, rows: Ints, epochs: Ints | None) -> NDArray[np.float64]:
+    def _within_epochs(self, rows: Ints, epochs: Ints | None) -> NDArray[np.float64]:
         """Where in its epoch each tuple stands: by the clock, else as they were read."""
         epochs = np.zeros(len(rows), np.int64) if epochs is None else epochs
         clock = np.zeros(len(rows)) if self.lanes.clock is None else self.lanes.clock[rows]

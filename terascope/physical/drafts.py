@@ -150,18 +150,20 @@ class Drafts:
     live: bool = False
     """For a stream, whose set may change while groups are kept."""
     made: list[SelectionDraft | AggregationDraft] = field(default_factory=list)
+    _alike: dict[object, list[SelectionDraft | AggregationDraft]] = field(default_factory=dict)
+    """Those with the same tuples."""
 
     def selection(self, query: str, scan: Scan, conditions: Iterable[Expr]) -> SelectionDraft:
         """The stream with these tuples, made when there is none yet."""
         wanted = tuple(dict.fromkeys(conditions))
-        for draft in self.made:
-            if not isinstance(draft, SelectionDraft):
-                continue
-            if same_tuples(draft, scan, wanted) and draft.join(scan):
+        alike = self.with_tuples(scan, wanted)
+        for draft in alike:
+            if isinstance(draft, SelectionDraft) and draft.join(scan):
                 return draft
         made = SelectionDraft(self.names.take(f"{query}_low"), scan, wanted)
         made.join(scan)
         self.made.append(made)
+        alike.append(made)
         return made
 
     def aggregation(
@@ -175,18 +177,22 @@ class Drafts:
     ) -> AggregationDraft:
         """The stream with these groups that still has room for the sub-aggregates."""
         wanted, grouped, needed = tuple(dict.fromkeys(conditions)), set(keys), set(calls)
-        for draft in self.made:
+        alike = self.with_tuples(scan, wanted)
+        for draft in alike:
             if not isinstance(draft, AggregationDraft) or draft.keys.keys() != grouped:
                 continue
             room = len(draft.aggs.keys() | needed) <= most_slots
-            if room and same_tuples(draft, scan, wanted) and draft.join(scan):
+            if room and draft.join(scan):
                 return draft
         name = self.names.take(f"{query}_low")
         made = AggregationDraft(name, scan, wanted, sorted=self.live)
         made.join(scan)
         self.made.append(made)
+        alike.append(made)
         return made
 
-
-def same_tuples(draft: Draft, scan: Scan, conditions: tuple[Expr, ...]) -> bool:
-    return scan_key(draft.scan) == scan_key(scan) and set(draft.conditions) == set(conditions)
+    def with_tuples(
+        self, scan: Scan, conditions: tuple[Expr, ...]
+    ) -> list[SelectionDraft | AggregationDraft]:
+        """The streams with the tuples of a scan that meet some conditions."""
+        return self._alike.setdefault((scan_key(scan), frozenset(conditions)), [])

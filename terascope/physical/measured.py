@@ -72,7 +72,7 @@ class Measured:
         sample = self.sample(read)
         if sample is None:
             return {}
-        lanes = [sample.lanes.passed[sample.plan.queries.index(query)] for query in queries]
+        lanes = [sample.passed(query.name) for query in queries]
         total = int(np.count_nonzero(sample.any_of(lanes)))
         names = (query.name for query in queries)
         return {name: len(lane) / max(1, total) for name, lane in zip(names, lanes, strict=True)}
@@ -89,13 +89,16 @@ class Measured:
             sample = self.sample(read) if own else None
             if sample is None:
                 continue
-            places = [sample.plan.queries.index(query) for query in own]
-            lanes = [sample.lanes.passed[place] for place in places]
-            pairs = zip(lanes, own, strict=True)
-            takings = [Taking(len(lane), len(query.slots)) for lane, query in pairs]
-            together += together_ns(int(np.count_nonzero(sample.any_of(lanes))), takings)
+            takings = [Taking(len(sample.passed(q.name)), len(q.slots)) for q in own]
+            together += together_ns(sample.either(tuple(q.name for q in own)), takings)
             apart += sum(taking.apart_ns for taking in takings)
         return 0.0 < together < apart
+
+    def size(self, queries: Queries) -> float:
+        """How many tuples of the samples that there are an aggregation takes."""
+        known = {name: sample for name, (_, sample) in self.samples.items()}
+        found = ((query, known.get(name)) for name, query in queries.items())
+        return float(sum(len(s.passed(q.name)) for q, s in found if s is not None and s.knows(q)))
 
     # ---- windows
 

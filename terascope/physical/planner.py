@@ -243,6 +243,7 @@ def native_job(draft: Draft, measured: Measured, settings: LowSettings, live: bo
         draft.reads,
         [low_output(stream) for stream in streams if stream.name not in both],
         rides(settings.sharing, measured, draft.reads),
+        measured.size,
     )
     above = {
         s.name: apply_below(shared.read(assume_merged(s.rel, keys)), tidy)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, TypeAlias, TypeVar
 
 from terascope.low.plan import LowAggregate, Slot
@@ -32,7 +33,14 @@ Queries: TypeAlias = Mapping[str, LowAggregate]
 Rides: TypeAlias = Callable[[Sequence[Queries]], bool]
 """Whether aggregations with the same keys and different conditions are better off together."""
 
+Size: TypeAlias = Callable[[Queries], float]
+"""How many tuples an aggregation takes."""
+
 Some = TypeVar("Some")
+
+MOST_RIVALS: Final = 8
+"""Tables that an aggregation looks at, those with the most tuples: the time it takes to plan a set
+then grows with the number of its queries, and not with that of their pairs."""
 
 SEEN: Final = "#seen"
 """The count of a query's own tuples, where a table has others, too."""
@@ -40,6 +48,10 @@ SEEN: Final = "#seen"
 
 def never(_: Sequence[Queries]) -> bool:
     return False
+
+
+def unknown(_: Queries) -> float:
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,15 @@ class Shared:
         return with_inputs(rel, tuple(self.read(part) for part in parts)) if parts else rel
 
 
+@dataclass(frozen=True)
+class Complete:
+    """What a table keeps, and who enters it."""
+
+    slots: Mapping[object, Mapping[str, Slot]]
+    """What is kept -> its slot in each read."""
+    entries: Mapping[str, Entry]
+
+
 @dataclass
 class Table:
     """The table of one stream and of those that join it."""
@@ -66,6 +87,8 @@ class Table:
     output: LowOutput
     queries: Queries
     members: dict[str, tuple[LowOutput, Queries]] = field(default_factory=dict)
+    too_many: int = MOST_SLOTS + 1
+    """So many more slots had no room."""
 
     def add(self, output: LowOutput, queries: Queries) -> None:
         self.members[output.name] = output, queries
@@ -74,7 +97,8 @@ class Table:
         return replace(self, members={**self.members, output.name: (output, queries)})
 
     def has_room(self) -> bool:
-        return len(self.slots) <= MOST_SLOTS
+        most = sum(len(any_of(queries).slots) + 1 for _, queries in self.members.values())
+        return most <= MOST_SLOTS or len(self.slots) <= MOST_SLOTS
 
     def entry(self, read: str) -> Entry:
         return Entry.of([queries[read] for _, queries in self.members.values()])
@@ -84,8 +108,9 @@ class Table:
         """What is kept -> its slot in each read."""
         found: dict[object, dict[str, Slot]] = {}
         used = {f.name for f in self.output.fields}
+        entries = {read: self.entry(read) for read in self.queries}
         for member in self.members:
-            for name, by_read in self.wanted(member):
+            for name, by_read in self.wanted(member, entries):
                 kept = kept_in(by_read)
                 if kept not in found:
                     own = member == self.output.name and name != SEEN
@@ -94,10 +119,14 @@ class Table:
                     found[kept] = {r: replace(s, name=fresh) for r, s in by_read.items()}
         return found
 
-    def wanted(self, member: str) -> list[tuple[str, dict[str, Slot]]]:
-        """The slots of a member: its own and, if it needs one, the count that tells its groups."""
+    def wanted(
+        self, member: str, entries: Mapping[str, Entry]
+    ) -> list[tuple[str, dict[str, Slot]]]:
+        """The slots of a member: its own and, if it needs one, the count that tells its groups.
+        `entries`: who enters the table in each read.
+        """
         _, queries = self.members[member]
-        wheres = {read: self.entry(read).where(query) for read, query in queries.items()}
+        wheres = {read: entries[read].where(query) for read, query in queries.items()}
         found = [
             (slot.name, {r: replace(q.slots[i], where=wheres[r]) for r, q in queries.items()})
             for i, slot in enumerate(any_of(queries).slots)
@@ -108,11 +137,11 @@ class Table:
         return found
 
     def shared_slots(self, read: str) -> tuple[Slot, ...]:
-        return tuple(slots[read] for slots in self.slots.values())
+        return tuple(slots[read] for slots in self.complete.slots.values())
 
     def shared_query(self, query: LowAggregate, read: str) -> LowAggregate:
         """The aggregation that has the table."""
-        entry = self.entry(read)
+        entry = self.complete.entries[read]
         return replace(
             query,
             slots=self.shared_slots(read),
@@ -121,7 +150,12 @@ class Table:
             anyof=entry.anyof,
         )
 
-    @property
+    @cached_property
+    def complete(self) -> Complete:
+        """The table when all who join it have."""
+        return Complete(self.slots, {read: self.entry(read) for read in self.queries})
+
+    @cached_property
     def shared_output(self) -> LowOutput:
         return self.output.with_slots(self.shared_slots(next(iter(self.queries))))
 
@@ -132,9 +166,8 @@ class Table:
         keys = {expr: name for name, expr in reversed(any_of(self.queries).keys)}
         items: list[Named] = [(name, Col(keys[expr], expr.type)) for name, expr in query.keys]
         source: Rel = Read(self.output.name, self.shared_output.fields)
-        slots = self.slots
-        for name, by_read in self.wanted(member):
-            kept = any_of(slots[kept_in(by_read)])
+        for name, by_read in self.wanted(member, self.complete.entries):
+            kept = any_of(self.complete.slots[kept_in(by_read)])
             column = Col(kept.name, kept.type)
             if name == SEEN:
                 source = Filter(source, call(">", column, Lit(0, Type.ULLONG)))
@@ -161,10 +194,13 @@ def free_name(name: str, used: set[str]) -> str:
 
 
 def share_tables(
-    reads: Sequence[SourceRead], low: Sequence[LowOutput], rides: Rides = never
+    reads: Sequence[SourceRead],
+    low: Sequence[LowOutput],
+    rides: Rides = never,
+    size: Size = unknown,
 ) -> Shared:
-    queries = {output.name: aggregations(output.name, reads) for output in low}
-    tables = tables_of([(output, queries[output.name]) for output in low], rides)
+    queries = aggregations(reads)
+    tables = tables_of([(output, queries.get(output.name, {})) for output in low], rides, size)
     several = {name: t for t in tables if len(t.members) > 1 for name in t.members}
     views = {o.name: t.view(o.name) for o in low if (t := several.get(o.name))}
     gone = {name for name, table in several.items() if table.output.name != name}
@@ -174,38 +210,74 @@ def share_tables(
     return Shared(tuple(with_tables(read, several, gone) for read in reads), left, views)
 
 
-def tables_of(queries: Iterable[tuple[LowOutput, Queries]], rides: Rides) -> list[Table]:
-    """Each aggregation in the first table of its keys that it may join, or in one of its own."""
-    tables: dict[object, list[Table]] = {}
+@dataclass
+class Rivals:
+    """The tables of aggregations with the same keys."""
+
+    rides: Rides
+    size: Size
+    tables: list[Table] = field(default_factory=list)
+    _by_tuples: dict[object, Table] = field(default_factory=dict)
+    """The last table with a member of these tuples."""
+    _sizes: dict[str, float] = field(default_factory=dict)
+
+    def home(self, output: LowOutput, queries: Queries) -> Table:
+        """The table of an aggregation with the same tuples, the first that it may join otherwise,
+        or one of its own.
+        """
+        alike = self._by_tuples.get(tuples_of(queries))
+        found: Table | None = None
+        if alike is not None and alike.with_member(output, queries).has_room():
+            found = alike
+        else:
+            open_ = (t for t in self.nearest(len(any_of(queries).slots)) if t is not alike)
+            found = next((t for t in open_ if self.joins(t, output, queries)), None)
+        if found is None:
+            found = Table(output, queries)
+            self.tables.append(found)
+        found.add(output, queries)
+        self._by_tuples[tuples_of(queries)] = found
+        known = self._sizes.get(found.output.name, 0.0)
+        self._sizes[found.output.name] = max(known, self.size(queries))
+        return found
+
+    def nearest(self, slots: int) -> list[Table]:
+        """Tables worth looking at for so many slots."""
+        some = [table for table in self.tables if slots < table.too_many]
+        if len(some) <= MOST_RIVALS:
+            return some
+        order = sorted(range(len(some)), key=lambda i: -self._sizes[some[i].output.name])
+        return [some[i] for i in sorted(order[:MOST_RIVALS])]
+
+    def joins(self, table: Table, output: LowOutput, queries: Queries) -> bool:
+        """Whether an aggregation has its slots in a table of others' tuples."""
+        if not self.rides([*(known for _, known in table.members.values()), queries]):
+            return False
+        if table.with_member(output, queries).has_room():
+            return True
+        table.too_many = min(table.too_many, len(any_of(queries).slots))
+        return False
+
+
+def tables_of(
+    queries: Iterable[tuple[LowOutput, Queries]], rides: Rides, size: Size = unknown
+) -> list[Table]:
+    """Each aggregation in a table of its keys that it may join, or in one of its own."""
+    rivals: dict[object, Rivals] = {}
     for output, own in queries:
         if own:
-            rivals = tables.setdefault(keys_of(own), [])
-            home = next((table for table in rivals if joins(table, output, own, rides)), None)
-            if home is None:
-                home = Table(output, own)
-                rivals.append(home)
-            home.add(output, own)
-    return [table for some in tables.values() for table in some]
+            rivals.setdefault(keys_of(own), Rivals(rides, size)).home(output, own)
+    return [table for some in rivals.values() for table in some.tables]
 
 
-def joins(table: Table, output: LowOutput, queries: Queries, rides: Rides) -> bool:
-    """Whether an aggregation has its slots in a table."""
-    if not table.with_member(output, queries).has_room():
-        return False
-    if any(tuples_of(queries) == tuples_of(known) for _, known in table.members.values()):
-        return True
-    return rides([*(known for _, known in table.members.values()), queries])
-
-
-def aggregations(name: str, reads: Sequence[SourceRead]) -> Queries:
-    """The aggregation of a low-level stream, in each read that has it."""
-    return {
-        read.name: query
-        for read in reads
-        if read.low is not None
-        for query in read.low.queries
-        if query.name == name and isinstance(query, LowAggregate)
-    }
+def aggregations(reads: Sequence[SourceRead]) -> dict[str, dict[str, LowAggregate]]:
+    """By low-level stream its aggregation, in each read that has it."""
+    found: dict[str, dict[str, LowAggregate]] = {}
+    for read in reads:
+        for query in () if read.low is None else read.low.queries:
+            if isinstance(query, LowAggregate):
+                found.setdefault(query.name, {})[read.name] = query
+    return found
 
 
 def tuples_of(queries: Queries) -> object:

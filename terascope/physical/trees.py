@@ -237,9 +237,12 @@ class Grafting:
         """For each node the queries that are made of it, itself included."""
         nodes = self.tree.nodes
         found: list[list[LowAggregate]] = [[] for _ in nodes]
+        by_keys: dict[frozenset[str], list[LowAggregate]] = {}
+        for query in self.members:
+            by_keys.setdefault(attributes_of(query), []).append(query)
         for place, node in enumerate(nodes):
             at: int | None = place if node.is_query else None
-            own = [q for q in self.members if is_of(q, node)]
+            own = by_keys.get(node.attributes, [])
             while at is not None:
                 found[at] += own
                 at = nodes[at].parent

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from terascope.functions.base import Value
 from terascope.plan.rel import PlanMistake, Read, Rel, require, walk
@@ -39,6 +40,10 @@ class Plan:
     streams: tuple[Stream, ...]
     parameters: tuple[Parameter, ...] = ()
 
+    @cached_property
+    def _by_name(self) -> Mapping[str, Stream]:
+        return {stream.name: stream for stream in self.streams}
+
     def __post_init__(self) -> None:
         seen: dict[str, Stream] = {}
         for stream in self.streams:
@@ -55,10 +60,10 @@ class Plan:
             seen[stream.name] = stream
 
     def __getitem__(self, name: str) -> Stream:
-        for stream in self.streams:
-            if stream.name == name:
-                return stream
-        raise PlanMistake(f"no stream {name}")
+        found = self._by_name.get(name)
+        if found is None:
+            raise PlanMistake(f"no stream {name}")
+        return found
 
     def __iter__(self) -> Iterator[Stream]:
         return iter(self.streams)

@@ -23,6 +23,9 @@ Slide: TypeAlias = int
 
 MOST_SLICES: Final = 4096
 """A longer vector is not worth having: its windows had better not share one."""
+COINCIDING: Final = 4
+"""So many times as many edges are looked at: many of them may coincide."""
+MOST_EDGES: Final = COINCIDING * MOST_SLICES
 
 
 @dataclass(frozen=True, order=True)
@@ -87,7 +90,7 @@ def composed(windows: Iterable[Periodic], most: int = MOST_SLICES) -> SliceVecto
     """The slices of all windows together; None when a period would have too many."""
     known = sorted(set(windows))
     period, edges = most_edges(known)
-    if edges > 4 * most:  # many may coincide
+    if edges > COINCIDING * most:
         return None
     found: set[int] = set()
     for window in known:

@@ -16,11 +16,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, Literal, TypeAlias
 
 from terascope.functions.slices import SliceVector
-from terascope.sharing.slices import Periodic, composed, composed_panes, paired, rate
+from terascope.sharing.slices import (
+    MOST_EDGES,
+    Periodic,
+    composed,
+    composed_panes,
+    paired,
+    rate,
+)
 
 Mode: TypeAlias = Literal["cost", "unshared", "paired", "paned"]
 VECTORS: Final = {"paired": composed, "paned": composed_panes}
@@ -81,9 +88,19 @@ class Cluster:
 
     def partials(self, traffic: Traffic) -> float:
         """Groups of slices for each unit of time."""
-        kept = (n for i, n in enumerate(self.vector.lengths) if i not in self.vector.gaps)
-        made = sum(traffic.groups(n * traffic.rate) for n in kept)
+        kept = self.vector.kept.items()
+        made = sum(times * traffic.groups(n * traffic.rate) for n, times in kept)
         return made / self.vector.period
+
+    @cached_property
+    def slides(self) -> int:
+        """The common period of its windows."""
+        return math.lcm(*(window.slide for window in self.windows))
+
+    @cached_property
+    def edges(self) -> float:
+        """No less than the edges of all windows, for each unit of time."""
+        return sum(len(window.edges) / window.slide for window in self.windows)
 
     def cost(self, traffic: Traffic, costs: WindowCosts) -> float:
         """Nanoseconds for each unit of time, results aside."""
@@ -147,8 +164,16 @@ def share(
     mode: Mode = "cost",
 ) -> Shared:
     """The windows in clusters: those that cost least, or those that the mode says."""
-    prices = costs or WindowCosts()
-    known = tuple(sorted(set(windows)))
+    return decided(tuple(sorted(set(windows))), traffic, costs or WindowCosts(), mode)
+
+
+@lru_cache(maxsize=64)
+def decided(
+    known: tuple[Periodic, ...], traffic: Traffic, prices: WindowCosts, mode: Mode
+) -> Shared:
+    """A set is planned again when its sources were looked at; what is known of a family of its
+    windows is then asked for twice.
+    """
     if mode == "unshared":
         clusters = [Cluster((w,), paired(w)) for w in known]
     elif mode != "cost" and (vector := VECTORS[mode](known)) is not None:
@@ -162,20 +187,23 @@ def placed(windows: Iterable[Periodic], traffic: Traffic, prices: WindowCosts) -
     """Window by window to the cluster where it costs least. A composition that would be too long is
     none.
     """
-    clusters: list[Cluster] = []
+    clusters: list[tuple[Cluster, float]] = []
     for window in windows:
         alone = Cluster((window,), paired(window))
+        own = alone.cost(traffic, prices)
         best, gain = None, 0.0
-        for place, cluster in enumerate(clusters):
+        for place, (cluster, cost) in enumerate(clusters):
             joined = together(cluster, alone)
-            saved = saving(cluster, alone, joined, traffic, prices)
-            if joined is not None and saved > gain:
-                best, gain = (place, joined), saved
+            if joined is None:
+                continue
+            price = joined.cost(traffic, prices)
+            if cost + own - price > gain:
+                best, gain = (place, joined, price), cost + own - price
         if best is None:
-            clusters.append(alone)
+            clusters.append((alone, own))
         else:
-            clusters[best[0]] = best[1]
-    return clusters
+            clusters[best[0]] = best[1:]
+    return [cluster for cluster, _ in clusters]
 
 
 def merged(clusters: list[Cluster], traffic: Traffic, costs: WindowCosts) -> list[Cluster]:
@@ -194,6 +222,8 @@ def merged(clusters: list[Cluster], traffic: Traffic, costs: WindowCosts) -> lis
 
 
 def together(left: Cluster, right: Cluster) -> Cluster | None:
+    if math.lcm(left.slides, right.slides) * (left.edges + right.edges) > MOST_EDGES + 0.5:
+        return None
     windows = tuple(sorted({*left.windows, *right.windows}))
     vector = composed(windows)
     return None if vector is None else Cluster(windows, vector)
