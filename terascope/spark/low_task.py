@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import types as T
-from pyspark.sql.datasource import InputPartition
 
 from terascope.connectors.base import Split
 from terascope.low.delivery import Delivery, Outgoing, Sink, Target
@@ -66,8 +65,8 @@ class NativeRead:
     """The joins of its streams."""
 
 
-@dataclass
-class Bundle(InputPartition):
+@dataclass(frozen=True)
+class Bundle:
     """The splits one task reads, one after the other."""
 
     splits: tuple[Split, ...]
@@ -76,7 +75,7 @@ class Bundle(InputPartition):
     number: int = 0
 
 
-def native_bundles(reading: NativeRead, tasks: int) -> list[InputPartition]:
+def native_bundles(reading: NativeRead, tasks: int) -> list[Bundle]:
     """Tasks, and the epochs each of them has alone."""
     read = reading.read
     assert read.low is not None

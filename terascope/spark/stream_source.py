@@ -15,13 +15,16 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from terascope.connectors.base import Edge
@@ -29,7 +32,6 @@ from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.registry import Interface
 from terascope.physical.bundles import even_bundles
 from terascope.spark.mistakes import telling
-from terascope.spark.source import PICKLER, NamedSource, register
 from terascope.spark.stream_task import TOLD, StreamPartition, StreamRead, run_stream_task
 from terascope.spark.worker import working
 from terascope.stream.control import Control
@@ -38,6 +40,8 @@ from terascope.stream.state import StateFolder
 from terascope.stream.tree_plans import TreesInForce, in_force
 
 FORMAT = "terascope_stream"
+PICKLER: Any = cloudpickle
+"""Has no type hints of its own; unlike pickle it takes the functions in a predicate by value."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +80,37 @@ class StreamSource:
 
 def stream_frame(spark: SparkSession, source: StreamSource) -> DataFrame:
     """What the tasks of each micro-batch tell."""
-    name = register(spark, TerascopeStream)
+    name = register(spark)
     packed = base64.b64encode(zlib.compress(PICKLER.dumps(source), 1)).decode("ascii")
     return spark.readStream.format(name).option("source", packed).load()
 
 
-class TerascopeStream(NamedSource):
+def register(spark: SparkSession) -> str:
+    """Make the data source known to the session, and return the name it has there.
+
+    Spark looks for a name that is taken in the active session, and for the source in its own. Where
+    these are two sessions and the other one has the source, ours needs another name.
+    """
+    for name in chain([FORMAT], (f"{FORMAT}{n}" for n in count(2))):
+        own = type(TerascopeStream.__name__, (TerascopeStream,), {"format_name": name})
+        try:
+            spark.dataSource.register(own)
+        except AnalysisException as problem:
+            if problem.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
+        else:
+            return name
+    raise AssertionError("names do not end")
+
+
+class TerascopeStream(DataSource):
     """Spark's view of a StreamSource."""
 
     format_name = FORMAT
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.format_name
 
     def schema(self) -> T.StructType:
         return TOLD

@@ -65,7 +65,7 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
         own = tuple(p for p in pairings if p.left.stream in numbers)
         reading = NativeRead(read, numbers, targets, sink, DESTINATIONS, own)
         for bundle in native_bundles(reading, tasks):
-            for row in low_rows(reading, bundle):  # type: ignore[arg-type]
+            for row in low_rows(reading, bundle):
                 outgoing.append(row)
                 if row.kind == "groups":
                     assert row.payload is not None
