@@ -32,7 +32,7 @@ def can_evaluate(expr: Expr) -> bool:
                 return all(t is Type.BOOL for t in types)
             if name == "is_null":
                 return True
-            if name in COMPARISONS or name == "in":
+            if name in COMPARISONS or name in ("in", "in_list"):
                 return all(comparable(args[0], other) for other in args[1:])
             if name in ARITHMETIC or name in BITS:
                 return len(args) == 2 and all(t.is_integer for t in types)

@@ -70,7 +70,7 @@ def selectivity(predicate: Expr) -> float:
     share = 1.0
     for part in conjuncts(predicate):
         match part:
-            case Call(function) if function.name in ("=", "like", "in"):
+            case Call(function) if function.name in ("=", "like", "in", "in_list"):
                 share *= EQUALITY
             case Call(function) if function.name in ("<", "<=", ">", ">="):
                 share *= RANGE

@@ -16,8 +16,9 @@ from terascope.bind.context import Context
 from terascope.bind.scope import NoSuchColumn, Scope
 from terascope.diagnostic import Span
 from terascope.functions.base import Scalar, TypeMistake, ValueMistake
-from terascope.functions.casts import check_cast
-from terascope.plan.build import call
+from terascope.functions.casts import cast_value, check_cast
+from terascope.functions.members import SHORT_LIST
+from terascope.plan.build import call, list_call
 from terascope.plan.expr import Call, Case, Cast, Expr, Lit, is_constant
 from terascope.syntax import ast
 from terascope.types import INT_MAX, Type, type_names, unify
@@ -87,9 +88,7 @@ class ExprBinder:
             case ast.Between(operand=operand, low=low, high=high, negated=negated):
                 return self.bind_between(operand, low, high, negated, node.span)
             case ast.InList(operand=operand, items=items, negated=negated):
-                return self.negate(
-                    self.apply("in", (operand, *items), node.span, alike=True), negated
-                )
+                return self.negate(self.bind_in(operand, items, node.span), negated)
             case ast.Like(operand=operand, pattern=pattern, negated=negated):
                 return self.negate(self.apply("like", (operand, pattern), node.span), negated)
             case ast.IsNull(operand=operand, negated=negated):
@@ -197,6 +196,18 @@ class ExprBinder:
         except TypeMistake as mistake:
             self.context.error("type-mismatch", str(mistake), span)
             return None
+
+    def bind_in(self, operand: ast.Expr, items: Sequence[ast.Expr], span: Span) -> Expr | None:
+        """A long list of constants is one constant."""
+        made = self.apply("in", (operand, *items), span, alike=True)
+        if len(items) <= SHORT_LIST or not isinstance(made, Call):
+            return made
+        tested, *listed = made.args
+        values = [constant_in_list(item) for item in listed]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return made
+        return list_call(tested, (value.value for value in known))
 
     def negate(self, expr: Expr | None, negated: bool) -> Expr | None:
         return call("not", expr) if expr is not None and negated else expr
@@ -419,3 +430,14 @@ def flatten(op: str, left: ast.Expr, right: ast.Expr) -> list[ast.Expr]:
         else:
             parts.append(side)
     return parts
+
+
+def constant_in_list(item: Expr) -> Lit | None:
+    """The constant that an item of a list is, of the type it is compared in."""
+    match item:
+        case Lit():
+            return item
+        case Cast(Lit(value, source), target):
+            return Lit(cast_value(value, source, target), target)
+        case _:
+            return None

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias, cast
 
 from terascope.functions.base import Value
+from terascope.functions.members import Members
 from terascope.plan.expr import AggCall, Call, Case, Cast, Col, Expr, Lit, Param, is_constant
 from terascope.syntax import ast
 from terascope.types import Type
@@ -42,6 +43,10 @@ def written(expr: Expr, scope: Scope) -> ast.Expr:
             return literal(value, type)
         case Param(name):
             return ast.Parameter(name)
+        case Call(args=(operand, Lit(value=Members() as members, type=type))):
+            nulls = (None,) if members.has_null else ()
+            items = tuple(literal(value, type) for value in (*members.values, *nulls))
+            return ast.InList(written(operand, scope), items)
         case Cast(operand, type):
             return ast.Cast(written(operand, scope), type.value)
         case Case(branches, otherwise):

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.connectors.base import arrow_type
+from terascope.functions.members import Members
 from terascope.plan.expr import Call, Col, Expr, Lit
 
 Datum: TypeAlias = Any
@@ -58,7 +59,8 @@ def value(expr: Expr, batch: pa.RecordBatch) -> Datum:
         case Lit(held, type):
             return pa.scalar(held, arrow_type(type))
         case Call(function, args):
-            return call(function.name, args, [value(a, batch) for a in args])
+            held = [a for a in args if not is_list(a)]
+            return call(function.name, args, [value(a, batch) for a in held])
         case _:
             raise pa.ArrowInvalid("not evaluated at the source")
 
@@ -75,6 +77,8 @@ def call(name: str, args: tuple[Expr, ...], values: list[Datum]) -> Datum:
             return pc.is_null(values[0])
         case "in":
             return member(values[0], values[1:])
+        case "in_list":
+            return listed(values[0], args[1])
         case "div":
             return floor_divide(values[0], args[1])
         case "%":
@@ -105,6 +109,23 @@ def alike(left: Datum, right: Datum) -> tuple[Datum, Datum]:
 def member(tested: Datum, items: list[Datum]) -> Datum:
     """IN, with SQL's three values: NULL unless found, when there is a NULL among the items."""
     return fold(pc.or_kleene, [equal(*alike(tested, item)) for item in items])
+
+
+def is_list(expr: Expr) -> bool:
+    return isinstance(expr, Lit) and isinstance(expr.value, Members)
+
+
+def listed(tested: Datum, members: Expr) -> Datum:
+    """The same of many constants: Arrow, too, takes NaN for equal to itself here."""
+    assert isinstance(members, Lit)
+    values = pa.array(members.value.values, arrow_type(members.type))
+    if tested.type == pa.float64():
+        tested, values = pc.add(tested, 0.0), pc.add(values, 0.0)  # -0.0 becomes 0.0
+    found = pc.is_in(tested, value_set=values.cast(tested.type))
+    unknown = pc.is_null(tested)
+    if members.value.has_null:
+        unknown = pc.or_(unknown, pc.invert(found))
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
 
 
 def equal(left: Datum, right: Datum) -> Datum:

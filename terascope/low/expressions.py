@@ -19,6 +19,7 @@ from typing import Final
 
 from terascope.low.arithmetic_recipes import ARITHMETIC_RECIPES
 from terascope.low.logic_recipes import LOGIC_RECIPES
+from terascope.low.members import MEMBER_RECIPES
 from terascope.low.payload_tests import is_payload_test
 from terascope.low.slices import SLICE_RECIPES
 from terascope.low.statements import Recipe, Statements, convert
@@ -35,7 +36,12 @@ from terascope.low.terms import (
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, walk
 from terascope.types import Type
 
-RECIPES: Final[Mapping[str, Recipe]] = {**LOGIC_RECIPES, **ARITHMETIC_RECIPES, **SLICE_RECIPES}
+RECIPES: Final[Mapping[str, Recipe]] = {
+    **LOGIC_RECIPES,
+    **ARITHMETIC_RECIPES,
+    **SLICE_RECIPES,
+    **MEMBER_RECIPES,
+}
 
 
 def unsupported(expr: Expr) -> str | None:

@@ -36,6 +36,7 @@ from terascope.low.dictionary import (
 )
 from terascope.low.kernels import INTEGER, compiled, output
 from terascope.low.kernels import column as column_of
+from terascope.low.members import member_lane
 from terascope.low.payload_patterns import extracted, payload_extraction
 from terascope.low.payload_tests import payload_column, payload_values
 from terascope.low.program import Program, vector
@@ -195,6 +196,8 @@ class Batch(Facts):
             assert isinstance(expr, Call)
             times, valid = self.input(Input(Source.NUMBER, expr.args[0]))
             return slice_lane(expr, times), valid
+        if wanted.source is Source.MEMBERS:
+            return self.members_lane(expr)
         if isinstance(expr, Col):  # the codes themselves
             codes = self.column_codes(expr)
             return codes.astype(np.int64), (codes != NULL_CODE).view(np.uint8)
@@ -205,6 +208,21 @@ class Batch(Facts):
         by_code = numbers(self.dictionaries_lookup(expr, name), expr.type)
         codes = self.column_codes(coded_column(expr, name))
         return by_code[0][codes], by_code[1][codes]
+
+    def members_lane(self, expr: Expr) -> Lane:
+        """Whether an operand is in a long list. It may overflow among tuples nobody asks about."""
+        assert isinstance(expr, Call)
+        operand, listed = expr.args
+        assert isinstance(listed, Lit)
+        if isinstance(operand, Col):
+            values, valid = self.input(Input(Source.NUMBER, operand))
+        else:
+            wanted, function = vector(operand)
+            with np.errstate(all="ignore"):
+                value, known, _ = function(*self.inputs(wanted))
+            values = np.broadcast_to(np.asarray(value), len(self))
+            valid = np.broadcast_to(np.asarray(known, np.bool_), len(self)).view(np.uint8)
+        return member_lane(listed.value, values, valid)
 
     def dictionaries_lookup(self, expr: Expr, name: str) -> pa.Array:
         self.column_codes(coded_column(expr, name))  # first: it may bring new values

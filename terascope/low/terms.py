@@ -29,6 +29,8 @@ class Source(enum.Enum):
     """A test of payload bytes."""
     SLICES = "slices"
     """The slice that a column of times lies in."""
+    MEMBERS = "members"
+    """Whether a number is in a long list of constants."""
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,9 @@ CAPTURE_FILTER: Final = Host(
     "capture_filter",
     computes=False,
     aggregates=False,
-    scalars=frozenset({"and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "&", "mask"}),
+    scalars=frozenset(
+        {"and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "in_list", "&", "mask"}
+    ),
     column_types=INTEGERS | {Type.BOOL, Type.IP, Type.IPV6},
     one_column=True,
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from terascope.functions.base import Value
+from terascope.functions.members import IN_LIST, Members
 from terascope.functions.operators import operators
 from terascope.functions.scalars.slices import SCALARS as SLICE_SCALARS
 from terascope.functions.slices import SliceVector
@@ -26,6 +28,11 @@ def slice_call(name: str, time: Expr, vector: SliceVector) -> Call:
     function = SLICE_FUNCTIONS[name]
     args = (time, Lit(str(vector), Type.STRING))
     return Call(function, args, function.type_rule(tuple(a.type for a in args)))
+
+
+def list_call(operand: Expr, values: Iterable[Value]) -> Call:
+    """`operand IN (...)` of many constants of its type."""
+    return Call(IN_LIST, (operand, Lit(Members.of(values), operand.type)), Type.BOOL)
 
 
 def conjunction(parts: Iterable[Expr]) -> Expr:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from terascope.functions.base import Value
+from terascope.functions.members import Members
 from terascope.plan.expr import AggCall, Call, Case, Cast, Col, Expr, Lit, Param
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
@@ -37,6 +38,9 @@ INFIX: Mapping[str, int] = {
     "mask": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "||": 9, "*": 10, "/": 10, "div": 10, "%": 10,
 }  # fmt: skip
 """Operators shown between their operands, with how tightly each binds."""
+
+
+SHOWN_MEMBERS = 3
 
 
 def show_value(value: Value, type: Type) -> str:
@@ -93,10 +97,20 @@ def show_call(name: str, args: tuple[Expr, ...], outer: int) -> str:
             return f"{show_expr(operand, 5)} IS NULL"
         case "in", (operand, *items):
             return f"{show_expr(operand, 5)} IN ({', '.join(map(show_expr, items))})"
+        case "in_list", (operand, Lit(value=Members() as members, type=type)):
+            return f"{show_expr(operand, 5)} IN ({show_members(members, type)})"
         case "like", (operand, pattern):
             return f"{show_expr(operand, 5)} LIKE {show_expr(pattern)}"
         case _:
             return f"{name}({', '.join(map(show_expr, args))})"
+
+
+def show_members(members: Members, type: Type) -> str:
+    """The first few, and what tells the list from others that begin like it."""
+    first = [show_expr(Lit(value, type)) for value in members.values[:SHOWN_MEMBERS]]
+    more = len(members.values) - len(first)
+    rest = [f"... {more} more: list {members.digest}"] if more else []
+    return ", ".join([*first, *rest, *(["NULL"] if members.has_null else [])])
 
 
 def show_agg(agg: AggCall) -> str:

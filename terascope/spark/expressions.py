@@ -15,10 +15,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from terascope.functions.base import Scalar, ValueMistake
+from terascope.functions.members import Members
 from terascope.plan.evaluate import Parameters, constant_value
 from terascope.plan.expr import Bound, Call, Case, Cast, Col, Expr, Lit, Param, is_constant
 from terascope.spark.casts import native_cast
-from terascope.spark.operands import Builder, Operand, alike, changing, literal
+from terascope.spark.operands import Builder, Operand, alike, changing, literal, null
 from terascope.spark.operators import OPERATORS
 from terascope.spark.python_calls import call_python, cast_python, evaluate_python
 from terascope.spark.scalars import SCALARS
@@ -54,6 +55,8 @@ class Translator:
                 return Translated(self.scope[name])
             case Bound(value=int(value)):
                 return Translated(changing(value))
+            case Lit(value=Members()):
+                return Translated(null(Type.NULL))  # whoever takes a list takes it as it is
             case Lit() | Param():
                 value = constant_value(expr, self.parameters)
                 return Translated(literal(value, expr.type))

@@ -6,6 +6,7 @@ division, division by zero as NULL, checked shifts, masks of addresses) is put t
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -14,9 +15,10 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from terascope.functions.base import Value
 from terascope.spark.mistakes import MARK
 from terascope.spark.operands import Builder, Operand, alike, as_text, null, number
-from terascope.types import Type, unify
+from terascope.types import INT_MAX, INT_MIN, Type, unify
 
 Operands = tuple[Operand, ...]
 
@@ -167,6 +169,32 @@ def member(operands: Operands, _: Type) -> Column:
     return tested.isin(*items)
 
 
+def listed(operands: Operands, _: Type) -> Column:
+    """IN a long list of constants. The list is one text, which Spark parses and looks values up in;
+    a Column of each value would take a call to the JVM, or several.
+    """
+    tested, members = operands
+    nulls = ["NULL"] if members.value.has_null else []
+    texts = [sql_text(value) for value in members.value.values]
+    test = F.expr(f"v -> v IN ({', '.join([*texts, *nulls])})")
+    return F.call_function("exists", F.array(alike(tested, members.type)), test)
+
+
+def sql_text(value: Value) -> str:
+    """A constant as Spark's SQL has it."""
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            return f"{value}L" if value != INT_MIN else f"(-{INT_MAX}L - 1L)"
+        case float():
+            return f"{value!r}D" if math.isfinite(value) else f"DOUBLE('{value!r}')"
+        case bytes():
+            return f"X'{value.hex()}'"
+        case _:
+            return f"CAST(X'{str(value).encode().hex()}' AS STRING)"
+
+
 def coalesce(operands: Operands, type: Type) -> Column:
     return F.coalesce(*(alike(o, type) for o in operands))
 
@@ -197,6 +225,7 @@ OPERATORS: Mapping[str, Builder] = {
     "mask": mask,
     "||": lambda operands, _: F.concat(*(as_text(o) for o in operands)),
     "in": member,
+    "in_list": listed,
     "like": like,
     "is_null": lambda operands, _: operands[0].column.isNull(),
     "coalesce": coalesce,

@@ -25,13 +25,16 @@ from terascope.syntax.foreign import refuse_foreign
 from terascope.syntax.keywords import BEFORE_PARENTHESIS, CONTEXTUAL, RESERVED
 from terascope.syntax.lexical import Scan, Token, scan
 from terascope.syntax.mistakes import Failure, explain
-from terascope.syntax.parts import Mistake, lexeme
+from terascope.syntax.parts import Mistake, lexeme, lexeme_list
 from terascope.syntax.split import Chunk, split
 from terascope.syntax.transform import ToScript
 from terascope.types import INT_MAX
 
 DEEPEST = 250
 """How deep expressions may nest: later stages walk them recursively."""
+SHORT_LIST = 32
+CLOSED_BY = {"LPAR": "RPAR", "LSQB": "RSQB"}
+"""Brackets around a list."""
 
 
 def parse(source: Source) -> Script:
@@ -108,9 +111,14 @@ def _run(
     parser = grammar().parse_interactive("", start=start)
     index = 0
     try:
-        for index in range(len(tokens)):
-            parser.feed_token(lexeme(_terminal(parser, tokens, index), tokens[index]))
-        index = len(tokens)
+        while index < len(tokens):
+            end = _literals_end(tokens, index)
+            if end > index:
+                parser.feed_token(lexeme_list(tokens[index:end]))
+                index = end
+            else:
+                parser.feed_token(lexeme(_terminal(parser, tokens, index), tokens[index]))
+                index += 1
         result = parser.feed_eof()
     except Mistake as mistake:
         return None, (mistake.diagnostic,)
@@ -123,6 +131,22 @@ def _run(
     if any(token.literal and token.literal.value == INT_MAX + 1 for token in tokens):
         return result, tuple(too_large(result))
     return result, ()
+
+
+def _literals_end(tokens: Sequence[Token], index: int) -> int:
+    """Where a long list of literals ends that begins here, behind IN and a bracket: the grammar
+    need not look at each of them. Else here.
+    """
+    opened = index >= 2 and tokens[index - 1].kind in CLOSED_BY and tokens[index - 2].word == "IN"
+    if not opened:
+        return index
+    end = index
+    while end + 1 < len(tokens) and tokens[end].literal and tokens[end + 1].kind == "COMMA":
+        end += 2
+    closed = end + 1 < len(tokens) and tokens[end].literal
+    if not closed or tokens[end + 1].kind != CLOSED_BY[tokens[index - 1].kind]:
+        return index
+    return end + 1 if end - index > SHORT_LIST else index
 
 
 def _terminal(parser: InteractiveParser, tokens: Sequence[Token], index: int) -> str:
@@ -146,7 +170,7 @@ def _accepted(tokens: Sequence[Token], count: int, start: str) -> frozenset[str]
     parser = grammar().parse_interactive("", start=start)
     for index in range(max(count, 0)):
         parser.feed_token(lexeme(_terminal(parser, tokens, index), tokens[index]))
-    return frozenset(parser.accepts())
+    return frozenset(parser.accepts()) - {"LITERALS"}
 
 
 def too_large(root: Node) -> Iterator[Diagnostic]:

@@ -9,7 +9,7 @@ token.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -35,6 +35,23 @@ class Lexeme(lark.Token):
 def lexeme(kind: str, token: Token) -> Lexeme:
     made = Lexeme(kind, token.value, start_pos=token.start, end_pos=token.end)
     made.literal = token.literal
+    return made
+
+
+class LexemeList(lark.Token):
+    """Literals with commas between them, taken as one."""
+
+    literals: tuple[Literal_, ...]
+
+
+def lexeme_list(tokens: Sequence[Token]) -> LexemeList:
+    """The literals among some tokens; all others are commas."""
+    made = LexemeList("LITERALS", "", start_pos=tokens[0].start, end_pos=tokens[-1].end)
+    made.literals = tuple(
+        replace(token.literal, span=Span(token.start, token.end))
+        for token in tokens
+        if token.literal is not None
+    )
     return made
 
 

@@ -26,7 +26,17 @@ from terascope.syntax.ast import (
     Parameter,
     Unary,
 )
-from terascope.syntax.parts import Children, Lexeme, Part, has, nodes, place, span_of, words
+from terascope.syntax.parts import (
+    Children,
+    Lexeme,
+    LexemeList,
+    Part,
+    has,
+    nodes,
+    place,
+    span_of,
+    words,
+)
 from terascope.types import INT_MAX, INT_MIN
 
 OPERATORS: Final[dict[str, BinaryOp]] = {
@@ -100,6 +110,9 @@ class ExpressionRules:
 
     def in_list(self, children: Children) -> InList:
         operand, *items = nodes(children)
+        for child in children:
+            if isinstance(child, LexemeList):
+                items += child.literals
         return InList(operand, tuple(items), has(children, "NOT"), span=span_of(children))
 
     def is_null(self, children: Children) -> IsNull:

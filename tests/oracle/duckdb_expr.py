@@ -175,6 +175,7 @@ NATIVE: Mapping[str, Native] = {
     "mask": function("mask"),
     "||": of_strings(infix("||")),
     "in": is_in,
+    "in_list": is_in,
     "like": of_strings(lambda args: f"({args[0][0]} LIKE {args[1][0]} ESCAPE '\\')"),
     "is_null": lambda args: f"({args[0][0]} IS NULL)",
     "coalesce": function("coalesce"),

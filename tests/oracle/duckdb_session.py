@@ -14,6 +14,7 @@ import duckdb
 from duckdb.func import FunctionNullHandling
 
 from terascope.functions.base import Value
+from terascope.functions.members import Members
 from terascope.types import Type
 
 MACROS = (
@@ -138,6 +139,9 @@ def literal(value: Value, type: Type) -> str:
             return f"CAST('{value!r}' AS DOUBLE)"
         case str():
             return "'" + value.replace("'", "''") + "'"
+        case Members():
+            nulls = [None] if value.has_null else []
+            return ", ".join(literal(one, type) for one in (*value.values, *nulls))
         case bytes():
             return f"unhex('{value.hex()}')"
         case _:
