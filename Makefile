@@ -26,7 +26,7 @@ help:
 	@echo "make lock     choose the newest allowed versions anew and write requirements.lock"
 	@echo "make clean    remove the environment and every cache"
 
-install: $(VENV)/.package $(JAVA)
+install: $(VENV)/.package $(JAVA) $(VENV)/.classes
 
 demo: install
 	@$(BIN)/terascope demo
@@ -77,6 +77,12 @@ $(VENV)/.package: pyproject.toml $(VENV)/.packages
 
 $(JAVA): $(VENV)/.packages
 	@$(BIN)/python scripts/ensure_java.py
+
+# Spark starts in half the time with it, and without it, too: nothing depends on its success.
+$(VENV)/.classes: $(VENV)/.package $(JAVA)
+	@echo "writing down the classes that Spark starts with (once, under a minute)"
+	@$(BIN)/python -m terascope.training || true
+	@touch $@
 
 $(VENV)/.tshark: $(VENV)/.created
 	@$(BIN)/python scripts/offer_tshark.py

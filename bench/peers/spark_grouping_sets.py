@@ -21,9 +21,9 @@ class SparkGroupingSets:
     needs: tuple[str, ...] = ()
 
     def start(self, cores: int) -> Queries:
-        from terascope.spark.session import open_session
+        from terascope.spark.session import AS_SPARK_STARTS, open_session
 
-        spark = open_session(f"local[{cores}]", app_name="plain Spark, grouping sets")
+        spark = open_session(f"local[{cores}]", "plain Spark, grouping sets", AS_SPARK_STARTS)
 
         def answer(workload: Workload, output: Path) -> Figures:
             spark.read.parquet(str(workload.parquet)).createOrReplaceTempView(workload.table)

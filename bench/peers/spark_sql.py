@@ -17,11 +17,11 @@ class SparkSql:
     needs: tuple[str, ...] = ()
 
     def start(self, cores: int) -> Queries:
-        from terascope.spark.session import open_session
+        from terascope.spark.session import AS_SPARK_STARTS, open_session
 
         # Our settings suit plain Spark on few cores better than its own: a shuffle of twice as many
         # partitions as cores instead of 200, and a larger heap.
-        spark = open_session(f"local[{cores}]", app_name="plain Spark SQL")
+        spark = open_session(f"local[{cores}]", "plain Spark SQL", AS_SPARK_STARTS)
 
         def answer(workload: Workload, output: Path) -> Figures:
             spark.read.parquet(str(workload.parquet)).createOrReplaceTempView(workload.table)

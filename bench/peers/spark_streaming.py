@@ -93,10 +93,10 @@ class SparkStreaming:
     needs: tuple[str, ...] = ()
 
     def start(self, cores: int) -> PlainStreams:
-        from terascope.spark.session import open_session
+        from terascope.spark.session import AS_SPARK_STARTS, open_session
 
         # As for plain Spark SQL, our settings suit it better than its own 200 partitions.
-        spark = open_session(f"local[{cores}]", app_name="plain Structured Streaming")
+        spark = open_session(f"local[{cores}]", "plain Structured Streaming", AS_SPARK_STARTS)
         return self.on(spark, spark.stop)
 
     def on(self, spark: SparkSession, close: Callable[[], object] = lambda: None) -> PlainStreams:

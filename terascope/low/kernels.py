@@ -8,6 +8,7 @@ numba's own on-disk cache finds the machine code of an earlier run, in whatever 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import os
 import sys
@@ -32,6 +33,7 @@ from numba import njit
 kernel = njit(cache={cached}, nogil=True, error_model="numpy")
 """
 FOLDER_VARIABLE = "TERASCOPE_KERNEL_FOLDER"
+PREFIX = "terascope_kernel_"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -54,6 +56,9 @@ def output(dtype: Any, dimensions: int = 1) -> Any:
 INTEGER = types.int64
 WORD = types.uint64
 
+loaded: list[tuple[str, str, tuple[Any, ...]]] = []
+"""What this process has compiled or loaded: module, function, signature (terascope.low.preload)."""
+
 compiling = Lock()
 """A thread that is done forbids a kernel to compile more: no other may be about to."""
 
@@ -67,6 +72,8 @@ def compile_for(function: Any, *signature: Any) -> Any:
             function.disable_compile(False)
             function.compile(signature)
             function.disable_compile()
+        made = function.py_func
+        loaded.append((made.__module__, made.__qualname__, signature))
     return function
 
 
@@ -85,13 +92,17 @@ def compiled(*signature: Any) -> Callable[[Function], Function]:
         dispatcher = inlined(function)
         ready: Any = None
 
+        def load() -> None:
+            nonlocal ready
+            ready = compile_for(dispatcher, *signature)
+
         @wraps(function)
         def call(*args: Any) -> Any:
-            nonlocal ready
             if ready is None:  # asking the dispatcher costs microseconds, every time
-                ready = compile_for(dispatcher, *signature)
+                load()
             return ready(*args)
 
+        call.load = load  # type: ignore[attr-defined]
         return cast(Function, call)
 
     return decorate
@@ -119,7 +130,21 @@ def cache_folder() -> Path | None:
 
 
 def module_name(source: str) -> str:
-    return f"terascope_kernel_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
+    return f"{PREFIX}{hashlib.sha256(source.encode()).hexdigest()[:24]}"
+
+
+def load_kernel(module: str, function: str, signature: tuple[Any, ...]) -> None:
+    """Load a kernel as `loaded` has it; nothing happens when it is not there any more."""
+    if not module.startswith(PREFIX):
+        load = getattr(getattr(importlib.import_module(module), function, None), "load", None)
+        if load is not None:
+            load()
+        return
+    folder = cache_folder()
+    path = None if folder is None else folder / f"{module}.py"
+    if path is not None and path.exists():
+        text = path.read_text(encoding="utf-8").removeprefix(HEADER.format(cached=True))
+        compile_for(getattr(load_module(text), function), *signature)
 
 
 @cache

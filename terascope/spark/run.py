@@ -20,6 +20,7 @@ from terascope.connectors.base import ReadReport
 from terascope.connectors.dataframe import DataFrameInterface
 from terascope.low.delivery import Sink
 from terascope.low.parts import Part
+from terascope.low.preload import tell_used
 from terascope.low.prepare import prepare
 from terascope.low.reports import Reports, add_report, reports_from_json
 from terascope.physical.job import Job, Output, SourceRead
@@ -145,6 +146,7 @@ def prepare_kernels(reads: Sequence[SourceRead], tell: Progress) -> None:
     for done, plan in enumerate(plans):
         prepare(plan, lambda made, total: tell("compiling kernels", made, total))
         tell("compiling kernels", done + 1, len(plans))
+    tell_used()
 
 
 def read_sources(

@@ -17,10 +17,18 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from terascope.spark import class_archive
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+KERNELS_USED = "TERASCOPE_KERNELS_USED"
+NO_FOLDER = "/nonexistent/terascope"
 JAVA_RECORD = "terascope-java-home"
 """File in the Python environment where the installation noted the Java it found."""
 
@@ -56,6 +64,19 @@ takes its time would work on and on for code that is soon another one, and a col
 few pauses would let the heap grow as far as it may. What the heap begins with is there from the
 beginning, so that what grows later is seen."""
 
+BATCH_JAVA = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
+    " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""A JVM that starts, runs a few jobs and ends: its better compiler waits ten times as long before
+it takes on a method. By default it works beside a short run for nothing."""
+
+AS_SPARK_STARTS: Mapping[str, str] = {
+    JAVA_OPTIONS: "-XX:+UseG1GC",
+    "spark.python.daemon.module": "pyspark.daemon",
+}
+"""Settings for a session of somebody who compares: JVM and workers as they are without us."""
+
 LOG_SETTINGS = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -65,11 +86,6 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 """
-
-# Spark's scripts source this before they start Java: all that the JVM itself says (that it uses
-# incubator modules, what its executors log) goes to a file instead of a person's terminal.
-ENVIRONMENT = 'exec 2>>"$TERASCOPE_SPARK_LOG"\n'
-
 
 TROUBLE = re.compile(r"^[\d:]+ ERROR |(?:Exception|Error)\b")
 PREFIX = re.compile(r"^(?:.*?\b\w*(?:Exception|Error): |[\d:]+ ERROR \w+: )+")
@@ -99,15 +115,60 @@ def open_session(
     folder = Path(tempfile.mkdtemp(prefix="terascope-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     log = folder / "spark.log"
+    chosen = {**default_settings(master, folder), **(settings or {})}
     builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in {**default_settings(master, folder), **(settings or {})}.items():
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     try:
-        with launch_environment(folder, log):
-            session = builder.getOrCreate()
+        home = java_home()
+        with launch_environment(home):
+            start_java(
+                {"spark.master": master, "spark.app.name": app_name, **chosen}, home, folder, log
+            )
+            return builder.getOrCreate()
+    except SparkUnavailable:
+        raise
     except Exception as problem:  # py4j has exceptions of its own, which nobody should import
         raise SparkUnavailable(start_problem(master, problem, log)) from problem
-    return session
+
+
+def start_java(settings: dict[str, str], home: Path | None, folder: Path, log: Path) -> None:
+    """Start the JVM, unless one is running in this process.
+
+    All that it says (that it uses incubator modules, what its executors log) goes to a file instead
+    of a person's terminal.
+    """
+    if SparkContext._gateway is not None:
+        return
+    java = class_archive.java_program(home)
+    options = [settings.get(JAVA_OPTIONS, "")]
+    if os.environ.get("SPARK_CONF_DIR") == NO_FOLDER:
+        (folder / "log4j2.properties").write_text(LOG_SETTINGS, encoding="utf-8")
+        options.append(f"-Dlog4j2.configurationFile=file:{folder / 'log4j2.properties'}")
+        if java is not None and "ArchiveClassesAtExit" not in options[0]:
+            options.append(class_archive.archive_options(java))
+            class_archive.make_later(java)
+    settings[JAVA_OPTIONS] = " ".join(option for option in options if option)
+    conf = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        conf.set(key, value)
+    launch: Any = launch_gateway  # has no type hints
+    with log.open("ab") as said:
+        gateway = launch(conf, {"stdout": said, "stderr": said})
+    used = settings.get(f"spark.executorEnv.{KERNELS_USED}")
+    if used is not None:
+        os.environ[KERNELS_USED] = used
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def end_java(seconds: float) -> None:
+    """End the JVM of this process, and wait for it."""
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    SparkContext._gateway = SparkContext._jvm = None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(seconds)
 
 
 def connect_session(remote: str, app_name: str) -> SparkSession:
@@ -166,6 +227,9 @@ def default_settings(master: str, folder: Path) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": f"{driver_megabytes()}m",
             "spark.local.dir": str(folder / "local"),
+            "spark.python.daemon.module": "terascope.spark.daemon",
+            f"spark.executorEnv.{KERNELS_USED}": str(folder / "kernels-used"),
+            JAVA_OPTIONS: " ".join((BATCH_JAVA, collector(parallelism(master)))),
         }
     return settings
 
@@ -176,8 +240,13 @@ def stream_settings(master: str | None) -> dict[str, str]:
         return {}
     return {
         "spark.driver.memory": f"{min(STREAM_MEGABYTES, driver_megabytes())}m",
-        "spark.driver.extraJavaOptions": STREAM_JAVA,
+        JAVA_OPTIONS: STREAM_JAVA,
     }
+
+
+def collector(tasks: int) -> str:
+    """What collects the garbage of the JVM: little, for tuples are the workers' business."""
+    return "-XX:+UseSerialGC" if tasks <= 2 else "-XX:+UseParallelGC"
 
 
 def parallelism(master: str) -> int:
@@ -200,14 +269,13 @@ def driver_megabytes() -> int:
 
 
 @contextmanager
-def launch_environment(folder: Path, log: Path) -> Iterator[None]:
-    """The environment variables Spark's start scripts look at, for as long as they run."""
-    changes = {"TERASCOPE_SPARK_LOG": str(log), "PYSPARK_PYTHON": sys.executable}
+def launch_environment(home: Path | None) -> Iterator[None]:
+    """The environment variables that Spark looks at when it starts, for as long as it does."""
+    changes = {"PYSPARK_PYTHON": sys.executable}
     if "SPARK_CONF_DIR" not in os.environ and "SPARK_HOME" not in os.environ:
-        (folder / "log4j2.properties").write_text(LOG_SETTINGS, encoding="utf-8")
-        (folder / "spark-env.sh").write_text(ENVIRONMENT, encoding="utf-8")
-        changes["SPARK_CONF_DIR"] = str(folder)
-    if (home := java_home()) is not None:
+        # It stands on the class path: an archive of classes wants one that is always the same.
+        changes["SPARK_CONF_DIR"] = NO_FOLDER
+    if home is not None:
         changes["JAVA_HOME"] = str(home)
     before = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)

@@ -12,6 +12,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from terascope.low.preload import tell_used
 from terascope.spark.mistakes import telling
 
 _done = 0
@@ -28,10 +29,11 @@ def working() -> Iterator[None]:
 
 def settle() -> None:
     """After the 1st, 2nd, 4th, 8th .. task: later ones bring kernels and modules too, but ever
-    fewer. Garbage goes first, or it would stay for good.
+    fewer. Garbage goes first, or it would stay for good. What was loaded is told to the daemon.
     """
     global _done
     _done += 1
+    tell_used()
     if _done & (_done - 1) == 0:
         gc.collect()
         gc.freeze()
