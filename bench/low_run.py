@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import process_time
 
-from terascope.low.groups import Block
 from terascope.low.merge import Merger
 from terascope.low.ownership import owned
 from terascope.low.payload import pack
@@ -104,7 +103,7 @@ def run_low_level(job: Job, read: SourceRead) -> tuple[LowTask, int, dict[str, l
         if ready.complete:
             complete += len(ready.block.rows)
             continue
-        block = Block(ready.block.epoch, own(ready.block.rows))
+        block = replace(ready.block, rows=own(ready.block.rows))
         kept = Groups(ready.query, block, ready.dictionaries, False)
         waiting.setdefault(read.low.queries[ready.query].name, []).append(kept)
     packed = {name: packed_groups(outputs[name], groups) for name, groups in waiting.items()}

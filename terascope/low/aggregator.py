@@ -18,7 +18,7 @@ from terascope.low.choices import Choice, Chosen
 from terascope.low.descent import Descent
 from terascope.low.dictionary import Codes, Masks, NumberDictionary
 from terascope.low.gathered import Gathered, reading_slots
-from terascope.low.groups import GroupFields, Rows, key_codes, largest
+from terascope.low.groups import NO_EPOCH, GroupFields, Rows, key_codes, largest
 from terascope.low.kernels import column, compiled, output
 from terascope.low.lanes import Dictionaries, Lane
 from terascope.low.numpy_table import NumpyTable
@@ -26,7 +26,7 @@ from terascope.low.open_table import OpenTable, Values
 from terascope.low.partitioned import group_parts
 from terascope.low.plan import LowAggregate
 from terascope.low.slots import Shape, takes_argument
-from terascope.low.waiting import NO_EPOCH, Released, Waiting
+from terascope.low.waiting import Released, Waiting
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
 
@@ -113,7 +113,7 @@ class Aggregator:
 
     @property
     def is_empty(self) -> bool:
-        return self._held == 0 and len(self._waiting) == 0 and not self.below
+        return self._held == 0 and self._waiting.is_empty and not self.below
 
     @property
     def _held(self) -> int:

@@ -1,15 +1,16 @@
 """Groups put aside on disk, in a task that has more of them than its memory may hold.
 
-In: rows of groups of one query, each lot of one epoch. Out: the rows of an epoch again, part by
-part: all rows of a group are in the same part, so that a part can be merged by itself. The file has
-no name: it is gone when the task is, however that ends.
+In: groups of one query, lot by lot. Out: the groups of the epochs that are over, some epochs at a
+time. An epoch of many groups comes part by part: all rows of a group are in the same part, so that
+a part can be merged by itself. The file has no name: it is gone when the task is, however that
+ends.
 """
 
 from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -19,13 +20,17 @@ import numpy as np
 
 from terascope.diagnostic import OutputError
 from terascope.low.dictionary import Codes, Ints, mix
-from terascope.low.groups import Rows, largest, rows_at
+from terascope.low.groups import Block, Rows, largest, rows_at
 from terascope.low.kernels import INTEGER, column, compiled, output
 from terascope.low.slots import Shape
 from terascope.low.spill import cannot_spill
 from terascope.types import INT_MAX
 
 WRITTEN_ROWS: Final = 1 << 14
+LONG_RUN: Final = 1 << 12
+"""So many groups of one epoch are written in the order of their parts."""
+TAKEN_ROWS: Final = 1 << 16
+"""About as many rows are read at a time, unless one epoch has more."""
 PARTS: Final = 64
 ON_DISK: Final = 0
 IN_MEMORY: Final = 32
@@ -34,19 +39,31 @@ IN_MEMORY: Final = 32
 
 @dataclass(frozen=True)
 class Lot:
-    """Rows that were put aside together, in the order of their parts."""
+    """Groups that were put aside together, in order of their epochs."""
 
     offset: int
-    edges: Ints
+    epochs: Ints
+    """Of each run of groups."""
+    ends: Ints
+    edges: Mapping[int, Ints]
+    """By the epoch of a long run: it is in the order of its parts, and where each of them begins.
+    """
     reach: int
     """No sum of a group is larger than this."""
+
+    def places(self, first: int, last: int) -> tuple[int, int, int, int]:
+        """The runs of the epochs from one to another, and their rows."""
+        begin = int(np.searchsorted(self.epochs, first))
+        end = int(np.searchsorted(self.epochs, last, "right"))
+        start = int(self.ends[begin - 1]) if begin else 0
+        return begin, end, start, int(self.ends[end - 1]) if end else 0
 
 
 @dataclass(frozen=True)
 class Taken:
-    """The rows of an epoch, for every part one list."""
+    """Groups of some epochs, or of a part of one: all partials of each of them."""
 
-    parts: Iterator[list[Rows]]
+    blocks: list[Block]
     can_overflow: bool
     """Whether the sums of a group, put together, might not fit 64 bits."""
 
@@ -64,47 +81,118 @@ class Aside:
         self._once = once
         self._file: FileIO | None = None
         self._end = 0
-        self._lots: dict[int, list[Lot]] = {}
+        self._lots: list[Lot] = []
 
-    @property
-    def epochs(self) -> set[int]:
-        return set(self._lots)
+    def __bool__(self) -> bool:
+        return bool(self._lots)
 
-    def put(self, epoch: int, rows: Rows) -> None:
-        order, edges = apart(rows, self._shape, PARTS, ON_DISK)
+    def put(self, block: Block) -> None:
+        """Groups in order of their epochs."""
         folder = Path(tempfile.gettempdir())
+        offset, edges = self._end, {}
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
                 weakref.finalize(self, self._file.close)
-            self._file.seek(self._end)
-            for start in range(0, len(order), WRITTEN_ROWS):
-                written = rows_at(rows, order[start : start + WRITTEN_ROWS]).data.cast("B")
-                while written:
-                    written = written[self._file.write(written) :]
+            self._file.seek(offset)
+            done = 0
+            for run in np.flatnonzero(block.counts >= LONG_RUN).tolist():
+                end = int(block.ends[run])
+                start = end - int(block.counts[run])
+                self._write(block.rows[done:start])
+                rows = block.rows[start:end]
+                order, parts = apart(rows, self._shape, PARTS, ON_DISK)
+                self._write(rows, order)
+                edges[int(block.epochs[run])] = parts
+                done = end
+            self._write(block.rows[done:])
         except OSError as problem:
             raise cannot_spill(folder, problem) from problem
-        reach = largest_sum(rows, self._shape) * (1 if self._once else len(rows))
-        lot = Lot(self._end, edges, reach)
-        self._lots.setdefault(epoch, []).append(lot)
-        self._end += rows.nbytes
+        reach = largest_sum(block.rows, self._shape) * (1 if self._once else len(block.rows))
+        self._lots.append(Lot(offset, block.epochs.copy(), block.ends.copy(), edges, reach))
+        self._end = offset + block.rows.nbytes
 
-    def take(self, epoch: int) -> Taken:
-        """The rows of an epoch. They are no longer kept when all of them were drawn."""
-        lots = self._lots[epoch]
-        return Taken(self._parts(epoch, lots), sum(lot.reach for lot in lots) > INT_MAX)
+    def _write(self, rows: Rows, order: Codes | None = None) -> None:
+        assert self._file is not None
+        for start in range(0, len(rows), WRITTEN_ROWS):
+            some = rows[start : start + WRITTEN_ROWS]
+            if order is not None:
+                some = rows_at(rows, order[start : start + WRITTEN_ROWS])
+            written = np.ascontiguousarray(some).data.cast("B")
+            while written:
+                written = written[self._file.write(written) :]
 
-    def _parts(self, epoch: int, lots: Sequence[Lot]) -> Iterator[list[Rows]]:
-        for part in range(PARTS):
-            yield [rows for lot in lots if len(rows := self._read(lot, part))]
-        del self._lots[epoch]
+    @property
+    def last(self) -> int:
+        """The last epoch that is there; there must be one."""
+        return max(int(lot.epochs[-1]) for lot in self._lots)
+
+    def take(self, before: int | None) -> Iterator[Taken]:
+        """The groups of the epochs before one, or of all, in order: some epochs at a time, or a
+        part of one that has many groups. They are no longer kept when all of them were drawn.
+        """
+        epochs, counts = self._sizes(before)
+        ends = np.cumsum(counts)
+        at = 0
+        while at < len(epochs):
+            limit = TAKEN_ROWS + (int(ends[at - 1]) if at else 0)
+            end = max(at + 1, int(np.searchsorted(ends, limit, "right")))
+            first, last = int(epochs[at]), int(epochs[end - 1])
+            lots = [lot for lot in self._lots if has_epochs(lot, first, last)]
+            can_overflow = sum(lot.reach for lot in lots) > INT_MAX
+            if first == last and counts[at] > TAKEN_ROWS:
+                for part in range(PARTS):
+                    blocks = [self._part(lot, first, part) for lot in lots]
+                    yield Taken([b for b in blocks if len(b.rows)], can_overflow)
+            else:
+                blocks = [self._some(lot, first, last) for lot in lots]
+                yield Taken([b for b in blocks if len(b.rows)], can_overflow)
+            at = end
+        self._lots = (
+            []
+            if before is None
+            else [
+                left
+                for lot in self._lots
+                if (left := lot_since(lot, before, self._shape.row_bytes)) is not None
+            ]
+        )
         if not self._lots and self._file is not None:
             self._file.close()
             self._file, self._end = None, 0
 
-    def _read(self, lot: Lot, part: int) -> Rows:
+    def _sizes(self, before: int | None) -> tuple[Ints, Ints]:
+        """The epochs before one, and how many rows each has."""
+        if not self._lots:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        epochs = np.concatenate([lot.epochs for lot in self._lots])
+        counts = np.concatenate([np.diff(lot.ends, prepend=0) for lot in self._lots])
+        if before is not None:
+            due = epochs < before
+            epochs, counts = epochs[due], counts[due]
+        found, place = np.unique(epochs, return_inverse=True)
+        return found, np.bincount(place, counts, len(found)).astype(np.int64)
+
+    def _some(self, lot: Lot, first: int, last: int) -> Block:
+        begin, end, start, stop = lot.places(first, last)
+        rows = self._read(lot, start, max(start, stop))
+        return Block(lot.epochs[begin:end], lot.ends[begin:end] - start, rows)
+
+    def _part(self, lot: Lot, epoch: int, part: int) -> Block:
+        begin, end, start, stop = lot.places(epoch, epoch)
+        if begin == end:
+            return Block.of(epoch, np.empty((0, self._shape.stride), np.int64))
+        if epoch in lot.edges:
+            edges = lot.edges[epoch]
+            return Block.of(
+                epoch, self._read(lot, start + int(edges[part]), start + int(edges[part + 1]))
+            )
+        rows = self._read(lot, start, stop)
+        order, edges = apart(rows, self._shape, PARTS, ON_DISK)
+        return Block.of(epoch, rows_at(rows, order[edges[part] : edges[part + 1]]))
+
+    def _read(self, lot: Lot, begin: int, end: int) -> Rows:
         assert self._file is not None
-        begin, end = int(lot.edges[part]), int(lot.edges[part + 1])
         rows = np.empty((end - begin, self._shape.stride), np.int64)
         self._file.seek(lot.offset + begin * self._shape.row_bytes)
         left = rows.data.cast("B") if len(rows) else memoryview(b"")
@@ -114,6 +202,22 @@ class Aside:
                 raise OutputError("groups that were kept on disk meanwhile are no longer there")
             left = left[read:]
         return rows
+
+
+def has_epochs(lot: Lot, first: int, last: int) -> bool:
+    """Whether a lot has groups of the epochs from one to another."""
+    begin, end, _, _ = lot.places(first, last)
+    return begin < end
+
+
+def lot_since(lot: Lot, epoch: int, row_bytes: int) -> Lot | None:
+    """A lot without the epochs before one."""
+    runs = int(np.searchsorted(lot.epochs, epoch))
+    if runs == len(lot.epochs):
+        return None
+    start = int(lot.ends[runs - 1]) if runs else 0
+    offset = lot.offset + start * row_bytes
+    return Lot(offset, lot.epochs[runs:], lot.ends[runs:] - start, lot.edges, lot.reach)
 
 
 def largest_sum(rows: Rows, shape: Shape) -> int:

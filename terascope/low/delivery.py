@@ -16,14 +16,14 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from terascope.low.dictionary import Dictionary
+from terascope.low.dictionary import Dictionary, Ints
 from terascope.low.early import Early, early
 from terascope.low.finish import columns as finished_columns
-from terascope.low.groups import Block, GroupFields
+from terascope.low.groups import NO_EPOCH, Block, GroupFields
 from terascope.low.ownership import Epochs
 from terascope.low.pairs import Paired, Pairing, Pairs, Up
 from terascope.low.parts import GROUP_BYTES, Part, PartFormat, PartWriter
-from terascope.low.payload import pack_tuples
+from terascope.low.payload import pack_batches
 from terascope.low.regroup import Regroup, Regrouping
 from terascope.low.rows import RowProgram
 from terascope.low.top import Ranking, Top
@@ -132,6 +132,7 @@ class Delivery:
         self._pairs = Pairs(pairings, groups, owned or {}, memory_bytes)
         self._rest: Counter[str] = Counter()
         self._waiting: dict[int, list[pa.RecordBatch]] = {}
+        self._waiting_bytes: Counter[int] = Counter()
         self._writers: dict[str, PartWriter] = {}
         self._early: dict[str, Early] = {}
         self._collected: dict[str, tuple[Direct, Ranking | Regrouping]] = {}
@@ -165,17 +166,16 @@ class Delivery:
         return Regrouping(whole, self._sink.compiled)
 
     def take_groups(
-        self, stream: int, block: Block, dictionaries: Sequence[Dictionary]
+        self, stream: int, given: Block, dictionaries: Sequence[Dictionary]
     ) -> Iterator[Outgoing]:
         """Finished groups. A query that only picks columns of some needs none to be made first."""
         target = self._targets[stream]
         fields = target.groups
         assert fields is not None
         if stream in self._pairs:
-            yield from self._paired(self._pairs.take(stream, block, dictionaries))
+            yield from self._paired(self._pairs.take(stream, given, dictionaries))
         for direct in target.direct:
-            if self._is_before(direct, block.epoch):
-                continue
+            block = self._since_start(direct, given)
             steps = self._early.get(direct.query)
             if steps is None:
                 steps = self._early[direct.query] = early(direct.program, fields)
@@ -186,20 +186,20 @@ class Delivery:
             else:
                 self._collect(direct, steps.columns(left, dictionaries))
         if target.high:
-            yield from self._wait(stream, finished_columns([block], fields, dictionaries))
+            yield from self._wait(stream, finished_columns([given], fields, dictionaries))
 
-    def _is_before(self, direct: Direct, epoch: int | None) -> bool:
-        return (
-            direct.query in self._starts
-            and epoch is not None
-            and epoch < self._starts[direct.query]
-        )
+    def _since_start(self, direct: Direct, block: Block) -> Block:
+        """Without the epochs that a query takes nothing of."""
+        start = self._starts.get(direct.query)
+        if start is None:
+            return block
+        return block.where((block.epochs >= start) | (block.epochs == NO_EPOCH))
 
     # ---- joins
 
-    def lose(self, stream: int, epoch: int | None) -> None:
-        """Groups of an epoch go to the merge."""
-        self._pairs.lose(stream, epoch)
+    def lose(self, stream: int, epochs: Ints) -> None:
+        """Groups of some epochs go to the merge."""
+        self._pairs.lose(stream, epochs)
 
     def reach(self, stream: int, before: int) -> Iterator[Outgoing]:
         """All groups before an epoch were taken."""
@@ -218,14 +218,16 @@ class Delivery:
     # ---- on the way
 
     def _wait(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
-        waiting = self._waiting.setdefault(stream, [])
-        waiting.append(columns)
-        if sum(batch.nbytes for batch in waiting) >= PAYLOAD_BYTES:
+        self._waiting.setdefault(stream, []).append(columns)
+        self._waiting_bytes[stream] += columns.nbytes
+        if self._waiting_bytes[stream] >= PAYLOAD_BYTES:
             yield from self._hand_up(stream)
 
     def _hand_up(self, stream: int) -> Iterator[Outgoing]:
-        for batch in self._waiting.pop(stream, ()):
-            yield Outgoing(stream, self._destination, "rows", pack_tuples(batch))
+        """As few payloads as there are many batches: each is a stream of its own."""
+        self._waiting_bytes[stream] = 0
+        for payload in pack_batches(self._waiting.pop(stream, ())):
+            yield Outgoing(stream, self._destination, "rows", payload)
 
     def _writer(self, query: Direct | Pairing, places: tuple[int, ...] | None = None) -> PartWriter:
         if query.query not in self._writers:

@@ -40,14 +40,14 @@ class First:
     limit: int
 
     def of(self, block: Block, fields: GroupFields) -> Block:
-        if len(block.rows) <= 4 * self.limit or self.limit < 1:
+        if len(block.rows) <= 4 * self.limit * len(block.epochs) or self.limit < 1:
             return block
         (column,) = result_columns([block], fields, (), (self.place,))
         assert isinstance(column, Numbers)
         if column.valid is not None:
             return block
         values = np.ascontiguousarray(column.values)
-        return Block(block.epoch, block.rows[hopes(values, self.limit, self.descending)])
+        return block.passing(hopes(values, block.ends, self.limit, self.descending))
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,14 @@ class Early:
     def _passing(self, condition: Expr, block: Block, dictionaries: Sequence[Dictionary]) -> Block:
         limits = limits_of(condition, self.fields)
         if limits is not None:
-            return Block(block.epoch, rows_within(block.rows, limits))
+            found = places_within(block.rows, limits)
+            return block.picked(found, rows_at(block.rows, found))
         kept = passing_numbers(condition, block, self.fields)
         if kept is not None:
-            return Block(block.epoch, block.rows[kept])
+            return block.passing(kept)
         places = places_of(columns_of(condition), self.fields)
         made = columns([block], self.fields, dictionaries, places=places)
-        return Block(block.epoch, block.rows[FinishedRows(made).passing(condition)])
+        return block.passing(np.asarray(FinishedRows(made).passing(condition)))
 
 
 def early(program: RowProgram, fields: GroupFields) -> Early:
@@ -150,10 +151,11 @@ def limits_of(condition: Expr, fields: GroupFields) -> Limits | None:
     return None
 
 
-def rows_within(rows: Rows, limits: Limits) -> Rows:
+def places_within(rows: Rows, limits: Limits) -> Codes:
+    """The places of the rows that pass."""
     places = np.empty(len(rows), np.int32)
     found = find_within(rows, limits.place, limits.bit, limits.least, limits.most, places)
-    return rows_at(rows, places[:found])
+    return places[:found]
 
 
 @compiled(column_of(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int32))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
 from terascope.low.dictionary import Codes, Dictionary
-from terascope.low.groups import Block, GroupFields, Rows, key_codes
+from terascope.low.groups import NO_EPOCH, Block, GroupFields, Rows, key_codes
 from terascope.low.kernels import column, compiled
 from terascope.low.payload import compact
 from terascope.low.slots import SlotKind, is_float
@@ -76,14 +76,13 @@ def result_columns(
 
 
 def epoch_column(blocks: Sequence[Block]) -> Constant | Numbers:
-    epochs = [block.epoch for block in blocks]
-    counts = [len(block.rows) for block in blocks]
-    if len(set(epochs)) == 1:
-        return Constant(epochs[0], sum(counts))
-    values = np.repeat(np.array([epoch or 0 for epoch in epochs], np.int64), counts)
-    if None not in epochs:
-        return Numbers(values)
-    return Numbers(values, np.repeat(np.array([epoch is not None for epoch in epochs]), counts))
+    epochs = np.concatenate([block.epochs for block in blocks])
+    if not len(epochs) or bool((epochs == epochs[0]).all()):
+        rows = sum(len(block.rows) for block in blocks)
+        return Constant(int(epochs[0]) if len(epochs) and epochs[0] != NO_EPOCH else None, rows)
+    values = np.repeat(epochs, np.concatenate([block.counts for block in blocks]))
+    valid = values != NO_EPOCH
+    return Numbers(values) if valid.all() else Numbers(np.where(valid, values, 0), valid)
 
 
 class State:

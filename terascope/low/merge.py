@@ -11,6 +11,7 @@ again: any number of groups is merged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from terascope.functions.base import ValueMistake
 from terascope.low.dictionary import Codes, Ints, dictionary_for
-from terascope.low.groups import Block, Groups
+from terascope.low.groups import NO_EPOCH, Block, Groups
 from terascope.low.merge_rows import (
     STRIP,
     fits,
@@ -199,27 +200,20 @@ class Merger:
         """
         rows, wide, odd = self._table.rows, self._wide, shape.keys % 2 == 1
         order, edges, epochs = self._by_epoch()
-        ends = edges[1:].tolist()
-        rank = 0
+        used = np.diff(edges) > 0
+        runs = Block(epochs[used], edges[1:][used], order.reshape(-1, 1))
         for start in range(0, len(order), BLOCK_ROWS):
             some = order[start : start + BLOCK_ROWS]
             if shape == self.shape:
                 self._check_sums(some)
             target = np.empty((len(some), shape.stride), np.int64)
             take_rows(rows, some, shape.words, odd, wide.first_slot, target)
-            begin, last = start, start + len(some)
-            while begin < last:
-                end = min(ends[rank], last)
-                if end > begin:
-                    yield Block(epochs[rank], target[begin - start : end - start])
-                begin = end
-                rank += end == ends[rank]
+            yield replace(runs.between(start, start + len(some)), rows=target)
 
-    def _by_epoch(self) -> tuple[Ints, Ints, list[int | None]]:
+    def _by_epoch(self) -> tuple[Ints, Ints, Ints]:
         """Row numbers in the order of their epochs, where each epoch begins, and the epochs."""
-        values = self._epochs.values().to_pylist()
-        # NULL comes last.
-        ranked = sorted(range(len(values)), key=lambda i: (values[i] is None, values[i] or 0))
+        values = self._epochs.values().fill_null(NO_EPOCH).to_numpy()
+        ranked = np.lexsort((values, values == NO_EPOCH))  # NULL comes last
         ranks = np.empty(len(ranked), np.int32)
         ranks[ranked] = np.arange(len(ranked), dtype=np.int32)
         edges = np.zeros(len(ranked) + 1, np.int64)
@@ -228,7 +222,7 @@ class Merger:
         order_by_epoch(
             table.rows, table.fills, table.capacity, self._wide.words, upper, ranks, edges, order
         )
-        return order, edges, [values[i] for i in ranked]
+        return order, edges, values[ranked]
 
     def _check_sums(self, order: Ints) -> None:
         wide = self._wide

@@ -13,8 +13,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from terascope.connectors.base import Split
 from terascope.functions.base import Value
+from terascope.low.dictionary import Ints
+from terascope.low.groups import NO_EPOCH
 from terascope.low.plan import LowAggregate
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Expr, columns_of
@@ -32,6 +37,15 @@ class Epochs:
         return (self.first is None or epoch >= self.first) and (
             self.last is None or epoch <= self.last
         )
+
+    def contain(self, epochs: Ints) -> NDArray[np.bool_]:
+        """Which of some epochs are among them; NULL is where there is no limit."""
+        inside = np.ones(len(epochs), np.bool_)
+        if self.first is not None:
+            inside &= epochs >= self.first
+        if self.last is not None:
+            inside &= (epochs <= self.last) & (epochs != NO_EPOCH)
+        return inside
 
 
 EVERYTHING = Epochs()

@@ -8,15 +8,17 @@ they are, and Spark joins them; so do rows that there is no memory for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from terascope.low.dictionary import Dictionary
+from terascope.low.dictionary import Dictionary, Ints
 from terascope.low.early import columns_read, places_of
 from terascope.low.finish import columns as finished_columns
-from terascope.low.groups import Block, GroupFields
+from terascope.low.groups import NO_EPOCH, Block, GroupFields
 from terascope.low.match import matched
 from terascope.low.ownership import ALL, Epochs
 from terascope.low.rows import RowProgram
@@ -88,21 +90,43 @@ Paired: TypeAlias = Up | Made
 @dataclass(frozen=True)
 class Piece:
     block: Block
+    """In order of its epochs."""
     dictionaries: Sequence[Dictionary]
+
+    def where(self, runs: NDArray[np.bool_]) -> Piece:
+        return Piece(self.block.where(runs), self.dictionaries)
 
 
 @dataclass
-class Meeting:
-    """What one join has collected: by the left's epoch, the groups of either side."""
+class Collected:
+    """The groups of one side of a join that wait for their partners."""
 
-    pairing: Pairing
-    left: dict[int, list[Piece]] = field(default_factory=dict)
-    right: dict[int, list[Piece]] = field(default_factory=dict)
+    side: Side
+    shift: int
+    """What makes an epoch of this side one of the left."""
+    pieces: list[Piece] = field(default_factory=list)
+
+    def take(self, before: int | None) -> list[Piece]:
+        """Those of the epochs before one, by the left's number, or all."""
+        if before is None:
+            taken, self.pieces = self.pieces, []
+            return taken
+        parts = [(piece, piece.block.split(before - self.shift)) for piece in self.pieces]
+        self.pieces = [Piece(left, p.dictionaries) for p, (_, left) in parts if len(left.rows)]
+        return [Piece(due, p.dictionaries) for p, (due, _) in parts if len(due.rows)]
+
+
+class Meeting:
+    """What one join has collected of either side."""
+
+    def __init__(self, pairing: Pairing) -> None:
+        self.pairing = pairing
+        self.left = Collected(pairing.left, 0)
+        self.right = Collected(pairing.right, pairing.ahead)
 
     @property
-    def sides(self) -> tuple[tuple[Side, dict[int, list[Piece]], int], ...]:
-        pairing = self.pairing
-        return (pairing.left, self.left, 0), (pairing.right, self.right, pairing.ahead)
+    def sides(self) -> tuple[Collected, Collected]:
+        return self.left, self.right
 
 
 class Pairs:
@@ -121,45 +145,53 @@ class Pairs:
         self._owned = owned
         self._memory_bytes = memory_bytes
         self._bytes = 0
-        self._lost: set[tuple[int, int | None]] = set()
+        self._lost: dict[int, set[int]] = {}
+        """By stream: the epochs that are not complete here."""
         self._reached: dict[int, int] = {}
         self._streams = {s.stream for p in pairings for s in p.sides}
 
     def __contains__(self, stream: int) -> bool:
         return stream in self._streams
 
-    def lose(self, stream: int, epoch: int | None) -> None:
-        """Some groups of an epoch went up as partials: it is not complete here."""
+    def lose(self, stream: int, epochs: Ints) -> None:
+        """Some groups of these epochs went up as partials: they are not complete here."""
         if stream in self._streams:
-            self._lost.add((stream, epoch))
+            self._lost.setdefault(stream, set()).update(epochs.tolist())
 
     def take(
         self, stream: int, block: Block, dictionaries: Sequence[Dictionary]
     ) -> Iterator[Paired]:
         kept: Block | None = None
         for meeting in self._meetings:
-            for side, collected, shift in meeting.sides:
+            for collected in meeting.sides:
+                side = collected.side
                 if side.stream != stream:
                     continue
-                if block.epoch is None or not self._is_whole(meeting, block.epoch + shift):
-                    piece = Piece(block, dictionaries)
+                whole = self._are_whole(meeting, block.epochs, collected.shift)
+                if not whole.all():
+                    piece = Piece(block.where(~whole), dictionaries)
                     yield Up(meeting.pairing, side.rest, self._rows(side, [piece]))
-                    continue
-                if kept is None:
-                    kept = Block(block.epoch, own(block.rows))
-                    self._bytes += kept.rows.nbytes
-                collected.setdefault(block.epoch + shift, []).append(Piece(kept, dictionaries))
+                if whole.any():
+                    if kept is None:
+                        kept = replace(block, rows=own(block.rows))
+                        self._bytes += kept.rows.nbytes
+                    collected.pieces.append(Piece(kept.where(whole), dictionaries))
         if MEMORY_SHARE * self._bytes > self._memory_bytes:
             yield from self._make_room()
 
-    def _is_whole(self, meeting: Meeting, epoch: int) -> bool:
-        """Whether both sides of an epoch, by the left's number, are complete in this task."""
-        for side, _, shift in meeting.sides:
-            mine = self._owned.get(side.stream)
-            own_epoch = epoch - shift
-            if mine is None or own_epoch not in mine or (side.stream, own_epoch) in self._lost:
-                return False
-        return True
+    def _are_whole(self, meeting: Meeting, epochs: Ints, shift: int) -> NDArray[np.bool_]:
+        """Which epochs of the side with that shift are complete in this task, on both sides."""
+        whole: NDArray[np.bool_] = epochs != NO_EPOCH
+        for collected in meeting.sides:
+            stream = collected.side.stream
+            mine, lost = self._owned.get(stream), self._lost.get(stream)
+            theirs = epochs + (shift - collected.shift)
+            if mine is None:
+                return np.zeros(len(epochs), np.bool_)
+            whole &= mine.contain(theirs)
+            if lost:
+                whole &= ~np.isin(theirs, np.fromiter(lost, np.int64, len(lost)))
+        return whole
 
     def reach(self, stream: int, before: int) -> Iterator[Paired]:
         """All groups of a stream before an epoch have come."""
@@ -171,13 +203,15 @@ class Pairs:
                 yield from self._join(meeting)
 
     def _join(self, meeting: Meeting) -> Iterator[Paired]:
-        horizon = min(
-            self._reached.get(side.stream, -ALL) + shift for side, _, shift in meeting.sides
-        )
-        due = sorted(e for e in meeting.left.keys() | meeting.right.keys() if e < horizon)
-        ready = [e for e in due if self._is_whole(meeting, e)]
-        yield from self._send_up(meeting, sorted(set(due).difference(ready)))
-        left, right = (self._pieces(c, ready) for _, c, _ in meeting.sides)
+        horizon = min(self._reached.get(one.side.stream, -ALL) + one.shift for one in meeting.sides)
+        ready: list[list[Piece]] = []
+        for one in meeting.sides:
+            due = one.take(horizon)
+            whole = [self._are_whole(meeting, piece.block.epochs, one.shift) for piece in due]
+            pairs = list(zip(due, whole, strict=True))
+            yield from self._up(meeting, one, [p.where(~w) for p, w in pairs if not w.all()])
+            ready.append([p.where(w) for p, w in pairs if w.any()])
+        left, right = ready
         pairing = meeting.pairing
         if (left or right) and can_give_rows(pairing.kind, bool(left), bool(right)):
             rows = (self._rows(pairing.left, left), self._rows(pairing.right, right))
@@ -189,28 +223,27 @@ class Pairs:
         return {
             id(piece.block): piece.block.rows.nbytes
             for meeting in self._meetings
-            for _, collected, _ in meeting.sides
-            for pieces in collected.values()
-            for piece in pieces
+            for collected in meeting.sides
+            for piece in collected.pieces
         }
 
     def _make_room(self) -> Iterator[Paired]:
         """Everything that waits goes up, and what would have met it will follow."""
         for meeting in self._meetings:
-            for side, collected, shift in meeting.sides:
-                self._lost |= {(side.stream, epoch - shift) for epoch in collected}
+            for collected in meeting.sides:
+                for piece in collected.pieces:
+                    self.lose(collected.side.stream, piece.block.epochs)
         for meeting in self._meetings:
-            yield from self._send_up(meeting, sorted(meeting.left.keys() | meeting.right.keys()))
+            for collected in meeting.sides:
+                yield from self._up(meeting, collected, collected.take(None))
         self._bytes = 0
 
-    def _send_up(self, meeting: Meeting, epochs: Sequence[int]) -> Iterator[Paired]:
-        for side, collected, _ in meeting.sides:
-            pieces = self._pieces(collected, epochs)
-            if pieces:
-                yield Up(meeting.pairing, side.rest, self._rows(side, pieces))
-
-    def _pieces(self, collected: dict[int, list[Piece]], epochs: Sequence[int]) -> list[Piece]:
-        return [piece for epoch in epochs for piece in collected.pop(epoch, ())]
+    def _up(
+        self, meeting: Meeting, collected: Collected, pieces: Sequence[Piece]
+    ) -> Iterator[Paired]:
+        if pieces:
+            side = collected.side
+            yield Up(meeting.pairing, side.rest, self._rows(side, pieces))
 
     def _rows(self, side: Side, pieces: Sequence[Piece]) -> pa.RecordBatch:
         fields = self._groups[side.stream]

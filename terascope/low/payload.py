@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.low.dictionary import Codes, Dictionary, Hashes, Ints, mix
-from terascope.low.groups import Block, Rows, key_codes
+from terascope.low.groups import NO_EPOCH, Block, Rows, key_codes
 from terascope.low.kernels import INTEGER, column, compiled, output
 from terascope.low.slots import Shape, is_float
 
@@ -57,12 +58,12 @@ def portions(blocks: Iterable[Block], most: int) -> Iterator[list[Block]]:
     count = 0
     for block in blocks:
         for start in range(0, len(block.rows), most):
-            rows = block.rows[start : start + most]
-            if collected and count + len(rows) > most:
+            some = block.between(start, start + most)
+            if collected and count + len(some.rows) > most:
                 yield collected
                 collected, count = [], 0
-            collected.append(Block(block.epoch, rows))
-            count += len(rows)
+            collected.append(some)
+            count += len(some.rows)
     if collected:
         yield collected
 
@@ -100,6 +101,16 @@ def pack_tuples(batch: pa.RecordBatch) -> bytes:
     return to_bytes(batch)
 
 
+def pack_batches(batches: Sequence[pa.RecordBatch]) -> Iterator[bytes]:
+    """The same of several batches: those with the same types of columns become one stream."""
+    for schema, some in groupby(batches, lambda batch: batch.schema):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema) as stream:
+            for batch in some:
+                stream.write_batch(batch)
+        yield bytes(sink.getvalue())
+
+
 def unpack_tuples(payload: bytes) -> Iterator[pa.RecordBatch]:
     with pa.ipc.open_stream(payload) as stream:
         yield from stream
@@ -133,8 +144,8 @@ class Placed:
     edges: Ints
     """Where each destination begins, and the end."""
     counts: Ints
-    """How many groups of each block go to each destination: int64[blocks, destinations]."""
-    block_epochs: list[int | None]
+    """How many groups of each run go to each destination: int64[runs, destinations]."""
+    run_epochs: Ints
     state: Ints
     codes: Codes
     """int32[keys, n]"""
@@ -150,16 +161,14 @@ class Placed:
         seed: int,
         by_key: bool = False,
     ) -> Placed:
-        lengths = np.array([len(block.rows) for block in blocks], np.int64)
-        rows = blocks[0].rows if len(blocks) == 1 else np.concatenate([b.rows for b in blocks])
+        block = Block.together(blocks)
+        rows, lengths, runs = block.rows, block.counts, len(block.epochs)
         places = np.zeros(len(rows), np.int32)
         if destinations > 1:
-            begun = [first_state(None if by_key else b.epoch, seed) for b in blocks]
-            hashed = np.repeat(np.array(begun, np.uint64), lengths)
+            hashed = np.repeat(first_states(block.epochs, seed, by_key), lengths)
             choose_places(hashed, rows, dictionaries, shape, destinations, places)
-        cells = np.repeat(np.arange(len(blocks)) * destinations, lengths) + places
-        counts = np.bincount(cells, minlength=len(blocks) * destinations)
-        counts = counts.reshape(len(blocks), destinations)
+        cells = np.repeat(np.arange(runs) * destinations, lengths) + places
+        counts = np.bincount(cells, minlength=runs * destinations).reshape(runs, destinations)
         edges = np.zeros(destinations + 1, np.int64)
         np.cumsum(counts.sum(axis=0), out=edges[1:])
         total = int(edges[-1])
@@ -169,13 +178,14 @@ class Placed:
         cursors = edges[:-1].copy()
         rows = np.ascontiguousarray(rows)
         spread(rows, places, cursors, shape.first_word, shape.first_slot, state, codes, slots)
-        return Placed(edges, counts, [b.epoch for b in blocks], state, codes, slots)
+        return Placed(edges, counts, block.epochs, state, codes, slots)
 
     def epochs(self, destination: int) -> pa.Array:
         counts = self.counts[:, destination]
         used = np.flatnonzero(counts)
         ends = pa.array(np.cumsum(counts[used]), pa.int32())
-        values = pa.array([self.block_epochs[i] for i in used], pa.int64())
+        epochs = self.run_epochs[used]
+        values = pa.array(epochs, mask=epochs == NO_EPOCH)
         return pa.RunEndEncodedArray.from_arrays(ends, values, EPOCHS)
 
     def keys(
@@ -209,9 +219,14 @@ def choose_places(
     choose(hashed, destinations, places)
 
 
-def first_state(epoch: int | None, seed: int) -> int:
-    word = 0 if epoch is None else 2 * epoch + 1
-    return ((word * 0x9E3779B97F4A7C15) ^ (seed * 0xD1342543DE82EF95)) & (2**64 - 1)
+def first_states(epochs: Ints, seed: int, by_key: bool) -> Hashes:
+    """What is hashed before the keys: the epoch, unless all epochs of a group go together."""
+    words = np.where(epochs == NO_EPOCH, 0, 2 * epochs + 1).astype(np.uint64)
+    if by_key:
+        words = np.zeros(len(epochs), np.uint64)
+    return np.asarray(
+        words * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(seed * 0xD1342543DE82EF95 % 2**64)
+    )
 
 
 @compiled(output(np.uint64), column(np.uint64))

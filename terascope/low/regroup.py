@@ -77,5 +77,4 @@ class Regrouping:
         """The same in order of time; a group may stand there twice, in parts that had better not
         be added before they are windows.
         """
-        found = [released.block for released in self._aggregator.release(None)]
-        return sorted(found, key=lambda block: (block.epoch is not None, block.epoch or 0))
+        return [released.block for released in self._aggregator.release(None)]

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from terascope.connectors.base import ReadReport, Split
 from terascope.connectors.registry import read_split
@@ -47,7 +48,7 @@ and for the groups of one query."""
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of one epoch. Complete: no other task has any of that epoch, and each stands once."""
+    """Groups of some epochs. Complete: no other task has any of these, and each stands once."""
 
     query: int
     block: Block
@@ -154,7 +155,8 @@ class LowTask:
                     children.append((edge, below))
             if children or views:
                 aggregator.below = Descent(aggregator.query, children, views)
-        self._surrendered: set[tuple[int, int | None]] = set()
+        self._surrendered: dict[int, set[int]] = {}
+        """By node: the epochs of which some groups have gone up as partials."""
         self._sizes: dict[int, int] = {}
         self._used = 0
 
@@ -285,19 +287,29 @@ class LowTask:
         for higher in self._tree.above(place):
             self._aggregators[higher].flush(before)
         aggregator = self._aggregators[place]
-        mine = self._owned.get(place)
         for released in aggregator.release(before):
-            epoch = released.block.epoch
-            alone = mine is not None and (epoch is None or epoch in mine)
-            if epoch is None and mine is not None:
-                alone = mine.first is None and mine.last is None
+            block = released.block
             if surrendered or not released.whole:
-                self._surrendered.add((place, epoch))
-            complete = alone and (place, epoch) not in self._surrendered
-            if not complete:
-                self.counters.partials[place] += len(released.block.rows)
-            yield Groups(place, released.block, aggregator.key_dictionaries, complete)
+                self._surrendered.setdefault(place, set()).update(block.epochs.tolist())
+            complete = self._are_complete(place, block.epochs)
+            whole, cut = block.where(complete), block.where(~complete)
+            self.counters.partials[place] += len(cut.rows)
+            if len(whole.rows):
+                yield Groups(place, whole, aggregator.key_dictionaries, complete=True)
+            if len(cut.rows):
+                yield Groups(place, cut, aggregator.key_dictionaries, complete=False)
         self._count(place)
+
+    def _are_complete(self, place: int, epochs: Ints) -> NDArray[np.bool_]:
+        """Which epochs of a node no other task has tuples of, and were not given up here."""
+        mine = self._owned.get(place)
+        if mine is None:
+            return np.zeros(len(epochs), np.bool_)
+        complete = mine.contain(epochs)
+        given = self._surrendered.get(place)
+        if given:
+            complete &= ~np.isin(epochs, np.fromiter(given, np.int64, len(given)))
+        return complete
 
     def _count(self, place: int) -> None:
         """What an aggregator counted since it was asked the last time."""

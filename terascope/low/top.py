@@ -1,7 +1,8 @@
 """The first rows of each window, in a task: ORDER BY with LIMIT next to where groups are finished.
 
 In: batches of finished rows, all those of a window in one task. Out: the first `limit` of each
-window, when everything was seen. Of every batch only rows that may still be among them are kept.
+window, when everything was seen. Rows are ranked when they have become as many as those that were
+kept of all before: each of them is sorted a few times, however many windows there are.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.low.assemble import sorted_places
+from terascope.low.dictionary import Ints
 from terascope.low.finished_rows import FinishedRows
 from terascope.plan.expr import Expr
 
-MOST_KEPT: Final = 1 << 17
-"""Rows kept before they are ranked again."""
+RANKED_ROWS: Final = 1 << 16
+"""As many rows at least are ranked at a time."""
+LONG_RUN: Final = 64
+"""In a window of fewer rows it is not worth while to look for those that have no hope."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +40,28 @@ class Ranking:
 
     def __init__(self, top: Top) -> None:
         self._top = top
-        self._kept: list[pa.RecordBatch] = []
+        self._kept: pa.RecordBatch | None = None
+        """The first rows of what was ranked."""
+        self._new: list[pa.RecordBatch] = []
+        self._new_rows = 0
 
     def take(self, columns: pa.RecordBatch) -> None:
-        self._kept.append(first_rows(columns, self._top))
-        if sum(batch.num_rows for batch in self._kept) > MOST_KEPT:
-            self._kept = [self.result()]
+        hopeful_rows = plain(hopeful(columns, self._top))
+        self._new.append(hopeful_rows)
+        self._new_rows += hopeful_rows.num_rows
+        known = 0 if self._kept is None else self._kept.num_rows
+        if self._new_rows > max(RANKED_ROWS, known):
+            self._kept = self.result()
 
     def results(self) -> Iterator[pa.RecordBatch]:
         yield self.result()
 
     def result(self) -> pa.RecordBatch:
         """The first rows of everything that was taken, which was something."""
-        return first_rows(pa.concat_batches([plain(batch) for batch in self._kept]), self._top)
+        known = [] if self._kept is None else [self._kept]
+        ranked = first_rows(pa.concat_batches([*known, *self._new]), self._top)
+        self._new, self._new_rows = [], 0
+        return ranked
 
 
 def plain(columns: pa.RecordBatch) -> pa.RecordBatch:
@@ -60,7 +73,7 @@ def plain(columns: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def first_rows(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
-    columns = plain(hopeful(columns, top))
+    """The first rows of each window, of a batch without dictionaries."""
     rows = FinishedRows(columns)
     arrays = [columns.column(name) for name in top.per]
     arrays += [rows.column(expr) for expr, _ in top.order]
@@ -78,21 +91,30 @@ def windows(
     per: Sequence[pa.Array], places: np.ndarray[tuple[int], np.dtype[np.uint64]]
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Where, in that order of rows, another window begins."""
-    first = np.zeros(len(places), np.bool_)
-    first[:1] = True
-    for column in per:
-        codes = column.dictionary_encode(null_encoding="encode").indices.to_numpy()[places]
-        first[1:] |= codes[1:] != codes[:-1]
-    return first
+    return changes([codes_of(column)[places] for column in per], len(places))
+
+
+def codes_of(column: pa.Array) -> NDArray[Any]:
+    """Numbers that differ where values do."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode(null_encoding="encode")
+    return np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+
+
+def changes(columns: Sequence[NDArray[Any]], rows: int) -> NDArray[np.bool_]:
+    """Which rows differ from the one before; the first does."""
+    found = np.zeros(rows, np.bool_)
+    found[:1] = True
+    for column in columns:
+        found[1:] |= column[1:] != column[:-1]
+    return found
 
 
 def hopeful(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
-    """Of a batch of one window, whose first criterion is a number that is never NULL: without the
-    rows that have enough others before them. Sorting all of them would take far longer.
+    """Of a batch whose first criterion is a number that is never NULL: without the rows that have
+    enough others of their window before them. Sorting all of them would take far longer.
     """
     if columns.num_rows <= 4 * top.limit or not top.order or top.limit < 1:
-        return columns
-    if any(not is_constant(columns.column(name)) for name in top.per):
         return columns
     expr, descending = top.order[0]
     if not expr.type.is_integer:
@@ -100,18 +122,19 @@ def hopeful(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
     found = FinishedRows(columns).column(expr)
     if pa.types.is_dictionary(found.type) or found.null_count:
         return columns
-    return columns.filter(pa.array(hopes(found.to_numpy(), top.limit, descending)))
+    per = [codes_of(columns.column(name)) for name in top.per]
+    ends = np.append(np.flatnonzero(changes(per, columns.num_rows))[1:], columns.num_rows)
+    return columns.filter(pa.array(hopes(found.to_numpy(), ends, top.limit, descending)))
 
 
-def hopes(values: NDArray[Any], limit: int, descending: bool) -> NDArray[np.bool_]:
-    """Which of more than `limit` numbers can be among the first so many; ties are."""
-    place = len(values) - limit if descending else limit - 1
-    edge = np.partition(values, place)[place]
-    return np.asarray(values >= edge if descending else values <= edge)
-
-
-def is_constant(column: pa.Array) -> bool:
-    if pa.types.is_dictionary(column.type):
-        column = column.indices
-    values = column.to_numpy(zero_copy_only=False)
-    return bool((values == values[0]).all())
+def hopes(values: NDArray[Any], ends: Ints, limit: int, descending: bool) -> NDArray[np.bool_]:
+    """Which numbers can be among the first `limit` of their run; ties are."""
+    hope = np.ones(len(values), np.bool_)
+    lengths = np.diff(ends, prepend=0)
+    for run in np.flatnonzero(lengths > max(LONG_RUN, 4 * limit)).tolist():
+        some = slice(int(ends[run] - lengths[run]), int(ends[run]))
+        own = values[some]
+        place = len(own) - limit if descending else limit - 1
+        edge = np.partition(own, place)[place]
+        hope[some] = own >= edge if descending else own <= edge
+    return hope

@@ -86,7 +86,7 @@ class View:
 
     @property
     def is_empty(self) -> bool:
-        return len(self._waiting) == 0 and not self.below
+        return self._waiting.is_empty and not self.below
 
     def flush(self, before: int | None) -> None:
         """There is no table; the parent was told before."""

@@ -18,7 +18,7 @@ from terascope.functions.base import ValueMistake
 from terascope.functions.slices import SliceVector
 from terascope.low.dictionary import Dictionary, Ints
 from terascope.low.finish import Coded, Numbers, State, arrow_column, slot_column
-from terascope.low.groups import Block, GroupFields, Rows, key_codes
+from terascope.low.groups import NO_EPOCH, Block, GroupFields, Rows, key_codes
 from terascope.low.kernels import INTEGER, compiled, output
 from terascope.low.kernels import column as column_of
 from terascope.low.window_kernel import assemble_kernel
@@ -54,16 +54,15 @@ class Sequences:
         """
         assert fields.epoch is not None
         self._fields = fields
-        known = [block for block in blocks if block.epoch is not None and len(block.rows)]
         shape = fields.shape
-        rows = [np.ascontiguousarray(block.rows) for block in known]
-        together = np.concatenate(rows) if rows else np.empty((0, shape.stride), np.int64)
-        counts = [len(block.rows) for block in known]
-        epochs = [block.epoch for block in known if block.epoch is not None]
-        starts = np.repeat(np.array(epochs, np.int64), counts)
-        ends = np.repeat(np.array([end(e) for e in epochs], np.int64), counts)
-        order, self._edges = by_key(together, shape.first_word, shape.first_slot)
-        self._rows = together[order]
+        empty = Block.of(None, np.empty((0, shape.stride), np.int64))
+        block = Block.together([empty, *blocks])
+        block = block.where(block.epochs != NO_EPOCH)
+        rows = np.ascontiguousarray(block.rows)
+        starts = block.values(block.epochs)
+        ends = block.values(np.array([end(e) for e in block.epochs.tolist()], np.int64))
+        order, self._edges = by_key(rows, shape.first_word, shape.first_slot)
+        self._rows = rows[order]
         self._starts, self._ends = starts[order], ends[order]
         largest = int(np.diff(self._edges).max(initial=0))
         self._stack = np.empty((largest, 1 + len(shape.slots)), np.int64)

@@ -8,15 +8,18 @@ for each part that was written, and one for what reading saw.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
 from terascope.connectors.base import Split
 from terascope.low.delivery import Delivery, Outgoing, Sink, Target
-from terascope.low.groups import Block
+from terascope.low.dictionary import Ints
+from terascope.low.groups import NO_EPOCH, Block
 from terascope.low.ownership import Epochs, owned
 from terascope.low.pairs import Pairing
 from terascope.low.payload import pack
@@ -132,7 +135,7 @@ def taken(
         case Groups(complete=True):
             yield from delivery.take_groups(stream, ready.block, ready.dictionaries)
         case Groups():
-            delivery.lose(stream, ready.block.epoch)
+            delivery.lose(stream, ready.block.epochs)
             yield from partials.take(stream, ready)
 
 
@@ -142,6 +145,7 @@ class Partials:
     def __init__(self, reading: NativeRead) -> None:
         self._reading = reading
         self._waiting: dict[int, list[Groups]] = {}
+        self._rows: Counter[int] = Counter()
         self._bytes = 0
         low = reading.read.low
         self._memory_bytes = 1 << 30 if low is None else low.memory_bytes
@@ -151,16 +155,18 @@ class Partials:
         if waiting and not same_dictionaries(waiting[0], groups):
             yield from self._send(stream)
             waiting = self._waiting.setdefault(stream, [])
-        block = Block(groups.block.epoch, own(groups.block.rows))
+        block = replace(groups.block, rows=own(groups.block.rows))
         waiting.append(replace(groups, block=block))
         self._bytes += block.rows.nbytes
-        if sum(len(g.block.rows) for g in waiting) >= PARTIAL_ROWS * self._reading.destinations:
+        self._rows[stream] += len(block.rows)
+        if self._rows[stream] >= PARTIAL_ROWS * self._reading.destinations:
             yield from self._send(stream)
         elif PARTIAL_SHARE * self._bytes > self._memory_bytes:
             yield from self.close()
 
     def _send(self, stream: int) -> Iterator[Outgoing]:
         waiting = self._waiting.pop(stream)
+        self._rows[stream] = 0
         self._bytes -= sum(g.block.rows.nbytes for g in waiting)
         target = self._reading.targets[stream]
         fields = target.groups
@@ -169,7 +175,7 @@ class Partials:
         several = self._reading.destinations
         if target.by_epoch and not target.feeds:
             for home in range(several):
-                some = [b for b in blocks if (b.epoch or 0) % several == home]
+                some = [b.where(homes_of(b.epochs, several) == home) for b in blocks]
                 for _, payload in pack(some, waiting[0].dictionaries, fields.shape, 1):
                     yield Outgoing(stream, home, "groups", payload)
             return
@@ -183,6 +189,11 @@ class Partials:
     def close(self) -> Iterator[Outgoing]:
         for stream in list(self._waiting):
             yield from self._send(stream)
+
+
+def homes_of(epochs: Ints, destinations: int) -> Ints:
+    """Where all groups of an epoch meet."""
+    return np.where(epochs == NO_EPOCH, 0, epochs) % destinations
 
 
 def same_dictionaries(left: Groups, right: Groups) -> bool:

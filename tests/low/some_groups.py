@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from terascope.connectors.base import arrow_type
 from terascope.low.dictionary import Dictionary, dictionary_for
-from terascope.low.groups import Block, GroupFields, Groups, key_codes
+from terascope.low.groups import NO_EPOCH, Block, GroupFields, Groups, key_codes
 from terascope.low.slots import Shape, SlotKind, is_float, takes_argument
 from terascope.plan.rel import Field
 from terascope.types import INT_MAX, INT_MIN, Type, parse_ip
@@ -99,7 +99,7 @@ def blocks_of(
     for i in range(1, len(partials) + 1):
         if i == len(partials) or partials[i][0][0] != partials[start][0][0]:
             some = partials[start:i]
-            blocks.append(Block(some[0][0][0], rows_of(some, shape, dictionaries)))
+            blocks.append(Block.of(some[0][0][0], rows_of(some, shape, dictionaries)))
             start = i
     return blocks
 
@@ -132,8 +132,13 @@ def partials_of(groups: Iterable[Groups], shape: Shape) -> list[Partial]:
                 d.values(np.ascontiguousarray(key_codes(block.rows, shape, k))).to_pylist()
                 for k, d in enumerate(some.dictionaries)
             ]
+            known = block.values(block.epochs).tolist()
+            epochs = [None if epoch == NO_EPOCH else epoch for epoch in known]
             for i, row in enumerate(block.rows):
-                key = (block.epoch, *(column[i] for column in keys))
+                key = (
+                    epochs[i],
+                    *(column[i] for column in keys),
+                )
                 found.append(
                     (key, tuple(slot_value(row, shape, j) for j in range(len(shape.slots))))
                 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from terascope.functions.registry import Functions
-from terascope.low.early import limits_of, passing_numbers, rows_within
+from terascope.low.early import limits_of, passing_numbers, places_within
 from terascope.low.groups import Block, GroupFields
 from terascope.low.slots import Shape
 from terascope.plan.expr import Call, Col, Expr, Lit
@@ -32,7 +32,7 @@ def block() -> Block:
     rows = rng.integers(-4, 4, (1000, FIELDS.shape.stride))
     rows[:, 0] = rng.choice([0b1101, 0b1001], 1000)  # some totals have seen no value
     rows[:20, 3] = [INT_MIN, INT_MAX] * 10
-    return Block(7, rows)
+    return Block.of(7, rows)
 
 
 @pytest.mark.parametrize("value", [INT_MIN, -1, 0, 2, INT_MAX])
@@ -46,7 +46,7 @@ def test_limits_keep_what_the_condition_keeps(
     assert limits is not None
     kept = passing_numbers(asked, block, FIELDS)
     assert kept is not None
-    assert np.array_equal(rows_within(block.rows, limits), block.rows[kept])
+    assert np.array_equal(places_within(block.rows, limits), np.flatnonzero(kept))
 
 
 def test_other_conditions_have_no_limits() -> None:

@@ -13,7 +13,7 @@ from terascope.connectors.generate.flow_records import generate_flows
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.low.aside import Aside
-from terascope.low.groups import Rows
+from terascope.low.groups import Block
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, plan_job
@@ -45,9 +45,9 @@ def test_groups_that_do_not_fit_wait_on_disk(
     put: list[int] = []
     really = Aside.put
 
-    def counted(self: Aside, epoch: int, rows: Rows) -> None:
-        put.append(len(rows))
-        really(self, epoch, rows)
+    def counted(self: Aside, block: Block) -> None:
+        put.append(len(block.rows))
+        really(self, block)
 
     monkeypatch.setattr(Aside, "put", counted)
     expected, _ = low_rows(job_with(flows, 1 << 30, compiled), 1, tmp_path)

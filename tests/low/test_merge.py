@@ -143,7 +143,7 @@ def random_groups(
             first = dictionaries[0].encode(pa.array(a[own] * 10**9)).astype(np.int64)
             second = dictionaries[1].encode(pa.array(b[own]).cast(pa.string())).astype(np.int64)
             rows[:, 0], rows[:, 1], rows[:, 3] = 7, first << 32 | second, value[own]
-            blocks.append(Block(e, rows))
+            blocks.append(Block.of(e, rows))
         payloads += [payload for _, payload in pack(blocks, dictionaries, shape, 1, 0, 5_000)]
     counts = np.bincount(group, minlength=groups)
     sums = np.zeros(groups, np.int64)
@@ -193,7 +193,7 @@ def test_a_sum_that_overflows_is_found_on_disk_too(tmp_path: Path) -> None:
     rows[:, 1], rows[:, 2] = codes << 32, INT_MAX // 2
     merger = Merger(shape, [Type.LLONG], 1 << 16, tmp_path)
     for _ in range(3):
-        for _, payload in pack([Block(None, rows)], [dictionary], shape, 1):
+        for _, payload in pack([Block.of(None, rows)], [dictionary], shape, 1):
             merger.add(payload)
     assert merger.spilled_bytes
     with pytest.raises(ValueMistake, match="integer overflow in sum"):

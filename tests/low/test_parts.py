@@ -179,7 +179,7 @@ def test_dictionaries_of_every_width_read_back(tmp_path: Path, values: int) -> N
     rows = np.ones((len(codes), shape.stride), np.int64)
     rows[:, 1] = codes.astype(np.int64) << 32
     with PartWriter(tmp_path, "parquet", fields.fields) as writer:
-        writer.write_block(Block(None, rows), fields, [dictionary])
+        writer.write_block(Block.of(None, rows), fields, [dictionary])
     table = pq.read_table(writer.path)
     assert table["k"].combine_chunks().equals(dictionary.values(codes))
     counted = ask("SELECT k, sum(n)::BIGINT FROM", writer.path, "GROUP BY k").fetchall()
@@ -192,7 +192,7 @@ def test_readers_know_the_epochs_of_row_groups(tmp_path: Path) -> None:
     with PartWriter(tmp_path, "parquet", case.fields.fields) as writer:
         for epoch in (-7, 3, None, 9):
             rows = np.ones((30_000, case.shape.stride), np.int64)
-            writer.write_block(Block(epoch, rows), case.fields, [])
+            writer.write_block(Block.of(epoch, rows), case.fields, [])
     statistics = pq.ParquetFile(writer.path).metadata.row_group(0).column(0).statistics
     assert (statistics.min, statistics.max) == (-7, 9)
     for condition, count in (("= 3", 30_000), ("> 9", 0), ("IS NULL", 30_000), ("< 0", 30_000)):

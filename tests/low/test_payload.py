@@ -48,7 +48,7 @@ def one_key(count: int) -> tuple[Shape, list[Block], list[Dictionary]]:
     codes = dictionary.encode(pa.array(np.arange(count) * 7919))
     rows = np.zeros((count, shape.stride), np.int64)
     rows[:, 0], rows[:, 1], rows[:, 2] = 3, codes.astype(np.int64) << 32, np.arange(count)
-    return shape, [Block(7, rows)], [dictionary]
+    return shape, [Block.of(7, rows)], [dictionary]
 
 
 def test_groups_are_spread_evenly_and_by_seed_in_another_way() -> None:
@@ -65,7 +65,7 @@ def test_groups_are_spread_evenly_and_by_seed_in_another_way() -> None:
 
 def test_a_payload_has_only_the_values_that_occur_and_narrow_integers() -> None:
     shape, blocks, dictionaries = one_key(20_000)
-    few = [Block(1, blocks[0].rows[5:8])]
+    few = [Block.of(1, blocks[0].rows[5:8])]
     ((_, payload),) = pack(few, dictionaries, shape, 1)
     with pa.ipc.open_stream(payload) as stream:
         batch = stream.read_next_batch()

@@ -7,6 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from terascope.low.aside import TAKEN_ROWS
 from terascope.low.groups import Rows
 from terascope.low.slots import Shape
 from terascope.low.waiting import MERGED_ROWS, Waiting
@@ -42,8 +43,9 @@ def released(waiting: Waiting, before: int | None) -> dict[int | None, dict[int,
     found: dict[int | None, dict[int, tuple[int, ...]]] = defaultdict(dict)
     for one in waiting.release(before):
         assert one.whole
-        groups = found[one.block.epoch]
-        for _, key, *slots in one.block.rows.tolist():
+        epochs = one.block.values(one.block.epochs).tolist()
+        for epoch, (_, key, *slots) in zip(epochs, one.block.rows.tolist(), strict=True):
+            groups = found[epoch]
             assert key not in groups, "a group stands twice"
             groups[key] = tuple(slots)
     return dict(found)
@@ -63,7 +65,7 @@ def test_lots_are_merged(once: bool, disk: str) -> None:
             assert waiting.memory_bytes == 0
     assert released(waiting, 4) == {3: expected(lots[3])}
     assert released(waiting, None) == {4: expected(lots[4])}
-    assert len(waiting) == 0
+    assert waiting.is_empty
     waiting.add(5, lots[3][0])  # there is a file again
     waiting.put_aside()
     assert released(waiting, None) == {5: expected(lots[3][:1])}
@@ -79,6 +81,51 @@ def test_many_rows_are_merged_part_by_part(disk: bool) -> None:
         if disk:
             waiting.put_aside()
     assert released(waiting, None) == {1: expected(lots)}
+
+
+@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize("disk", [0, 1, 2])
+@pytest.mark.parametrize("spread", [5, 400, 100_000])
+def test_lots_of_many_epochs_are_merged(spread: int, disk: int, once: bool) -> None:
+    """`spread`: of how many epochs the groups are; most stand in one lot, in all, or far apart."""
+    rng = np.random.default_rng(spread + disk)
+    waiting = Waiting(SHAPE, once)
+    lots: dict[int, list[Rows]] = defaultdict(list)
+    for number in range(6):
+        rows = lot(rng, 5_000, 6_000, once)
+        epochs = rng.integers(0, spread, len(rows)) + number * spread // 4
+        for epoch in np.unique(epochs).tolist():
+            lots[epoch].append(rows[epochs == epoch])
+        waiting.add_mixed(epochs, rows)
+        waiting.add(spread, rows[:10])
+        lots[spread].append(rows[:10].copy())
+        waiting.settle()
+        if number < disk:
+            waiting.put_aside()
+    wanted = {epoch: expected(some) for epoch, some in lots.items()}
+    early = released(waiting, spread)
+    assert early == {epoch: groups for epoch, groups in wanted.items() if epoch < spread}
+    assert [*early] == sorted(e for e in early if e is not None)
+    late = released(waiting, None)
+    assert late == {epoch: groups for epoch, groups in wanted.items() if epoch >= spread}
+    assert [*late] == sorted(e for e in late if e is not None)
+    assert waiting.is_empty
+
+
+def test_a_long_epoch_on_disk_among_short_ones() -> None:
+    rng = np.random.default_rng(3)
+    waiting = Waiting(SHAPE, once=True)
+    lots: dict[int, list[Rows]] = defaultdict(list)
+    for _ in range(3):
+        for epoch, number in ((1, 20), (2, TAKEN_ROWS // 2), (3, 2 * TAKEN_ROWS), (4, 9)):
+            rows = lot(rng, number, 3 * TAKEN_ROWS)
+            lots[epoch].append(rows)
+            waiting.add(epoch, rows)
+        waiting.put_aside()
+    few = lot(rng, 30, 3 * TAKEN_ROWS)
+    lots[3].append(few)
+    waiting.add(3, few)
+    assert released(waiting, None) == {epoch: expected(some) for epoch, some in lots.items()}
 
 
 def test_a_single_lot_of_a_table_that_evicts_is_merged_too() -> None:

@@ -113,7 +113,7 @@ def by_kernel(
     blocks = []
     for start in sorted({s for _, s, _, _ in slices}):
         some = [row(shape, group, values) for group, s, _, values in slices if s == start]
-        blocks.append(Block(start, np.array(some, np.int64).reshape(len(some), shape.stride)))
+        blocks.append(Block.of(start, np.array(some, np.int64).reshape(len(some), shape.stride)))
     found: dict[tuple[int, int], list[Number | None]] = {}
     for rows, wends in Sequences(blocks, fields_of(shape), vector.end).of(window, since, until):
         for held, wend in zip(rows.tolist(), wends.tolist(), strict=True):

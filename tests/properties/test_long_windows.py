@@ -74,7 +74,8 @@ def test_long_windows_are_put_together_from_spans(tmp_path: Path) -> None:
     run.close()
     assert tiers == {"8", "64"}
     steady = sorted(read[len(read) // 2 : -1])
-    assert steady[len(steady) // 2] < slices / 3, "of each batch: a part of what a window has"
+    # Slices that closed together are one segment: the neighbours of a piece are read with it.
+    assert steady[len(steady) // 2] < slices / 2, "of each batch: a part of what a window has"
     for name in QUERIES:
         visible = [i for i, f in enumerate(answers[name].fields) if not f.hidden]
         expected = Counter(tuple(r[i] for i in visible) for r in answers[name].tuples)

@@ -62,7 +62,7 @@ def test_spark_reads_parts(spark: SparkSession, tmp_path: Path, vectorized: str)
             rows[:, 2] = random.zipf(1.5, len(rows))
             rows[:, 3] = random.integers(-(2**50), 2**50, len(rows))
             rows.view(np.float64)[:, 4] = random.random(len(rows))
-            part.write_block(Block(epoch, rows), fields, [addresses, names])
+            part.write_block(Block.of(epoch, rows), fields, [addresses, names])
             wanted.append(rows)
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
     try:
@@ -103,7 +103,7 @@ def partials(value: int) -> list[tuple[int, int, str, bytes, None]]:
         order = np.random.default_rng(worker).permutation(KEYS)
         codes = dictionary.encode(pa.array(order * 1000)).astype(np.int64)
         rows = np.stack([np.full(KEYS, 7), codes << 32, np.ones(KEYS), order * value], axis=1)
-        blocks = [Block(epoch, rows.astype(np.int64)) for epoch in (1, 2)]
+        blocks = [Block.of(epoch, rows.astype(np.int64)) for epoch in (1, 2)]
         for place, payload in pack(blocks, [dictionary], GROUPS.shape, DESTINATIONS):
             given.append((0, place, "groups", payload, None))
     return given

@@ -180,8 +180,8 @@ def test_a_query_that_others_are_made_of_gives_away_its_own_slots() -> None:
     assert widened_places(flat, made.low) == {0: Shape(2, ("count",))}
     assert tree_of(made.low).children(0) == [1, 2]
     rows = np.array([[0b111, 5, 20, -7], [0b011, 6, 21, 0]], np.int64)
-    left = narrowed(Block(3, rows), Shape(2, ("count",)))
-    assert left.epoch == 3
+    left = narrowed(Block.of(3, rows), Shape(2, ("count",)))
+    assert left.epochs.tolist() == [3]
     assert left.rows.tolist() == [[0b011, 5, 20], [0b011, 6, 21]]
     assert left.rows.flags.c_contiguous
     assert rows[0, 0] == 0b111, "the rows of the table are as they were"
