@@ -17,10 +17,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from terascope.units import seconds, seconds_or_off, size
+from terascope.units import seconds, seconds_or_never, seconds_or_off, size
 
 Seconds = Annotated[float, BeforeValidator(seconds)]
 SecondsOrOff = Annotated[float, BeforeValidator(seconds_or_off)]
+SecondsOrNever = Annotated[float, BeforeValidator(seconds_or_never)]
 Size = Annotated[int, BeforeValidator(size)]
 
 
@@ -99,6 +100,14 @@ class Config(BaseSettings):
     skew: Seconds | None = None
     """How far a silent source may be behind the clock; by default 2s live, and nothing in a replay,
     to which nothing comes."""
+    replay_limit: SecondsOrNever = 60.0
+    """A followed source whose first tuples are further from the clock than this and the skew is a
+    replay: it keeps its own clock; off: no source is."""
+    replay: list[str] = []
+    """Sources that are replays whatever their first tuples say; `all`: every one."""
+    liveness: SecondsOrNever = 300.0
+    """How long other sources wait for one that cannot be read, or for a replay that gives nothing;
+    off: for ever."""
     trigger: Seconds = 1.0
     """A micro-batch begins so long after the one before, or when that is done."""
     batch_bytes: Size = 256_000_000

@@ -12,6 +12,7 @@ what is wrong with a query or a value is not tried again.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
@@ -32,6 +33,7 @@ from terascope.pipeline import Compiled
 from terascope.stream.callback import Callback, CallbackSink
 from terascope.stream.control import Control
 from terascope.stream.following import followed
+from terascope.stream.notices import Notices
 from terascope.stream.orders import Order, changes_of, current, note_given, obey, orders
 from terascope.stream.plan import StreamPlan, stream_plan
 from terascope.stream.reporting import Reporter, RunFacts, Supervised
@@ -56,6 +58,7 @@ LIVE_SKEW: Final = 2.0
 MOST_RESTARTS: Final = 8
 """In a row, without a batch in between that was done."""
 POLL_SECONDS: Final = 0.2
+ALL_SOURCES: Final = "all"
 
 FINAL: Final = (SourceError, ValueMistake, OutputError, BrokenPipeError)
 """Would happen again."""
@@ -79,6 +82,13 @@ class StreamSettings:
     """How often silent sources say how late it is; 0: never."""
     skew_seconds: float | None = None
     """How far a silent source may be behind the clock; None: 2 s, and 0 in a replay."""
+    replay_limit_seconds: float = 60.0
+    """A followed source whose first tuples are further from the clock than this and the skew is a
+    replay: it keeps its own clock. `math.inf`: no source is."""
+    replays: tuple[str, ...] = ()
+    """Sources that are replays whatever their first tuples say; `all`: every one."""
+    liveness_seconds: float = 300.0
+    """How long others wait for a source that is gone, or for a replay that gives nothing."""
     trigger_seconds: float = 1.0
     """A micro-batch begins so long after the one before, or when that is done; 0: at once."""
     batch_bytes: int = 256 << 20
@@ -123,6 +133,7 @@ class RunningSet:
         self._watch = watch or (lambda report: None)
         self._callback = callback
         self._sink: CallbackSink | None = None
+        self._notices = Notices()
         self._supervised = Supervised()
         self._stop = threading.Event()
         self._done_batch = False
@@ -147,6 +158,8 @@ class RunningSet:
 
     def _batch(self, report: BatchReport) -> None:
         self._reporter.hear(report)
+        for line in self._notices.hear(report, {s.name: s for s in self.status().sources}):
+            self._say(line)
         if self._sink is not None:
             self._sink.deliver(report.batch)
         self._done_batch = True
@@ -396,6 +409,9 @@ def open_running(
             round(chosen.heartbeat_seconds * 1e9),
             compiled.bindings.split_bytes,
             chosen.batch_bytes,
+            replay_limit_ns=nanoseconds(chosen.replay_limit_seconds),
+            replays=replays_of(chosen, compiled),
+            liveness_ns=nanoseconds(chosen.liveness_seconds),
         ),
         chosen.trigger_seconds,
         round(chosen.skew * 1e9),
@@ -430,6 +446,29 @@ def open_running(
             chosen.port, lambda port: run_of(compiled, plan, port, checkpoint, output, format)
         )
     return running.start(lambda done, total: tell("compiling kernels", done, total))
+
+
+def nanoseconds(seconds: float) -> int | None:
+    """None: without end."""
+    return None if math.isinf(seconds) else round(seconds * 1e9)
+
+
+def replays_of(settings: StreamSettings, compiled: Compiled) -> frozenset[str]:
+    """The sources that are declared to be replays.
+
+    Raises:
+        SourceError: one of them is no source of the session.
+    """
+    known = compiled.bindings.interfaces
+    if ALL_SOURCES in settings.replays:
+        return frozenset(known)
+    for name in settings.replays:
+        if name not in known:
+            raise SourceError(
+                f"'{name}' is to be a replay, but there is no such source; there are"
+                f" {', '.join(sorted(known))}"
+            )
+    return frozenset(settings.replays)
 
 
 def planned_stream(compiled: Compiled, before: State | None = None) -> StreamPlan:
@@ -467,6 +506,7 @@ def run_facts(
             p.name: str(cast_value(values.get(p.name, p.value), p.type, Type.STRING))
             for p in compiled.plan.parameters
         },
+        settings.liveness_seconds,
     )
 
 

@@ -46,6 +46,17 @@ def seconds_or_off(told: object) -> float:
         raise ValueError(f"{problem}, or {OFF}") from None
 
 
+def seconds_or_never(told: object) -> float:
+    """The same, and `off` is infinite.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if told == math.inf or (isinstance(told, str) and told.strip().lower() == OFF):
+        return math.inf
+    return seconds_or_off(told)
+
+
 def size(told: object) -> int:
     """`256MB` -> 256,000,000; a number is one of bytes.
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from terascope.cli.status_view import StatusView, first_line
+from terascope.cli.status_view import StatusView, first_line, stall_text
 from terascope.stream.amounts import readable_bytes, readable_count, readable_seconds
 from terascope.stream.status import Status
 
@@ -113,7 +113,8 @@ def plain_line(status: Status) -> str:
     ):
         if number:
             parts.append(f"{number:,} {word}")
-    parts += [f"{s.name} stalled: {s.stalled}" for s in status.sources if s.stalled is not None]
+    parts += [stall_text(s) for s in status.sources if s.stalled is not None]
+    parts += [f"{s.name} is a replay" for s in status.sources if s.replay]
     if run.last_error and run.state != "running":
         parts.append(f"last error: {first_line(run.last_error)}")
     return f"{run.state}: {', '.join(parts)}"

@@ -29,7 +29,10 @@ from terascope.cli.stream_flags import (
     CheckpointFolder,
     HeartbeatFlag,
     LateFolder,
+    LivenessFlag,
     Port,
+    ReplayFlag,
+    ReplayLimit,
     SkewFlag,
     SpeedFlag,
     StreamFlags,
@@ -126,6 +129,9 @@ def run(
     until_idle: UntilIdle = False,
     heartbeat: HeartbeatFlag = None,
     skew: SkewFlag = None,
+    replay_limit: ReplayLimit = None,
+    replay: ReplayFlag = None,
+    liveness: LivenessFlag = None,
     trigger: TriggerFlag = None,
     batch_bytes: BatchBytes = None,
     late: LateFolder = None,
@@ -172,9 +178,13 @@ def run(
                 "--checkpoint": checkpoint, "--speed": speed, "--until-idle": until_idle,
                 "--heartbeat": heartbeat, "--skew": skew, "--trigger": trigger,
                 "--batch-bytes": batch_bytes, "--late": late, "--port": port,
+                "--replay-limit": replay_limit, "--replay": replay or None,
+                "--liveness": liveness,
             }
         )  # fmt: skip
-    settings = stream_settings(heartbeat, skew, trigger, batch_bytes, port)
+    settings = stream_settings(
+        heartbeat, skew, trigger, batch_bytes, port, replay_limit, replay, liveness
+    )
     session = bound_session(
         source, source_option, set_, param, functions, config, master=master, strict=strict,
         low=low, settings=settings,

@@ -76,7 +76,7 @@ def stream_set(
                 rows = None if to.output is not None else console_rows(plan, to)
                 running = queries.stream(
                     checkpoint, to.output, to.format, settings_of(session.config, flags),
-                    lambda report: stopping.wake(), lambda text: tell_line("restart", text),
+                    lambda report: stopping.wake(), lambda text: tell_line("note", text),
                     tell, rows,
                 )  # fmt: skip
             view = stack.enter_context(LiveView(console_of(to), quiet))
@@ -128,6 +128,9 @@ def settings_of(config: Config, flags: StreamFlags) -> StreamSettings:
         until_idle=flags.until_idle,
         heartbeat_seconds=config.heartbeat,
         skew_seconds=config.skew,
+        replay_limit_seconds=config.replay_limit,
+        replays=tuple(config.replay),
+        liveness_seconds=config.liveness,
         trigger_seconds=config.trigger,
         batch_bytes=config.batch_bytes,
         late=flags.late,

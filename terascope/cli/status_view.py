@@ -23,6 +23,7 @@ from terascope.stream.amounts import (
     readable_moment,
     readable_seconds,
 )
+from terascope.stream.notices import replay_text, waiting_text
 from terascope.stream.status import QueryStatus, RunStatus, SourceStatus, Status
 
 T = TypeVar("T")
@@ -45,12 +46,14 @@ class StatusView:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         status = self.status
         alarms, trees = alarm_lines(status), tree_lines(status)
-        room = max(2, self.height - AROUND - len(alarms) - len(trees))
+        notes = note_lines(status)
+        room = max(2, self.height - AROUND - len(alarms) - len(trees) - len(notes))
         for_sources = min(len(status.sources), max(1, room // 3))
         yield run_line(status.run)
         yield second_line(status)
         yield from trees
         yield from alarms
+        yield from notes
         yield Text()
         yield from limited(status.sources, for_sources, source_urgency, source_table)
         yield Text()
@@ -127,7 +130,7 @@ def tree_lines(status: Status) -> list[Text]:
 
 def alarm_lines(status: Status) -> list[Text]:
     """What somebody should see to."""
-    alarms = [f"{s.name} is stalled: {s.stalled}" for s in status.sources if s.stalled is not None]
+    alarms = [stall_text(s) for s in status.sources if s.stalled is not None]
     if len(alarms) > MOST_ALARMS:
         more = len(alarms) - MOST_ALARMS + 1
         alarms[MOST_ALARMS - 1 :] = [f"{more:,} more sources are stalled"]
@@ -136,6 +139,26 @@ def alarm_lines(status: Status) -> list[Text]:
     if status.run.last_error and status.run.state != "running":
         alarms.insert(0, f"last error: {first_line(status.run.last_error)}")
     return [one_line(alarm, "bold red") for alarm in alarms]
+
+
+def stall_text(source: SourceStatus) -> str:
+    """Why a source gives nothing, and what that means for the others."""
+    if source.away:
+        return f"{source.name} cannot be read: {source.stalled}; {waiting_text(source)}"
+    return f"{source.name} is stalled: {source.stalled}"
+
+
+def note_lines(status: Status) -> list[Text]:
+    """What somebody should know, and need not see to."""
+    notes = [f"{s.name} {replay_text(s)}" for s in status.sources if s.replay]
+    notes += [
+        f"{s.name} has given nothing for long: {waiting_text(s)}"
+        for s in status.sources
+        if s.replay and s.left_behind and not s.away
+    ]
+    if len(notes) > MOST_ALARMS:
+        notes[MOST_ALARMS - 1 :] = [f"{len(notes) - MOST_ALARMS + 1:,} more notes on sources"]
+    return [one_line(note, "yellow") for note in notes]
 
 
 def one_line(text: str, style: str = "") -> Text:

@@ -72,6 +72,38 @@ SkewFlag = Annotated[
         show_default=False,
     ),
 ]
+ReplayLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--replay-limit",
+        metavar="1m|off",
+        help="A source whose first tuples are further from the clock (and the skew) is a replay and"
+        " keeps its own clock: silence closes none of its windows; 1m by default.",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+ReplayFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--replay",
+        metavar="NAME|all",
+        help="A source that is a replay whatever its first tuples say.",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+LivenessFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--liveness",
+        metavar="5m|off",
+        help="How long others wait for a source that is gone, or for a replay that gives nothing;"
+        " 5m by default.",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
 TriggerFlag = Annotated[
     str | None,
     typer.Option(
@@ -132,9 +164,12 @@ def stream_settings(
     trigger: str | None,
     batch_bytes: str | None,
     port: int | None,
+    replay_limit: str | None = None,
+    replay: list[str] | None = None,
+    liveness: str | None = None,
 ) -> dict[str, object]:
     """By the names of the configuration; None: no flag was given."""
-    from terascope.units import seconds, seconds_or_off, size
+    from terascope.units import seconds, seconds_or_never, seconds_or_off, size
 
     return {
         "heartbeat": read("--heartbeat", heartbeat, seconds_or_off),
@@ -142,6 +177,9 @@ def stream_settings(
         "trigger": read("--trigger", trigger, seconds),
         "batch_bytes": read("--batch-bytes", batch_bytes, size),
         "port": port,
+        "replay_limit": read("--replay-limit", replay_limit, seconds_or_never),
+        "replay": replay or None,
+        "liveness": read("--liveness", liveness, seconds_or_never),
     }
 
 

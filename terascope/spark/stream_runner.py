@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -36,6 +36,7 @@ from terascope.stream.forgetting import Forgetting
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.late import LATE, kept_fields
 from terascope.stream.ownership import stream_epochs
+from terascope.stream.partners import partners
 from terascope.stream.plan import StreamPlan
 from terascope.stream.replanning import Replanner
 from terascope.stream.report import BatchReport
@@ -187,7 +188,7 @@ class Runner:
             tuple(i for read in plan.job.reads for i in read.interfaces),
             link_clocks(plan),
             plan.job.reads[0].edge if plan.job.reads else None,
-            settings.live,
+            replace(settings.live, skew_ns=settings.skew_ns, partners=partners(plan)),
             str(self.folder.path),
             settings.tasks,
             stream_epochs(plan),

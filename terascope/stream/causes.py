@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from terascope.stream.amounts import readable_bytes, readable_seconds
+from terascope.stream.notices import replay_text, waiting_text
 from terascope.stream.status import Hold, QueryStatus, SourceStatus, Status
 
-Kind: TypeAlias = Literal["stalled", "silent", "backlog", "disorder", "stream", "flush", "other"]
+Kind: TypeAlias = Literal[
+    "away", "stalled", "replay", "silent", "backlog", "disorder", "stream", "flush", "other"
+]
 
 SILENT_HEARTBEATS: Final = 3
 """Heartbeats without a tuple after which a source is called silent."""
@@ -55,6 +58,12 @@ def cause_of(hold: Hold, status: Status) -> Cause:
 
 def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind, str, str]:
     """The most likely reason first: a stalled source may have a backlog, a silent one may not."""
+    if source.away:
+        return (
+            "away",
+            f"cannot be read: {source.stalled}",
+            f"see to {source.name}; {waiting_text(source)} (--liveness)",
+        )
     if source.stalled is not None:
         return (
             "stalled",
@@ -66,6 +75,13 @@ def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind
             "backlog",
             f"has {readable_bytes(source.backlog_bytes)} that are not read yet",
             "it is being read: wait, or give the run more cores if the backlog grows",
+        )
+    if source.replay:
+        return (
+            "replay",
+            replay_text(source),
+            f"the next tuples of {source.name} close the window, or --until-idle when all is"
+            " there; --skew if it is a live source that is this far behind",
         )
     if is_silent(source, status):
         silence = f"has been silent for {readable_seconds(source.silent_seconds)}"

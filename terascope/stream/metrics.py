@@ -103,6 +103,13 @@ SOURCE_GAUGES: tuple[tuple[str, str, Callable[[SourceStatus], float | None]], ..
     ("heartbeat_age_seconds", "Time since the last heartbeat.", lambda s: s.heartbeat_age_seconds),
     ("disorder", "Largest disorder seen, in the source's unit.", lambda s: s.disorder_observed),
     ("stalled", "1 while it gives no promise.", lambda s: float(s.stalled is not None)),
+    ("away", "1 while it cannot be read.", lambda s: float(s.away)),
+    (
+        "replay",
+        "1 while it keeps its own clock, far from that on the wall.",
+        lambda s: float(s.replay),
+    ),
+    ("left_behind", "1 while others go on without it.", lambda s: float(s.left_behind)),
 )
 QUERY_GAUGES: tuple[tuple[str, str, Callable[[QueryStatus], float | None]], ...] = (
     ("lag_seconds", "How far its closed windows are behind the present.", lambda q: q.lag_seconds),

@@ -14,10 +14,10 @@ from terascope.analysis.moving import is_number
 from terascope.analysis.promises import Promises
 from terascope.functions.base import Value
 from terascope.plan.expr import Col, Expr
-from terascope.plan.plan import reads
 from terascope.plan.rel import WEND, WSTART, Read, Rel
 from terascope.stream.amounts import NANOSECONDS, readable_moment
 from terascope.stream.moments import moment_ns
+from terascope.stream.partners import streams_below
 from terascope.stream.plan import LowStream, StreamOutput, StreamPlan
 from terascope.stream.report import BatchReport
 from terascope.stream.segments import Segment, SliceValue
@@ -74,6 +74,7 @@ class QueryReporter:
         leaves = self.leaves[output.name]
         read = {name for leaf in leaves for name in leaf.scan.interfaces}
         mine = [s for s in sources if s.name in read]
+        now_ns = present_of(mine, now_ns)
         closed = self.closed(output, report.state, mine)
         keys = self._keys[output.name]
         held = [s for s in report.state.segments if s.stream in keys]
@@ -153,26 +154,21 @@ class QueryReporter:
         return tuple(hold for _, hold in sorted(found, key=lambda one: one[0]))
 
 
+def present_of(sources: Sequence[SourceStatus], now_ns: int) -> int:
+    """What time it is for a query: that of its last tuple when all its sources are replays."""
+    behind = [s.replay_behind_seconds for s in sources if s.replay]
+    known = [b for b in behind if b is not None]
+    if not sources or len(known) < len(sources):
+        return now_ns
+    return now_ns - round(min(known) * NANOSECONDS)
+
+
 def waits(output: StreamOutput, plan: StreamPlan) -> bool:
     """Whether rows wait for their slice to close; those of a selection need not."""
     if output.release is not None:
         return output.release.kind != "at_once"
     assert output.low is not None
     return plan.low[output.low].groups is not None
-
-
-def streams_below(plan: StreamPlan, query: str) -> set[str]:
-    """The streams that a query is made of, down to the low level, and itself."""
-    low = plan.by_name
-    found: set[str] = set()
-    waiting = [query]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            if name not in low:
-                waiting += [read.stream for read in reads(plan.trees.streams[name])]
-    return found
 
 
 def epoch_column(stream: LowStream) -> Col:

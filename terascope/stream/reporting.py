@@ -42,6 +42,7 @@ class RunFacts:
     live: bool = True
     """Whether the present is that of the clock on the wall; in a replay the trace has its own."""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    liveness_seconds: float = 300.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,10 @@ class Reporter:
         self._report: BatchReport | None = None
         self._rates = Rates()
         self._pulse = Pulse()
-        self._pace = Pace(facts.trigger_seconds, facts.heartbeat_seconds, facts.skew_seconds)
+        self._pace = Pace(
+            facts.trigger_seconds, facts.heartbeat_seconds, facts.skew_seconds,
+            facts.liveness_seconds,
+        )  # fmt: skip
         self._low = LowReporter((), {})
         self._follow(plan)
 

@@ -7,12 +7,13 @@ is a tuple, or that the source was looked at and everything older than now is th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from terascope.analysis.moving import moved
 from terascope.analysis.order import FINENESS
-from terascope.connectors.live import LinkState
+from terascope.connectors.live import LinkOffset, LinkState, Offset
 from terascope.functions.base import Trend, Value
 from terascope.plan.rel import SourceField
 from terascope.stream.amounts import NANOSECONDS, readable_seconds
@@ -33,6 +34,7 @@ class Pace:
     trigger_seconds: float
     heartbeat_seconds: float
     skew_seconds: float
+    liveness_seconds: float = math.inf
 
     def patience(self, batch_seconds: float) -> float:
         """How long a source may give no sign of life."""
@@ -145,6 +147,7 @@ class SourceReporter:
                 clock=clock is not None,
             )  # fmt: skip
         seen = report.state.seen.get(name) or Seen()
+        here = report.offset.link(name)
         skew_ns = round(self.pace.skew_seconds * NANOSECONDS)
         promises = {
             c.read_from: value
@@ -175,14 +178,34 @@ class SourceReporter:
             heartbeat=self.pulse.count(name),
             heartbeat_age_seconds=self.pulse.age(name),
             clock=clock is not None,
+            begun=here.begun or seen.tuples > 0,
+            replay=bool(here.is_replay),
+            replay_behind_seconds=behind_the_wall(clock, seen, here, now_ns),
+            away=here.is_away,
+            waited_for_seconds=self.waited_for(here, report.offset),
+            left_behind=here.is_left_behind,
         )
+
+    def waited_for(self, link: LinkOffset, offset: Offset) -> float | None:
+        """How long others will still wait for a source; None: it is as it should be, or they wait
+        for ever, or no more.
+        """
+        limit = self.pace.liveness_seconds
+        if link.is_left_behind or link.alive_ns is None or math.isinf(limit):
+            return None
+        silent = (offset.now_ns - link.alive_ns) / NANOSECONDS
+        is_missed = link.is_away or (link.is_replay and silent > self.pace.heartbeat_seconds)
+        return max(0.0, limit - silent) if is_missed else None
 
     def overdue(self, name: str, report: BatchReport, backlog: int) -> str | None:
         """Why it is to be called stalled though its link knows of nothing."""
         beat = self.pace.heartbeat_seconds
-        if not beat or backlog or report.state.ended:
+        link = report.offset.link(name)
+        if not beat or backlog or report.state.ended or link.is_replay:
             return None
-        behind_ns = report.offset.now_ns - (report.offset.link(name).quiet_ns or 0)
+        if not link.begun and link.quiet_ns is None:
+            return None  # there is no window that it could close
+        behind_ns = report.offset.now_ns - (link.quiet_ns or 0)
         age = self.pulse.age(name)
         # In a replay the clock of the run may stand still while others are read.
         if behind_ns <= OVERDUE * beat * NANOSECONDS or age <= self.pace.patience(report.seconds):
@@ -190,8 +213,18 @@ class SourceReporter:
         return f"no heartbeat for {readable_seconds(age)}"
 
 
+def behind_the_wall(
+    clock: SourceField | None, seen: Seen, link: LinkOffset, now_ns: int
+) -> float | None:
+    """How far the last tuple of a replay is behind the clock on the wall."""
+    if not link.is_replay:
+        return None
+    last_ns = clock_ns(clock, seen.largest)
+    return None if last_ns is None else (now_ns - last_ns) / NANOSECONDS
+
+
 def clock_ns(clock: SourceField | None, promises: Mapping[str, int | float]) -> int | None:
-    """The promise as a moment."""
+    """A value of the clock column as a moment."""
     if clock is None or clock.clock is None or clock.read_from not in promises:
         return None
     return round(promises[clock.read_from] * (NANOSECONDS // FINENESS[clock.clock]))

@@ -85,6 +85,18 @@ class SourceStatus:
     heartbeat_age_seconds: float = 0.0
     clock: bool = True
     """Whether a column is declared clock(): then silence, too, moves the promise on."""
+    begun: bool = True
+    """Whether it has given a tuple."""
+    replay: bool = False
+    """It keeps its own clock, which is far from that on the wall: silence closes no window."""
+    replay_behind_seconds: float | None = None
+    """Of a replay: how far its last tuple is behind the clock on the wall; negative: before it."""
+    away: bool = False
+    """It cannot be read; `stalled` says why."""
+    waited_for_seconds: float | None = None
+    """Of one that is away, and of a replay that gives nothing: how long others will still wait."""
+    left_behind: bool = False
+    """The liveness limit is over: others go on without it."""
 
 
 @dataclass(frozen=True)

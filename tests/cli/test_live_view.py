@@ -17,7 +17,7 @@ from tests.stream.statuses import ETH0, ETH1, STATUS, TALKERS, TREE, TREED, run_
 LINE = (
     "running: batch 1,204 in 0.31 s, 12,346 tuples/s, 1,221 rows, lag 40 s (talkers),"
     " backlog 3.4 MB, store 12.3 MB, memory 1.6 GB, 3 late, 2 malformed,"
-    " eth1 stalled: no file of the folder has grown for 35 s"
+    " eth1 is stalled: no file of the folder has grown for 35 s"
 )
 
 

@@ -187,7 +187,9 @@ def test_a_file_that_vanishes_or_shrinks_stalls_its_link_alone(tmp_path: Path) -
     first, second = tmp_path / "first.pcap", tmp_path / "second.pcap"
     first.write_bytes(small_pcap())
     second.write_bytes(small_pcap(2))
-    run = Run([f"a=pcap:{first}", f"b=pcap:{second}"], tmp_path / "journal")
+    run = Run(
+        [f"a=pcap:{first}", f"b=pcap:{second}"], tmp_path / "journal", live(replay_limit_ns=None)
+    )
     assert len(run.step()) == 2
     first.unlink()
     second.write_bytes(small_pcap(3))

@@ -36,7 +36,7 @@ def add(path: Path, content: bytes) -> None:
 
 
 def test_silence_moves_the_offset_once_a_heartbeat(tmp_path: Path) -> None:
-    run = Run([f"eth0=pcap:{growing(tmp_path)}"], tmp_path / "journal")
+    run = Run([f"eth0=pcap:{growing(tmp_path)}"], tmp_path / "journal", live(replay_limit_ns=None))
     run.step()
     assert (run.offset.tick, run.offset.now_ns) == (NOW, NOW * SECOND)
     for _ in range(3):
@@ -94,7 +94,7 @@ def test_a_backlog_keeps_a_link_from_being_quiet(tmp_path: Path) -> None:
 
 def test_old_data_do_not_take_back_what_was_said(tmp_path: Path) -> None:
     path = growing(tmp_path)
-    settings = live(split_bytes=RECORD, most_bytes=RECORD)
+    settings = live(split_bytes=RECORD, most_bytes=RECORD, replay_limit_ns=None)
     run = Run([f"eth0=pcap:{path}"], tmp_path / "journal", settings)
     run.step()
     add(path, records(NOW - 100, NOW - 99))
@@ -114,7 +114,7 @@ def test_the_time_is_taken_before_the_look(tmp_path: Path) -> None:
             return self.ns
 
     wall = Passing()
-    run = Run([f"eth0=pcap:{path}"], tmp_path / "journal", wall=wall)
+    run = Run([f"eth0=pcap:{path}"], tmp_path / "journal", live(replay_limit_ns=None), wall=wall)
     run.step()
     assert run.offset.link("eth0").quiet_ns == (NOW + 2) * SECOND
     assert wall.ns > (NOW + 2) * SECOND
@@ -122,7 +122,7 @@ def test_the_time_is_taken_before_the_look(tmp_path: Path) -> None:
 
 def test_something_torn_holds_the_link_back_while_it_is_written(tmp_path: Path) -> None:
     path = growing(tmp_path)
-    run = Run([f"eth0=pcap:{path}"], tmp_path / "journal")
+    run = Run([f"eth0=pcap:{path}"], tmp_path / "journal", live(replay_limit_ns=None))
     run.step()
     add(path, records(NOW)[:-1])
     for _ in range(4):

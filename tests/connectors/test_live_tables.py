@@ -86,7 +86,7 @@ def test_until_idle_reads_what_a_batch_reads(tmp_path: Path) -> None:
 def test_a_row_without_a_time_leaves_its_split_without_bounds(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_bytes(JSON)
-    run = Run([f"t=json:{path}"], tmp_path / "journal", clocks=CLOCK)
+    run = Run([f"t=json:{path}"], tmp_path / "journal", live(replay_limit_ns=None), clocks=CLOCK)
     run.step()
     assert run.offset.link("t").seen == {"ts": (5, 8)}
     assert run.offset.link("t").quiet_ns == run.wall.ns

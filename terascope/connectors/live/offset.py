@@ -26,6 +26,16 @@ class LinkOffset:
     """Of the integer columns with known bounds in all admitted splits."""
     begun: bool = False
     """Whether a split with tuples was admitted: without one, nothing seen says nothing."""
+    is_replay: bool | None = None
+    """Whether it keeps its own clock, because that is far from the one on the wall; None: its first
+    tuples have not come yet. A batch that is run again has the same answer, for it stands here."""
+    alive_ns: int | None = None
+    """The last time it could be read; of a replay, that it gave something."""
+    is_away: bool = False
+    """It cannot be read: its watermark stands still."""
+    is_left_behind: bool = False
+    """It was away or, as a replay, silent for longer than the liveness limit: the wall clock moves
+    its watermark, so that the sources that are combined with it go on."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,10 @@ class Offset:
                     "quiet_ns": link.quiet_ns,
                     "seen": {column: list(ends) for column, ends in link.seen.items()},
                     "begun": link.begun,
+                    "is_replay": link.is_replay,
+                    "alive_ns": link.alive_ns,
+                    "is_away": link.is_away,
+                    "is_left_behind": link.is_left_behind,
                 }
                 for name, link in self.links.items()
             },
@@ -74,6 +88,11 @@ class Offset:
                 link["quiet_ns"],
                 {column: (int(low), int(high)) for column, (low, high) in link["seen"].items()},
                 bool(link["begun"]),
+                # Offsets that say nothing of it are of sources that the wall clock moved.
+                link.get("is_replay", False if link["begun"] else None),
+                link.get("alive_ns"),
+                link.get("is_away", False),
+                link.get("is_left_behind", False),
             )
             for name, link in held["links"].items()
         }

@@ -7,12 +7,19 @@ of columns, since when links are quiet, and whether that was all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from terascope.connectors.live.admission import NEVER, Waiting, seen_with
 from terascope.connectors.live.entry import Entry
 from terascope.connectors.live.link import Link
 from terascope.connectors.live.offset import LinkOffset, Offset, Seen
+from terascope.connectors.live.own_clock import (
+    decided,
+    follows_the_wall,
+    is_away,
+    is_left_behind,
+    last_alive,
+)
 from terascope.connectors.live.settings import LinkClock, LiveSettings
 
 
@@ -46,16 +53,39 @@ class Progress:
         tick = max(now // beat, start.tick) if beat else 0
         if not any(taken.values()) and tick == start.tick and ended == start.ended:
             return start
+        told = tick * beat if beat else now
         links = {
-            name: LinkOffset(
-                link.count,
-                self._quiet(name, start, link, now),
-                seen[name],
-                start.link(name).begun or any(not entry.empty for entry in taken[name]),
-            )
+            name: self._link_offset(name, start.link(name), link, taken[name], seen[name], told)
             for name, link in waiting.items()
         }
-        return Offset(links, tick, tick * beat if beat else now, ended)
+        # Whose watermark the clock moves depends on what the others are.
+        left = {name: is_left_behind(name, links, told, self.settings) for name in links}
+        links = {name: replace(link, is_left_behind=left[name]) for name, link in links.items()}
+        quiet = {name: self._quiet(name, links, link, now) for name, link in waiting.items()}
+        links = {name: replace(link, quiet_ns=quiet[name]) for name, link in links.items()}
+        return Offset(links, tick, told, ended)
+
+    def _link_offset(
+        self,
+        name: str,
+        before: LinkOffset,
+        waiting: Waiting,
+        taken: Sequence[Entry],
+        seen: Seen,
+        now: int,
+    ) -> LinkOffset:
+        """The offset of a link but for how far the clock moves it, which is that of before."""
+        link = self.links[name]
+        gave = any(not entry.empty for entry in taken)
+        drained = waiting.count == waiting.journal.count and not link.holds_back
+        is_replay = decided(
+            before, name, taken, drained, now, self.clocks[name], self.settings
+        )  # fmt: skip
+        alive = last_alive(before, link, waiting, gave, is_replay, now)
+        begun = before.begun or gave
+        return LinkOffset(
+            waiting.count, before.quiet_ns, seen, begun, is_replay, alive, is_away(link)
+        )  # fmt: skip
 
     def _data_time(
         self,
@@ -76,14 +106,20 @@ class Progress:
         ]
         return max(lasts, default=start.now_ns)
 
-    def _quiet(self, name: str, start: Offset, waiting: Waiting, now: int) -> int | None:
+    def _quiet(
+        self, name: str, links: Mapping[str, LinkOffset], waiting: Waiting, now: int
+    ) -> int | None:
         """Before what time all of a link is admitted. What was true stays true."""
-        before = start.link(name).quiet_ns
+        before = links[name].quiet_ns
         beat = self.settings.heartbeat_ns
         link = self.links[name]
         looked = self.looked.get(name)
         if self.settings.speed is not None and not link.holds_back:
             looked = now  # nothing comes to what is replayed
+        if links[name].is_left_behind:
+            looked = now
+        elif not follows_the_wall(name, links, self.settings):
+            return before
         if not beat or looked is None:
             return before
         frontier = link.frontier_ns

@@ -5,6 +5,7 @@ In: plain values. Out: `LiveSettings` for all links of a run, `LinkClock` for ea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -30,6 +31,19 @@ class LiveSettings:
     split_bytes: int = 4 << 20
     most_bytes: int = 256 << 20
     """What one micro-batch reads at most, but at least one split."""
+    skew_ns: int = 0
+    """How much later than its time a tuple of a live source may appear."""
+    replay_limit_ns: int | None = 60_000_000_000
+    """A followed source whose first tuples are further from the clock on the wall than this and the
+    skew is a replay and keeps its own clock; None: no source is."""
+    replays: frozenset[str] = frozenset()
+    """Sources that are replays whatever their tuples say."""
+    liveness_ns: int | None = 300_000_000_000
+    """How long live sources wait for a source that cannot be read, or for a replay that gives
+    nothing; None: for ever."""
+    partners: Mapping[str, frozenset[str]] | None = None
+    """By source: the others that some query combines with it, which wait for its watermark; None:
+    every source is combined with every other."""
 
     @property
     def piece_ns(self) -> int | None:
