@@ -39,7 +39,7 @@ def tell_why(console: Console, status: Status, query: QueryStatus, told: frozens
     from rich.text import Text
 
     from terascope.stream.amounts import readable_seconds
-    from terascope.stream.causes import causes
+    from terascope.stream.causes import causes, expectation
 
     closed = query.closed_until
     until = "has closed no window yet" if closed is None else f"is closed until {closed}"
@@ -49,7 +49,7 @@ def tell_why(console: Console, status: Status, query: QueryStatus, told: frozens
     console.print(line)
     found = causes(status, query)
     if not found:
-        console.print("nothing holds it back: its window closes with the time it covers")
+        console.print(expectation(status, query), soft_wrap=True)
         return
     first = found[0]
     if first.input is not None:

@@ -9,12 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from terascope.stream.amounts import readable_bytes, readable_seconds
+from terascope.stream.amounts import (
+    NANOSECONDS,
+    readable_bytes,
+    readable_moment,
+    readable_seconds,
+)
 from terascope.stream.notices import replay_text, waiting_text
-from terascope.stream.status import Hold, QueryStatus, SourceStatus, Status
+from terascope.stream.status import THE_END, Hold, QueryStatus, SourceStatus, Status
 
 Kind: TypeAlias = Literal[
-    "away", "stalled", "replay", "silent", "backlog", "disorder", "stream", "flush", "other"
+    "away", "stalled", "mute", "replay", "silent", "backlog", "disorder", "stream", "flush", "other"
 ]
 
 SILENT_HEARTBEATS: Final = 3
@@ -76,6 +81,13 @@ def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind
             f"has {readable_bytes(source.backlog_bytes)} that are not read yet",
             "it is being read: wait, or give the run more cores if the backlog grows",
         )
+    if not status.run.heartbeat_seconds:
+        return (
+            "mute",
+            "has given no later tuple, and heartbeats are off: silence closes no window",
+            f"give it tuples, or run with --heartbeat 1s: then the silence of {source.name}, too,"
+            " closes windows",
+        )
     if source.replay:
         return (
             "replay",
@@ -136,10 +148,42 @@ def declared_seconds(source: SourceStatus) -> float | None:
 def slow_flush(status: Status, query: QueryStatus) -> tuple[Cause, ...]:
     """All inputs have promised enough: what is open is the run's own work."""
     lag = query.lag_seconds or 0.0
-    if not query.open_slices or lag <= SILENT_HEARTBEATS * patience(status):
+    if not query.flushing or lag <= SILENT_HEARTBEATS * patience(status):
         return ()
     slices = f"{query.open_slices:,} slice{' is' if query.open_slices == 1 else 's are'}"
     what = f"{slices} waiting to be written; batches take"
     what += f" {readable_seconds(status.run.batch_seconds)}"
     advice = "give the run more cores, a longer --trigger, or fewer queries"
     return (Cause("flush", None, None, lag, what, advice),)
+
+
+def expectation(status: Status, query: QueryStatus) -> str:
+    """When the next window of a query closes that nothing holds back."""
+    if query.closed_until == THE_END:
+        return "all sources have ended, and all its rows are written"
+    sources = [s for name in query.inputs if (s := status.source(name)) is not None]
+    names = " and ".join(s.name for s in sources) or "its inputs"
+    if not any(s.begun for s in sources) and sources:
+        return f"there is no window yet: {names} has given no tuple"
+    end = query.closes_ns
+    if end is None:
+        return "nothing holds it back: its window closes with the time it covers"
+    window = f"nothing holds it back: its next window ends at {readable_moment(end)}"
+    band = max((declared_seconds(s) or 0.0 for s in sources), default=0.0)
+    due_ns = end + round((band + status.run.skew_seconds) * NANOSECONDS)
+    if not status.run.heartbeat_seconds:
+        return (
+            f"{window}, and closes with a tuple of {names} of then or later; heartbeats are off, so"
+            " that silence does not close it: run with --heartbeat 1s if it shall"
+        )
+    own = [s.name for s in sources if s.replay]
+    if own:
+        return (
+            f"{window}, and closes with a tuple of {' and '.join(own)} of then or later: a replay"
+            " goes by its own clock, and --until-idle closes what is left"
+        )
+    words = f"{window}, and closes at about {readable_moment(due_ns)}"
+    parts = [f"the skew of {readable_seconds(status.run.skew_seconds)}"]
+    if band:
+        parts.append(f"the declared disorder of {readable_seconds(band)}")
+    return f"{words}, after {' and '.join(parts)}, with the next heartbeat"

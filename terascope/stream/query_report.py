@@ -23,9 +23,8 @@ from terascope.stream.report import BatchReport
 from terascope.stream.segments import Segment, SliceValue
 from terascope.stream.source_report import Pace
 from terascope.stream.state import State
-from terascope.stream.status import Hold, QueryStatus, SourceStatus, StoreStatus
+from terascope.stream.status import THE_END, Hold, QueryStatus, SourceStatus, StoreStatus
 
-THE_END = "the end"
 AT_END = "its rows are known when all sources have ended"
 
 
@@ -36,6 +35,8 @@ class Closed:
     text: str | None = None
     ns: int | None = None
     last_epoch: str | None = None
+    next_ns: int | None = None
+    """The end of the next window, where epochs are counted one by one."""
 
 
 class QueryReporter:
@@ -88,7 +89,10 @@ class QueryReporter:
             held_rows=sum(s.rows for s in held),
             held_bytes=sum(s.length for s in held),
             open_slices=open_slices(held, report.state),
-            holds=self.holds(output, leaves, report, mine, now_ns),
+            holds=self.holds(output, leaves, report, mine, now_ns, closed.next_ns),
+            inputs=tuple(s.name for s in mine),
+            closes_ns=closed.next_ns,
+            flushing=any(is_flushing(leaf, report, self._plan) for leaf in leaves),
         )
 
     # ---- how far
@@ -107,7 +111,13 @@ class QueryReporter:
         if output.release is None:
             assert output.low is not None
             stream = self._plan.low[output.low]
-            return self.reached([(epoch_column(stream), progress.until)], read_of(stream))
+            column, rel = epoch_column(stream), read_of(stream)
+            if progress.until is None:
+                first = first_open(state, stream.key)
+                return Closed(
+                    next_ns=None if first is None else self._moment(column, first + 1, rel)
+                )
+            return self.reached([(column, progress.until)], rel)
         release = output.release
         bounds = progress.lows(len(release.parts))
         values = [part.value for part in release.parts]
@@ -122,7 +132,11 @@ class QueryReporter:
         least = min(known) if len(known) == len(moments) else None
         expr, value = parts[0]
         text = str(value) if least is None else readable_moment(least)
-        return Closed(text, least, last_epoch(expr, value))
+        last = last_epoch(expr, value)
+        following = None
+        if last is not None and isinstance(value, int) and least is not None:
+            following = self._moment(expr, value + 1, rel)
+        return Closed(text, least, last, following)
 
     # ---- what it waits for
 
@@ -133,9 +147,11 @@ class QueryReporter:
         report: BatchReport,
         sources: Sequence[SourceStatus],
         now_ns: int,
+        next_ns: int | None,
     ) -> tuple[Hold, ...]:
         """The inputs that keep windows open, the earliest promise first. None when all have
-        promised enough, and what is open is the run's own work.
+        promised enough, and what is open is the run's own work, or when the next window, which ends
+        at `next_ns`, is not over yet.
         """
         if report.state.ended or not waits(output, self._plan):
             return ()
@@ -149,7 +165,8 @@ class QueryReporter:
             ns = source.promise_ns
             behind = None if ns is None else (now_ns - ns) / NANOSECONDS
             late = source.silent_seconds if behind is None else behind
-            if late > patience or not source.promise:
+            is_due = next_ns is None or next_ns <= now_ns or source.stalled is not None
+            if (late > patience and is_due) or not source.promise:
                 found.append((ns or 0, Hold(source.name, promise_text(source), behind)))
         return tuple(hold for _, hold in sorted(found, key=lambda one: one[0]))
 
@@ -191,6 +208,12 @@ def is_flushing(stream: LowStream, report: BatchReport, plan: StreamPlan) -> boo
         return False
     waiting = (s for s in report.state.segments if s.stream == stream.key and s.kind == "groups")
     return any(segment.has_before(promise) for segment in waiting)
+
+
+def first_open(state: State, key: str) -> int | None:
+    """The first slice of a stream of groups that is open."""
+    lows = [s.low for s in state.segments if s.stream == key and s.kind == "groups"]
+    return min((int(low) for low in lows if low is not None), default=None)
 
 
 def last_epoch(expr: Expr, value: SliceValue | None) -> str | None:

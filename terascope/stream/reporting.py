@@ -171,6 +171,7 @@ class Reporter:
             last_error=supervised.last_error,
             trigger_seconds=facts.trigger_seconds,
             heartbeat_seconds=facts.heartbeat_seconds,
+            skew_seconds=facts.skew_seconds,
             now_ns=now_ns,
             driver_memory_bytes=driver,
             # Workers on other machines are not among our processes: they tell it themselves.

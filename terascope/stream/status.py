@@ -20,6 +20,8 @@ State: TypeAlias = Literal["starting", "running", "restarting", "stopping", "sto
 OVER: frozenset[State] = frozenset({"stopped", "failed"})
 """States after which no batch comes."""
 
+THE_END = "the end"
+"""How far a query is closed when all its sources have ended."""
 Hop: TypeAlias = tuple[str, float]
 """An operator, and when (unix seconds) a traced tuple left it."""
 
@@ -44,6 +46,8 @@ class RunStatus:
     last_error: str | None = None
     trigger_seconds: float = 1.0
     heartbeat_seconds: float = 1.0
+    """How often silence moves watermarks; 0: never."""
+    skew_seconds: float = 0.0
     now_ns: int = 0
     """What the run takes for the present, in nanoseconds since 1970."""
     driver_memory_bytes: int = 0
@@ -126,6 +130,12 @@ class QueryStatus:
     open_slices: int = 0
     holds: tuple[Hold, ...] = ()
     """The smallest promise first."""
+    inputs: tuple[str, ...] = ()
+    """The sources whose tuples it is made of."""
+    closes_ns: int | None = None
+    """The end of its next window: what the watermarks of its inputs must reach, as a moment."""
+    flushing: bool = False
+    """Slices are complete, and wait for the run to write them."""
 
 
 @dataclass(frozen=True)

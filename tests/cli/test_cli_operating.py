@@ -155,7 +155,7 @@ def test_why_follows_streams_to_their_sources(faked: Faked) -> None:
 
 def test_why_of_a_query_that_is_well_or_slow_or_not_there(faked: Faked) -> None:
     assert "nothing holds it back" in call("why", "scanners").out
-    slow = QueryStatus("slow", closed_until="100", lag_seconds=90.0, open_slices=9)
+    slow = QueryStatus("slow", closed_until="100", lag_seconds=90.0, open_slices=9, flushing=True)
     faked.server.publish(replace(STATUS, queries=(slow,)))
     assert "slow: 9 slices are waiting to be written" in call("why", "slow").out
     called = call("why", "moon")

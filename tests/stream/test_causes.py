@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from terascope.stream.causes import causes
+from terascope.stream.causes import causes, expectation
 from terascope.stream.status import Hold, QueryStatus, SourceStatus, Status
 from tests.stream.statuses import STATUS, TALKERS, run_status
 
@@ -86,9 +86,56 @@ def test_order_is_that_of_the_holds() -> None:
 
 
 def test_a_slow_flush_is_the_run_itself() -> None:
-    waiting = QueryStatus("talkers", lag_seconds=40.0, open_slices=7)
+    waiting = QueryStatus("talkers", lag_seconds=40.0, open_slices=7, flushing=True)
     (cause,) = causes(STATUS, waiting)
     assert (cause.kind, cause.input) == ("flush", None)
     assert cause.what == "7 slices are waiting to be written; batches take 0.31 s"
     assert causes(STATUS, replace(waiting, lag_seconds=2.0)) == ()
-    assert causes(STATUS, replace(waiting, open_slices=0)) == ()
+    assert causes(STATUS, replace(waiting, flushing=False)) == (), "its window is not over yet"
+
+
+def test_without_heartbeats_silence_is_not_blamed_on_the_source() -> None:
+    status, query = held_by(replace(ETH0, silent_seconds=35.0))
+    (cause,) = causes(replace(status, run=replace(status.run, heartbeat_seconds=0.0)), query)
+    assert cause.kind == "mute"
+    assert "heartbeats are off: silence closes no window" in cause.what
+    assert "--heartbeat 1s" in cause.advice
+
+
+def test_a_source_that_is_gone_and_a_replay() -> None:
+    gone = replace(ETH0, stalled="'/x' is not there", away=True, waited_for_seconds=120.0)
+    (cause,) = causes(*held_by(gone))
+    assert (cause.kind, cause.what) == ("away", "cannot be read: '/x' is not there")
+    assert "the others wait for it for 2 min (--liveness)" in cause.advice
+    (cause,) = causes(*held_by(replace(gone, waited_for_seconds=None, left_behind=True)))
+    assert "the others go on without it" in cause.advice
+    (cause,) = causes(*held_by(replace(ETH0, replay=True, replay_behind_seconds=86400.0)))
+    assert cause.kind == "replay"
+    assert cause.what.startswith("is a replay: its tuples are 1 d behind the clock")
+
+
+HEALTHY = QueryStatus(
+    "talkers", closed_until="x", inputs=("eth0",), closes_ns=1_700_001_250 * 10**9
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "heartbeat", "words"),
+    [
+        (ETH0, 1.0, "ends at 2023-11-14 22:34:10, and closes at about 2023-11-14 22:34:12, after"),
+        (
+            replace(ETH0, disorder_declared=60.0),
+            1.0,
+            "closes at about 2023-11-14 22:35:12, after the skew of 2.0 s and the declared disorder"
+            " of 1 min, with the next heartbeat",
+        ),
+        (ETH0, 0.0, "heartbeats are off, so that silence does not close it: run with --heartbeat"),
+        (replace(ETH0, replay=True), 1.0, "closes with a tuple of eth0 of then or later: a replay"),
+        (replace(ETH0, begun=False), 1.0, "there is no window yet: eth0 has given no tuple"),
+    ],
+)
+def test_a_healthy_window_says_when_it_closes(
+    source: SourceStatus, heartbeat: float, words: str
+) -> None:
+    run = replace(run_status(), heartbeat_seconds=heartbeat, skew_seconds=2.0)
+    assert words in expectation(Status(run, (source,), (HEALTHY,)), HEALTHY)

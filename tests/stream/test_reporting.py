@@ -280,6 +280,23 @@ def test_slices_that_wait_for_the_run_itself_are_told_apart(plan: StreamPlan) ->
     assert [cause.kind for cause in causes(status, talkers)] == ["flush"]
 
 
+def test_a_window_that_is_not_over_is_held_back_by_nothing(plan: StreamPlan) -> None:
+    run = Driven(plan)
+    tb = BEGIN // 10
+    run.run(21, {"eth0": heard(1, 0, 1)}, {"eth0": 5, "eth1": 5}, (groups(plan, tb + 2, tb + 2),),
+            until=tb + 2)  # fmt: skip
+    run.clock.now = BEGIN + 29
+    talkers = run.status().query("talkers")
+    assert talkers is not None
+    assert talkers.closes_ns == ns(BEGIN + 30)
+    assert (talkers.holds, talkers.flushing) == ((), False)
+    assert causes(run.status(), talkers) == ()
+    run.clock.now = BEGIN + 60
+    talkers = run.status().query("talkers")
+    assert talkers is not None
+    assert {hold.input for hold in talkers.holds} == {"eth0", "eth1"}, "now it should be closed"
+
+
 def test_a_run_that_is_well_or_over_holds_nothing_back(plan: StreamPlan) -> None:
     run = Driven(plan, live=False)
     run.run(25, {"eth0": heard(9, 0, 25)}, {"eth0": 25, "eth1": 25}, until=BEGIN // 10 + 2)
