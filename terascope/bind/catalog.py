@@ -5,6 +5,7 @@ In: PROTOCOL statements and the interfaces bound outside of the query. Out: `Sca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +13,8 @@ from terascope.bind.stream_order import rising
 from terascope.connectors.base import INTERFACE, POSITION
 from terascope.connectors.packets import fields as packets
 from terascope.connectors.registry import Interface
+from terascope.connectors.tables.csv import positional
+from terascope.connectors.tables.jsonlines import sampled_keys
 from terascope.diagnostic import Diagnostic
 from terascope.functions.base import Slope, Trend
 from terascope.plan.expr import Col
@@ -34,6 +37,8 @@ PROPERTIES: Mapping[str, Slope] = {
 BANDED = {"banded_increasing": Trend.INCREASING, "banded_decreasing": Trend.DECREASING}
 CAPTURE_HINTS = frozenset({"required", "snap_len"})
 """Properties of GS-Lite's schemas that steer how much of a packet is captured."""
+POSITION_ACCESSOR = re.compile(r"get_csv_\w+_pos([1-9]\d{0,5})")
+"""GS-Lite's accessors of CSV fields, which count from 1."""
 TYPED_KINDS = frozenset({"parquet", "dataframe"})
 """Kinds whose columns have types of their own, so that most values cannot be malformed."""
 
@@ -45,6 +50,14 @@ class Protocol:
     name: str
     fields: tuple[SourceField, ...]
     layer: int | None = None
+    positions: Mapping[str, int] = field(default_factory=dict)
+    """Fields that are bound by their position in a line of a CSV file, not by name."""
+
+    def read_from(self, declared: SourceField, interface: Interface) -> str:
+        """The column of an interface that a field is read from."""
+        if interface.kind == "csv" and declared.name in self.positions:
+            return positional(self.positions[declared.name])
+        return declared.read_from
 
 
 def packet_field(known: packets.Field) -> SourceField:
@@ -76,6 +89,10 @@ class Catalog:
     open_world: bool = False
     """No sources are bound (check, fmt, explain without --source): any interface may exist."""
     protocols: dict[str, Protocol] = field(default_factory=lambda: dict(BUILT_IN))
+    absent: dict[str, UnknownSource] = field(default_factory=dict)
+    """Declared fields that a source does not have, by name: a mistake when a query reads one."""
+    unseen: dict[str, str] = field(default_factory=dict)
+    """Declared keys that no row of a sample of a JSON file has, and what is to be said of each."""
 
     def find(self, name: str) -> Protocol | None:
         return self.protocols.get(SYNONYMS.get(name, name))
@@ -86,6 +103,7 @@ class Catalog:
         """Add a PROTOCOL, with the fields of its parents before its own."""
         mistakes: list[Diagnostic] = []
         fields: dict[str, SourceField] = {}
+        positions: dict[str, int] = {}
         layer = BUILT_IN[statement.name].layer if statement.name in BUILT_IN else None
         for parent in statement.parents:
             known = self.find(parent)
@@ -94,14 +112,20 @@ class Catalog:
                 mistakes.append(Diagnostic("unknown-protocol", text, statement.span))
                 continue
             fields |= {f.name: f for f in known.fields}
+            positions |= known.positions
             layer = known.layer if layer is None else layer
         for declared in statement.fields:
             made = self.declared_field(declared, mistakes)
             if made:
                 fields[made.name] = made
+                positions.pop(made.name, None)
+                if found := POSITION_ACCESSOR.fullmatch(declared.accessor or ""):
+                    positions[made.name] = int(found[1])
         if layer is None and all(packets.canonical(n) in packets.FIELDS for n in fields):
             layer = packets.LAYER_BITS["PKT"]
-        self.protocols[statement.name] = Protocol(statement.name, tuple(fields.values()), layer)
+        self.protocols[statement.name] = Protocol(
+            statement.name, tuple(fields.values()), layer, positions
+        )
         return mistakes
 
     def declared_field(
@@ -219,7 +243,7 @@ class Catalog:
                     f"interface '{name}' delivers packets, and '{protocol.name}' is not of packets",
                     "declare it with a packet protocol as its parent, or read PKT",
                 )
-            check_packet_fields(protocol)
+            self.lack(protocol, check_packet_fields(protocol))
             return
         if protocol.name in BUILT_IN and self.protocols[protocol.name] == BUILT_IN[protocol.name]:
             raise UnknownSource(
@@ -228,31 +252,45 @@ class Catalog:
                 f"declare a PROTOCOL with its columns, or read FROM {name}",
             )
         for declared in protocol.fields:
-            if (refused := interface.cannot_hold(declared.read_from, declared.type)) is not None:
+            column = protocol.read_from(declared, interface)
+            if (refused := interface.cannot_hold(column, declared.type)) is not None:
                 raise UnknownSource("wrong-type", *refused)
         if not interface.is_there:
             return  # whoever reads it will say so, if it has to be there
-        offered = {c.name for c in interface.columns}
-        missing = [f.read_from for f in protocol.fields if f.read_from not in offered]
-        if missing:
-            raise UnknownSource(
-                "missing-column",
-                f"{interface.described} has no column '{missing[0]}' that {protocol.name} names",
-                f"its columns are {', '.join(sorted(offered))}",
-            )
+        self.lack(protocol, missing_columns(interface, protocol))
+
+    def lack(self, protocol: Protocol, missing: Mapping[str, UnknownSource]) -> None:
+        """Note the fields of a protocol that a source does not have: a query may not read them.
+
+        Raises:
+            UnknownSource: it has none of them.
+        """
+        if missing and len(missing) == len(protocol.fields):
+            raise next(iter(missing.values()))
+        self.absent |= missing
 
     def providers(self, protocol: Protocol) -> tuple[str, ...]:
         """All interfaces that can provide a protocol, in order of name."""
-        found = []
+        found, partly = [], []
         almost: list[UnknownSource] = []
         for name in sorted(self.interfaces):
+            before = dict(self.absent)
             try:
                 self.check_provides(name, protocol)
             except UnknownSource as mistake:
                 if mistake.code != "wrong-protocol":
                     almost.append(mistake)
                 continue
-            found.append(name)
+            if self.lacking(name, protocol):
+                partly.append(name)
+                self.absent = before
+            else:
+                found.append(name)
+        if not found and len(partly) == 1:  # of several, none is meant more than another
+            found = partly
+            self.check_provides(partly[0], protocol)
+        elif not found:
+            almost += [self.lacking(name, protocol)[0] for name in partly]
         if not found and not self.open_world:
             raise UnknownSource(
                 "unknown-interface",
@@ -261,6 +299,13 @@ class Catalog:
                 or "bind one with --source [INTERFACE=]KIND:LOCATION, such as pcap:trace.pcap",
             )
         return tuple(found)
+
+    def lacking(self, name: str, protocol: Protocol) -> list[UnknownSource]:
+        """Why an interface does not provide all fields of a protocol, field by field."""
+        interface = self.interfaces[name]
+        if interface.is_packets:
+            return list(check_packet_fields(protocol).values())
+        return list(missing_columns(interface, protocol).values()) if interface.is_there else []
 
     def own_columns(self, interface: Interface) -> Scan | Project:
         """An interface read by its own columns; a packet interface as PKT."""
@@ -273,10 +318,32 @@ class Catalog:
         names = tuple(interfaces)
         on_packets = all(self.interfaces[n].is_packets for n in names if n in self.interfaces)
         layer = protocol.layer if on_packets else None
-        fields = tuple(read_as_packet(f) if layer else f for f in protocol.fields)
+        here = [self.interfaces[n] for n in names if n in self.interfaces]
+        lacking = {field for one in here for field in self.lacked(one, protocol)}
+        declared = [f for f in protocol.fields if f.name not in lacking]
+        if here and all(one.kind == "csv" for one in here):
+            declared = [replace(f, column=placed(f, protocol)) for f in declared]
+        fields = tuple(read_as_packet(f) if layer else f for f in declared)
         checked = tuple(f for f in fields if any(self.may_fail(n, f) for n in names))
         columns = (*fields, *place_fields(fields))
         return with_rising_place(Scan(names, protocol.name, columns, layer, checked))
+
+    def lacked(self, interface: Interface, protocol: Protocol) -> Iterable[str]:
+        """The names of the fields that an interface does not have."""
+        if interface.is_packets:
+            return check_packet_fields(protocol) if protocol.layer is not None else ()
+        if not interface.is_there:
+            return ()
+        if interface.kind == "json":
+            seen = sampled_keys(interface.files)
+            for one in protocol.fields:
+                if one.read_from not in seen:
+                    self.unseen[one.name] = (
+                        f"no row at the beginning of {interface.described} has the key"
+                        f" '{one.read_from}' that {protocol.name} names: it is NULL where it is"
+                        " missing"
+                    )
+        return missing_columns(interface, protocol)
 
     def may_fail(self, name: str, field: SourceField) -> bool:
         """Whether a value of the source may be no value of the declared type."""
@@ -291,16 +358,64 @@ class Catalog:
         )
 
 
-def check_packet_fields(protocol: Protocol) -> None:
-    """A declared protocol can only name what packets have, and as what it is."""
+def placed(declared: SourceField, protocol: Protocol) -> str | None:
+    """The column of a CSV file that a field is read from, when it is not called as the field is."""
+    if declared.name in protocol.positions:
+        return positional(protocol.positions[declared.name])
+    return declared.column
+
+
+def missing_columns(interface: Interface, protocol: Protocol) -> dict[str, UnknownSource]:
+    """The fields of a protocol that a source does not have. JSON has no columns: a key that a row
+    lacks is NULL there, also when many rows lack it.
+    """
+    if interface.kind == "json":
+        return {}
+    offered = [c.name for c in interface.columns]
+    known = {*offered, *(positional(k + 1) for k in range(len(offered)))}
+    missing: dict[str, UnknownSource] = {}
+    for declared in protocol.fields:
+        column = protocol.read_from(declared, interface)
+        if column in known:
+            continue
+        place = protocol.positions.get(declared.name)
+        which = f"column '{declared.read_from}'" if place is None else f"column {place}"
+        help = f"its columns are {', '.join(sorted(offered))}"
+        if interface.kind == "csv":
+            help += csv_help(interface, protocol)
+        missing[declared.name] = UnknownSource(
+            "missing-column",
+            f"{interface.described} has no {which} that {protocol.name} names",
+            help,
+        )
+    return missing
+
+
+def csv_help(interface: Interface, protocol: Protocol) -> str:
+    """Options that help when the columns of a CSV file are not told right."""
+    names = ",".join(f.name for f in protocol.fields)
+    return (
+        "; if its first line is no header, say so:"
+        f" --source-option {interface.name}.header=false --source-option {interface.name}.names="
+        f"{names}; if its columns are not separated by commas, --source-option"
+        f" {interface.name}.delimiter=tab (or ';', '|', space)"
+    )
+
+
+def check_packet_fields(protocol: Protocol) -> dict[str, UnknownSource]:
+    """A declared protocol can only name what packets have, and as what it is. Fields that packets
+    do not have are returned, with what is said of them when a query reads one.
+    """
+    missing: dict[str, UnknownSource] = {}
     for declared in protocol.fields:
         known = packets.FIELDS.get(packets.canonical(declared.name))
         if known is None:
-            raise UnknownSource(
+            missing[declared.name] = UnknownSource(
                 "missing-column",
                 f"packets have no field '{declared.name}' that {protocol.name} names",
                 f"their fields are {', '.join(packets.FIELDS)}",
             )
+            continue
         same = known.type is declared.type or (known.type.is_integer and declared.type.is_integer)
         if not same:
             raise UnknownSource(
@@ -309,6 +424,7 @@ def check_packet_fields(protocol: Protocol) -> None:
                 f"{protocol.name} declares {declared.type.value}",
                 "leave the type out, or declare that one",
             )
+    return missing
 
 
 def read_as_packet(field: SourceField) -> SourceField:

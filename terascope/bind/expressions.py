@@ -126,7 +126,9 @@ class ExprBinder:
         try:
             return self.scope.find(node.name, node.qualifier)
         except NoSuchColumn as mistake:
-            self.context.error(mistake.code, mistake.message, node.span, help=mistake.help)
+            absent = self.context.catalog.absent.get(node.name)
+            told = absent if absent and mistake.code == "unknown-column" else mistake
+            self.context.error(told.code, told.message, node.span, help=told.help)
             return None
 
     def without_select_aliases(self) -> ExprBinder:

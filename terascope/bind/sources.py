@@ -103,6 +103,9 @@ class SourceBinder:
         except UnknownSource as mistake:
             context.error(mistake.code, mistake.message, ref.span, help=mistake.help)
             return None
+        for message in context.catalog.unseen.values():
+            context.warning("missing-column", message, ref.span)
+        context.catalog.unseen.clear()
         return scan
 
     def bind_watchlist(self, statement: ast.WatchlistStatement, span: Span) -> Rel | None:

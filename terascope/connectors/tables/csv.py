@@ -217,10 +217,17 @@ def _record_cuts(
 def _slots(path: str, layout: Layout, columns: Sequence[Column]) -> dict[str, int]:
     """Column name -> index of the field, in the order in which the scanner delivers them."""
     wanted = dict.fromkeys(column.name for column in columns)
+    places = {name: place for place, name in reversed([*enumerate(layout.names)])}
+    places = {positional(place + 1): place for place in range(len(layout.names))} | places
     for name in wanted:
-        if name not in layout.names and name not in PSEUDO_COLUMNS:
+        if name not in places and name not in PSEUDO_COLUMNS:
             raise missing_column(path, name, layout.names)
-    return {name: layout.names.index(name) for name in wanted if name in layout.names}
+    return {name: places[name] for name in wanted if name in places}
+
+
+def positional(place: int) -> str:
+    """What the column at a place, counted from 1, is called beside its name."""
+    return f"@{place}"
 
 
 def scanner(dialect: CsvOptions, arrays: Arrays, fields: Sequence[int]) -> Scan:

@@ -147,7 +147,21 @@ def _converter(
     return convert
 
 
+def sampled_keys(files: Sequence[Path]) -> frozenset[str]:
+    """The keys of a sample of each file, those of nested values too."""
+    return frozenset(key for path in files for key in _key_types(head(path, SAMPLE_BYTES)))
+
+
 def _sampled_columns(sample: bytes) -> tuple[Column, ...]:
+    return tuple(
+        Column(name, Type.STRING if type is Type.NULL else type)
+        for name, type in _key_types(sample).items()
+        if type is not None
+    )
+
+
+def _key_types(sample: bytes) -> dict[str, Type | None]:
+    """The keys of a sample, in order of appearance; no type is that of nested values."""
     types: dict[str, Type | None] = {}
     for line in sample.splitlines()[:SAMPLE_LINES]:
         try:
@@ -158,11 +172,7 @@ def _sampled_columns(sample: bytes) -> tuple[Column, ...]:
             seen = _type_of(value)
             before = types.get(key, Type.NULL)
             types[key] = seen if before is Type.NULL else _common(before, seen)
-    return tuple(
-        Column(name, Type.STRING if type is Type.NULL else type)
-        for name, type in types.items()
-        if type is not None
-    )
+    return types
 
 
 def _type_of(value: object) -> Type | None:
