@@ -73,6 +73,8 @@ class FileLink:
     grown_ns: int | None = None
     _looked: dict[str, Looked] = field(default_factory=dict)
     _planned: bool = False
+    _device: int | None = None
+    """The file system that files were found on."""
 
     frontier_ns: int | None = None
     """Nothing is known of what has not been found."""
@@ -139,8 +141,26 @@ class FileLink:
         except SourceError:
             if self.replayed:
                 raise
+            self._check_folder()
             found = []  # they may come
+        else:
+            self._device = device_of(self.interface.location)
         return {str(path): path.stat().st_size for path in (p.absolute() for p in found)}
+
+    def _check_folder(self) -> None:
+        """A folder without files is a silent source; one that is not there is none at all.
+
+        Raises:
+            SourceError: the folder is not there, or something else is in its place.
+        """
+        location = self.interface.location
+        device = device_of(location)
+        if device is None:
+            raise SourceError(f"'{location}' is not there")
+        if self._device is not None and device != self._device:
+            raise SourceError(
+                f"'{location}' is empty, and on another file system than before: is it unmounted?"
+            )
 
     def _missing(self, present: Mapping[str, int]) -> Iterator[str]:
         """Files that are gone: forgotten when they were read, a reason to stall when not.
@@ -231,3 +251,18 @@ class FileLink:
     def _is_patient(self) -> bool:
         """Whether the rest of something is still to be expected."""
         return self.grown_ns is not None and self.now() - self.grown_ns < PATIENCE_NS
+
+
+def device_of(location: str) -> int | None:
+    """The file system of a file or folder, or of the folder a pattern begins with; None: there is
+    no such place.
+    """
+    path = Path(location)
+    for part in (path, *path.parents):
+        if part is not path and not any(c in path.relative_to(part).parts[0] for c in "*?["):
+            continue
+        try:
+            return part.stat().st_dev
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+    return None

@@ -31,6 +31,7 @@ from terascope.connectors.live.growth import Cuts
 from terascope.connectors.live.journal import Journal
 from terascope.connectors.live.link import Link, LinkState
 from terascope.connectors.live.offset import Offset
+from terascope.connectors.live.own_clock import is_away
 from terascope.connectors.live.progress import Progress
 from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock, LiveSettings
 from terascope.connectors.registry import GENERATE, Interface
@@ -160,10 +161,18 @@ class Links:
             by_data = self._settings.speed is not None and not self._settings.speed.is_paced
             reading = None if by_data else max(self._reading or 0, start.now_ns)
             until = reading if self._settings.piece_ns is not None else None
-            taken = admit(waiting, self._settings.most_bytes, until)
+            there = {n: one for n, one in waiting.items() if not self._is_lost(n, one)}
+            taken = {**{n: [] for n in waiting}, **admit(there, self._settings.most_bytes, until)}
             self._admitted = {name: link.count for name, link in waiting.items()}
             progress = Progress(self._settings, self._links, self._clocks, self._looked)
             return progress.offset(start, waiting, taken, reading)
+
+    def _is_lost(self, name: str, waiting: Waiting) -> bool:
+        """Whether what comes next of a link was found and is gone: no task could read it."""
+        place = waiting.count - waiting.journal.base
+        if not is_away(self._links[name]) or place >= len(waiting.journal.entries):
+            return False
+        return not Path(waiting.journal.entries[place].split.path).exists()
 
     def splits(self, start: Offset, end: Offset) -> list[Split]:
         """What was admitted between two offsets, in order of time as far as that is known."""
