@@ -83,7 +83,7 @@ class Forbidden(Losing):
 
 
 WAYS: list[tuple[Callable[[Followed, ExitStack], Losing], str]] = [
-    (Renamed, "is not there"),
+    (Renamed, "is gone"),
     (Unmounted, "is it unmounted?"),
     (Forbidden, "Permission denied"),
 ]

@@ -156,7 +156,8 @@ class FileLink:
         location = self.interface.location
         device = device_of(location)
         if device is None:
-            raise SourceError(f"'{location}' is not there")
+            was_there = self.journal.next_ordinal > 0
+            raise SourceError(f"'{location}' is {'gone' if was_there else 'not there'}")
         if self._device is not None and device != self._device:
             raise SourceError(
                 f"'{location}' is empty, and on another file system than before: is it unmounted?"
