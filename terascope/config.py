@@ -114,6 +114,9 @@ class Config(BaseSettings):
     """What a micro-batch reads at most, such as 64MB."""
     port: int = Field(default=0, ge=0, le=65535)
     """Of /status and /metrics on this machine; 0: any that is free."""
+    status_hosts: list[str] = []
+    """What the Host of a request for them may be besides 127.0.0.1, localhost and [::1] with that
+    port, such as the name and port of a proxy."""
 
 
 def load_config(path: Path | None = None, **flags: Any) -> Config:

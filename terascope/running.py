@@ -100,6 +100,8 @@ class StreamSettings:
     port: int | None = 0
     """Of /status and /metrics, on this machine only; 0: any that is free. None: there is no server,
     and `terascope status` and the other commands do not find the set."""
+    status_hosts: tuple[str, ...] = ()
+    """What the Host of a request for them may be besides the names of this machine."""
     replanning: ReplanSettings = field(default_factory=ReplanSettings)
     """When common tables and aggregate trees are changed; how they are planned is said where the
     set is bound."""
@@ -147,13 +149,13 @@ class RunningSet:
         self.run: Run | None = None
         """What the commands know of it, if it was announced."""
 
-    def announce(self, port: int, run: Callable[[int], Run]) -> None:
+    def announce(self, port: int, run: Callable[[int], Run], hosts: Sequence[str] = ()) -> None:
         """From now on the commands find the set; `run` says what, given the port of its server.
 
         Raises:
             StreamError: the port is taken, or another process runs from the checkpoint.
         """
-        server = self._public.enter_context(StatusServer(port, look=self.status))
+        server = self._public.enter_context(StatusServer(port, look=self.status, hosts=hosts))
         self.run = self._public.enter_context(announced(run(server.port)))
 
     def _batch(self, report: BatchReport) -> None:
@@ -443,7 +445,9 @@ def open_running(
     )
     if chosen.port is not None:
         running.announce(
-            chosen.port, lambda port: run_of(compiled, plan, port, checkpoint, output, format)
+            chosen.port,
+            lambda port: run_of(compiled, plan, port, checkpoint, output, format),
+            chosen.status_hosts,
         )
     return running.start(lambda done, total: tell("compiling kernels", done, total))
 

@@ -63,7 +63,9 @@ def stream_set(
     try:
         with ExitStack() as stack:
             checkpoint = stack.enter_context(checkpoint_folder(flags.checkpoint, to.output))
-            server = stack.enter_context(StatusServer(session.config.port))
+            server = stack.enter_context(
+                StatusServer(session.config.port, hosts=session.config.status_hosts)
+            )
             run = run_of(queries.compiled, plan, server.port, checkpoint, to.output, to.format)
             stack.enter_context(announced(run))
             if not quiet:

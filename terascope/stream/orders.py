@@ -9,6 +9,8 @@ checkpoint, so that a run that goes on later has them too.
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,7 @@ from terascope.functions.casts import cast_value
 from terascope.plan.plan import Parameter, Plan
 from terascope.plan.rel import Scan, walk
 from terascope.stream.parameters import Change, decides_time, next_edge
-from terascope.stream.runs import CONTROL
+from terascope.stream.runs import CONTROL, is_private
 from terascope.stream.showing import internal_streams
 from terascope.stream.state import Seen, State
 from terascope.types import Type
@@ -28,6 +30,7 @@ from terascope.types import Type
 PARAMETERS: Final = "parameters"
 SHOW: Final = "show"
 """How the names of their files begin."""
+ROOT: Final = 0
 MOST_CHANGES: Final = 8
 """That a run remembers; older ones are older than any slice that is still open."""
 
@@ -41,10 +44,17 @@ class Order:
 
 
 def orders(folder: Path) -> Iterator[Order]:
-    """What was asked and not done yet, oldest first."""
+    """What was asked and not done yet, oldest first. Nothing is taken from a folder that another
+    user could have written to, nor from a file that another user, root apart, has written.
+    """
+    if not is_private(folder / CONTROL):
+        return
     for kind in (PARAMETERS, SHOW):
         for path in sorted((folder / CONTROL).glob(f"{kind}-*.json")):
             try:
+                found = path.lstat()
+                if not stat.S_ISREG(found.st_mode) or found.st_uid not in (os.geteuid(), ROOT):
+                    continue
                 told = json.loads(path.read_text(encoding="utf-8"))
                 yield Order(path, told["name"], told["value"] if kind == PARAMETERS else None)
             except (OSError, ValueError, KeyError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -132,6 +133,36 @@ def entry_of(checkpoint: str) -> Path:
     return registry() / f"{hashlib.sha256(checkpoint.encode()).hexdigest()[:16]}.json"
 
 
+def open_control(folder: Path) -> None:
+    """A folder for control requests that only the user of the run, and root, can write to.
+
+    Raises:
+        StreamError: it is another user's, or cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not is_private(folder):
+            folder.chmod(0o700)
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise StreamError(f"cannot use '{folder}' for control requests: {reason}") from problem
+    if not is_private(folder):
+        raise StreamError(
+            f"'{folder}' is not a folder of this user alone, so that others could change the run;"
+            " choose another --checkpoint"
+        )
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody but this user, and root, can write to a folder."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    is_ours = found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode)
+    return is_ours and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
 def write_whole(path: Path, text: str) -> None:
     """A file that is complete when it is there.
 
@@ -168,6 +199,7 @@ def announced(run: Run) -> Iterator[Run]:
         )
     text = run.to_json()
     entry = entry_of(run.checkpoint)
+    open_control(run_folder(Path(run.checkpoint)) / CONTROL)
     write_whole(run_folder(Path(run.checkpoint)) / RUN_FILE, text)
     write_whole(entry, text)
     try:

@@ -10,7 +10,7 @@ import json
 import socketserver
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
@@ -23,6 +23,11 @@ from terascope.stream.mistakes import StreamError
 from terascope.stream.status import OVER, Status
 
 HOST: Final = "127.0.0.1"
+OWN_NAMES: Final = (HOST, "localhost", "[::1]")
+UNEXPECTED: Final = (
+    "the Host of the request is not 127.0.0.1, localhost or [::1] with the port of this server;"
+    " the setting status_hosts allows others"
+)
 LEAST_PATIENCE: Final = 10.0
 PATIENT_TRIGGERS: Final = 5
 JSON: Final = "application/json; charset=utf-8"
@@ -36,9 +41,11 @@ class StatusServer:
         port: int = 0,
         clock: Callable[[], float] = time.time,
         look: Callable[[], Status] | None = None,
+        hosts: Iterable[str] = (),
     ) -> None:
         """Port 0: any that is free; `port` then says which. `look`: asked for the status when a
-        page is; without it, what was published last is shown.
+        page is; without it, what was published last is shown. `hosts`: what the Host of a request
+        may be besides the names of this machine, such as `proxy.example:8443`.
 
         Raises:
             StreamError: the port is taken.
@@ -51,6 +58,8 @@ class StatusServer:
         self._metrics.register(StatusCollector(lambda: self._status))
         self._server = LoopbackServer(port, self)
         self.port = int(self._server.server_address[1])
+        own = {f"{name}:{self.port}" for name in OWN_NAMES}
+        self.hosts = frozenset(own | {host.lower() for host in hosts})
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="terascope-status", daemon=True
         )
@@ -152,15 +161,26 @@ class Handler(BaseHTTPRequestHandler):
     timeout = 10  # whoever says nothing holds no thread for long
 
     def do_GET(self) -> None:
-        code, kind, content = self.server.shown.page(
-            self.path.partition("?")[0], self.headers.get("Accept", "")
-        )
+        shown = self.server.shown
+        if self._is_expected:
+            path, accept = self.path.partition("?")[0], self.headers.get("Accept", "")
+            code, kind, content = shown.page(path, accept)
+        else:
+            code, kind, content = HTTPStatus.FORBIDDEN, JSON, as_json({"error": UNEXPECTED})
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
         self.wfile.write(content)
+
+    @property
+    def _is_expected(self) -> bool:
+        """Whether the one Host of a request is a name of this server: a page that a browser shows
+        may resolve its own name to this machine, and must not read what a run does.
+        """
+        hosts = self.headers.get_all("Host") or []
+        return len(hosts) == 1 and hosts[0].strip().lower() in self.server.shown.hosts
 
     def log_message(self, format: str, *args: object) -> None:
         """Requests are not news: stderr is the live view's."""

@@ -282,9 +282,9 @@ def test_set_checks_before_it_orders(
     called = call("set", assignment)
     assert called.code == code
     assert message in called.err
-    assert not faked.control.exists()
+    assert not list(faked.control.iterdir())
 
 
 def test_set_to_what_it_is_orders_nothing(faked: Faked) -> None:
     assert call("set", "threshold=100").out == "threshold is 100 already\n"
-    assert not faked.control.exists()
+    assert not list(faked.control.iterdir())

@@ -185,3 +185,52 @@ def test_a_run_that_does_not_answer(tmp_path: Path) -> None:
         mute = replace(run, port=deaf.getsockname()[1])
         with pytest.raises(StreamError, match="does not answer"):
             fetch_status(mute, patience=0.1)
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("127.0.0.1:{port}", 200),
+        ("localhost:{port}", 200),
+        ("LOCALHOST:{port}", 200),
+        ("[::1]:{port}", 200),
+        ("proxy.example:8443", 200),
+        ("evil.example:{port}", 403),
+        ("127.0.0.1", 403),
+        ("127.0.0.1:1", 403),
+        ("127.0.0.1.evil.example:{port}", 403),
+        ("", 403),
+        (None, 403),
+    ],
+)
+@pytest.mark.parametrize("path", ["/status", "/metrics", "/health"])
+def test_only_names_of_this_machine_are_answered(
+    clock: Clock, host: str | None, code: int, path: str
+) -> None:
+    with StatusServer(clock=clock, hosts=["proxy.example:8443"]) as server:
+        server.publish(STATUS)
+        connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection.putrequest("GET", path, skip_host=True)
+        if host is not None:
+            connection.putheader("Host", host.format(port=server.port))
+        connection.endheaders()
+        answer = connection.getresponse()
+        content = answer.read().decode()
+        connection.close()
+        assert answer.status == code
+        assert code == 200 or "flows.gsql" not in content
+
+
+def test_two_hosts_are_refused_and_nothing_can_be_changed_over_http(server: StatusServer) -> None:
+    server.publish(STATUS)
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.putrequest("GET", "/status")
+    connection.putheader("Host", "evil.example")
+    connection.endheaders()
+    assert connection.getresponse().status == 403
+    connection.close()
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection.request(method, "/set?threshold=1", body="threshold=1")
+        assert connection.getresponse().status == 501
+        connection.close()
