@@ -55,12 +55,16 @@ def join_bound(join: Join, left: SlopeOf, right: SlopeOf) -> Bound | None:
 
 
 def temporal_columns(join: Join, left: SlopeOf, right: SlopeOf) -> frozenset[str]:
-    """The columns of every temporal condition of a join: those that stay ordered after it."""
+    """The columns of every temporal condition of a join: those that stay ordered after it. Rows
+    that meet because both sides fall into the same epoch (x.ts/60 = y.ts/60) are in the order of
+    the left side only: every tuple of the epoch meets every other.
+    """
     kept: set[str] = set()
     for a, b in join.equalities:
         slope_a, slope_b = left(a), right(b)
         if slope_a.is_ordered and slope_a.trend is slope_b.trend:
-            kept |= columns_of(a) | columns_of(b)
+            kept |= columns_of(a)
+            kept |= columns_of(b) if tells_column(a) or tells_column(b) else set()
     if not kept and (band := band_bound(join, left, right)):
         kept = set(columns_of(band.left))
     return frozenset(kept)
@@ -92,6 +96,12 @@ def linear(expr: Expr) -> Linear | None:
             return combine("-", Linear({}, 0), linear(a))
         case _:
             return None
+
+
+def tells_column(expr: Expr) -> bool:
+    """Whether the value of an expression tells that of its column: no two values give the same."""
+    form = linear(expr)
+    return form is not None and len(form.terms) == 1
 
 
 def combine(operator: str, a: Linear | None, b: Linear | None) -> Linear | None:

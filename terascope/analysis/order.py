@@ -202,6 +202,20 @@ def common_order(found: Sequence[Ordered | None]) -> Ordered | None:
     return Ordered(Slope(known[0].slope.trend, band), clocks.pop() if len(clocks) == 1 else None)
 
 
+def emitted_orders(rel: Rel, orders: Orders) -> dict[str, Ordered]:
+    """The columns of a stream in whose order its rows are emitted. A query with ORDER BY emits the
+    rows of a window in the order it asks for, so that only the columns stay ordered that tell
+    windows apart; all others are complete in order, which closes the groups of its readers.
+    """
+    names: dict[str, Expr] = {name: Col(name, rel.type_of(name)) for name in rel.names}
+    if isinstance(rel, Project):
+        names, rel = dict(rel.items), rel.source
+    if not isinstance(rel, Rank) or not rel.order or rel.limit == 1:
+        return dict(orders)
+    kept = {Col(name, rel.type_of(name)) for name in rel.per}
+    return {name: order for name, order in orders.items() if names[name] in kept}
+
+
 def plan_orders(plan: Plan) -> dict[str, Orders]:
     """The ordered columns of every stream of a plan."""
     known: dict[str, Orders] = {}

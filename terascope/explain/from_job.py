@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from terascope.analysis.order import Orders, column_orders, plan_orders
+from terascope.analysis.order import Orders, column_orders, emitted_orders, plan_orders
 from terascope.connectors.base import LAYERS, POSITION, Edge, Split
 from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.packets.fields import LAYER_BITS
@@ -260,7 +260,7 @@ def stream_boxes(job: Job, plan: Plan, low: set[str]) -> list[Box]:
                 stage.name,
                 "stream",
                 marks,
-                column_notes(stage.rel.visible, orders),
+                column_notes(stage.rel.visible, emitted_orders(stage.rel, orders)),
                 facts,
                 root=operator_node(stage.rel, known, lambda scan: read_names(job, scan)),
                 text=texts.get(stage.name, ""),

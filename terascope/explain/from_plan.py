@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from terascope.analysis.order import plan_orders
+from terascope.analysis.order import emitted_orders, plan_orders
 from terascope.explain.model import Box, Picture
 from terascope.explain.operators import operator_node, source_id, stream_id
 from terascope.explain.remarks import column_notes
@@ -28,7 +28,7 @@ def picture_of_plan(plan: Plan, stage: str, title: str) -> Picture:
             stream.name,
             "stream",
             () if stream.visible else ("internal",),
-            column_notes(stream.rel.visible, orders[stream.name]),
+            column_notes(stream.rel.visible, emitted_orders(stream.rel, orders[stream.name])),
             root=operator_node(stream.rel, orders, lambda s: tuple(map(source_id, scanned(s)))),
             text=stream.text,
         )

@@ -22,6 +22,7 @@ from terascope.low.finish import columns as finished_columns
 from terascope.low.groups import NO_EPOCH, Block, GroupFields
 from terascope.low.ownership import Epochs
 from terascope.low.pairs import Paired, Pairing, Pairs, Up
+from terascope.low.part_order import KeptOrder
 from terascope.low.parts import GROUP_BYTES, Part, PartFormat, PartWriter
 from terascope.low.payload import pack_batches
 from terascope.low.regroup import Regroup, Regrouping
@@ -54,13 +55,16 @@ class Sink:
     def folder_of(self, query: str) -> Path:
         return Path(self.folder) / quote(query, safe=SAFE)
 
-    def part(self, query: str, fields: tuple[Field, ...], rows: pa.RecordBatch) -> Part:
+    def part(
+        self, query: str, fields: tuple[Field, ...], rows: pa.RecordBatch, ordered: KeptOrder = ()
+    ) -> Part:
         """All rows of a query that a task has, as a part."""
         folder = self.folder_of(query)
         folder.mkdir(parents=True, exist_ok=True)
-        with PartWriter(folder, self.format, fields) as part:
+        with PartWriter(folder, self.format, fields, ordered=ordered) as part:
             part.write(rows)
-            return Part(query, *part.close())
+            path, count = part.close()
+            return Part(query, path, count, part.extents)
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class Direct:
     fields: tuple[Field, ...]
     places: tuple[int, ...] | None = None
     """When it merely picks columns of the stream: which."""
+    ordered: KeptOrder = ()
+    """The columns whose order is looked at when rows are written."""
 
 
 @dataclass(frozen=True)
@@ -235,8 +241,9 @@ class Delivery:
             folder = self._sink.folder_of(query.query)
             folder.mkdir(parents=True, exist_ok=True)
             self._writers[query.query] = PartWriter(
-                folder, self._sink.format, query.fields, places, self._part_bytes
-            )
+                folder, self._sink.format, query.fields, places, self._part_bytes,
+                query.ordered if isinstance(query, Direct) else (),
+            )  # fmt: skip
         return self._writers[query.query]
 
     @property
@@ -255,7 +262,8 @@ class Delivery:
             for batch in collected.results():
                 self._writer(direct).write(direct.program.finish(batch))
         for query, writer in self._writers.items():
-            part = Part(query, *writer.close())
+            path, rows = writer.close()
+            part = Part(query, path, rows, writer.extents)
             yield Outgoing(-1, self._destination, "part", None, part.told())
         for query, size in self._rest.items():
             told = json.dumps({"query": query, "bytes": size})

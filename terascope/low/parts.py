@@ -35,6 +35,7 @@ from terascope.low.finish import (
 from terascope.low.groups import Block, GroupFields, Groups
 from terascope.low.parquet_chunk import ColumnPages
 from terascope.low.parquet_thrift import RowGroup, file_metadata
+from terascope.low.part_order import Extent, KeptOrder, OrderWatch
 from terascope.low.payload import portions
 from terascope.low.text import csv_header, csv_lines, json_lines
 from terascope.plan.rel import Field
@@ -62,14 +63,19 @@ class Part:
     query: str
     path: Path
     rows: int
+    extents: tuple[Extent, ...] = ()
+    """Of the columns in whose order rows are delivered; none where that is not looked at."""
 
     def told(self) -> str:
-        return json.dumps({"query": self.query, "path": str(self.path), "rows": self.rows})
+        told = {"query": self.query, "path": str(self.path), "rows": self.rows}
+        extents = [[one.low, one.high, one.in_order] for one in self.extents]
+        return json.dumps({**told, "extents": extents})
 
     @classmethod
     def of(cls, told: str) -> Part:
         known = json.loads(told)
-        return cls(known["query"], Path(known["path"]), known["rows"])
+        extents = tuple(Extent(*one) for one in known["extents"])
+        return cls(known["query"], Path(known["path"]), known["rows"], extents)
 
 
 class PartWriter:
@@ -86,11 +92,16 @@ class PartWriter:
         fields: Sequence[Field],
         places: Sequence[int] | None = None,
         group_bytes: int = GROUP_BYTES,
+        ordered: KeptOrder = (),
     ) -> None:
         """`places`: of blocks, which columns are written, and in which order; all by default.
-        `group_bytes`: what is held of a row group, about.
+        `group_bytes`: what is held of a row group, about. `ordered`: the columns whose order is
+        looked at.
         """
         self.fields = tuple(fields)
+        names = [f.name for f in self.fields]
+        found = [(names.index(name), down) for name, down in ordered]
+        self._watch = OrderWatch([(at, self.fields[at].type, down) for at, down in found])
         self._places = places
         self.path = folder / f"part-{uuid.uuid4().hex}.{'parquet' if format == 'held' else format}"
         self.rows = 0
@@ -171,6 +182,7 @@ class PartWriter:
         return Coded(own, np.append(codes, np.int32(NULL_CODE))[indices.to_numpy()])
 
     def _write(self, given: Sequence[ResultColumn]) -> None:
+        self._watch.see(given)
         try:
             self.rows += self._sink.write(given)
         except OSError as problem:
@@ -187,6 +199,11 @@ class PartWriter:
         except OSError as problem:
             raise cannot_write(self.path, problem) from problem
         return self.path, self.rows
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """Of the ordered columns, as far as they were written."""
+        return self._watch.extents
 
     def discard(self) -> None:
         self._sink.file.close()

@@ -16,6 +16,7 @@ from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
 from terascope.low.groups import GroupFields
+from terascope.low.part_order import KeptOrder
 from terascope.low.plan import LowPlan, Slot
 from terascope.low.slots import Shape
 from terascope.low.windows import Windows
@@ -95,6 +96,8 @@ class Output:
     columns: tuple[str, ...]
     order: tuple[tuple[str, bool], ...]
     """Column names, hidden ones included, with True for descending."""
+    ordered: KeptOrder = ()
+    """The columns that are declared to be in order, without a band."""
 
     def part_fields(self, rel: Rel, sorted_later: bool) -> tuple[Field, ...]:
         """The columns of parts; those that are sorted later have the hidden ones that takes."""

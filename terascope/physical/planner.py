@@ -13,10 +13,11 @@ from typing import Literal
 
 from terascope.analysis.at_source import can_evaluate
 from terascope.analysis.costs import Costs
-from terascope.analysis.order import Orders, plan_orders
+from terascope.analysis.order import Orders, emitted_orders, plan_orders
 from terascope.analysis.sequence import falls, sequence
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError, Split
 from terascope.connectors.registry import Interface
+from terascope.low.part_order import KeptOrder
 from terascope.low.sampling import SampleLimits
 from terascope.optimize.driver import apply_below
 from terascope.physical.drafts import Names
@@ -39,7 +40,18 @@ from terascope.physical.windows import Assembly
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
 from terascope.plan.plan import Plan, Stream, reads
-from terascope.plan.rel import Aggregate, Filter, Project, Rank, Rel, Scan, inputs, with_inputs
+from terascope.plan.rel import (
+    WEND,
+    WSTART,
+    Aggregate,
+    Filter,
+    Project,
+    Rank,
+    Rel,
+    Scan,
+    inputs,
+    with_inputs,
+)
 from terascope.sharing.windows import Mode
 from terascope.types import Type
 
@@ -442,19 +454,37 @@ def notes(members: list[Interface]) -> Iterator[str]:
 
 
 def outputs(plan: Plan) -> tuple[Output, ...]:
-    orders = plan_orders(plan)
+    known = plan_orders(plan)
+    orders = {s.name: emitted_orders(s.rel, known[s.name]) for s in plan.visible}
     return tuple(
-        Output(s.name, tuple(f.name for f in s.rel.visible), output_order(s, orders[s.name]))
+        Output(
+            s.name,
+            tuple(f.name for f in s.rel.visible),
+            output_order(s, orders[s.name]),
+            kept_order(s, orders[s.name]),
+        )
         for s in plan.visible
     )
 
 
 def output_order(stream: Stream, orders: Orders) -> tuple[tuple[str, bool], ...]:
-    """Rows in the order of the stream; where the query says ORDER BY, in that order per window."""
+    """Rows in the order of the stream; where the query says ORDER BY, in that order per window.
+    Columns that are known to be in order come first, or what breaks the ties of one would break the
+    order of another.
+    """
     plain = sequence(stream.rel, orders)
+    edges = [(name, down) for name, down in plain if name in (WEND, WSTART)]
     ranked = rank_order(stream.rel, orders)
-    seen = {n for n, _ in ranked}
-    return ranked + tuple((n, d) for n, d in plain if n not in seen)
+    found: dict[str, bool] = {}
+    for name, down in (*ranked, *edges, *kept_order(stream, orders), *plain):
+        found.setdefault(name, down)
+    return tuple(found.items())
+
+
+def kept_order(stream: Stream, orders: Orders) -> KeptOrder:
+    """The columns in whose order rows are delivered; within a band they need not be."""
+    known = [f.name for f in stream.rel.visible if f.name in orders]
+    return tuple((n, falls(n, orders)) for n in known if not orders[n].slope.band)
 
 
 def rank_order(rel: Rel, orders: Orders) -> tuple[tuple[str, bool], ...]:

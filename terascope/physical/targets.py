@@ -97,7 +97,9 @@ def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
         fields = output.part_fields(rel, sorted_later)
         steps = program.extended(picking(fields))
         places = picked(steps, low[program.stream])
-        found[output.stream] = Direct(output.stream, steps, fields, places)
+        # Tuples of one interface are written as they come: their order is that of the source.
+        ordered = () if groups[program.stream] is None else output.ordered
+        found[output.stream] = Direct(output.stream, steps, fields, places, ordered)
     return found
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from terascope.low.assemble import assemble
+from terascope.low.part_order import KeptOrder
 from terascope.low.parts import Part, PartFormat, PartWriter
 from terascope.plan.rel import Field
 from terascope.spark.frame import place
@@ -48,12 +49,17 @@ def more_parts(
 
 
 def told_parts(
-    df: DataFrame, query: str, folder: Path, format: PartFormat, fields: Sequence[Field]
+    df: DataFrame,
+    query: str,
+    folder: Path,
+    format: PartFormat,
+    fields: Sequence[Field],
+    ordered: KeptOrder = (),
 ) -> DataFrame:
     """What the tasks tell that write the rows of a DataFrame, when they run."""
     folder.mkdir(parents=True, exist_ok=True)
     plain = df.toDF(*(place(i) for i in range(len(df.columns))))
-    writing = Writing(query, str(folder.absolute()), format, tuple(fields))
+    writing = Writing(query, str(folder.absolute()), format, tuple(fields), ordered)
     return plain.mapInArrow(writing, TOLD)
 
 
@@ -74,13 +80,18 @@ class Writing:
     folder: str
     format: PartFormat
     fields: tuple[Field, ...]
+    ordered: KeptOrder = ()
+    """The columns whose order is looked at."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with working(), PartWriter(Path(self.folder), self.format, self.fields) as part:
+        folder = Path(self.folder)
+        made = PartWriter(folder, self.format, self.fields, ordered=self.ordered)
+        with working(), made as part:
             for batch in batches:
                 if batch.num_rows:
                     part.write(batch)
-            written = Part(self.query, *part.close())
+            path, rows = part.close()
+            written = Part(self.query, path, rows, part.extents)
         yield pa.RecordBatch.from_arrays([pa.array([written.told()])], ["told"])
 
 

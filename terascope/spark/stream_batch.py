@@ -16,11 +16,14 @@ from pyspark.sql import SparkSession
 from terascope.analysis.moving import ALL
 from terascope.analysis.promises import Promises
 from terascope.functions.base import Value
+from terascope.low.part_order import in_sequence
 from terascope.low.parts import Part
 from terascope.plan.expr import Col
 from terascope.plan.rel import Read
 from terascope.spark.stream_close import Closing, close_slices
 from terascope.spark.stream_closed_rows import ClosedRows
+from terascope.spark.stream_due import compute_due
+from terascope.spark.stream_order import DueMerge
 from terascope.spark.stream_release import Releasing
 from terascope.spark.stream_rows import Leaf
 from terascope.spark.stream_running import (
@@ -45,7 +48,7 @@ from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.layouts import Layouts
 from terascope.stream.plan import LowStream, RunningStream
 from terascope.stream.report import BatchReport
-from terascope.stream.segments import Segment
+from terascope.stream.segments import Segment, SliceValue
 from terascope.stream.state import Progress, State, remove_unneeded
 from terascope.stream.tuple_samples import TupleSample
 
@@ -81,6 +84,8 @@ class Batch:
         self._hearing_ns = time.thread_time_ns() - began
         self._new_bytes = 0
         self._fresh: list[Segment] = []
+        self._emitted: dict[str, SliceValue] = {}
+        """By the key of a stream: tasks emitted slices before this one."""
         self._hops = [("driver", time.time())]
         self._take(told)
 
@@ -96,6 +101,9 @@ class Batch:
             elif kind == "part":
                 part = Part.of(text)
                 self._parts.setdefault(part.query, []).append(part)
+            elif kind == "emitted":
+                key, until = json.loads(text)
+                self._emitted[key] = max(self._emitted.get(key, until), until)
 
     # ---- slices
 
@@ -112,7 +120,13 @@ class Batch:
         for running in self._wiring.plan.running:
             if self._live_on(running):
                 self._promises = self._promised()
-        self._take(Releasing(self._closed_rows, self._promises, self._fresh).run())
+        merges = self._disordered()
+        self._take(Releasing(self._closed_rows, self._promises, self._fresh, merges).run())
+        self._replace(merges)
+        merges = self._disordered()  # rows of outer joins that lack a side
+        rows = self._closed_rows
+        self._take(compute_due(rows.spark, rows.stored, self._wiring.sink, merges))
+        self._replace(merges)
         known = {rel: value for rel, (_, value) in self._wiring.present.items()}
         self._promises = replace(self._promises, present=known.get)
         self._hops.append(("high level", time.time()))
@@ -151,7 +165,8 @@ class Batch:
             if stream.key in intended:
                 until, made = due(stream, state, intended[stream.key], NO_LIMIT)
             else:
-                until, made = due(stream, state, promise, portion)
+                emitted = self._emitted.get(stream.key)
+                until, made = due(stream, state, promise, portion, emitted)
             reached[stream.key] = until
             jobs += made
             if not made:
@@ -196,6 +211,31 @@ class Batch:
             return one.ended or (one.until is not None and segment.ends_before(one.until))
 
         self.state.segments = [s for s in self.state.segments if not is_closed(s)]
+
+    # ---- rows in order
+
+    def _disordered(self) -> list[DueMerge]:
+        """Queries whose parts are in no sequence in which their rows are in order. The parts of all
+        others are put into such a sequence.
+        """
+        found: list[DueMerge] = []
+        for output in self._wiring.plan.outputs:
+            parts = self._parts.get(output.name, [])
+            full = [part for part in parts if part.rows]
+            if not all(part.extents for part in full):
+                continue
+            placed = in_sequence(full)
+            if placed is None:
+                found.append(DueMerge(output.fields, output.ordered, tuple(full)))
+            else:
+                self._parts[output.name] = [*placed, *(part for part in parts if not part.rows)]
+        return found
+
+    def _replace(self, merges: Sequence[DueMerge]) -> None:
+        """Parts that were merged are gone; what they were merged to is there."""
+        for part in (part for merge in merges for part in merge.parts):
+            part.path.unlink(missing_ok=True)
+            self._parts[part.query].remove(part)
 
     # ---- groups that live on
 

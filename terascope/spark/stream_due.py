@@ -22,6 +22,7 @@ from terascope.functions.base import Value
 from terascope.low.assemble import sorted_places
 from terascope.low.delivery import Sink
 from terascope.low.pairs import MEMORY_SHARE
+from terascope.low.part_order import KeptOrder
 from terascope.low.top import plain
 from terascope.plan.rel import Field
 from terascope.spark.stream_rows import StoredRows
@@ -92,9 +93,15 @@ class Computing:
                         yield told_row(*told)
 
 
-def told_part(query: str, fields: tuple[Field, ...], rows: pa.RecordBatch, sink: Sink) -> Told:
+def told_part(
+    query: str,
+    fields: tuple[Field, ...],
+    rows: pa.RecordBatch,
+    sink: Sink,
+    ordered: KeptOrder = (),
+) -> Told:
     """Rows of a query that are due, with the columns that are delivered, as a part."""
-    return "part", sink.part(query, fields, rows).told()
+    return "part", sink.part(query, fields, rows, ordered).told()
 
 
 def compute_due(
@@ -115,7 +122,9 @@ def in_order(
     schema = pa.schema([(f.name, arrow_type(f.type)) for f in fields])
     names = [f.name for f in fields]
     names += [name for name, _ in order if name not in names]
-    tables = [pa.Table.from_batches([plain(rows.select(names))]) for rows in batches]
+    tables = [
+        pa.Table.from_batches([plain(rows.select(names))]) for rows in batches if rows.num_rows
+    ]
     if not tables:
         return pa.RecordBatch.from_pylist([], schema)
     whole = pa.concat_tables(tables)

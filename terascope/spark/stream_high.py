@@ -34,7 +34,7 @@ from terascope.stream.plan import StreamOutput
 from terascope.stream.segments import Segment
 
 FEW_ROWS = 1 << 20
-"""So many rows of closed slices give a result that one task sorts."""
+"""So many rows of closed slices give a result that one task computes and sorts."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,16 @@ class HighLevel:
         self._alive.append(trees)
         frame = self._stream(output.name, trees)
         df = frame.df
-        if sum(leaf.rows for leaf in self._leaves.values()) <= FEW_ROWS:
+        ordered = output.ordered
+        few = sum(leaf.rows for leaf in self._leaves.values()) <= FEW_ROWS
+        if few or ordered:
             order = [sort_column(frame.column(name), down) for name, down in output.output.order]
-            df = df.coalesce(1)
+            # Many rows are computed by many tasks, and sorted by one, which may spill.
+            df = df.coalesce(1) if few else df.repartition(1)
             df = df.sortWithinPartitions(*order) if order else df
         chosen = df.select(*(frame.column(f.name) for f in output.fields))
         folder = sink.folder_of(output.name)
-        return told_parts(chosen, output.name, folder, sink.format, output.fields)
+        return told_parts(chosen, output.name, folder, sink.format, output.fields, ordered)
 
     def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
         """The largest value of a column that is below another."""

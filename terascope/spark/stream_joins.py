@@ -7,7 +7,7 @@ their partners in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,10 +15,11 @@ import pyarrow as pa
 from terascope.low.delivery import Sink
 from terascope.low.finished_rows import FinishedRows
 from terascope.low.pairs import Pairing, Side
+from terascope.low.part_order import KeptOrder
 from terascope.low.top import plain
 from terascope.plan.expr import Expr
 from terascope.spark.rests import together
-from terascope.spark.stream_due import DueRange, Told, told_part
+from terascope.spark.stream_due import DueRange, Told, in_order, told_part
 from terascope.spark.stream_rows import Leaf, StoredRows
 
 
@@ -32,6 +33,9 @@ class DueJoin:
     values: tuple[Expr, Expr]
     """Over the rows of each side: what ties them together in time."""
     range: DueRange
+    order: Sequence[tuple[str, bool]] = ()
+    """Of the rows of the query; by columns that are delivered only."""
+    ordered: KeptOrder = ()
 
     @property
     def bytes(self) -> int:
@@ -41,7 +45,10 @@ class DueJoin:
         pairing = self.pairing
         left = self.side(stored, self.left, pairing.left, self.values[0])
         right = self.side(stored, self.right, pairing.right, self.values[1])
-        yield told_part(pairing.query, pairing.fields, pairing.joined(left, right), sink)
+        names = {f.name for f in pairing.fields}
+        order = [(name, down) for name, down in self.order if name in names]
+        rows = in_order([pairing.joined(left, right)], pairing.fields, order)
+        yield told_part(pairing.query, pairing.fields, rows, sink, self.ordered)
 
     def side(self, stored: StoredRows, leaf: Leaf, side: Side, value: Expr) -> pa.RecordBatch:
         """The rows of a side that are due."""

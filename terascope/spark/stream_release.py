@@ -38,8 +38,15 @@ Waiting: TypeAlias = tuple[StreamOutput, Sequence[tuple[Value, Value]]]
 class Releasing:
     """The queries of one micro-batch."""
 
-    def __init__(self, closed: ClosedRows, promises: Promises, fresh: Sequence[Segment]) -> None:
-        """`fresh`: what came with this batch."""
+    def __init__(
+        self,
+        closed: ClosedRows,
+        promises: Promises,
+        fresh: Sequence[Segment],
+        merges: Sequence[Due] = (),
+    ) -> None:
+        """`fresh`: what came with this batch; `merges`: what else is to be done in the same job."""
+        self._merges = merges
         self._closed = closed
         self._wiring, self._state = closed.wiring, closed.state
         self._fresh = fresh
@@ -63,7 +70,7 @@ class Releasing:
             if output.release.kind != "at_once":
                 progress.bounds = [low if above is ALL else above for low, above in bounds]
                 progress.ended = state.ended
-        due: list[Due] = []
+        due: list[Due] = [*self._merges]
         computed: list[Waiting] = []
         for members in together(waiting):
             made = self._due(members)
@@ -91,7 +98,8 @@ class Releasing:
         range_ = None if at_once else DueRange(*bounds[0], release.parts[0].descending)
         if output.pairing is not None and output.tied is not None and range_ is not None:
             left, right = (leaves[plan.low[side.stream].name] for side in output.pairing.sides)
-            return DueJoin(output.pairing, left, right, output.tied, range_)
+            order = output.output.order
+            return DueJoin(output.pairing, left, right, output.tied, range_, order, output.ordered)
         if output.strands is not None:
             found = tuple(leaves[strand.stream] for strand in output.strands.strands)
             return DueStrands(output.strands, found, range_)

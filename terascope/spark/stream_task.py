@@ -137,6 +137,10 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
     beat = Heartbeat.of(partition.number, task.reports, watch, counters, names, hops, memory)
     beat.read, beat.trees = native.read.name, partition.trees.number
     beat.inner = [node.name for node in plan.inner]
+    for place, epochs in partition.owned.items():
+        if epochs is not None and epochs.last is not None:
+            key = reading.stored[native.streams[place]].key
+            yield "emitted", json.dumps([key, epochs.last + 1])
     yield "heartbeat", json.dumps(beat.to_json())
     for sample in samples:
         yield "sample", sample

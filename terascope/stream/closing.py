@@ -151,9 +151,16 @@ def reached(column: SourceField, seen: Seen | None, skew_ns: int) -> SliceValue 
 
 
 def due(
-    stream: LowStream, state: State, promise: Value, portion: int
+    stream: LowStream,
+    state: State,
+    promise: Value,
+    portion: int,
+    least: SliceValue | None = None,
 ) -> tuple[SliceValue | None, list[Slices]]:
-    """How far a stream of groups closes, at most, and the work that is."""
+    """How far a stream of groups closes, at most, and the work that is. `least`: rows of slices
+    before this one were emitted by tasks already, so that older ones have to be closed now, however
+    many they are, or their rows would be emitted out of order.
+    """
     until = state.streams[stream.key].until
     waiting = [s for s in state.segments if s.stream == stream.key and s.kind == "groups"]
     if promise is ALL:
@@ -161,6 +168,8 @@ def due(
     if promise is None or (until is not None and promise <= until):
         return until, []
     high = within(waiting, until, promise, portion)
+    if least is not None:
+        high = max(high, min(least, promise))
     return high, work(stream, [s for s in waiting if s.has_before(high)], until, high)
 
 

@@ -8,6 +8,7 @@ batch (terascope.low.ownership); all other groups are kept as partials.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from terascope.low.ownership import Epochs, epoch_of, owned
 from terascope.low.plan import LowAggregate, LowPlan
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import ClockUnit, SourceField
+from terascope.stream.closing import portion_of
 from terascope.stream.plan import StreamPlan
 from terascope.stream.segments import SliceValue
 from terascope.stream.state import State
@@ -84,14 +86,23 @@ class Beginning:
     """By interface: columns, and the value below which a slice of some query is closed."""
     until: Mapping[str, SliceValue] = field(default_factory=dict)
     """By the key of a stream: the slices before this one are closed."""
+    crowded: frozenset[str] = frozenset()
+    """The keys of streams that have more pending slices than may close in one batch. What their
+    tasks complete would be emitted before older slices are."""
 
     @staticmethod
     def of(state: State | None) -> Beginning:
         if state is None:
             return Beginning()
+        pending: Counter[str] = Counter()
+        for segment in state.segments:
+            if segment.kind == "groups":
+                pending[segment.stream] += segment.length
+        portion = portion_of(state)
         return Beginning(
             {name: tuple((c, v) for c, v in limits) for name, limits in state.closed.items()},
             {key: one.until for key, one in state.streams.items() if one.until is not None},
+            frozenset(key for key, length in pending.items() if length > portion),
         )
 
 
@@ -134,7 +145,7 @@ def within(
     """The epochs that only this batch has tuples of; None when that cannot be said."""
     assert query.epoch is not None
     _, evaluate = epoch_of(query.keys[query.epoch][1])
-    if set(epoch.interfaces) != set(query.interfaces):
+    if set(epoch.interfaces) != set(query.interfaces) or epoch.key in beginning.crowded:
         return None
     is_known, largest = epoch.seen(start)
     if not is_known:

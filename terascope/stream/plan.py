@@ -22,6 +22,7 @@ from terascope.connectors.base import SourceError
 from terascope.functions.base import Trend
 from terascope.low.groups import GroupFields
 from terascope.low.pairs import Pairing
+from terascope.low.part_order import KeptOrder
 from terascope.low.plan import LowAggregate, LowQuery
 from terascope.physical.job import Job, Output
 from terascope.physical.low_planner import scanned, source_of
@@ -125,6 +126,13 @@ class StreamOutput:
     @property
     def name(self) -> str:
         return self.output.stream
+
+    @property
+    def ordered(self) -> KeptOrder:
+        """The columns in whose order rows are emitted, over all batches."""
+        if self.release is not None and self.release.kind == "at_once":
+            return ()
+        return self.output.ordered
 
     @property
     def is_of_tasks(self) -> bool:

@@ -79,7 +79,7 @@ class PlainHighLevel:
         ]
         batch = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
         folder = sink.folder_of(output.name)
-        writing = Writing(output.name, str(folder), sink.format, output.fields)
+        writing = Writing(output.name, str(folder), sink.format, output.fields, output.ordered)
         return PlainParts([row for some in writing(iter([batch])) for row in rows(some)])
 
     def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:

@@ -26,7 +26,7 @@ from terascope.spark import stream_batch, stream_release
 from terascope.spark.stream_runner import Runner, RunSettings
 from terascope.spark.stream_source import LiveReader
 from terascope.spark.stream_task import StreamPartition
-from terascope.stream import closing
+from terascope.stream import closing, ownership
 from terascope.stream.growing_result import GrowingResult
 from terascope.stream.plan import stream_plan
 from terascope.stream.report import BatchReport
@@ -191,6 +191,7 @@ def limited_to(portion: int | None) -> Iterator[None]:
         return
     with (
         patch.object(stream_batch, "portion_of", lambda state: portion),
+        patch.object(ownership, "portion_of", lambda state: portion),
         patch.object(stream_batch, "GRACE_SECONDS", -1.0),
         patch.object(closing, "MANY_SEGMENTS", 3),
         patch.object(journal, "MOST_WEIGHT", 0),

@@ -8,19 +8,24 @@ from terascope.stream.manifest import Batch, Header, ManifestReader
 from terascope.stream.row_files import read_rows
 from tests.agreement import Answers
 from tests.oracle.compare import assert_same_rows
+from tests.properties.declared_orders import assert_in_order, declared_orders
 from tests.properties.stream_cases import StreamCase
 
 
 def assert_delivered(expected: Answers, folder: Path, case: StreamCase) -> None:
-    """The folder of results has the rows that were expected, each as often, and no other files.
+    """The folder of results has the rows that were expected, each as often, in every order that is
+    declared of them, and no other files.
 
     Raises:
         AssertionError: it has not; with the seed, the query and the whole set.
     """
+    orders = declared_orders(case.compiled)
     for name, answer in expected.items():
         try:
             rows = rows_of(folder / name)
             assert_same_rows(answer.rows, rows, answer.fields)
+            names = [f.name for f in answer.fields]
+            assert_in_order(rows, names, orders[name], "over all batches")
         except AssertionError as mistake:
             raise AssertionError(
                 f"seed {case.seed}, {name}: {mistake}\n"
