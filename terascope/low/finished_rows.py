@@ -15,7 +15,7 @@ from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.program import Function, Program
 from terascope.plan.expr import Expr
 
-NOTHING: Final = Program(Function("prefilter", (), (), ()), 0, Function("derive", (), (), ()), ())
+NOTHING: Final = Program(Function(), 0, Function(), ())
 
 
 class FinishedRows:

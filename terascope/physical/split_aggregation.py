@@ -141,10 +141,13 @@ def sub_aggregation(
     if live and epoch_key(chosen.scan, groups) is None:
         text = f"GROUP BY {show_named(rel.keys)}"
         reasons += ((text, "no key increases with one column, so that sub-aggregates never close"),)
-    if reasons:
-        return NotSplit(reasons)
     made = [split for split in splits if isinstance(split, SplitCall)]
     subs = [sub.call for split in made for sub in split.subs]
+    if not reasons and len(set(subs)) > judge.host.most_slots:
+        why = f"{len(set(subs))} sub-aggregates; a table has room for {judge.host.most_slots}"
+        reasons = ((f"GROUP BY {show_named(rel.keys)}", why),)
+    if reasons:
+        return NotSplit(reasons)
     draft = drafts.aggregation(
         query, chosen.scan, chosen.conditions, groups, subs, judge.host.most_slots
     )
