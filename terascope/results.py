@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from weakref import finalize
 
 import pyarrow as pa
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from terascope.low.parts import PartFormat
+    from terascope.low.result_files import Format
     from terascope.spark.api import DataFrame
     from terascope.spark.run import JobResult
 
@@ -40,6 +43,9 @@ Told = Callable[[str, int, int], None]
 """Progress: what is being done, how many of it are done, how many there are."""
 
 SHOWN = 20
+SMALL = 100_000
+"""Rows of a query that stay when its session is closed."""
+BATCH_ROWS = 1 << 16
 WRITERS = 4
 """Queries that are written at the same time."""
 
@@ -51,17 +57,26 @@ class MalformedInput(SourceError):
 class Result:
     """The rows of one query."""
 
-    def __init__(self, name: str, fields: tuple[Field, ...], df: DataFrame, job: JobResult) -> None:
+    def __init__(self, name: str, job: JobResult) -> None:
         self.name = name
-        self.fields = fields
-        self.held = df
-        """The rows as they are computed: an address is its version and its bytes (terascope.types).
-        """
+        self.fields: tuple[Field, ...] = job.fields[name]
         self._job = job
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(f.name for f in self.fields)
+
+    @cached_property
+    def held(self) -> DataFrame:
+        """As they are computed: an address is its version and its bytes (terascope.types)."""
+        from terascope.spark.parts import parts_frame
+
+        if self.name in self._job.dataframes:
+            return self._job.dataframes[self.name]
+        job, name = self._job, self.name
+        return parts_frame(
+            job.spark, job.parts[name], len(self.fields), job.part_fields[name], job.orders[name]
+        )
 
     @cached_property
     def dataframe(self) -> DataFrame:
@@ -76,9 +91,25 @@ class Result:
         return self._job.keep(self.held)
 
     @cached_property
+    def _here(self) -> pa.Table | None:
+        """All rows, held, when the tasks have written them and they are few enough: for these Spark
+        need not be asked.
+        """
+        from terascope.low.assemble import sorted_table
+        from terascope.spark.parts import IN_MEMORY
+
+        parts = self._job.parts.get(self.name)
+        if parts is None or sum(part.rows for part in parts) > IN_MEMORY:
+            return None
+        files = [part.path for part in parts if part.rows]
+        return sorted_table(files, self.fields, self._job.orders[self.name])
+
+    @cached_property
     def row_count(self) -> int:
         from terascope.spark.mistakes import translating
 
+        if (parts := self._job.parts.get(self.name)) is not None:
+            return sum(part.rows for part in parts)
         with translating():
             return self._kept.count()
 
@@ -87,14 +118,34 @@ class Result:
 
     def head(self, rows: int = SHOWN) -> pa.Table:
         """The first rows."""
-        from terascope.spark.write import preview
+        from terascope.spark.write import preview, readable_table
 
+        if (here := self._here) is not None:
+            return readable_table(columns_of(here.slice(0, rows)), self.fields)
         return preview(self._kept, self.fields, rows)
 
     def to_arrow(self) -> pa.Table:
-        from terascope.spark.write import to_arrow_table
+        from terascope.spark.write import readable_table, to_arrow_table
 
+        if (here := self._here) is not None:
+            return readable_table(columns_of(here), self.fields)
         return to_arrow_table(self.held, self.fields)
+
+    def write_text(self, file: BinaryIO, format: Format) -> int:
+        """All rows, in their order, and how many they are."""
+        from terascope.low.result_files import text_encoder, write_chunks
+        from terascope.spark.write import write_text
+
+        if (here := self._here) is None:
+            return write_text(self.held, file, format, self.fields)
+        encode = text_encoder(format, self.fields)
+        batches = (batch for batch in here.to_batches(BATCH_ROWS) if batch.num_rows)
+        return write_chunks(((encode(b), b.num_rows) for b in batches), file, format, self.fields)
+
+    def fetch_small(self) -> None:
+        """Take the rows over before their files go, if they are few."""
+        if self.name in self._job.parts and self.row_count <= SMALL:
+            _ = self._here
 
     def to_pandas(self) -> pd.DataFrame:
         frame: pd.DataFrame = self.to_arrow().to_pandas()
@@ -126,12 +177,18 @@ class Result:
 class Results(Mapping[str, Result]):
     """The answers of a query set, by query. Close it (or its session) when they are used."""
 
-    def __init__(self, compiled: Compiled, job: JobResult) -> None:
+    def __init__(
+        self,
+        compiled: Compiled,
+        job: JobResult,
+        folder: Path | None = None,
+    ) -> None:
+        """`folder`: where tasks wrote rows that nobody else needs."""
         self.compiled = compiled
         self._job = job
-        self._results = {
-            name: Result(name, job.fields[name], df, job) for name, df in job.dataframes.items()
-        }
+        self._folder = None if folder is None else finalize(self, rmtree, folder, True)
+        shown = job.fields if folder is not None else job.dataframes
+        self._results = {name: Result(name, job) for name in shown}
         self.written: dict[str, int] = {}
         """Rows of each query in the files that were written."""
 
@@ -232,7 +289,13 @@ class Results(Mapping[str, Result]):
         return collected(job.spark, have, path, format, len(fields), everything, job.orders[name])
 
     def close(self) -> None:
-        """Give back what Spark kept."""
+        """Give back what Spark kept, and what was written for these results alone. Small ones still
+        show their rows then.
+        """
+        if self._folder is not None:
+            for result in self._results.values():
+                result.fetch_small()
+            self._folder()
         self._job.close()
 
     def __enter__(self) -> Results:
@@ -255,6 +318,10 @@ class Results(Mapping[str, Result]):
         if total.bytes_read or not total.tuples:  # nobody knows the bytes of a DataFrame
             text += f", {total.bytes_read:,} bytes read"
         return text + (f", malformed: {malformed_text(total)}" if total.malformed else "")
+
+
+def columns_of(table: pa.Table) -> list[pa.Array]:
+    return [column.combine_chunks() for column in table.columns]
 
 
 def malformed_text(report: ReadReport) -> str:

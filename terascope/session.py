@@ -21,6 +21,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final, cast
 
 from terascope.analysis.costs import machine_costs
@@ -219,10 +220,25 @@ class Session:
             progress("starting Spark", 0, 1)
         spark = self.spark
         from terascope.spark.run import run_job
+        from terascope.spark.session import runs_here
 
-        results = Results(compiled, run_job(job, spark, progress, sink))
+        folder = None
+        if sink is None and runs_here(spark):
+            # What tasks have finished need not be kept, sorted and fetched by further jobs.
+            folder = Path(mkdtemp(prefix="terascope-rows-"))
+            sink = self._sink(folder, "held")
+        try:
+            results = Results(compiled, run_job(job, spark, progress, sink), folder)
+        except BaseException:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
         self._results.append(results)
         return results
+
+    def _sink(self, folder: Path, format: PartFormat) -> Sink:
+        tables = self.bindings.low.tables
+        return Sink(str(folder.absolute()), format, tables.compiled, tables.memory_bytes)
 
     def close(self) -> None:
         """Give back what results kept, and stop Spark if it was started here."""
@@ -329,8 +345,7 @@ class QuerySet:
         tasks_folder = folder if parts else folder / PARTS
         # Without parts the files are put together afterwards, from values as engines hold them.
         form = cast("PartFormat", format if parts else "held")
-        tables = self._session.bindings.low.tables
-        sink = Sink(str(tasks_folder.absolute()), form, tables.compiled, tables.memory_bytes)
+        sink = self._session._sink(tasks_folder, form)
         results = self._session.run(self.compiled, progress, sink)
         if self._session.config.strict:
             results.check_strict()

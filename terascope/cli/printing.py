@@ -99,6 +99,4 @@ def spool_ndjson(result: Result, spool: IO[bytes]) -> None:
 
 
 def rows_into(result: Result, file: IO[bytes], format: TextFormat) -> int:
-    from terascope.spark.write import write_text
-
-    return write_text(result.held, cast(BinaryIO, file), format, result.fields)
+    return result.write_text(cast(BinaryIO, file), format)

@@ -64,8 +64,18 @@ def write_parquet(
 def sorted_batches(
     parts: Sequence[Path], fields: Sequence[Field], order: Sequence[tuple[str, bool]]
 ) -> Iterator[pa.RecordBatch]:
+    for batch in sorted_table(parts, fields, order).to_batches(BATCH_ROWS):
+        if batch.num_rows:
+            yield batch
+
+
+def sorted_table(
+    parts: Sequence[Path], fields: Sequence[Field], order: Sequence[tuple[str, bool]]
+) -> pa.Table:
+    """The `fields` of all rows, as engines hold them."""
+    schema = pa.schema([(f.name, arrow_type(f.type)) for f in fields])
     if not parts:
-        return
+        return schema.empty_table()
     names = [f.name for f in fields]
     wanted = [*names, *(name for name, _ in order if name not in names)]
     # One by one: a dataset of several files would take a dot in a name for a field of a struct.
@@ -73,10 +83,7 @@ def sorted_batches(
     whole = pa.concat_tables([table.select(wanted) for table in tables])
     if order:
         whole = whole.take(sorted_places(whole, order))
-    schema = pa.schema([(f.name, arrow_type(f.type)) for f in fields])
-    for batch in whole.select(names).cast(schema).to_batches(BATCH_ROWS):
-        if batch.num_rows:
-            yield batch
+    return whole.select(names).cast(schema)
 
 
 def sorted_places(table: pa.Table, order: Sequence[tuple[str, bool]]) -> pa.Array:

@@ -35,9 +35,10 @@ from terascope.physical.job import Job
 from terascope.physical.targets import Deliveries, stream_numbers
 from terascope.plan.rel import Field, Rel
 from terascope.spark.frame import Frame, place, schema_of
-from terascope.spark.low_task import OUTGOING, NativeRead, to_arrow
-from terascope.spark.rests import join_rests, rest_sizes, small_rests
+from terascope.spark.low_task import OUTGOING, OUTGOING_ARROW, NativeRead, to_arrow
+from terascope.spark.rests import RestJoining, join_rests, rest_sizes, small_rests
 from terascope.spark.source import source_frame
+from terascope.spark.told import Packed, Told, told_rows
 from terascope.spark.worker import working
 
 KEPT = StorageLevel.MEMORY_AND_DISK
@@ -68,6 +69,7 @@ def native_streams(
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
     sources: dict[int, list[DataFrame]] = {}
     partial: dict[int, list[DataFrame]] = {}
+    groups, rests = Packed(), Packed()
     budget = max(read.low.memory_bytes for read in planned.reads if read.low is not None)
     sizes: Counter[str] = Counter()
     for target in targets.values():
@@ -79,26 +81,32 @@ def native_streams(
         reading = NativeRead(read, numbers, targets, sink, max(1, partitions // 2), own)
         df = source_frame(spark, reading, partitions).persist(KEPT)
         result.kept.append(df)
-        told = df.filter(F.col("told").isNotNull()).select("kind", "told").collect()
-        result.reports[read.name] = reports_from_json(t for kind, t in told if kind == "report")
-        result.parts += [Part.of(t) for kind, t in told if kind == "part"]
-        sizes += rest_sizes([t for kind, t in told if kind == "rest"])
-        counted = [json.loads(t) for kind, t in told if kind == "counters"]
-        result.counters += counted
+        told = told_rows(df, [side.rest for p in own for side in p.sides])
+        result.reports[read.name] = reports_from_json(told.lines("report"))
+        result.parts += map(Part.of, told.lines("part"))
+        sizes += rest_sizes(told.lines("rest"))
+        result.counters += map(json.loads, told.lines("counters"))
         for number in (*numbers, *(side.rest for p in own for side in p.sides)):
             sources.setdefault(number, []).append(df)
-        for query, number in enumerate(numbers):
-            if any(task["partials"][query] for task in counted):
-                partial.setdefault(number, []).append(df)
+        groups.add(told.packed("groups"))
+        rests.add(told.packed("rows"))
+        for number in told.streams("groups"):
+            partial.setdefault(number, []).append(df)
     made_of: dict[int, DataFrame] = {}
     if partial:
         merging = Merging(targets, sink, budget, pairings)
-        merged = merge(partial, merging, max(1, partitions // 2)).persist(KEPT)
-        result.kept.append(merged)
-        told = merged.filter(F.col("told").isNotNull()).select("kind", "told").collect()
-        result.parts += [Part.of(t) for kind, t in told if kind == "part"]
-        sizes += rest_sizes([t for kind, t in told if kind == "rest"])
         sides = [side for p in pairings for side in p.sides]
+        if groups.is_little:  # a shuffle takes longer than to merge it here
+            here = [to_arrow(row) for row in merging.merged(groups.batches())]
+            merged = spark.createDataFrame(pa.Table.from_batches(here, OUTGOING_ARROW), OUTGOING)
+            told = Told.of(here)
+        else:
+            merged = merge(partial, merging, max(1, partitions // 2)).persist(KEPT)
+            result.kept.append(merged)
+            told = told_rows(merged, [side.rest for side in sides])
+        result.parts += map(Part.of, told.lines("part"))
+        sizes += rest_sizes(told.lines("rest"))
+        rests.add(told.packed("rows"))
         for number in {*partial, *(side.rest for side in sides if side.stream in partial)}:
             sources[number].append(merged)
         made_of = dict.fromkeys(partial, merged)
@@ -107,9 +115,12 @@ def native_streams(
             sources[stream] = [made_of[number]] if number in made_of else sources[number]
     small = small_rests(sizes, budget)
     if small and sink is not None:
-        frames = {id(df): df for p in pairings for s in p.sides for df in sources[s.rest]}
         own = tuple(p for p in pairings if p.query in small)
-        result.parts += join_rests(list(frames.values()), own, sink)
+        if rests.is_little:
+            result.parts += RestJoining(own, sink).parts(rests.batches())
+        else:
+            frames = {id(df): df for p in pairings for s in p.sides for df in sources[s.rest]}
+            result.parts += join_rests(list(frames.values()), own, sink)
     result.rest = {query: joined[query].rest for query in sizes if query not in small}
     unread = {side.rest for p in pairings if p.query not in result.rest for side in p.sides}
     for number, target in targets.items():

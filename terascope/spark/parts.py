@@ -20,7 +20,7 @@ from terascope.low.assemble import assemble
 from terascope.low.part_order import KeptOrder
 from terascope.low.parts import Part, PartFormat, PartWriter
 from terascope.plan.rel import Field
-from terascope.spark.frame import place
+from terascope.spark.frame import place, schema_of
 from terascope.spark.mistakes import translating
 from terascope.spark.relations import sort_column
 from terascope.spark.worker import working
@@ -113,9 +113,24 @@ def collected(
         assemble(files, path, format, fields[:columns], order)
         return rows
     with translating():
-        df = spark.read.parquet(*(str(file) for file in files))
-        df = df.toDF(*(place(i) for i in range(len(fields))))
-        places = {f.name: F.col(place(i)) for i, f in enumerate(fields)}
-        df = df.orderBy(*(sort_column(places[name], down) for name, down in order))
-        df = df.select(*(F.col(place(i)) for i in range(columns)))
+        df = parts_frame(spark, parts, columns, fields, order)
     return write_output(df, path, format, fields[:columns])
+
+
+def parts_frame(
+    spark: SparkSession,
+    parts: Sequence[Part],
+    columns: int,
+    fields: Sequence[Field],
+    order: Sequence[tuple[str, bool]],
+) -> DataFrame:
+    """The rows of parts, in order, under their own names."""
+    files = [str(part.path) for part in parts if part.rows]
+    schema = schema_of(fields)
+    df = spark.read.parquet(*files) if files else spark.createDataFrame([], schema)
+    df = df.toDF(*(place(i) for i in range(len(fields))))
+    df = df.select(*(F.col(f.name).cast(f.dataType).alias(f.name) for f in schema))
+    places = {f.name: F.col(place(i)) for i, f in enumerate(fields)}
+    if order:
+        df = df.orderBy(*(sort_column(places[name], down) for name, down in order))
+    return df.select(*(F.col(place(i)).alias(f.name) for i, f in enumerate(fields[:columns])))

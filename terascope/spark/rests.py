@@ -58,15 +58,18 @@ class RestJoining:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with working():
-            rows: dict[int, list[pa.RecordBatch]] = {}
-            for batch in batches:
-                for stream, payload in zip(batch["stream"], batch["payload"], strict=True):
-                    rows.setdefault(stream.as_py(), []).extend(unpack_tuples(payload.as_py()))
-            for pairing in self.pairings:
-                sides = [together(rows.pop(side.rest, []), side) for side in pairing.sides]
-                made = pairing.joined(sides[0], sides[1])
-                written = self.sink.part(pairing.query, pairing.fields, made)
-                yield pa.RecordBatch.from_arrays([pa.array([written.told()])], ["told"])
+            for part in self.parts(batches):
+                yield pa.RecordBatch.from_arrays([pa.array([part.told()])], ["told"])
+
+    def parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
+        rows: dict[int, list[pa.RecordBatch]] = {}
+        for batch in batches:
+            for stream, payload in zip(batch["stream"], batch["payload"], strict=True):
+                rows.setdefault(stream.as_py(), []).extend(unpack_tuples(payload.as_py()))
+        for pairing in self.pairings:
+            sides = [together(rows.pop(side.rest, []), side) for side in pairing.sides]
+            made = pairing.joined(sides[0], sides[1])
+            yield self.sink.part(pairing.query, pairing.fields, made)
 
 
 def together(batches: Sequence[pa.RecordBatch], side: Side) -> pa.RecordBatch:

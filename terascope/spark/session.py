@@ -199,6 +199,14 @@ def is_alive(session: SparkSession) -> bool:
         return False
 
 
+def runs_here(session: SparkSession) -> bool:
+    """Whether its tasks run on this machine, and have its files."""
+    try:
+        return (session.sparkContext.master or "").startswith("local")
+    except (PySparkException, AttributeError):  # a session of Spark Connect does not know
+        return False
+
+
 def default_settings(master: str, folder: Path) -> dict[str, str]:
     python_path = os.pathsep.join(
         part
