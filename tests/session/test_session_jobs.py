@@ -29,14 +29,13 @@ def test_a_small_run_is_one_job_and_its_rows_stay(spark: SparkSession, tmp_path:
         lines = "".join(f"{ts},{ts % 3},{ts}\n" for ts in range(part * 25, part * 25 + 25))
         (files / f"{part}.csv").write_text("ts,k,n\n" + lines)
     group = "test-small-run"
-    spark.sparkContext.setJobGroup(group, "a run")
+    spark.sparkContext.setJobGroup(group, "a run")  # of this thread; later jobs may have it, too
     with terascope.Session(spark) as session:
         session.source(f"t=csv:{files}")
         results = session.query(SET).run()
         rows = results["sums"].rows()
         assert len(results["both"]) > 30
         assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(group)) == 1
-    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
     assert sum(row["total"] for row in rows) == sum(range(100))
     assert rows == sorted(rows, key=lambda row: (row["tb"], row["k"]))
     assert results["both"].rows()[0] == {"tb": 1, "k": 0, "total": 21, "before": 9}
