@@ -63,8 +63,18 @@ class Type(enum.Enum):
 
 
 INTEGERS: Final = frozenset({Type.INT, Type.UINT, Type.LLONG, Type.ULLONG})
+UINT_MAX: Final = 2**32 - 1
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
+
+
+def value_range(type: Type) -> tuple[int, int]:
+    """The smallest and largest value that a source may give an integer column. What is computed
+    may be outside: arithmetic is signed 64-bit for all.
+    """
+    least = 0 if type.is_unsigned else INT_MIN
+    return least, UINT_MAX if type is Type.UINT else INT_MAX
+
 
 type_names: Final[dict[str, Type]] = {
     "BOOL": Type.BOOL,

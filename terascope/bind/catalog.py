@@ -353,9 +353,11 @@ class Catalog:
         if interface.kind not in TYPED_KINDS or not interface.is_there:
             return True
         own = next((c.type for c in interface.columns if c.name == field.read_from), None)
-        return own is not field.type and not (
-            own is not None and own.is_numeric and field.type.is_numeric
-        )
+        if own is field.type:
+            return False
+        if own is None or not own.is_numeric or not field.type.is_numeric:
+            return True
+        return field.type.is_unsigned and own is not Type.UINT
 
 
 def placed(declared: SourceField, protocol: Protocol) -> str | None:

@@ -35,6 +35,7 @@ class RecordFault(enum.StrEnum):
 
     CUT_RECORD = "truncated record"
     DAMAGED_RECORD = "damaged record"
+    BAD_TIME = "timestamp out of range"
     BAD_PACKET_BLOCK = "bad packet block"
     DAMAGED_ROWS = "row of a damaged Parquet row group"
     WRONG_FIELDS = "wrong number of fields"

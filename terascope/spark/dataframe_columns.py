@@ -19,11 +19,11 @@ from pyspark.sql import types as T
 from terascope.connectors.base import Column
 from terascope.connectors.tables.arrow_columns import NANOSECONDS
 from terascope.connectors.tables.clocks import arrow_column
-from terascope.connectors.tables.convert import Fault
+from terascope.connectors.tables.convert import Fault, of_range
 from terascope.spark.frame import spark_type
 from terascope.spark.operands import Operand, null, number
 from terascope.spark.operators import floor_divide
-from terascope.types import INT_MAX, Type
+from terascope.types import INT_MAX, Type, value_range
 
 PER_MICROSECOND = NANOSECONDS["us"]
 PER_DAY = 24 * 3600 * NANOSECONDS["s"]
@@ -64,7 +64,13 @@ def as_it_is(value: SparkColumn, held: pa.DataType | None, column: Column) -> Ma
         return ticks(F.unix_date(value).cast("bigint"), PER_DAY, column)
     if held is not None and pa.types.is_null(held):
         return Made(null(column.type))
-    return Made(value.cast(spark_type(column.type)))
+    made = value.cast(spark_type(column.type))
+    if not column.type.is_unsigned:
+        return Made(made)
+    least, most = value_range(column.type)
+    fault = F.when(made < number(least), F.lit(int(Fault.NEGATIVE)))
+    fault = fault.when(made > number(most), F.lit(int(Fault.ABOVE_UINT)))
+    return Made(made, fault.otherwise(F.lit(0)))
 
 
 def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> Made:
@@ -84,7 +90,7 @@ def parsing(column: Column) -> Callable[[SparkColumn], SparkColumn]:
     """What Parquet columns are converted by, as a function of Spark."""
 
     def parse(values: pa.Array) -> pa.Array:
-        made = arrow_column(values, column)
+        made = of_range(arrow_column(values, column), column.type)
         faults = np.zeros(len(values), np.int8) if made.faults is None else made.faults
         codes = pa.array(faults.astype(np.int8))
         return pa.StructArray.from_arrays([made.values, codes], ["value", "fault"])

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import SourceError, Split
-from terascope.connectors.live import Links, LiveSettings, Offset
+from terascope.connectors.base import Edge, SourceError, Split
+from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.live.journal import FILE_NAME
 from terascope.connectors.registry import Interface
-from tests.connectors.live_reading import SECOND, Run, Wall, batch_rows, live, read
+from tests.connectors.live_reading import SECOND, START, Run, Wall, batch_rows, live, read
 from tests.connectors.packet_bytes import Frame, ethernet, ipv4, pcap, tcp
 
 FRAME = ethernet(ipv4(tcp(payload=b"y" * 30)))
@@ -312,3 +312,29 @@ def test_what_cannot_be_followed_is_refused(tmp_path: Path) -> None:
     odd = Frames("df", "dataframe", "df")
     with pytest.raises(SourceError, match="cannot be followed"):
         Links([odd], {}, None, LiveSettings(), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["pcap", "csv"])
+@pytest.mark.parametrize("edge", [None, Edge("time", 60)])
+def test_a_micro_batch_reads_no_more_than_its_limit(
+    tmp_path: Path, kind: str, edge: Edge | None
+) -> None:
+    """Also when splits would be larger than that: by default they are ten times the limit."""
+    limit = 400_000
+    path = tmp_path / f"t.{kind}"
+    if kind == "pcap":
+        frame = ethernet(ipv4(tcp(payload=b"x" * 400)))
+        path.write_bytes(pcap([Frame(frame, START + k // 20, 0) for k in range(5000)]))
+    else:
+        rows = "".join(f"{START + k // 200},{'x' * 20}\n" for k in range(60_000))
+        path.write_text("time,text\n" + rows)
+    clock = LinkClock("time", "s")
+    run = Run(
+        [f"e={kind}:{path}"], tmp_path / "links", live(most_bytes=limit, until_idle=True),
+        {"e": clock}, edge,
+    )  # fmt: skip
+    run.step_until_ended()
+    sizes = [sum(split.end - split.start for split in batch) for batch in run.given]
+    assert sum(sizes) == path.stat().st_size
+    assert max(sizes) <= limit + 1000  # a split ends with a record
+    assert len([size for size in sizes if size]) >= path.stat().st_size // limit

@@ -134,9 +134,9 @@ def test_pcapng_times_that_cannot_be(tmp_path: Path) -> None:
         + enhanced(PACKET, SECOND * 10**6, 77)
     )
     rows, report = read_rows(tmp_path, content)
-    assert [row["time"] for row in rows] == [SECOND] * 5
+    assert [row["time"] for row in rows] == [SECOND] * 2
     assert report.malformed == {"timestamp out of range": 3, "packet of an undeclared interface": 1}
-    assert rows[4]["srcIP"] is None
+    assert rows[1]["srcIP"] is None
 
 
 def test_pcapng_simple_packets_are_cut_by_the_snap_length(tmp_path: Path) -> None:

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from terascope.connectors.base import ReadReport
 from terascope.connectors.packets import PacketConnector
 from tests.connectors.packet_bytes import (
     WHOLE,
     Frame,
+    columns_named,
     described,
     enhanced,
     ethernet,
@@ -261,11 +263,7 @@ def test_damaged_pcapng_blocks_are_stepped_over(tmp_path: Path) -> None:
 
 
 def test_odd_but_whole_records_are_kept(tmp_path: Path) -> None:
-    """Nanoseconds under a microsecond magic, more captured than sent, no bytes at all."""
-    frames = [Frame(packet(k), SECOND + k, 999_999_999) for k in range(10)]
-    rows, report = read_rows(tmp_path, pcap(frames))
-    assert len(rows) == 10
-    assert not report.malformed
+    """More captured than sent, no bytes at all."""
     frames = [Frame(packet(k), SECOND, wirelen=3) for k in range(10)]
     rows, _ = read_rows(tmp_path, pcap(frames, snap=20))
     assert len(rows) == 10
@@ -310,3 +308,29 @@ def test_any_frame_is_survived(data: bytes, link: int) -> None:
         rows, report = read_rows(Path(folder), pcap(shapes, link=link), target=WHOLE)
         assert len(rows) == len(shapes)
         assert sum(report.malformed.values()) <= len(shapes)
+
+
+@pytest.mark.parametrize(
+    ("magic", "most"), [(0xA1B2C3D4, 999_999), (0xA1B23C4D, 999_999_999)], ids=["us", "ns"]
+)
+@pytest.mark.parametrize("odd", [1, 1 << 20, 0xFFFFFFFF])
+def test_a_fraction_of_more_than_a_second_is_no_time(
+    tmp_path: Path, magic: int, most: int, odd: int
+) -> None:
+    """The packet is counted, and no other packet is lost or gets another time, however split."""
+    fractions = [most, min(most + odd, 0xFFFFFFFF), 0, most + 1, most]
+    frames = [Frame(packet(k), SECOND + k, fraction) for k, fraction in enumerate(fractions * 4)]
+    content = pcap(frames, magic=magic)
+    for target in (1, 500, 1 << 30):
+        (tmp_path / "t.pcap").write_bytes(content)
+        connector = PacketConnector()
+        report = ReadReport()
+        times: list[int] = []
+        for split in connector.splits("e", [tmp_path / "t.pcap"], {}, target):
+            for batch in connector.read(split, columns_named(("timestamp",)), report):
+                times += batch.column(0).to_pylist()
+        unit = 1000 if most == 999_999 else 1
+        good = [(k, f) for k, f in enumerate(fractions * 4) if f <= most]
+        assert times == [(SECOND + k) * 10**9 + f * unit for k, f in good]
+        assert report.malformed == {"timestamp out of range": len(frames) - len(good)}
+        assert report.tuples + sum(report.malformed.values()) == len(frames)

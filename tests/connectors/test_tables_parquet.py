@@ -72,7 +72,7 @@ def test_decimals_become_the_nearest_float(tmp_path: Path) -> None:
     assert one(tmp_path, array, Type.FLOAT) == ([float(text) for text in texts], {})
 
 
-@pytest.mark.parametrize("type", [Type.INT, Type.UINT, Type.LLONG, Type.ULLONG])
+@pytest.mark.parametrize("type", [Type.INT, Type.LLONG])
 @pytest.mark.parametrize(
     ("array", "values", "malformed"),
     [

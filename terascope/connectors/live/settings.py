@@ -46,6 +46,13 @@ class LiveSettings:
     every source is combined with every other."""
 
     @property
+    def cut_bytes(self) -> int:
+        """About the size of splits: one that is looked for at an edge may be one and a half times
+        as long, and no split may be longer than what a micro-batch reads.
+        """
+        return max(min(self.split_bytes, self.most_bytes * 2 // 3), 1)
+
+    @property
     def piece_ns(self) -> int | None:
         """Time of the trace in one piece of a paced replay; None when it is not paced."""
         if self.speed is None or not self.speed.is_paced:

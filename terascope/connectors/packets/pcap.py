@@ -237,16 +237,19 @@ def walk_pcap(
     link: Ints,
     reason: Bytes,
     most: int,
-) -> tuple[int, int, int]:
-    """Find up to `most` records from `at` on; (why it stopped, where in the window, how many)."""
+) -> tuple[int, int, int, int]:
+    """Find up to `most` records from `at` on; (why it stopped, where in the window, how many, and
+    how many have no time: microseconds or nanoseconds of more than a second).
+    """
     nanoseconds = 1_000_000_000 // parts
     size = len(buffer)
     filled = 0
+    untimed = 0
     while True:
         if base + at >= stop:
-            return STOPPED, at, filled
+            return STOPPED, at, filled, untimed
         if filled == most:
-            return FULL, at, filled
+            return FULL, at, filled, untimed
         second = load32(buffer, at, big)
         fraction = load32(buffer, at + 4, big)
         captured = load32(buffer, at + 8, big)
@@ -264,7 +267,11 @@ def walk_pcap(
         if not believed:
             verdict = judge(buffer, at, final, big, header, parts, snap, longest)
             if verdict != RECORD:
-                return verdict, at, filled
+                return verdict, at, filled, untimed
+        if fraction >= parts:  # nothing can be said of when it was captured
+            untimed += 1
+            at = following
+            continue
         offset[filled] = base + at
         data[filled] = at + header
         caplen[filled] = captured

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from terascope.connectors.packets.compiled import Bytes, Ints, compiled, load8, load16, load32
-from terascope.connectors.packets.reasons import BAD_TIMESTAMP, FINE, NO_INTERFACE
+from terascope.connectors.packets.reasons import FINE, NO_INTERFACE
 from terascope.connectors.packets.records import (
     DAMAGED,
     DESCRIBES,
@@ -192,22 +192,23 @@ def walk_pcapng(
     reason: Bytes,
     filled: int,
     most: int,
-) -> tuple[int, int, int, int, int]:
+) -> tuple[int, int, int, int, int, int]:
     """Add packets from `at` on until there are `most`; (why it stopped, where, rows filled, latest
-    time, blocks that lie about a packet).
+    time, blocks that lie about a packet, packets whose time is out of range).
     """
     lies = 0
+    untimed = 0
     while True:
         if base + at >= stop:
-            return STOPPED, at, filled, latest, lies
+            return STOPPED, at, filled, latest, lies, untimed
         if filled == most:
-            return FULL, at, filled, latest, lies
+            return FULL, at, filled, latest, lies, untimed
         verdict = judge_block(buffer, at, final, big, LONGEST_BLOCK)
         if verdict != BLOCK:
-            return verdict, at, filled, latest, lies
+            return verdict, at, filled, latest, lies, untimed
         kind = load32(buffer, at, big)
         if kind == SECTION_BLOCK or kind == INTERFACE_BLOCK:
-            return DESCRIBES, at, filled, latest, lies
+            return DESCRIBES, at, filled, latest, lies, untimed
         total = load32(buffer, at + 4, big)
         if kind != ENHANCED_BLOCK and kind != SIMPLE_BLOCK and kind != OBSOLETE_BLOCK:
             at += total
@@ -252,10 +253,11 @@ def walk_pcapng(
             high = load32(buffer, at + 12, big)
             low = load32(buffer, at + 16, big)
             moment = nanoseconds(high, low, resolution, shift)
-            if moment >= 0:
-                latest = moment
-            elif why == FINE:
-                why = BAD_TIMESTAMP
+            if moment < 0:
+                untimed += 1
+                at += total
+                continue
+            latest = moment
         offset[filled] = base + at
         data[filled] = first
         caplen[filled] = captured

@@ -29,7 +29,6 @@ REASONS: Final = (
     "bad UDP length",
     "truncated ICMP header",
     "packet of an undeclared interface",
-    "timestamp out of range",
 )
 (
     FINE,
@@ -53,5 +52,4 @@ REASONS: Final = (
     BAD_UDP,
     CUT_ICMP,
     NO_INTERFACE,
-    BAD_TIMESTAMP,
 ) = range(len(REASONS))

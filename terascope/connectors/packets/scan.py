@@ -52,8 +52,10 @@ class Framing(Protocol):
         """
         ...
 
-    def take_lies(self) -> int:
-        """Blocks stepped over since the last call because they lie about their packet."""
+    def take_lies(self) -> tuple[int, int]:
+        """Packets stepped over since the last call: because their blocks lie about them, and
+        because their times are out of range.
+        """
         ...
 
     @property
@@ -73,16 +75,19 @@ class PcapFraming:
 
     def __init__(self, header: PcapHeader) -> None:
         self._header = header
+        self._untimed = 0
 
     def walk(
         self, window: Window, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
         h, r = self._header, records
-        return walk_pcap(
+        verdict, at, filled, untimed = walk_pcap(
             window.view, at, window.base, window.final, stop,
             h.big, h.record_bytes, h.parts, h.snap, h.longest, h.link,
             r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, most,
         )  # fmt: skip
+        self._untimed += untimed
+        return verdict, at, filled
 
     def find(self, window: Window, at: int) -> tuple[int, int]:
         h = self._header
@@ -92,8 +97,9 @@ class PcapFraming:
         )
         return (MORE, found) if verdict == DAMAGED and not window.final else (verdict, found)
 
-    def take_lies(self) -> int:
-        return 0
+    def take_lies(self) -> tuple[int, int]:
+        untimed, self._untimed = self._untimed, 0
+        return 0, untimed
 
     latest = 0  # every record has its own time
 
@@ -106,6 +112,7 @@ class PcapngFraming:
 
     def __init__(self, section: Section) -> None:
         self._lies = 0
+        self._untimed = 0
         self._enter(section)
 
     def _enter(self, section: Section) -> None:
@@ -120,12 +127,13 @@ class PcapngFraming:
         r, filled = records, 0
         while True:
             links, snaps, resolutions, shifts = self._tables
-            verdict, at, filled, latest, lies = walk_pcapng(
+            verdict, at, filled, latest, lies, untimed = walk_pcapng(
                 window.view, at, window.base, window.final, stop,
                 self.section.big, links, snaps, resolutions, shifts, self.section.latest,
                 r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, filled, most,
             )  # fmt: skip
             self._lies += lies
+            self._untimed += untimed
             self.section = replace(self.section, latest=latest)
             if verdict != DESCRIBES:
                 return verdict, at, filled
@@ -145,9 +153,10 @@ class PcapngFraming:
     def find(self, window: Window, at: int) -> tuple[int, int]:
         return find_blocks(window.view, at, window.final, self.section.big)
 
-    def take_lies(self) -> int:
-        lies, self._lies = self._lies, 0
-        return lies
+    def take_lies(self) -> tuple[int, int]:
+        lies, untimed = self._lies, self._untimed
+        self._lies = self._untimed = 0
+        return lies, untimed
 
     @property
     def latest(self) -> int:
@@ -193,9 +202,11 @@ class Scan:
             window, self.position - window.base, self._stop, records, most
         )
         self.position = window.base + at
-        lies = self._framing.take_lies()
+        lies, untimed = self._framing.take_lies()
         if lies:
             self._report.malformed[RecordFault.BAD_PACKET_BLOCK.value] += lies
+        if untimed:
+            self._report.malformed[RecordFault.BAD_TIME.value] += untimed
         if verdict == MORE:
             self._hungry = True
         elif verdict in (STOPPED, END):

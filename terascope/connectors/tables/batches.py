@@ -25,7 +25,7 @@ from terascope.connectors.base import (
     Split,
     arrow_type,
 )
-from terascope.connectors.tables.convert import Converted, Fault, constant
+from terascope.connectors.tables.convert import Converted, Fault, constant, of_range
 from terascope.connectors.tables.kernels import Int64s
 
 PSEUDO_COLUMNS = frozenset({POSITION, INTERFACE})
@@ -70,6 +70,7 @@ def assemble(
     for column in columns:
         converted = None if column.name.startswith(HIDDEN_PREFIX) else convert(column)
         converted = converted or pseudo[column.name]
+        converted = of_range(converted, column.type)
         arrays.append(converted.values)
         if converted.faults is not None:
             _count_faults(column.name, np.where(bad, 0, converted.faults), report)

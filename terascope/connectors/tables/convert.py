@@ -28,7 +28,7 @@ from terascope.connectors.base import arrow_type
 from terascope.connectors.tables import kernels
 from terascope.connectors.tables.kernels import Bytes, Int32s, Int64s
 from terascope.connectors.tables.records import Arrays
-from terascope.types import INT_MAX, INT_MIN, Type, parse_ip
+from terascope.types import INT_MAX, INT_MIN, Type, parse_ip, value_range
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
@@ -44,6 +44,8 @@ class Fault(enum.IntEnum):
     NOT_IPV6 = 6
     NOT_UTF8 = 7
     NOT_TIME = 8
+    NEGATIVE = 9
+    ABOVE_UINT = 10
 
     @property
     def text(self) -> str:
@@ -59,6 +61,8 @@ _FAULT_TEXTS: Final = {
     Fault.NOT_IPV6: "not an IPv6 address",
     Fault.NOT_UTF8: "not UTF-8",
     Fault.NOT_TIME: "not a time: neither a number nor a date and time",
+    Fault.NEGATIVE: "negative, and declared unsigned",
+    Fault.ABOVE_UINT: "more than 4294967295, the largest UINT",
 }
 
 
@@ -237,6 +241,23 @@ def _addresses(texts: Texts, type: Type) -> Converted:
         if rest.faults is not None:
             faults[odd] = rest.faults
     return of_version(Converted(values, faults if faults.any() else None), type)
+
+
+def of_range(integers: Converted, type: Type) -> Converted:
+    """An unsigned column holds no negative number, and a UINT column none beyond 32 bits."""
+    if not type.is_unsigned or not len(integers.values):
+        return integers
+    ends = pc.min_max(integers.values)
+    if not ends["min"].is_valid:
+        return integers
+    least, most = value_range(type)
+    if ends["min"].as_py() >= least and ends["max"].as_py() <= most:
+        return integers
+    numbers = pc.fill_null(integers.values, 0).to_numpy(zero_copy_only=False)
+    faults = np.zeros(numbers.size, np.uint8) if integers.faults is None else integers.faults.copy()
+    faults[(numbers < least) & (faults == 0)] = Fault.NEGATIVE
+    faults[(numbers > most) & (faults == 0)] = Fault.ABOVE_UINT
+    return Converted(integers.values, faults)
 
 
 def of_version(addresses: Converted, type: Type) -> Converted:
