@@ -64,13 +64,17 @@ def as_it_is(value: SparkColumn, held: pa.DataType | None, column: Column) -> Ma
         return ticks(F.unix_date(value).cast("bigint"), PER_DAY, column)
     if held is not None and pa.types.is_null(held):
         return Made(null(column.type))
-    made = value.cast(spark_type(column.type))
-    if not column.type.is_unsigned:
-        return Made(made)
-    least, most = value_range(column.type)
-    fault = F.when(made < number(least), F.lit(int(Fault.NEGATIVE)))
-    fault = fault.when(made > number(most), F.lit(int(Fault.ABOVE_UINT)))
-    return Made(made, fault.otherwise(F.lit(0)))
+    return of_unsigned(Made(value.cast(spark_type(column.type))), column.type)
+
+
+def of_unsigned(made: Made, type: Type) -> Made:
+    """An unsigned column holds no negative number, and a UINT column none beyond 32 bits."""
+    if not type.is_unsigned:
+        return made
+    least, most = value_range(type)
+    fault = F.when(made.value < number(least), F.lit(int(Fault.NEGATIVE)))
+    fault = fault.when(made.value > number(most), F.lit(int(Fault.ABOVE_UINT)))
+    return Made(made.value, fault.otherwise(F.lit(0) if made.fault is None else made.fault))
 
 
 def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> Made:
@@ -83,7 +87,7 @@ def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> Made:
         per_tick = NANOSECONDS[column.clock]
         divisor = Operand(number(per_tick), Type.LLONG, True, per_tick)
         value = floor_divide((Operand(value, Type.LLONG), divisor), Type.LLONG)
-    return Made(F.when(fits, value), fault)
+    return of_unsigned(Made(F.when(fits, value), fault), column.type)
 
 
 def parsing(column: Column) -> Callable[[SparkColumn], SparkColumn]:

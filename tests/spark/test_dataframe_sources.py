@@ -391,7 +391,7 @@ def odd(spark: SparkSession) -> Interface:
     ("fields", "code", "message", "help"),
     [
         (
-            "at UINT clock(s), port UINT",
+            "port UINT",
             "missing-column",
             "DataFrame 'odd' has no column 'port' that P names",
             "its columns are Port, at, ok",
