@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from terascope.diagnostic import Diagnostic, QueryError
     from terascope.functions.base import FunctionMistake, ValueMistake
     from terascope.functions.user import aggregate, scalar
-    from terascope.results import MalformedInput, OutputError, Result, Results
+    from terascope.results import MalformedInput, OutputError, Result, Results, SessionClosed
     from terascope.session import QuerySet, Session
     from terascope.stream.mistakes import StreamError
     from terascope.stream.subscription import Subscription, subscribe
@@ -41,6 +41,7 @@ _HOMES = {
     "Result": "terascope.results",
     "Results": "terascope.results",
     "Session": "terascope.session",
+    "SessionClosed": "terascope.results",
     "SourceError": "terascope.connectors.base",
     "StreamError": "terascope.stream.mistakes",
     "Subscription": "terascope.stream.subscription",
@@ -63,6 +64,7 @@ __all__ = [
     "Result",
     "Results",
     "Session",
+    "SessionClosed",
     "SourceError",
     "StreamError",
     "Subscription",

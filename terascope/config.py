@@ -64,6 +64,12 @@ class Config(BaseSettings):
     """Function -> nanoseconds for a call; wins over what `terascope calibrate` measured."""
     low_budget_ns: float = Field(default=800, ge=0)
     """What a predicate, a key or a computed column may cost a tuple next to its source."""
+    query_files: list[Path] | None = None
+    """Folders with files that a query may name (watch lists, tables of getlpmid). By default any,
+    and none where the query file belongs to another user."""
+    outputs: Literal["private", "shared"] = "private"
+    """Who may read results in files: their owner alone, or whoever the umask admits. A checkpoint
+    is always private."""
     strict: bool = False
     """Malformed tuples are an error."""
     low: Literal["native", "catalyst", "auto"] = "auto"

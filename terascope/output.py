@@ -14,11 +14,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
-from urllib.parse import quote
 
 from terascope.connectors.base import ReadReport
 from terascope.diagnostic import OutputError
-from terascope.low.delivery import SAFE
+from terascope.files import PRIVATE, escaped, folder_mode, is_part, set_modes
 from terascope.pipeline import Compiled
 from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import Scan, walk
@@ -32,7 +31,7 @@ EARLIER = ".earlier"
 
 def file_name(query: str, suffix: str = "") -> str:
     """A query's file, or its folder; a character that no name should have is written as %XX."""
-    name = quote(query, safe=SAFE)
+    name = escaped(query)
     return f"{name}.{suffix}" if suffix else name
 
 
@@ -40,18 +39,20 @@ def file_name(query: str, suffix: str = "") -> str:
 
 
 @contextmanager
-def staged(directory: Path) -> Iterator[Path]:
+def staged(directory: Path, mode: int = PRIVATE) -> Iterator[Path]:
     """A folder to write to; what is in it moves to `directory` at the end, unless something failed.
+    The files get `mode`, and folders that are made are as open as they are.
 
     Entered before the expensive part of a run, it also proves that the directory can be written.
 
     Raises:
         OutputError: it cannot.
     """
-    created = make_directory(directory)
+    created = make_directory(directory, mode)
     try:
         with temporary_folder(directory) as staging:
             yield staging
+            set_modes(staging, mode)
             move_into_place(staging, directory)
     finally:
         if created and not any(directory.iterdir()):
@@ -70,7 +71,7 @@ def temporary_folder(directory: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def make_directory(directory: Path) -> bool:
+def make_directory(directory: Path, mode: int = PRIVATE) -> bool:
     """Whether the directory had to be made."""
     if directory.is_dir():
         return False
@@ -80,14 +81,21 @@ def make_directory(directory: Path) -> bool:
         raise OutputError(f"cannot write to '{directory}': its parent directory does not exist")
     try:
         directory.mkdir()
+        directory.chmod(folder_mode(mode))
     except OSError as problem:
         raise OutputError(f"cannot make directory '{directory}': {reason(problem)}") from problem
     return True
 
 
 def move_into_place(staging: Path, directory: Path) -> None:
-    """Earlier results step aside first, and come back when a new one cannot take its place."""
+    """Earlier results step aside first, and come back when a new one cannot take its place.
+
+    Raises:
+        OutputError: something stands in their place that is no result.
+    """
     names = sorted(path.name for path in staging.iterdir())
+    for name in names:
+        refuse_foreign(directory / name, is_folder=(staging / name).is_dir())
     earlier = staging / EARLIER
     moved: list[str] = []
     try:
@@ -102,6 +110,29 @@ def move_into_place(staging: Path, directory: Path) -> None:
             if (earlier / name).exists():
                 (earlier / name).replace(directory / name)
         raise OutputError(f"cannot write to '{directory}': {reason(problem)}") from problem
+
+
+def refuse_foreign(target: Path, is_folder: bool) -> None:
+    """Only a result gives way to a result: a file, or a folder with nothing in it but parts.
+
+    Raises:
+        OutputError: it is something else.
+    """
+    if not target.exists() and not target.is_symlink():
+        return
+    if target.is_symlink() or target.is_dir() != is_folder:
+        other = "link" if target.is_symlink() else "file" if is_folder else "folder"
+        raise OutputError(
+            f"cannot write '{target}': a {other} is in its place; remove it, or choose another"
+            " output directory"
+        )
+    if is_folder:
+        foreign = next((path for path in sorted(target.iterdir()) if not is_part(path)), None)
+        if foreign is not None:
+            raise OutputError(
+                f"cannot replace '{target}': it has '{foreign.name}', which is no part of a result;"
+                " move that away, or choose another output directory"
+            )
 
 
 def reason(problem: OSError) -> str:

@@ -21,6 +21,7 @@ from terascope.bind.script import bind_script
 from terascope.connectors.base import SourceError
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Diagnostic, QueryError, Source
+from terascope.files import PRIVATE
 from terascope.functions.registry import Functions
 from terascope.optimize.driver import optimize
 from terascope.physical.halves import Halves, split_plan
@@ -50,6 +51,10 @@ class Bindings:
     functions: Functions = field(default_factory=Functions.builtin)
     split_bytes: int = SPLIT_BYTES
     low: LowSettings = field(default_factory=LowSettings)
+    query_files: tuple[Path, ...] | None = None
+    """Folders with files that a query may name; None: it may name any."""
+    output_mode: int = PRIVATE
+    """Of the files that results are written to."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,9 @@ def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:
     script, mistakes = parse_recovering(source)
     catalog = Catalog(bindings.interfaces, bindings.sets, open_world=not bindings.interfaces)
     base = Path(source.name).parent
-    bound = bind_script(script, catalog, bindings.functions, bindings.parameters, base)
+    bound = bind_script(
+        script, catalog, bindings.functions, bindings.parameters, base, bindings.query_files
+    )
     errors = (*mistakes, *bound.errors)
     if errors or bound.plan is None:
         raise QueryError(errors, source)

@@ -54,21 +54,41 @@ class MalformedInput(SourceError):
     """Tuples were malformed and the run was strict."""
 
 
+class SessionClosed(Exception):
+    """The rows of a result were asked for when its Spark was stopped."""
+
+
 class Result:
     """The rows of one query."""
 
     def __init__(self, name: str, job: JobResult) -> None:
         self.name = name
         self.fields: tuple[Field, ...] = job.fields[name]
+        self._is_kept = False
         self._job = job
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(f.name for f in self.fields)
 
-    @cached_property
+    @property
     def held(self) -> DataFrame:
-        """As they are computed: an address is its version and its bytes (terascope.types)."""
+        """The rows as they are computed: an address is its version and its bytes (terascope.types).
+
+        Raises:
+            SessionClosed: Spark, which would compute them, was stopped.
+        """
+        from terascope.spark.session import is_alive
+
+        if not is_alive(self._job.spark):
+            raise SessionClosed(
+                f"the session of result '{self.name}' is closed; use results before it is (inside"
+                " the `with` block), or take the rows along: rows(), to_arrow(), to_pandas()"
+            )
+        return self._held
+
+    @cached_property
+    def _held(self) -> DataFrame:
         from terascope.spark.parts import parts_frame
 
         if self.name in self._job.dataframes:
@@ -85,10 +105,14 @@ class Result:
 
         return readable_frame(self.held, self.fields)
 
-    @cached_property
+    @property
     def _kept(self) -> DataFrame:
         """Computed once, for counting and showing."""
-        return self._job.keep(self.held)
+        held = self.held
+        if not self._is_kept:
+            self._job.keep(held)
+            self._is_kept = True
+        return held
 
     @cached_property
     def _here(self) -> pa.Table | None:
@@ -236,7 +260,7 @@ class Results(Mapping[str, Result]):
             ValueMistake: computing the rows met a value no answer exists for.
         """
         directory = Path(directory)
-        with staged(directory) as folder:
+        with staged(directory, self.compiled.bindings.output_mode) as folder:
             counts = self.write_into(folder, format, progress)
         return [directory / file_name(query, format) for query in counts]
 

@@ -420,6 +420,7 @@ def open_running(
         tables.memory_bytes,
         tables.compiled,
         chosen.tasks,
+        compiled.bindings.output_mode,
         replace(
             chosen.replanning,
             trees=sharing.trees,

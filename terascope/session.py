@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -30,6 +30,7 @@ from terascope.connectors.base import SourceError
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Diagnostic, OutputError, Source
 from terascope.explain import Format, Stage, as_svg, explain, picture
+from terascope.files import output_mode
 from terascope.functions.base import Aggregate, Scalar
 from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
@@ -79,6 +80,7 @@ class Session:
             parameters=dict(config.params),
             split_bytes=config.split_bytes,
             low=low_settings(config),
+            output_mode=output_mode(config.outputs == "shared"),
         )
         for name, text in config.sources.items():
             self.source(f"{name}={text}", **config.source_options.get(name, {}))
@@ -209,7 +211,19 @@ class Session:
         """Whether Spark is running for this session."""
         return self._spark is not None
 
-    def run(
+    def run(self, text: str, **parameters: object) -> Results:
+        """Run a query set given as text: `query` and then `run`.
+
+            ts.run("SELECT time, COUNT(*) FROM TCP GROUP BY time")["query1"].show()
+
+        Raises:
+            QueryError: it has mistakes.
+            SourceError: a source is missing.
+            ValueMistake: a value no answer exists for, such as an integer overflow.
+        """
+        return self.query(text, **parameters).run()
+
+    def run_compiled(
         self, compiled: Compiled, progress: Told | None = None, sink: Sink | None = None
     ) -> Results:
         """Run a compiled set; `QuerySet.run` is the usual way. With a sink, the tasks write what
@@ -269,7 +283,12 @@ class QuerySet:
     def _compile(self) -> Compiled:
         self._bindings = self._session.bindings
         parameters = {**self._bindings.parameters, **self.parameters}
-        return compile_set(self.source, replace(self._bindings, parameters=parameters))
+        bindings = replace(
+            self._bindings,
+            parameters=parameters,
+            query_files=files_allowed(self.source, self._session.config.query_files),
+        )
+        return compile_set(self.source, bindings)
 
     @property
     def compiled(self) -> Compiled:
@@ -309,7 +328,7 @@ class QuerySet:
             SourceError: a source is missing, or is malformed and the run is strict.
             ValueMistake: a value no answer exists for, such as an integer overflow.
         """
-        results = self._session.run(self.compiled, progress)
+        results = self._session.run_compiled(self.compiled, progress)
         if self._session.config.strict if strict is None else strict:
             results.check_strict()
         return results
@@ -333,7 +352,8 @@ class QuerySet:
             OutputError: the directory cannot be written.
             ValueMistake: a value no answer exists for, such as an integer overflow.
         """
-        with staged(Path(directory)) as folder:
+        bindings = self._session.bindings
+        with staged(Path(directory), bindings.output_mode) as folder:
             return self.write_into(folder, format, parts, progress)
 
     def write_into(
@@ -346,7 +366,7 @@ class QuerySet:
         # Without parts the files are put together afterwards, from values as engines hold them.
         form = cast("PartFormat", format if parts else "held")
         sink = self._session._sink(tasks_folder, form)
-        results = self._session.run(self.compiled, progress, sink)
+        results = self._session.run_compiled(self.compiled, progress, sink)
         if self._session.config.strict:
             results.check_strict()
         results.write_into(folder, format, progress, parts)
@@ -405,6 +425,17 @@ class QuerySet:
 
     def __repr__(self) -> str:
         return f"<query set {self.source.name}: {', '.join(s.name for s in self.queries)}>"
+
+
+def files_allowed(source: Source, folders: Sequence[Path] | None) -> tuple[Path, ...] | None:
+    """Folders that a query set may read files from; None: it may read any. The text of another user
+    reads nothing but what the configuration allows.
+    """
+    if folders is not None:
+        return tuple(folders)
+    path = Path(source.name)
+    is_others = path.is_file() and path.stat().st_uid not in (os.geteuid(), 0)
+    return () if is_others else None
 
 
 def low_settings(config: Config) -> LowSettings:

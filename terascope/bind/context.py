@@ -34,6 +34,8 @@ class Context:
     parameters: dict[str, Param]
     base: Path = Path()
     """Where files named in the script are looked for first."""
+    folders: tuple[Path, ...] | None = None
+    """Folders that files named in the script must be in; None: they may be anywhere."""
     used_parameters: set[str] = field(default_factory=set)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     streams: dict[str, Known] = field(default_factory=dict)
@@ -47,13 +49,24 @@ class Context:
     def stream_orders(self) -> Mapping[str, Orders]:
         return {name: known.orders for name, known in self.streams.items()}
 
-    def find_file(self, name: str) -> Path:
+    def find_file(self, name: str, span: Span) -> Path | None:
         """A file named in the script: beside it, else in the working directory; absolute, for a
-        task may run elsewhere.
+        task may run elsewhere. None when the script may not read it, which is an error.
         """
         beside = self.base / name
         found = beside if beside.exists() or not Path(name).exists() else Path(name)
-        return found.absolute()
+        if self.folders is None:
+            return found.absolute()
+        real = found.resolve()
+        if any(real.is_relative_to(folder.resolve()) for folder in self.folders):
+            return real
+        self.error(
+            "forbidden-file",
+            f"a query may not read '{name}': it is in no folder of the setting query_files",
+            span,
+            help='whoever runs the set can allow its folder: query_files = ["FOLDER"]',
+        )
+        return None
 
     def error(
         self,

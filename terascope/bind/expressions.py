@@ -373,7 +373,10 @@ class ExprBinder:
             if scalar.unified_from is not None:
                 fixed, free = args[: scalar.unified_from], args[scalar.unified_from :]
                 args = (*fixed, *(to_type(a, type) for a in free))
-            args = self.with_file(scalar, args)
+            found = self.with_file(scalar, args, node.span)
+            if found is None:
+                return None
+            args = found
             if scalar.check_constants is not None:
                 scalar.check_constants([a.value if isinstance(a, Lit) else None for a in args])
         except TypeMistake as mistake:
@@ -384,15 +387,26 @@ class ExprBinder:
             return None
         return Call(scalar, args, type)
 
-    def with_file(self, scalar: Scalar, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The file a function reads, by its full name."""
+    def with_file(
+        self, scalar: Scalar, args: tuple[Expr, ...], span: Span
+    ) -> tuple[Expr, ...] | None:
+        """The file a function reads, by its full name; None when it may not."""
         place = scalar.file_argument
         if place is None:
             return args
         match args[place]:
             case Lit(str() as name, type):
-                path = Lit(str(self.context.find_file(name)), type)
-                return (*args[:place], path, *args[place + 1 :])
+                path = self.context.find_file(name, span)
+                if path is None:
+                    return None
+                return (*args[:place], Lit(str(path), type), *args[place + 1 :])
+            case _ if self.context.folders is not None:
+                self.context.error(
+                    "forbidden-file",
+                    f"'{scalar.name}' must name its file here, because query_files is limited",
+                    span,
+                )
+                return None
             case _:
                 return args
 

@@ -17,12 +17,16 @@ from terascope.bind.context import Context, Known
 from terascope.bind.parameters import bind_parameters
 from terascope.bind.query import Options, QueryBinder, streams_read
 from terascope.diagnostic import NOWHERE, Diagnostic
+from terascope.files import name_problem
 from terascope.functions.registry import Functions
 from terascope.plan.expr import Lit
 from terascope.plan.plan import Plan, Stream
 from terascope.syntax import ast
 from terascope.syntax.printer import print_query
 from terascope.types import Type, parse_ip
+
+MOST_SHOWN = 40
+"""Characters of a name that a message repeats."""
 
 HONOURED = frozenset(
     {"query_name", "visibility", "comment", "empty", "outer_fill", "filename", "refresh_interval"}
@@ -54,9 +58,10 @@ def bind_script(
     functions: Functions,
     parameters: Mapping[str, str] | None = None,
     base: Path = Path(),
+    folders: tuple[Path, ...] | None = None,
 ) -> Bound:
     """Bind every statement; nothing is thrown, everything is told."""
-    context = Context(catalog, functions, {}, base)
+    context = Context(catalog, functions, {}, base, folders)
     values = bind_parameters(context, script, parameters or {})
     for statement in script.statements:
         declare(context, statement)
@@ -107,15 +112,30 @@ def named_queries(context: Context, script: ast.Script) -> dict[str, ast.QuerySt
     for statement in script.statements:
         if not isinstance(statement, ast.QueryStatement):
             continue
-        name = statement.name or property_of(statement.define, "query_name")
+        name = statement.name
+        if name is None:
+            name = property_of(statement.define, "query_name")
         if name is None:
             unnamed += 1
             name = f"query{unnamed}"
+        problem = name_problem(name)
+        if problem is not None:
+            context.error(
+                "bad-name",
+                f"no query can be called '{shortened(name)}': {problem}",
+                statement.span,
+                help="the files of its results are called like the query; give it another name",
+            )
+            continue
         if name in found or name in context.watchlists:
             context.error("duplicate-name", f"two queries are called '{name}'", statement.span)
             continue
         found[name] = statement
     return found
+
+
+def shortened(name: str) -> str:
+    return name if len(name) <= MOST_SHOWN else name[:MOST_SHOWN] + "..."
 
 
 def computable_order(context: Context, queries: Mapping[str, ast.QueryStatement]) -> list[str]:

@@ -129,7 +129,9 @@ class SourceBinder:
                 help="add filename 'list.csv'; to its DEFINE",
             )
             return None
-        path = context.find_file(filename)
+        path = context.find_file(filename, statement.span)
+        if path is None:
+            return None
         if not path.exists() and not context.catalog.open_world:
             context.error("missing-file", f"no such file: '{filename}'", statement.span)
             return None

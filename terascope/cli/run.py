@@ -229,8 +229,9 @@ def run_set(
 
     began = time.monotonic()
     queries.check()
+    mode = session.bindings.output_mode
     with ExitStack() as stack:
-        folder = None if output is None else stack.enter_context(staged(output))
+        folder = None if output is None else stack.enter_context(staged(output, mode))
         with phases(quiet, lambda: running_tasks(session)) as tell:
             if output is None or folder is None:
                 results = queries.run(progress=tell)

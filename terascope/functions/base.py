@@ -164,6 +164,8 @@ class Aggregate(ABC):
     keeps_one: ClassVar[bool] = False
     """Of one value it gives just that value, as SUM and MIN do."""
     user_defined: ClassVar[bool] = False
+    state_classes: ClassVar[tuple[type, ...]] = ()
+    """Dataclasses that a state is made of, besides plain values (terascope.functions.states)."""
     example_parameters: ClassVar[tuple[Value, ...]] = ()
     """Constants a call may be given, as many as it takes: for the reference and the law tests."""
     doc: ClassVar[str] = ""

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
-from urllib.parse import quote
 
 import pyarrow as pa
 
+from terascope.files import PRIVATE, escaped, make_folder
 from terascope.low.dictionary import Dictionary, Ints
 from terascope.low.early import Early, early
 from terascope.low.finish import columns as finished_columns
@@ -37,8 +37,6 @@ has to join; what reading saw, and what the low level did."""
 
 PAYLOAD_BYTES: Final = 8 << 20
 LEAST_GROUP_BYTES: Final = 1 << 17
-SAFE: Final = " @+=,()[]{}"
-"""Characters of a query's name that its folder has, too; others are written as %XX."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +49,21 @@ class Sink:
     """Whether queries over queries are grouped by machine code, or by numpy."""
     memory_bytes: int = 1 << 30
     """Of a task; an eighth of it is for parts that are being written."""
+    mode: int = PRIVATE
+    """The mode of the files."""
 
     def folder_of(self, query: str) -> Path:
-        return Path(self.folder) / quote(query, safe=SAFE)
+        return Path(self.folder) / escaped(query)
 
     def part(
         self, query: str, fields: tuple[Field, ...], rows: pa.RecordBatch, ordered: KeptOrder = ()
     ) -> Part:
         """All rows of a query that a task has, as a part."""
         folder = self.folder_of(query)
-        folder.mkdir(parents=True, exist_ok=True)
-        with PartWriter(folder, self.format, fields, ordered=ordered) as part:
+        make_folder(folder, self.mode)
+        with PartWriter(
+            folder, self.format, fields, ordered=ordered, mode=self.mode
+        ) as part:
             part.write(rows)
             path, count = part.close()
             return Part(query, path, count, part.extents)
@@ -239,10 +241,10 @@ class Delivery:
         if query.query not in self._writers:
             assert self._sink is not None
             folder = self._sink.folder_of(query.query)
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder, self._sink.mode)
             self._writers[query.query] = PartWriter(
                 folder, self._sink.format, query.fields, places, self._part_bytes,
-                query.ordered if isinstance(query, Direct) else (),
+                query.ordered if isinstance(query, Direct) else (), self._sink.mode,
             )  # fmt: skip
         return self._writers[query.query]
 

@@ -24,6 +24,8 @@ import numba
 import numpy as np
 from numba import types
 
+from terascope.files import is_ours, make_folder
+
 HEADER = """\"\"\"Generated. Delete it whenever you like.\"\"\"
 import math
 
@@ -112,7 +114,11 @@ def compiled(*signature: Any) -> Callable[[Function], Function]:
 
 
 def cache_folder() -> Path | None:
-    """Where kernels are kept; None when no folder can be written."""
+    """Where kernels are kept; None when no folder can be written that is this user's alone.
+
+    Machine code and Python source are loaded from there: whoever may write to the folder, or put
+    another one in its place, could run code as this user.
+    """
     given = os.environ.get(FOLDER_VARIABLE)
     home = os.environ.get("XDG_CACHE_HOME")
     candidates = [Path(given)] if given else []
@@ -121,8 +127,8 @@ def cache_folder() -> Path | None:
     for folder in candidates:
         kernels = folder / f"kernels-{numba.__version__}"
         try:
-            kernels.mkdir(parents=True, exist_ok=True)
-            if os.access(kernels, os.W_OK):
+            make_folder(kernels)
+            if is_ours(folder) and is_ours(kernels) and os.access(kernels, os.W_OK):
                 return kernels
         except OSError:
             continue

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError
+from terascope.files import PRIVATE, open_file
 from terascope.low.dictionary import NULL_CODE, Dictionary, dictionary_for
 from terascope.low.finish import (
     Coded,
@@ -93,10 +94,11 @@ class PartWriter:
         places: Sequence[int] | None = None,
         group_bytes: int = GROUP_BYTES,
         ordered: KeptOrder = (),
+        mode: int = PRIVATE,
     ) -> None:
         """`places`: of blocks, which columns are written, and in which order; all by default.
         `group_bytes`: what is held of a row group, about. `ordered`: the columns whose order is
-        looked at.
+        looked at. `mode`: of the file.
         """
         self.fields = tuple(fields)
         names = [f.name for f in self.fields]
@@ -112,7 +114,7 @@ class PartWriter:
         self._dictionaries: dict[int, Dictionary] = {}
         self._source: tuple[GroupFields, Sequence[Dictionary]] | None = None
         try:
-            file = self.path.open("xb", BUFFER_BYTES)
+            file = open_file(self.path, "xb", mode, BUFFER_BYTES)
         except OSError as problem:
             raise cannot_write(self.path, problem) from problem
         self._sink: ParquetSink | TextSink = (

@@ -31,7 +31,7 @@ PARQUET_COMPRESSION: Final = "zstd"
 
 @contextmanager
 def atomic(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its place only when everything was written."""
+    """A private file that takes its place only when everything was written."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as problem:
@@ -39,19 +39,11 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        Path(name).chmod(0o666 & ~current_umask())
         Path(name).replace(path)
     except OSError as problem:
         raise OutputError(f"cannot write '{path}': {problem.strerror}") from problem
     finally:
         Path(name).unlink(missing_ok=True)
-
-
-def current_umask() -> int:
-    """The only way to ask for it is to set it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 # ---- text ----------------------------------------------------------------------------------------

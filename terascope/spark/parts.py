@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from terascope.files import is_part, make_folder
 from terascope.low.assemble import assemble
 from terascope.low.part_order import KeptOrder
 from terascope.low.parts import Part, PartFormat, PartWriter
@@ -57,18 +58,18 @@ def told_parts(
     ordered: KeptOrder = (),
 ) -> DataFrame:
     """What the tasks tell that write the rows of a DataFrame, when they run."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     plain = df.toDF(*(place(i) for i in range(len(df.columns))))
     writing = Writing(query, str(folder.absolute()), format, tuple(fields), ordered)
     return plain.mapInArrow(writing, TOLD)
 
 
 def keep_only(folder: Path, parts: Sequence[Path]) -> None:
-    """Without the files of attempts that failed."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Remove the parts of attempts that failed."""
+    make_folder(folder)
     kept = {path.name for path in parts}
     for path in folder.iterdir():
-        if path.name not in kept:
+        if path.name not in kept and is_part(path):
             path.unlink()
 
 

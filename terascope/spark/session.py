@@ -11,6 +11,7 @@ import atexit
 import importlib.util
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
@@ -117,7 +118,7 @@ def open_session(
     log = folder / "spark.log"
     chosen = {**default_settings(master, folder), **(settings or {})}
     builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in chosen.items():
+    for key, value in {**chosen, **secret_settings(master)}.items():
         builder = builder.config(key, value)
     try:
         home = java_home()
@@ -136,7 +137,8 @@ def start_java(settings: dict[str, str], home: Path | None, folder: Path, log: P
     """Start the JVM, unless one is running in this process.
 
     All that it says (that it uses incubator modules, what its executors log) goes to a file instead
-    of a person's terminal.
+    of a person's terminal. Files that it and its workers make are private (terascope.files opens
+    those that are not).
     """
     if SparkContext._gateway is not None:
         return
@@ -154,7 +156,7 @@ def start_java(settings: dict[str, str], home: Path | None, folder: Path, log: P
         conf.set(key, value)
     launch: Any = launch_gateway  # has no type hints
     with log.open("ab") as said:
-        gateway = launch(conf, {"stdout": said, "stderr": said})
+        gateway = launch(conf, {"stdout": said, "stderr": said, "umask": 0o077})
     used = settings.get(f"spark.executorEnv.{KERNELS_USED}")
     if used is not None:
         os.environ[KERNELS_USED] = used
@@ -235,11 +237,22 @@ def default_settings(master: str, folder: Path) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": f"{driver_megabytes()}m",
             "spark.local.dir": str(folder / "local"),
+            # Checkpoints and files of Spark itself: Hadoop asks its own setting, not the system.
+            "spark.hadoop.fs.permissions.umask-mode": "077",
             "spark.python.daemon.module": "terascope.spark.daemon",
             f"spark.executorEnv.{KERNELS_USED}": str(folder / "kernels-used"),
             JAVA_OPTIONS: " ".join((BATCH_JAVA, collector(parallelism(master)))),
         }
     return settings
+
+
+def secret_settings(master: str) -> dict[str, str]:
+    """Whoever connects to the driver or to an executor on this machine must know a secret. It is
+    not among the arguments of a process, which everybody may read. That of a cluster is its own.
+    """
+    if not master.startswith("local"):
+        return {}
+    return {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(32)}
 
 
 def stream_settings(master: str | None) -> dict[str, str]:

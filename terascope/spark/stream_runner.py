@@ -12,13 +12,14 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, BinaryIO, cast
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from terascope.connectors.live import LinkClock, LiveSettings
 from terascope.diagnostic import OutputError
+from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file
 from terascope.low.delivery import Sink
 from terascope.low.parts import PartFormat
 from terascope.low.prepare import prepare, prepare_windows
@@ -58,6 +59,8 @@ class RunSettings:
     memory_bytes: int = 1 << 30
     compiled: bool = True
     tasks: int = 2
+    mode: int = PRIVATE
+    """Of the files of results."""
     replanning: ReplanSettings = field(default_factory=ReplanSettings)
 
 
@@ -78,7 +81,11 @@ class Runner:
         self._lock = locked(self.folder.path)
         self.results_folder = (settings.output or self.folder.results).absolute()
         self.sink = Sink(
-            str(self.results_folder), settings.format, settings.compiled, settings.memory_bytes
+            str(self.results_folder),
+            settings.format,
+            settings.compiled,
+            settings.memory_bytes,
+            settings.mode,
         )
         self._tell = watch or (lambda report: None)
         self.replanner = Replanner(plan.deliveries.reads, self.folder.path, settings.replanning)
@@ -97,7 +104,11 @@ class Runner:
     def _open_results(self) -> dict[str, GrowingResult]:
         found = {
             output.name: GrowingResult(
-                self.sink.folder_of(output.name), output.name, self.settings.format, output.fields
+                self.sink.folder_of(output.name),
+                output.name,
+                self.settings.format,
+                output.fields,
+                self.settings.mode,
             )
             for output in self.plan.outputs
         }
@@ -108,8 +119,10 @@ class Runner:
                 fields = kept_fields([c.name for c in columns], [c.type for c in columns])
                 for interface in read.interfaces:
                     name = LATE + interface.name
-                    folder = self.settings.late.absolute() / interface.name
-                    found[name] = GrowingResult(folder, name, self.settings.format, fields)
+                    folder = self.settings.late.absolute() / escaped(interface.name)
+                    found[name] = GrowingResult(
+                        folder, name, self.settings.format, fields, self.settings.mode
+                    )
         newest = newest_batch(self.settings.checkpoint)
         for result in found.values():
             if result.last_batch > newest:
@@ -265,15 +278,17 @@ def newest_batch(checkpoint: Path) -> int:
     return max((int(name) for name in planned if name.isdigit()), default=-1)
 
 
-def locked(folder: Path) -> IO[Any]:
+def locked(folder: Path) -> BinaryIO:
     """Nobody else may run from the same checkpoint.
 
     Raises:
         OutputError: somebody does, or the folder cannot be written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("w", encoding="utf-8")
+        make_folder(folder)
+        if folder.stat().st_uid == os.geteuid():
+            folder.chmod(folder_mode(PRIVATE))  # it may be of a version that left it open
+        file = open_file(folder / "lock", "wb")
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         raise OutputError(f"cannot write the checkpoint '{folder.parent}': {reason}") from problem
@@ -285,7 +300,7 @@ def locked(folder: Path) -> IO[Any]:
             f"a set is running from '{folder.parent}' already; stop it, or give another"
             " --checkpoint"
         ) from problem
-    file.write(str(os.getpid()))
+    file.write(str(os.getpid()).encode())
     file.flush()
     return file
 

@@ -7,9 +7,10 @@ running aggregates. A group is a row of the slice store while it lives, however 
 
 from __future__ import annotations
 
-import pickle
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
+from terascope.files import is_ours
 from terascope.functions.base import Value
+from terascope.functions.states import decode_state, decode_values, encode_state, encode_values
 from terascope.functions.values import distinct_key
 from terascope.low.payload import pack_tuples
 from terascope.plan.evaluate import Parameters, compile_expr
 from terascope.plan.rel import Field, Running
+from terascope.spark.aggregate_python import Fold
 from terascope.spark.expressions import Translator
 from terascope.spark.frame import Frame
 from terascope.spark.grouping import Prepared, finished, group_by
@@ -121,17 +125,30 @@ class LivingGroups:
             yield False, (*group, self.asleep())
         machine.alive = False
 
+    @property
+    def folds(self) -> list[Fold]:
+        return [m.fold for m in self.machine.members if m.fold is not None]
+
     def asleep(self) -> bytes:
-        folds = [m.fold for m in self.machine.members if m.fold is not None]
-        return pickle.dumps((self.until, [(fold.state, fold.seen) for fold in folds]))
+        """The state of the group at hand."""
+        folds = [
+            [encode_state(fold.function, fold.state), encode_values(fold.seen)]
+            for fold in self.folds
+        ]
+        return json.dumps([self.until, folds], separators=(",", ":")).encode()
 
     def wake(self, state: bytes) -> int:
-        epoch, states = pickle.loads(state)
-        folds = [m.fold for m in self.machine.members if m.fold is not None]
-        for fold, (held, seen) in zip(folds, states, strict=True):
-            fold.state, fold.seen = held, seen
+        """Go on with a group that was alive: the epoch it has come to."""
+        epoch, folds = json.loads(state)
+        for fold, (held, seen) in zip(self.folds, folds, strict=True):
+            fold.state = decode_state(fold.function, held, self.is_trusted)
+            fold.seen = set(decode_values(seen))
         self.machine.alive = True
         return int(epoch)
+
+    @cached_property
+    def is_trusted(self) -> bool:
+        return is_ours(Path(self.store))
 
 
 def packed(rows: Sequence[tuple[Value, ...]], fields: Sequence[Field]) -> bytes:

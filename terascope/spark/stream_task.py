@@ -20,6 +20,7 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import InputPartition
 
 from terascope.connectors.base import Split
+from terascope.files import PRIVATE
 from terascope.low.delivery import Delivery, Outgoing
 from terascope.low.ownership import Epochs
 from terascope.low.parts import PartFormat
@@ -114,7 +115,8 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
     delivery = Delivery(native.targets, native.sink, home, (), mine, reading.starts)
     partials = Partials(native)
     fields = kept_fields([c.name for c in plan.columns], [c.type for c in plan.columns])
-    late = LateWatch(partition.closed, reading.late, fields, reading.late_format)
+    mode = PRIVATE if native.sink is None else native.sink.mode
+    late = LateWatch(partition.closed, reading.late, fields, reading.late_format, mode)
     sampler = None
     if partition.sample:
         seed = zlib.crc32(f"{partition.number} {partition.end}".encode())

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from terascope.connectors.live import LinkState
+from terascope.files import PRIVATE
 from terascope.stream.runs import write_whole
 
 IDLE: Final = "idle"
@@ -29,7 +30,7 @@ class Control:
         """Whether the sources have ended, and nothing is left to read."""
         path = self.folder / IDLE
         if idle:
-            path.touch()
+            path.touch(PRIVATE)
         else:
             path.unlink(missing_ok=True)
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from terascope.diagnostic import OutputError
+from terascope.files import PRIVATE, is_part, make_folder, open_file
 from terascope.low.parts import Part
 from terascope.plan.rel import Field
 from terascope.stream.manifest import VERSION
-from terascope.stream.retention import REMOVED
 from terascope.stream.runs import MANIFEST
 
 
@@ -32,9 +32,17 @@ class GrowingResult:
         OutputError: it cannot be written, or holds something else.
     """
 
-    def __init__(self, folder: Path, query: str, format: str, fields: Sequence[Field]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        query: str,
+        format: str,
+        fields: Sequence[Field],
+        mode: int = PRIVATE,
+    ) -> None:
         self.folder = folder
         self.query = query
+        self._mode = mode
         self._header: dict[str, Any] = {
             "version": VERSION,
             "query": query,
@@ -46,7 +54,7 @@ class GrowingResult:
         self.until: Any = None
         """How far the last batch let the query go."""
         with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder, mode)
             self._open()
 
     def _open(self) -> None:
@@ -66,7 +74,7 @@ class GrowingResult:
                 " another --output"
             )
         if known != self._header:
-            append_line(path, self._header)
+            append_line(path, self._header, self._mode)
 
     def _note(self, line: Mapping[str, Any]) -> None:
         self.rows += line["rows"]
@@ -95,17 +103,17 @@ class GrowingResult:
         files = [{"name": part.path.name, "rows": part.rows} for part in full]
         line = {"batch": batch, "rows": rows, "files": files, "until": until}
         with writing(self.folder):
-            append_line(self.folder / MANIFEST, line)
+            append_line(self.folder / MANIFEST, line, self._mode)
         self._note(line)
         return rows
 
     def sweep(self) -> None:
-        """Remove the files that no batch has: those of attempts that failed."""
+        """Remove the parts that no batch has: those of attempts that failed."""
         with writing(self.folder):
             lines = map(json.loads, (self.folder / MANIFEST).read_bytes().splitlines())
             known = {file["name"] for line in lines for file in line.get("files", ())}
             for path in self.folder.iterdir():
-                if path.name not in (MANIFEST, REMOVED) and path.name not in known:
+                if path.name not in known and is_part(path):
                     path.unlink(missing_ok=True)
 
 
@@ -124,9 +132,9 @@ class writing:
             raise OutputError(f"cannot write '{self._folder}': {reason}") from problem
 
 
-def append_line(path: Path, line: Mapping[str, Any]) -> None:
+def append_line(path: Path, line: Mapping[str, Any], mode: int) -> None:
     """Whole, and on disk, when it returns."""
-    with path.open("ab") as file:
+    with open_file(path, "ab", mode) as file:
         file.write(json.dumps(line).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())

@@ -16,6 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from terascope.files import PRIVATE, escaped, make_folder
 from terascope.low.parts import Part, PartFormat, PartWriter
 from terascope.plan.rel import Field
 from terascope.stream.segments import SliceValue
@@ -34,12 +35,14 @@ class LateWatch:
         folder: str | None,
         fields: Sequence[Field] = (),
         format: PartFormat = "parquet",
+        mode: int = PRIVATE,
     ) -> None:
         """`fields`: the columns of the tuples, those that are kept."""
         self._closed = closed
         self._folder = folder
         self._fields = tuple(fields)
         self._format = format
+        self._mode = mode
         self._writers: dict[str, PartWriter] = {}
         self.counts: Counter[str] = Counter()
 
@@ -60,9 +63,11 @@ class LateWatch:
     def _keep(self, rows: pa.RecordBatch, interface: str) -> None:
         assert self._folder is not None
         if interface not in self._writers:
-            folder = Path(self._folder) / interface
-            folder.mkdir(parents=True, exist_ok=True)
-            self._writers[interface] = PartWriter(folder, self._format, self._fields)
+            folder = Path(self._folder) / escaped(interface)
+            make_folder(folder, self._mode)
+            self._writers[interface] = PartWriter(
+                folder, self._format, self._fields, mode=self._mode
+            )
         names = [f.name for f in self._fields]
         self._writers[interface].write(rows.select(names))
 

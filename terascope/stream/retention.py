@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Final
 
+from terascope.files import is_part
 from terascope.stream.manifest import Batch, ManifestReader
 from terascope.stream.runs import write_whole
 
@@ -45,7 +46,8 @@ class Retention:
             write_whole(self._folder / REMOVED, json.dumps({"until": last}) + "\n")
         files = [self._folder / file.name for batch in old for file in batch.files]
         for path in files:
-            path.unlink(missing_ok=True)
+            if is_part(path):
+                path.unlink(missing_ok=True)
         self._waiting = [batch for batch in self._waiting if batch.number > until]
         return len(files)
 

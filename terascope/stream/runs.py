@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
+from terascope.files import escaped, make_folder, open_file
 from terascope.stream.mistakes import StreamError
 
 FOLDER = "terascope"
@@ -66,13 +66,11 @@ class Run:
         Raises:
             StreamError: it has no such stream, or writes no files.
         """
-        from terascope.low.delivery import SAFE  # slow to import, and seldom needed
-
         if name in self.streams:
             return Path(self.streams[name])
         if self.output is None:
             raise StreamError(f"{self.set_name} writes no files; start it with --output DIR")
-        folder = Path(self.output) / quote(name, safe=SAFE)
+        folder = Path(self.output) / escaped(name)
         if self.streams or not (folder / MANIFEST).exists():
             names = [*self.streams, *self.internal] or written_below(Path(self.output))
             known = ", ".join(sorted(names)) or "none"
@@ -171,8 +169,9 @@ def write_whole(path: Path, text: str) -> None:
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(text, encoding="utf-8")
+        make_folder(path.parent)
+        with open_file(beside, "wb") as file:
+            file.write(text.encode())
         beside.replace(path)
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()

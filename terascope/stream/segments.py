@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.diagnostic import OutputError
+from terascope.files import make_folder, open_file
 from terascope.low.payload import to_bytes, unpack_tuples
 
 SegmentKind: TypeAlias = Literal["groups", "rows"]
@@ -112,8 +113,8 @@ class SegmentWriter:
         if shelf not in self._files:
             name = f"{uuid.uuid4().hex}.slices"
             try:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                self._files[shelf] = name, (self._folder / name).open("xb")
+                make_folder(self._folder)
+                self._files[shelf] = name, open_file(self._folder / name, "xb")
             except OSError as problem:
                 raise cannot_store(self._folder, problem) from problem
         return self._files[shelf]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from terascope.diagnostic import OutputError
+from terascope.files import make_folder, open_file
 from terascope.stream.control import put
 from terascope.stream.segments import Segment, SliceValue
 
@@ -145,12 +146,12 @@ class StateFolder:
         self.folder = folder
 
     def save(self, state: State) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         path = self._path(state.batch)
         temporary = path.with_suffix(".part")  # whoever comes later writes over it
         try:
-            with temporary.open("w", encoding="utf-8") as file:
-                json.dump(state.to_json(), file)
+            with open_file(temporary, "wb") as file:
+                file.write(json.dumps(state.to_json()).encode())
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -162,7 +163,7 @@ class StateFolder:
         """Note how far a batch lets streams go, before the first row of it is delivered: when it is
         run again, with other tasks or another memory, it must let go the same.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         put(self._intent(batch), {"offset": dict(offset), "until": dict(until)})
 
     def intended(self, batch: int, offset: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import pickle
 from functools import cache
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from terascope.functions.base import Aggregate, Scalar, TypeMistake, ValueMistake
 from terascope.functions.registry import Functions
+from terascope.functions.states import decode_state, encode_state
 from terascope.functions.values import holds
 from terascope.types import Type
 from tests.functions.travel import dumps
@@ -120,6 +122,8 @@ def test_zero_changes_nothing_and_states_are_values(
         aggregate.merge(state, state)
         aggregate.next_epoch(state)
     assert pickle.dumps(state) == frozen, "the state was changed in place"
+    told = json.loads(json.dumps(encode_state(aggregate, state)))
+    assert decode_state(aggregate, told, trusted=False) == state
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES, ids=lambda a: a.name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -268,3 +270,36 @@ def test_own_functions_run_in_the_workers(spark: SparkSession, trace: Path) -> N
         rows = session.query(text).run()["query1"].rows()
     assert {row["kind"] for row in rows} == {"web", "other"}
     assert all(row["most"] == row["same"] for row in rows)
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_text_can_be_run_at_once(spark: SparkSession, trace: Path) -> None:
+    with Session(spark=spark) as session:
+        session.source(f"eth0=pcap:{trace}")
+        found = session.run(PER_SECOND)["q"].rows()
+        assert found == session.query(PER_SECOND).run()["q"].rows()
+
+
+AFTER_THE_BLOCK = """
+import sys, terascope
+with terascope.Session(master="local[1]") as ts:
+    ts.source(f"eth0=pcap:{sys.argv[1]}")
+    result = ts.run(sys.argv[2])["q"]
+    result.show()
+for use in (result.show, result.rows, lambda: result.dataframe):
+    try:
+        use()
+    except terascope.SessionClosed as closed:
+        assert "before it is (inside the `with` block)" in str(closed)
+    else:
+        raise SystemExit("the rows of a closed session were given")
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_result_of_a_closed_session_says_what_to_do(trace: Path) -> None:
+    command = [sys.executable, "-c", AFTER_THE_BLOCK, str(trace), PER_SECOND]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr

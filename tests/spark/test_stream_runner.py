@@ -41,7 +41,7 @@ def planned_batches(checkpoint: Path, *numbers: int) -> None:
 
 def delivered_batch(runner: Runner, number: int) -> Path:
     result = runner.results["all"]
-    path = result.folder / f"part-{number}.parquet"
+    path = result.folder / f"part-{number:032x}.parquet"
     path.touch()
     assert result.deliver(number, [Part("all", path, 1)]) == 1
     return path
@@ -52,10 +52,13 @@ def test_rows_of_another_checkpoint_are_refused(plan: StreamPlan, tmp_path: Path
     rows = delivered_batch(first, 0)
     first.close()
     other = RunSettings(tmp_path / "other", tmp_path / "out")
-    (tmp_path / "out" / "all" / "half-a-part").touch()
+    orphan = tmp_path / "out" / "all" / f"part-{99:032x}.parquet"
+    orphan.touch()
     with pytest.raises(OutputError, match=r"has rows of batch 0, of which .*other' knows nothing"):
         Runner(NO_SPARK, plan, other)
-    assert (tmp_path / "out" / "all" / "half-a-part").exists(), "it may be somebody's, at work"
+    assert (tmp_path / "out" / "all" / f"part-{99:032x}.parquet").exists(), (
+        "it may be somebody's, at work"
+    )
     assert rows.exists()
 
 
@@ -67,9 +70,10 @@ def test_a_batch_that_was_delivered_and_never_done_is_known(
     planned_batches(tmp_path / "ck", 0)
     rows = delivered_batch(first, 0)
     first.close()
-    (tmp_path / "out" / "all" / "half-a-part").touch()
+    orphan = tmp_path / "out" / "all" / f"part-{99:032x}.parquet"
+    orphan.touch()
     again = Runner(NO_SPARK, plan, settings)
     again.close()
     assert again.results["all"].has(0)
     assert rows.exists()
-    assert not (tmp_path / "out" / "all" / "half-a-part").exists()
+    assert not orphan.exists()

@@ -88,7 +88,7 @@ class WrittenStream:
 
     def file(self, rows: Sequence[tuple[object, ...]]) -> str:
         self.files += 1
-        name = f"part-{self.files}.{self.format}"
+        name = f"part-{self.files:032x}.{self.format}"
         types = [f.type for f in self.fields]
         names = [f.name for f in self.fields]
         columns = [

@@ -28,6 +28,7 @@ from terascope.connectors.live.journal import LinkJournal
 from terascope.connectors.live.speed import Speed
 from terascope.connectors.packets.connector import parts
 from terascope.connectors.registry import Interface
+from terascope.files import make_folder
 
 CHUNK_NS: Final = 1_000_000_000
 MOST_CHUNKS: Final = 60
@@ -178,7 +179,7 @@ class GeneratorLink:
         chosen = [self._wanted.link or 0]
         if self._wanted.link is None:
             chosen = list(range(self._links_written))
-        self.spool.mkdir(parents=True, exist_ok=True)
+        make_folder(self.spool)
         several = self._stream.profile.links > 1
         for place, link in enumerate(chosen):
             ordinal = number * len(chosen) + place

@@ -23,6 +23,7 @@ from terascope.connectors.live.entry import (
     entry_from_json,
     file_from_json,
 )
+from terascope.files import make_folder, open_file
 
 FILE_NAME: Final = "journal.jsonl"
 MOST_WEIGHT: Final = 64
@@ -63,7 +64,7 @@ class Journal:
     """The journal of all links, in one folder."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self._folder = folder
         self._path = folder / FILE_NAME
         self.links: dict[str, LinkJournal] = {}
@@ -110,7 +111,7 @@ class Journal:
             self._weight += 1
 
     def _write(self, lines: list[dict[str, Any]], forced: bool = True) -> None:
-        with self._path.open("ab") as file:
+        with open_file(self._path, "ab") as file:
             end = file.tell()
             try:
                 file.write(_encoded(lines))
@@ -171,7 +172,7 @@ class Journal:
     def _write_again(self) -> None:
         lines = list(self._needed())
         fresh = self._path.with_suffix(".new")
-        with fresh.open("wb") as file:
+        with open_file(fresh, "wb") as file:
             file.write(_encoded(lines))
             file.flush()
             os.fsync(file.fileno())

@@ -49,6 +49,7 @@ class TimeAverage(Aggregate):
     ordered = True
     running = True
     cheap = False
+    state_classes = (State, Steps)
     example_parameters = (60,)
     doc = "time_avg(x, ts, window): the mean of x weighed by how long each value stood"
 

@@ -1,0 +1,95 @@
+"""States of aggregates as JSON, without code in them.
+
+In: the state of an aggregate: numbers, text, bytes, tuples, sets, and the classes that the
+aggregate names in `state_classes`. Out: JSON in which everything that is not plain carries a tag,
+so that reading a file that somebody else has written gives a wrong state at worst, and never runs
+anything. Only the state of a user's own aggregate may be any Python object: it is pickled, and
+read only where the caller says that it comes from a folder that is this user's alone.
+"""
+
+from __future__ import annotations
+
+import pickle
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from terascope.functions.base import Aggregate, State, Value, ValueMistake
+
+
+def encode_state(aggregate: Aggregate, state: State) -> Any:
+    """Values that JSON takes.
+
+    Raises:
+        TypeError: a built-in aggregate keeps something that it does not name.
+    """
+    if aggregate.user_defined:
+        return b64encode(pickle.dumps(state)).decode()
+    return _plain(state, aggregate.state_classes)
+
+
+def decode_state(aggregate: Aggregate, held: Any, trusted: bool) -> State:
+    """The state that was encoded. `trusted`: nobody else can have written it.
+
+    Raises:
+        ValueMistake: it is no state of this aggregate, or would run code and is not trusted.
+    """
+    if aggregate.user_defined and not trusted:
+        raise ValueMistake(
+            f"the saved state of {aggregate.name} is not read, because other users may write to"
+            " the folder of the checkpoint; make it private (chmod go-w), or begin anew with"
+            " another --checkpoint"
+        )
+    try:
+        if aggregate.user_defined:
+            return pickle.loads(b64decode(held))
+        return _value(held, aggregate.state_classes)
+    except (ValueError, KeyError, IndexError, TypeError) as problem:
+        raise ValueMistake(f"the saved state of {aggregate.name} is damaged") from problem
+
+
+def encode_values(values: Iterable[tuple[Value, ...]]) -> Any:
+    """Values of tuples, in the same form."""
+    return _plain(list(values), ())
+
+
+def decode_values(held: Any) -> list[tuple[Value, ...]]:
+    return list(_value(held, ()))
+
+
+def _plain(value: Any, classes: Sequence[type]) -> Any:
+    """A value as JSON has it: an array begins with the tag of what it stands for."""
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return ["f", value.hex()]
+    if type(value) is bytes:
+        return ["b", b64encode(value).decode()]
+    if type(value) is dict:
+        return ["d", *([_plain(k, classes), _plain(v, classes)] for k, v in value.items())]
+    if type(value) in SEQUENCES:
+        return [SEQUENCES[type(value)], *(_plain(item, classes) for item in value)]
+    if is_dataclass(value) and type(value) in classes:
+        held = (_plain(getattr(value, f.name), classes) for f in fields(value))
+        return ["c", classes.index(type(value)), *held]
+    raise TypeError(f"a state cannot have a {type(value).__name__}")
+
+
+SEQUENCES: dict[type, str] = {tuple: "t", list: "l", set: "s", frozenset: "z"}
+KINDS = {tag: kind for kind, tag in SEQUENCES.items()}
+
+
+def _value(told: Any, classes: Sequence[type]) -> Any:
+    if not isinstance(told, list):
+        return told
+    tag, *rest = told
+    if tag == "f":
+        return float.fromhex(rest[0])
+    if tag == "b":
+        return b64decode(rest[0])
+    if tag == "d":
+        return {_value(k, classes): _value(v, classes) for k, v in rest}
+    if tag == "c":
+        return classes[rest[0]](*(_value(item, classes) for item in rest[1:]))
+    return KINDS[tag](_value(item, classes) for item in rest)

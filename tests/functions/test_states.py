@@ -1,0 +1,69 @@
+"""States travel as JSON without code; a user's own are pickled and read from private folders."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from pickle import dumps
+from typing import Any
+
+import pytest
+
+from terascope.functions.base import Aggregate, ValueMistake
+from terascope.functions.registry import Functions
+from terascope.functions.states import decode_state, encode_state
+from terascope.functions.user import UserAggregate
+from terascope.types import Type
+
+
+class Own(UserAggregate):
+    name = "own"
+    user_defined = True
+
+
+def own() -> Aggregate:
+    return Own(
+        lambda args: Type.INT,
+        lambda: {"seen": []},
+        lambda state, value: state,
+        lambda left, right: left,
+        lambda state: 0,
+        None,
+    )
+
+
+class Bomb:
+    """Runs code when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.putenv, ("TERASCOPE_BOMB", "1")
+
+
+def builtin(name: str) -> Aggregate:
+    found = Functions.builtin().aggregate(name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("held", [["p", "x"], ["c", 7], ["f", "moon"], ["d", 1], []])
+def test_what_is_no_state_is_refused(held: Any) -> None:
+    with pytest.raises(ValueMistake, match="damaged"):
+        decode_state(builtin("sum"), held, trusted=True)
+
+
+def test_code_in_the_state_of_a_builtin_aggregate_does_not_run() -> None:
+    held = b64encode(dumps(Bomb())).decode()
+    assert decode_state(builtin("sum"), held, trusted=True) == held
+    assert "TERASCOPE_BOMB" not in os.environ
+
+
+def test_the_state_of_a_users_aggregate_is_read_only_where_it_is_trusted() -> None:
+    held = encode_state(own(), {"seen": [1, {2}]})
+    assert decode_state(own(), held, trusted=True) == {"seen": [1, {2}]}
+    with pytest.raises(ValueMistake, match="other users may write"):
+        decode_state(own(), held, trusted=False)
+
+
+def test_a_state_with_something_unnamed_is_a_mistake_of_ours() -> None:
+    with pytest.raises(TypeError, match="cannot have a Bomb"):
+        encode_state(builtin("sum"), Bomb())
