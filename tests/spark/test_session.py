@@ -75,3 +75,14 @@ def test_a_run_says_nothing_of_its_own(tmp_path: Path) -> None:
         env={**__import__("os").environ, "PYTHONPATH": str(root)}, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_whoever_connects_must_know_a_secret_that_no_argument_shows(spark: SparkSession) -> None:
+    conf = spark.sparkContext.getConf()
+    assert conf.get("spark.authenticate") == "true"
+    secret = conf.get("spark.authenticate.secret")
+    assert secret
+    arguments = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not any(secret.encode() in each for each in arguments)
