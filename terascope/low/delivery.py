@@ -61,9 +61,7 @@ class Sink:
         """All rows of a query that a task has, as a part."""
         folder = self.folder_of(query)
         make_folder(folder, self.mode)
-        with PartWriter(
-            folder, self.format, fields, ordered=ordered, mode=self.mode
-        ) as part:
+        with PartWriter(folder, self.format, fields, ordered=ordered, mode=self.mode) as part:
             part.write(rows)
             path, count = part.close()
             return Part(query, path, count, part.extents)
