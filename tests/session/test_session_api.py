@@ -287,13 +287,14 @@ with terascope.Session(master="local[1]") as ts:
     ts.source(f"eth0=pcap:{sys.argv[1]}")
     result = ts.run(sys.argv[2])["q"]
     result.show()
-for use in (result.show, result.rows, lambda: result.dataframe):
-    try:
-        use()
-    except terascope.SessionClosed as closed:
-        assert "before it is (inside the `with` block)" in str(closed)
-    else:
-        raise SystemExit("the rows of a closed session were given")
+    rows = result.rows()
+assert result.rows() == rows, "few rows stay"
+try:
+    result.dataframe
+except terascope.SessionClosed as closed:
+    assert "before it is (inside the `with` block)" in str(closed)
+else:
+    raise SystemExit("a closed session gave a DataFrame")
 """
 
 
