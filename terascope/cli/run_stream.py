@@ -28,6 +28,7 @@ from terascope.cli.progress import phases
 from terascope.cli.stream_flags import StreamFlags
 from terascope.cli.stream_rows import ConsoleRows, RowsFormat
 from terascope.stream.amounts import readable_seconds
+from terascope.stream.notices import late_text
 from terascope.stream.runs import announced
 from terascope.stream.server import HOST, StatusServer
 
@@ -174,6 +175,8 @@ def tell_end(
         for query in last.queries:
             plural = "" if query.rows == 1 else "s"
             errors().print(f"{running.folder(query.name)}: {query.rows:,} row{plural}")
+    for source in (s for s in last.sources if s.late):
+        tell_line("note", late_text(source))
     lasted = readable_seconds(last.run.updated - last.run.started)
     tuples = sum(source.tuples for source in last.sources)
     batches = f"{last.run.batch + 1:,} batch{'' if last.run.batch == 0 else 'es'}"

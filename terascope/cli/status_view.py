@@ -23,7 +23,7 @@ from terascope.stream.amounts import (
     readable_moment,
     readable_seconds,
 )
-from terascope.stream.notices import replay_text, waiting_text
+from terascope.stream.notices import late_count, late_remedy, replay_text, waiting_text
 from terascope.stream.status import QueryStatus, RunStatus, SourceStatus, Status
 
 T = TypeVar("T")
@@ -31,6 +31,7 @@ NO_LIMIT = 1_000_000
 AROUND = 10
 """Lines that are neither sources, queries nor alarms."""
 MOST_ALARMS = 3
+MOST_NOTES = 4
 MOST_TREES = 2
 WIDEST_NAME = 24
 STATE_STYLES = {"running": "green", "failed": "bold red", "restarting": "bold yellow"}
@@ -156,8 +157,10 @@ def note_lines(status: Status) -> list[Text]:
         for s in status.sources
         if s.replay and s.left_behind and not s.away
     ]
-    if len(notes) > MOST_ALARMS:
-        notes[MOST_ALARMS - 1 :] = [f"{len(notes) - MOST_ALARMS + 1:,} more notes on sources"]
+    for source in (s for s in status.sources if s.late):
+        notes += [late_count(source), f"  {late_remedy(source)}"]
+    if len(notes) > MOST_NOTES:
+        notes[MOST_NOTES - 1 :] = [f"{len(notes) - MOST_NOTES + 1:,} more lines on sources"]
     return [one_line(note, "yellow") for note in notes]
 
 

@@ -40,6 +40,7 @@ def tell_why(console: Console, status: Status, query: QueryStatus, told: frozens
 
     from terascope.stream.amounts import readable_seconds
     from terascope.stream.causes import causes, expectation
+    from terascope.stream.notices import late_text
 
     closed = query.closed_until
     until = "has closed no window yet" if closed is None else f"is closed until {closed}"
@@ -47,6 +48,8 @@ def tell_why(console: Console, status: Status, query: QueryStatus, told: frozens
     if query.lag_seconds is not None:
         line.append(f", {readable_seconds(query.lag_seconds)} behind the present")
     console.print(line)
+    for source in (s for s in status.sources if query.name in s.late_queries):
+        console.print(Text.assemble(("late: ", "bold"), late_text(source)), soft_wrap=True)
     found = causes(status, query)
     if not found:
         console.print(expectation(status, query), soft_wrap=True)

@@ -29,7 +29,7 @@ from terascope.low.task import Groups, LowTask, Ready
 from terascope.physical.trees import TreeSettings
 from terascope.spark.low_task import NativeRead, Partials, taken
 from terascope.stream.heartbeat import Heartbeat, Watch
-from terascope.stream.late import LateWatch, kept_fields
+from terascope.stream.late import ClosedColumn, LateWatch, kept_fields
 from terascope.stream.segments import SegmentWriter, SliceValue
 from terascope.stream.tree_plans import TreesInForce, grafted, narrowed, widened_places
 from terascope.stream.tuple_samples import Sampler
@@ -77,8 +77,8 @@ class StreamPartition(InputPartition):
     number: int
     owned: Mapping[int, Epochs | None]
     """By query: epochs that this task has alone, and that end with the batch."""
-    closed: Mapping[str, tuple[tuple[str, SliceValue], ...]]
-    """By interface: columns, and the value below which a slice of some query is closed."""
+    closed: Mapping[str, tuple[ClosedColumn, ...]]
+    """By interface: columns, the value below which a slice of a stream is closed, and its key."""
     planned: float
     """When the batch was planned, for the trace of its heartbeats."""
     end: str

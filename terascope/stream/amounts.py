@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 NANOSECONDS: Final = 1_000_000_000
+SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+"""By the unit of a clock."""
 UNKNOWN: Final = "-"
 SPANS: Final = ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 

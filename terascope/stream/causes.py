@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from terascope.stream.amounts import (
     NANOSECONDS,
+    SECONDS,
     readable_bytes,
     readable_moment,
     readable_seconds,
@@ -24,7 +25,6 @@ Kind: TypeAlias = Literal[
 
 SILENT_HEARTBEATS: Final = 3
 """Heartbeats without a tuple after which a source is called silent."""
-SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from terascope.functions.base import Trend, Value
 from terascope.plan.expr import Col, columns_of
 from terascope.plan.rel import Aggregate, Scan, SourceField
 from terascope.stream.heartbeat import Heartbeat
+from terascope.stream.late import ClosedColumn
 from terascope.stream.plan import LowStream, StreamPlan
 from terascope.stream.segments import Segment, SliceValue
 from terascope.stream.state import Seen, State
@@ -73,6 +74,10 @@ def hear(state: State, beats: Iterable[Heartbeat], offset: Offset) -> None:
             seen.tuples += heard.tuples
             seen.bytes += heard.bytes
             seen.late += heard.late
+            for key, number in heard.late_streams.items():
+                seen.late_streams[key] = seen.late_streams.get(key, 0) + number
+            for column, value in heard.late_behind.items():
+                seen.late_behind[column] = max(seen.late_behind.get(column, value), value)
             if heard.tuples:
                 seen.last_tuple_ns = offset.now_ns
     for name, link in offset.links.items():
@@ -246,9 +251,11 @@ def scattered(stream: LowStream, state: State) -> list[Slices]:
 # ---- tuples that would be late -------------------------------------------------------------------
 
 
-def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[tuple[str, SliceValue]]]:
-    """By interface and column: the value below which a slice of some stream of groups is closed."""
-    found: dict[str, dict[str, SliceValue]] = {}
+def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[ClosedColumn]]:
+    """By interface: for each stream of groups its column, the value below which it is closed, and
+    its key.
+    """
+    found: dict[str, list[ClosedColumn]] = {}
     for stream in plan.low:
         progress = state.streams[stream.key]
         until, rel = progress.until, plan.job.trees[stream.name]
@@ -266,6 +273,5 @@ def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[tuple[str, 
         if limit is None or limit is ALL:
             continue
         for interface in stream.scan.interfaces:
-            known = found.setdefault(interface, {})
-            known[column.read_from] = max(known.get(column.read_from, limit), limit)
-    return {name: sorted(columns.items()) for name, columns in found.items()}
+            found.setdefault(interface, []).append((column.read_from, limit, stream.key))
+    return {name: sorted(columns) for name, columns in found.items()}

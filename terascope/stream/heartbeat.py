@@ -61,6 +61,12 @@ class Apart(Protocol):
     @property
     def counts(self) -> Mapping[str, int]: ...
 
+    @property
+    def by_stream(self) -> Mapping[str, Mapping[str, int]]: ...
+
+    @property
+    def behind(self) -> Mapping[str, Mapping[str, SliceValue]]: ...
+
 
 class Watch:
     """Sees all tuples of a task."""
@@ -96,8 +102,8 @@ class Watch:
         self._late.see(batch, interface, now)
 
     @property
-    def late(self) -> Mapping[str, int]:
-        return self._late.counts
+    def late(self) -> Apart:
+        return self._late
 
     def samples(self) -> Iterator[str]:
         """Some of the tuples, as text."""
@@ -136,6 +142,10 @@ class Heard:
     smallest: dict[str, SliceValue] = field(default_factory=dict)
     largest: dict[str, SliceValue] = field(default_factory=dict)
     behind: dict[str, SliceValue] = field(default_factory=dict)
+    late_streams: dict[str, int] = field(default_factory=dict)
+    """By the key of a low-level stream: tuples that came when their slice of it was closed."""
+    late_behind: dict[str, SliceValue] = field(default_factory=dict)
+    """By column: how far a late tuple was behind the end of a closed slice, at most."""
     skipped_bytes: int = 0
     """Bytes of damaged input that were skipped."""
     files: dict[str, str] = field(default_factory=dict)
@@ -188,8 +198,11 @@ class Heartbeat:
                 one.smallest[column_name] = found.smallest
                 one.largest[column_name] = found.largest
                 one.behind[column_name] = found.behind
-        for name, count in watch.late.items():
-            heard.setdefault(name, Heard()).late = count
+        for name, count in watch.late.counts.items():
+            one = heard.setdefault(name, Heard())
+            one.late = count
+            one.late_streams = dict(watch.late.by_stream.get(name, {}))
+            one.late_behind = dict(watch.late.behind.get(name, {}))
         cost = watch.cost_ns + time.thread_time_ns() - began
         return Heartbeat(task, heard, counters, list(queries), list(hops), memory_bytes, cost)
 

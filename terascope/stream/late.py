@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,8 @@ from terascope.plan.rel import Field
 from terascope.stream.segments import SliceValue
 from terascope.types import Type
 
+ClosedColumn: TypeAlias = tuple[str, SliceValue, str]
+"""A column, the value below which a slice of a stream is closed, and the key of the stream."""
 LATE: Final = "late:"
 """Before the name of an interface: who has the rows of its late tuples."""
 
@@ -31,7 +33,7 @@ class LateWatch:
 
     def __init__(
         self,
-        closed: Mapping[str, Sequence[tuple[str, SliceValue]]],
+        closed: Mapping[str, Sequence[ClosedColumn]],
         folder: str | None,
         fields: Sequence[Field] = (),
         format: PartFormat = "parquet",
@@ -45,14 +47,26 @@ class LateWatch:
         self._mode = mode
         self._writers: dict[str, PartWriter] = {}
         self.counts: Counter[str] = Counter()
+        self.by_stream: dict[str, Counter[str]] = {}
+        """By interface, then by the key of the low-level stream that misses them."""
+        self.behind: dict[str, dict[str, SliceValue]] = {}
+        """By interface and column: how far a late tuple was behind a closed slice, at most."""
 
     def see(self, columns: pa.RecordBatch, interface: str, smallest: Mapping[str, Any]) -> None:
         """`smallest`: of the ordered columns in this batch; most batches are told by these."""
         late: pa.Array | None = None
-        for name, limit in self._closed.get(interface, ()):
-            if name in smallest and smallest[name] < limit:
-                found = pc.fill_null(pc.less(columns.column(name), limit), False)
-                late = found if late is None else pc.or_(late, found)
+        found: dict[tuple[str, SliceValue], pa.Array] = {}
+        for name, limit, stream in self._closed.get(interface, ()):
+            if name not in smallest or smallest[name] >= limit:
+                continue
+            if (name, limit) not in found:
+                mask = pc.fill_null(pc.less(columns.column(name), limit), False)
+                found[name, limit] = mask
+                late = mask if late is None else pc.or_(late, mask)
+                behind = self.behind.setdefault(interface, {})
+                behind[name] = max(behind.get(name, 0), limit - smallest[name])
+            missed = pc.sum(found[name, limit]).as_py() or 0
+            self.by_stream.setdefault(interface, Counter())[stream] += missed
         if late is None:
             return
         rows = columns.filter(late)

@@ -149,6 +149,9 @@ def query_families(queries: tuple[QueryStatus, ...]) -> Iterator[Metric]:
     """Every named stream, by the label `query`."""
     written: list[Row] = [((q.name,), q.rows) for q in queries]
     yield counter("terascope_query_rows", "Rows given.", written, ("query",))
+    late: list[Row] = [((q.name,), q.late) for q in queries]
+    help = "Tuples that came after their window of it was closed."
+    yield counter("terascope_query_late", help, late, ("query",))
     for name, help, amount in QUERY_GAUGES:
         rows: list[Row] = [((q.name,), amount(q)) for q in queries]
         yield gauge(f"terascope_query_{name}", help, rows, ("query",))

@@ -1,15 +1,16 @@
 """What a person should hear of while a set runs, once, when it happens.
 
 In: the report of every micro-batch. Out: lines: a source is a replay, or has caught up; it is gone,
-is back, or is left behind. The status says the same as long as it lasts.
+is back, or is left behind; its first tuples are late. The status says the same as long as it lasts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from terascope.connectors.live import LinkOffset
-from terascope.stream.amounts import readable_seconds
+from terascope.stream.amounts import SECONDS, readable_seconds
 from terascope.stream.report import BatchReport
 from terascope.stream.status import SourceStatus
 
@@ -19,6 +20,8 @@ class Notices:
 
     def __init__(self) -> None:
         self._before: Mapping[str, LinkOffset] = {}
+        self._late: set[str] = set()
+        """Sources of whose late tuples was told."""
 
     def hear(self, report: BatchReport, sources: Mapping[str, SourceStatus]) -> list[str]:
         """What is new since the last batch."""
@@ -30,7 +33,9 @@ class Notices:
             for line in changes(sources[name], self._before.get(name, LinkOffset()), link)
         ]
         self._before = after
-        return found
+        late = {name for name, source in sources.items() if source.late} - self._late
+        self._late |= late
+        return found + [late_text(sources[name]) for name in sorted(late)]
 
 
 def changes(source: SourceStatus, before: LinkOffset, after: LinkOffset) -> Iterator[str]:
@@ -67,3 +72,57 @@ def waiting_text(source: SourceStatus) -> str:
         return "its watermark stands still"
     rest = readable_seconds(source.waited_for_seconds)
     return f"its watermark stands still, and the others wait for it for {rest}"
+
+
+MOST_QUERIES: Final = 3
+LONGEST_SKEW: Final = 3600.0
+"""Seconds: whoever is further behind is not merely slow."""
+
+
+def late_text(source: SourceStatus) -> str:
+    """Which tuples of a source came too late, for whom, and what would have helped."""
+    return f"{late_count(source)}: {late_remedy(source)}"
+
+
+def late_count(source: SourceStatus) -> str:
+    """How many tuples of a source came too late, and for which queries."""
+    many = sorted(source.late_queries.items(), key=lambda one: (-one[1], one[0]))
+    shown = ", ".join(f"{name} {count:,}" for name, count in many[:MOST_QUERIES])
+    if len(many) > MOST_QUERIES:
+        shown += f" and {len(many) - MOST_QUERIES:,} more"
+    plural = "" if source.late == 1 else "s"
+    return f"{source.late:,} tuple{plural} of {source.name} came too late" + (
+        f" ({shown})" if shown else ""
+    )
+
+
+def late_remedy(source: SourceStatus) -> str:
+    """What to do so that tuples of a source are not late, and why."""
+    name, behind = source.name, source.late_seconds
+    if source.left_behind or source.away:
+        return f"a longer --liveness makes the others wait, which went on without {name}"
+    if source.disorder_observed > source.disorder_declared:
+        return (
+            "declare banded_increasing(n) on its time column, or SLACK n of a MERGE: they came up"
+            f" to {disorder_text(source)} behind later ones"
+        )
+    if source.replay:
+        return (
+            f"give --replay {name} from the start, or run it as a set of its own: others had gone"
+            " on without it"
+        )
+    if behind is not None and behind > LONGEST_SKEW:
+        return (
+            f"give --replay {name} if it is old data, or a longer --liveness if it was gone: the"
+            f" clock was {readable_seconds(behind)} ahead"
+        )
+    more = "longer" if behind is None else f"{readable_seconds(behind)} longer, or more"
+    return f"give a --skew that is {more}: the clock had closed their window"
+
+
+def disorder_text(source: SourceStatus) -> str:
+    """The disorder that was seen, in seconds where it is one of time."""
+    unit = SECONDS.get(source.disorder_unit)
+    if unit is None:
+        return f"{source.disorder_observed:g}"
+    return readable_seconds(source.disorder_observed * unit)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from terascope.analysis.order import FINENESS
 from terascope.connectors.base import Split
@@ -20,6 +21,7 @@ from terascope.low.plan import LowAggregate, LowPlan
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import ClockUnit, SourceField
 from terascope.stream.closing import portion_of
+from terascope.stream.late import ClosedColumn
 from terascope.stream.plan import StreamPlan
 from terascope.stream.segments import SliceValue
 from terascope.stream.state import State
@@ -82,8 +84,8 @@ def band_of(column: SourceField) -> int | float:
 class Beginning:
     """What tasks must know of the batches before."""
 
-    closed: Mapping[str, tuple[tuple[str, SliceValue], ...]] = field(default_factory=dict)
-    """By interface: columns, and the value below which a slice of some query is closed."""
+    closed: Mapping[str, tuple[ClosedColumn, ...]] = field(default_factory=dict)
+    """By interface: columns, the value below which a slice of a stream is closed, and its key."""
     until: Mapping[str, SliceValue] = field(default_factory=dict)
     """By the key of a stream: the slices before this one are closed."""
     crowded: frozenset[str] = frozenset()
@@ -100,10 +102,16 @@ class Beginning:
                 pending[segment.stream] += segment.length
         portion = portion_of(state)
         return Beginning(
-            {name: tuple((c, v) for c, v in limits) for name, limits in state.closed.items()},
+            {name: tuple(map(closed_column, limits)) for name, limits in state.closed.items()},
             {key: one.until for key, one in state.streams.items() if one.until is not None},
             frozenset(key for key, length in pending.items() if length > portion),
         )
+
+
+def closed_column(told: Sequence[Any]) -> ClosedColumn:
+    """One from a state, which may be of a version that did not name streams."""
+    column, value, *stream = told
+    return column, value, stream[0] if stream else ""
 
 
 def owned_epochs(

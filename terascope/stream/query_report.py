@@ -90,6 +90,7 @@ class QueryReporter:
             held_bytes=sum(s.length for s in held),
             open_slices=open_slices(held, report.state),
             holds=self.holds(output, leaves, report, mine, now_ns, closed.next_ns),
+            late=sum(s.late_queries.get(output.name, 0) for s in mine),
             inputs=tuple(s.name for s in mine),
             closes_ns=closed.next_ns,
             flushing=any(is_flushing(leaf, report, self._plan) for leaf in leaves),

@@ -84,8 +84,14 @@ class Reporter:
     def _follow(self, plan: StreamPlan) -> None:
         self._plan = plan
         kinds = {i.name: i.kind for read in plan.job.reads for i in read.interfaces}
-        self._sources = SourceReporter(ordered_columns(plan), kinds, self._pace, self._pulse)
         self._queries = QueryReporter(plan, self._pace)
+        streams = {
+            query: frozenset(stream.key for stream in leaves)
+            for query, leaves in self._queries.leaves.items()
+        }
+        self._sources = SourceReporter(
+            ordered_columns(plan), kinds, self._pace, self._pulse, streams
+        )
         readers = {
             stream.name: tuple(q for q, leaves in self._queries.leaves.items() if stream in leaves)
             for stream in plan.low

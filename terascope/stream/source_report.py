@@ -8,8 +8,8 @@ is a tuple, or that the source was looked at and everything older than now is th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from terascope.analysis.moving import moved
 from terascope.analysis.order import FINENESS
@@ -127,6 +127,8 @@ class SourceReporter:
     kinds: Mapping[str, str]
     pace: Pace
     pulse: Pulse
+    streams: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By query: the keys of the low-level streams that it is made of."""
 
     def status(
         self,
@@ -184,7 +186,17 @@ class SourceReporter:
             away=here.is_away,
             waited_for_seconds=self.waited_for(here, report.offset),
             left_behind=here.is_left_behind,
+            late_queries=self.late_queries(seen),
+            late_seconds=late_seconds(columns, seen),
         )
+
+    def late_queries(self, seen: Seen) -> dict[str, int]:
+        """By query: tuples of a source that came too late for it."""
+        counts = {
+            query: sum(seen.late_streams.get(key, 0) for key in keys)
+            for query, keys in self.streams.items()
+        }
+        return {query: count for query, count in counts.items() if count}
 
     def waited_for(self, link: LinkOffset, offset: Offset) -> float | None:
         """How long others will still wait for a source; None: it is as it should be, or they wait
@@ -211,6 +223,16 @@ class SourceReporter:
         if behind_ns <= OVERDUE * beat * NANOSECONDS or age <= self.pace.patience(report.seconds):
             return None
         return f"no heartbeat for {readable_seconds(age)}"
+
+
+def late_seconds(columns: Sequence[SourceField], seen: Seen) -> float | None:
+    """How far a late tuple was behind a closed window, at most, where a clock tells."""
+    found = [
+        seen.late_behind[c.read_from] / FINENESS[c.clock]
+        for c in columns
+        if c.clock is not None and c.read_from in seen.late_behind
+    ]
+    return max(found, default=None)
 
 
 def behind_the_wall(

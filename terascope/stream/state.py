@@ -42,6 +42,10 @@ class Seen:
     files: dict[str, str] = field(default_factory=dict)
     """Path -> reason, of the last files that could not be used, or not to their end."""
     late: int = 0
+    late_streams: dict[str, int] = field(default_factory=dict)
+    """By the key of a low-level stream: tuples that came when their slice of it was closed."""
+    late_behind: dict[str, SliceValue] = field(default_factory=dict)
+    """By column: how far a late tuple was behind the end of a closed slice, at most."""
     disorder: dict[str, SliceValue] = field(default_factory=dict)
     """By how much a tuple came behind a later one, at most."""
     last_tuple_ns: int | None = None
@@ -89,8 +93,8 @@ class State:
     """By the key of a low-level stream."""
     queries: dict[str, Progress] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
-    closed: dict[str, list[tuple[str, SliceValue]]] = field(default_factory=dict)
-    """By interface: columns, and the value below which a slice of some query is closed."""
+    closed: dict[str, list[tuple[str, SliceValue, str]]] = field(default_factory=dict)
+    """By interface: columns, the value below which a slice of a stream is closed, and its key."""
     texts: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By query: what it is, and what it is made of; one that changes begins anew."""
     layouts: dict[str, list[str]] = field(default_factory=dict)

@@ -101,6 +101,10 @@ class SourceStatus:
     """Of one that is away, and of a replay that gives nothing: how long others will still wait."""
     left_behind: bool = False
     """The liveness limit is over: others go on without it."""
+    late_queries: Mapping[str, int] = field(default_factory=dict)
+    """By query: tuples that came when their window of it was closed."""
+    late_seconds: float | None = None
+    """How far a late tuple was behind the end of a closed window, at most."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,8 @@ class QueryStatus:
     open_slices: int = 0
     holds: tuple[Hold, ...] = ()
     """The smallest promise first."""
+    late: int = 0
+    """Tuples of its sources that came when their window was closed."""
     inputs: tuple[str, ...] = ()
     """The sources whose tuples it is made of."""
     closes_ns: int | None = None

@@ -80,9 +80,9 @@ def test_status_shows_sources_and_queries(faked: Faked) -> None:
     lines = [line.rstrip() for line in called.out.splitlines()]
     assert lines[0] == "flows.gsql  running  up 20 min  batch 1,204 in 0.31 s"
     assert lines[2] == "eth1 is stalled: no file of the folder has grown for 35 s"
-    assert lines[6].split() == ["eth0", "12,346", "2023-11-14", "22:34:09", "0", "B", "3", "0"]
-    assert lines[11].split()[:2] == ["talkers", "1,204"]
-    assert lines[11].split()[-1] == "eth1"
+    assert lines[8].split() == ["eth0", "12,346", "2023-11-14", "22:34:09", "0", "B", "3", "0"]
+    assert lines[13].split()[:2] == ["talkers", "1,204"]
+    assert lines[13].split()[-1] == "eth1"
     assert called.err == ""
     assert call("status", "--checkpoint", faked.run.checkpoint).out == called.out
 
@@ -129,6 +129,8 @@ def test_why_names_the_input_and_what_to_do(faked: Faked) -> None:
     assert called.code == 0, called.err
     assert [line.rstrip() for line in called.out.splitlines()] == [
         "talkers is closed until 2023-11-14 22:33:30, 40 s behind the present",
+        "late: 3 tuples of eth0 came too late (talkers 3): give a --skew that is 4.0 s longer, or"
+        " more: the clock had closed their window",
         "",
         "input   promise               behind   why",
         "─" * 91,

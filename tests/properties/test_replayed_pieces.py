@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from terascope.spark.stream_source import unpacked_offset
+from terascope.stream.notices import late_text
 from tests.properties.followed_folders import NOW, SECOND, Followed
 from tests.properties.stream_cases import KillPoint
 
@@ -23,6 +24,7 @@ QUERY counts: SELECT tb, COUNT(*) AS n FROM old.F GROUP BY time/10 AS tb;
 QUERY present: SELECT tb, COUNT(*) AS n FROM live.F GROUP BY time/10 AS tb;
 """
 )
+WIDE = "QUERY wide: SELECT tb, COUNT(*) AS n FROM old.F GROUP BY time/10000 AS tb;"
 TOGETHER = PROTOCOL + "QUERY counts: SELECT tb, COUNT(*) AS n FROM F GROUP BY time/10 AS tb;"
 
 
@@ -64,9 +66,35 @@ def test_without_the_limit_the_wall_clock_makes_them_late_and_they_are_counted(
     for piece in range(4):
         run.drop("old", range(OLD + 33 * piece, OLD + 33 * (piece + 1)))
         run.seconds(4)
-    assert run.late("old") > 33
+    late = run.late("old")
+    assert late > 33
+    source = run.status.source("old")
+    assert source is not None
+    assert source.late_queries == {"counts": late}
+    assert late_text(source).startswith(f"{late} tuples of old came too late (counts {late}): ")
+    assert "--replay old" in late_text(source)
     run.finish()
     run.assert_adds_up("counts", ["old"])
+
+
+def test_late_tuples_are_counted_for_each_query(tmp_path: Path) -> None:
+    run = Followed(tmp_path, ALONE + WIDE, ["old"])
+    for _ in range(25):
+        run.drop("old", [run.now])
+        run.seconds(1)
+    run.drop("old", range(run.now - 25, run.now))
+    run.seconds(1)
+    status = run.status
+    source = status.source("old")
+    assert source is not None
+    late = source.late_queries
+    assert 0 < late["counts"] <= 25
+    assert "wide" not in late, "its window is open"
+    assert source.late == late["counts"]
+    assert {q.name: q.late for q in status.queries} == {"counts": late["counts"], "wide": 0}
+    run.finish()
+    assert sum(run.counted("wide").values()) == run.read["old"]
+    assert sum(run.counted("counts").values()) == run.read["old"] - late["counts"]
 
 
 def test_a_source_of_now_is_moved_by_the_wall_clock(tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ ETH0 = SourceStatus(
     promise_ns=ns(NOW - 1),
     promise={"time": 1_700_001_249, "timestamp": ns(NOW - 1)},
     late=3,
+    late_queries={"talkers": 3},
+    late_seconds=4.0,
     heartbeat=1250,
 )
 ETH1 = SourceStatus(
