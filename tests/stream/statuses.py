@@ -67,6 +67,7 @@ ETH1 = SourceStatus(
     promise={"time": 1_700_001_215},
     backlog_bytes=3_400_000,
     malformed=2,
+    malformed_reasons={"truncated-header": 2},
     silent_seconds=35.0,
     stalled="no file of the folder has grown for 35 s",
     heartbeat=1215,
