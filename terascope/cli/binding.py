@@ -61,7 +61,8 @@ Params = Annotated[
         "--param",
         "-p",
         metavar="NAME=VALUE",
-        help="The value of $NAME. May be repeated.",
+        help="The value of $NAME. May be repeated. A stream that goes on from its checkpoint keeps"
+        " what terascope set gave, unless this is another value than at its last start.",
         rich_help_panel=BINDING,
     ),
 ]

@@ -86,7 +86,7 @@ def stream_set(
             last = watched(running, server, view, stopping)
     except AtOnce:
         # Nothing that is left to do is worth waiting for: a checkpoint bears being killed.
-        errors().print("interrupted; the checkpoint is as it was after the last batch")
+        errors().print(interrupted_text(flags.checkpoint, to.output))
         sys.stderr.flush()
         os._exit(INTERRUPTED)
     if not quiet:
@@ -153,6 +153,17 @@ def checkpoint_folder(given: Path | None, output: Path | None) -> Iterator[Path]
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def interrupted_text(given: Path | None, output: Path | None) -> str:
+    """What is left of a run that was ended at once."""
+    if given is None and output is None:
+        return "interrupted; nothing is kept, for there is no --checkpoint"
+    checkpoint = given if given is not None else (output or Path()) / ".checkpoint"
+    return (
+        "interrupted; the same command goes on after the last batch that was done (checkpoint"
+        f" {checkpoint})"
+    )
 
 
 def console_rows(plan: StreamPlan, to: Destination) -> ConsoleRows:

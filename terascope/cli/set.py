@@ -34,7 +34,8 @@ def set_(
     """Give a parameter of a running set another value, without stopping the run.
 
     The new value holds from the next edge between two slices on: no window is computed with half
-    of one value and half of another.
+    of one value and half of another. It stays when the run is started again with the --param that
+    it was started with before; another --param wins, for it was given later.
     """
     del debug
     ((name, value),) = pairs("NAME=VALUE", [assignment], "NAME=VALUE")

@@ -68,10 +68,11 @@ class QueryReporter:
         report: BatchReport | None,
         sources: Sequence[SourceStatus],
         now_ns: int,
+        resumed: State | None = None,
     ) -> QueryStatus:
-        """What is known of a query."""
+        """What is known of a query; before the first batch, what the checkpoint knows."""
         if report is None:
-            return QueryStatus(output.name, rows=rows)
+            return self.resumed(output, rows, resumed)
         leaves = self.leaves[output.name]
         read = {name for leaf in leaves for name in leaf.scan.interfaces}
         mine = [s for s in sources if s.name in read]
@@ -94,6 +95,23 @@ class QueryReporter:
             inputs=tuple(s.name for s in mine),
             closes_ns=closed.next_ns,
             flushing=any(is_flushing(leaf, report, self._plan) for leaf in leaves),
+        )
+
+    def resumed(self, output: StreamOutput, rows: int, state: State | None) -> QueryStatus:
+        """What a checkpoint knows of a query."""
+        if state is None or output.name not in state.queries:
+            return QueryStatus(output.name, rows=rows)
+        closed = self.closed(output, state, ())
+        held = [s for s in state.segments if s.stream in self._keys[output.name]]
+        return QueryStatus(
+            output.name,
+            rows=rows,
+            last_epoch=closed.last_epoch,
+            closed_until=closed.text,
+            closed_until_ns=closed.ns,
+            held_rows=sum(s.rows for s in held),
+            held_bytes=sum(s.length for s in held),
+            open_slices=open_slices(held, state),
         )
 
     # ---- how far

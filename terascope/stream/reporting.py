@@ -79,6 +79,8 @@ class Reporter:
             facts.liveness_seconds,
         )  # fmt: skip
         self._low = LowReporter((), {})
+        self._resumed: BatchState | None = None
+        """What the run goes on from; until its first batch that is all that is known."""
         self._follow(plan)
 
     def _follow(self, plan: StreamPlan) -> None:
@@ -102,6 +104,7 @@ class Reporter:
         """The set goes on as another plan, from a state that was made for it."""
         with self._lock:
             self._follow(plan)
+            self._resumed = state
             if self._report is not None:
                 promises = Promises(plan.trees, self._report.promises.scan)
                 self._report = replace(self._report, state=state, promises=promises)
@@ -138,15 +141,16 @@ class Reporter:
             )
             queries = tuple(
                 self._queries.status(
-                    output, (rows or {}).get(output.name, 0), report, sources, now_ns
+                    output, (rows or {}).get(output.name, 0), report, sources, now_ns, self._resumed
                 )
                 for output in plan.outputs
             )
+            state = self._resumed if report is None else report.state
             return Status(
                 self._run(supervised, report, now, now_ns),
                 sources,
                 queries,
-                StoreStatus() if report is None else store_status(report.state),
+                StoreStatus() if state is None else store_status(state),
                 self._low.status(report),
                 self._low.traces,
                 facts.parameters,

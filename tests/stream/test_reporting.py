@@ -339,6 +339,21 @@ def test_low_level_counters_add_up(plan: StreamPlan) -> None:
     assert [hop for hop, _ in traces[0].hops] == ["source", "low level", "slice store", "sinks"]
 
 
+def test_after_a_restart_the_checkpoint_is_known_before_the_first_batch(plan: StreamPlan) -> None:
+    before = Driven(plan)
+    tb = BEGIN // 10
+    held = (groups(plan, tb + 2, tb + 4, rows=7),)
+    before.run(25, {"eth0": heard(9, 0, 25)}, {"eth0": 25, "eth1": 24}, held, until=tb + 2)
+    after = Driven(plan)
+    after.reporter.follow(plan, before.state)
+    status = after.status(rows={"talkers": 11})
+    assert (status.store.open_slices, status.store.segments) == (3, 1)
+    talkers = status.query("talkers")
+    assert talkers is not None
+    assert (talkers.open_slices, talkers.held_rows, talkers.rows) == (3, 7, 11)
+    assert talkers.closed_until == "2023-11-14 22:13:40"
+
+
 def test_the_run_itself(plan: StreamPlan) -> None:
     run = Driven(plan)
     run.run(1, {}, {"eth0": 1, "eth1": 1})
