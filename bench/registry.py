@@ -23,6 +23,7 @@ EXPERIMENTS: dict[str, str] = {
     "fig4-memory": "bench.trees.memory",
     "fig5-speedup": "bench.trees.speedup",
     "tree-floor": "bench.trees.floor",
+    "start": "bench.start",
     "crash": "bench.crash",
     "fig7-communication": "bench.windows.communication",
     "fig8-computation": "bench.windows.computation",
