@@ -8,7 +8,7 @@ given interfaces that have no files yet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.packets.fields import LAYER_BITS
 from terascope.connectors.registry import Interface
 from terascope.explain.from_plan import parameter_notes
-from terascope.explain.model import Box, Facts, Picture
+from terascope.explain.model import Box, Facts, Node, Picture
 from terascope.explain.operators import PLACE, is_hidden, operator_node, source_id, stream_id
 from terascope.explain.remarks import column_notes
 from terascope.explain.trees import tree_notes
@@ -135,7 +135,11 @@ def window_box(output: LowOutput, known: Mapping[str, Orders]) -> Box:
         ("slices", slices_in_words(windows.vector).removeprefix("slices ")),
     )
     columns = column_notes(output.fields, known[output.name])
-    return Box(stream_id(output.name), output.name, "stream", ("low",), columns, facts)
+    name = stream_id(output.name)
+    root = Node(
+        "Windows", f"Windows of slices of {windows.stream}", reads=(stream_id(windows.stream),)
+    )
+    return Box(name, output.name, "stream", ("low",), columns, facts, root=root)
 
 
 def low_boxes(job: Job, plan: Plan) -> list[Box]:
@@ -161,10 +165,20 @@ def low_boxes(job: Job, plan: Plan) -> list[Box]:
                 ("low",),
                 column_notes(rel.visible, column_orders(rel, known)),
                 tuple(facts),
-                root=operator_node(rel, known, lambda scan: read_names(job, scan)),
+                root=operator_node(rel, known, sources_of(queries[output.name], queries, job)),
             )
         )
     return boxes
+
+
+def sources_of(
+    query: LowQuery, shown: Container[str], job: Job
+) -> Callable[[Scan], tuple[str, ...]]:
+    """Where its tuples come from: the source, or a stream whose groups it is made of instead."""
+    parent = query.parent if isinstance(query, LowAggregate) else None
+    if parent is not None and parent in shown:
+        return lambda _: (stream_id(parent),)
+    return lambda scan: read_names(job, scan)
 
 
 def query_facts(query: LowQuery) -> list[tuple[str, str]]:
@@ -174,13 +188,12 @@ def query_facts(query: LowQuery) -> list[tuple[str, str]]:
         facts.append(("then", " AND ".join(show_expr(in_words(e)) for e in query.rest)))
     if isinstance(query, LowAggregate):
         table = query.table
-        facts.append(
-            (
-                "table",
-                f"{table.kind.replace('_', ' ')}, {table.flush} flush, at most"
-                f" {readable_bytes(table.max_bytes)}",
-            )
-        )
+        bounded = table.kind != "open" and table.groups is not None
+        limit = f"{table.groups:,} groups" if bounded else readable_bytes(table.max_bytes)
+        kind = table.kind.replace("_", " ")
+        facts.append(("table", f"{kind}, {table.flush} flush, at most {limit}"))
+        if query.parent is not None:
+            facts.append(("made of", query.parent))
         if query.epoch is not None:
             name = query.keys[query.epoch][0]
             many = ", a key of the table: epochs are short" if query.epoch_in_key else ""

@@ -178,11 +178,13 @@ class Splitter:
         found = windowed(rel, lambda below: self.chosen(below, self.views), self.live)
         if found is None:
             return None
-        vector = self.slicing.ask(query, found, other_keys(rel, found))
+        keys = other_keys(rel, found)
+        vector = self.slicing.ask(query, found, keys)
         if vector is None:
             return None
         made = split_windowed(query, rel, found, vector, self.judge, self.drafts, self.live)
         if isinstance(made, NotSplit):
+            self.slicing.refuse(query, found, keys)
             self.stay(query, made.reasons)
             return None
         return made

@@ -132,6 +132,8 @@ class TreeDecision:
     query_bytes: float = 0.0
     """Memory of these tables."""
     used: bool = False
+    bounded_flat: Tree | None = None
+    """The flat plan within the memory that is given; None where tables grow."""
 
     @property
     def gain(self) -> float:

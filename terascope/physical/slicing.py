@@ -35,6 +35,12 @@ class Family:
     conditions: frozenset[Expr]
 
 
+def family_of(windowed: Windowed, keys: Iterable[Expr]) -> Family:
+    chosen = windowed.chosen
+    conditions = frozenset(chosen.conditions)
+    return Family(scan_key(chosen.scan), windowed.time, frozenset(keys), conditions)
+
+
 Known: TypeAlias = Callable[[Family], Traffic | None]
 """What was measured of the tuples of a family."""
 
@@ -58,18 +64,34 @@ class Slicing:
         """The slices for a window; None when it is better off with a key of its own, as it may be
         when it is tumbling.
         """
-        scan = windowed.chosen.scan
-        conditions = frozenset(windowed.chosen.conditions)
-        family = Family(scan_key(scan), windowed.time, frozenset(keys), conditions)
+        scan, family = windowed.chosen.scan, family_of(windowed, keys)
         window = windowed.periodic
         if self.decided is None:
             self.asked.setdefault(family, set()).add(window)
             self.scans[family] = scan
             self.queries.setdefault((family, window), []).append(query)
             return None if windowed.has_own_key else paired(window)
-        cluster = self.decided[family].of[window]
+        shared = self.decided.get(family)
+        cluster = None if shared is None else shared.of.get(window)
+        if cluster is None:  # only of queries that were refused
+            return None if windowed.has_own_key else paired(window)
         alone = len(cluster.windows) == 1
         return None if alone and windowed.has_own_key else cluster.vector
+
+    def refuse(self, query: str, windowed: Windowed, keys: Iterable[Expr]) -> None:
+        """A query whose aggregates cannot be made of slices reads tuples: its window neither shares
+        any nor makes those of others finer.
+        """
+        family, window = family_of(windowed, keys), windowed.periodic
+        asking = self.queries.get((family, window), [])
+        if self.decided is not None or query not in asking:
+            return
+        asking.remove(query)
+        if not asking:
+            del self.queries[family, window]
+            self.asked[family].discard(window)
+        if not self.asked[family]:
+            del self.asked[family]
 
     @property
     def has_choices(self) -> bool:

@@ -108,6 +108,8 @@ def with_trees(
         if found.gain >= LEAST_GAIN:
             made = Grafting(low, members, found.tree, settings, statistics.groups).plan()
         decisions.append(replace(found, used=made is not None))
+        if made is None and found.bounded_flat is not None:  # its tables, too, have that memory
+            made = Grafting(low, members, found.bounded_flat, settings, statistics.groups).plan()
         low = made or low
     return replace(read, low=low), decisions
 
@@ -137,7 +139,7 @@ def decided(
     found = accounted(found, queries, Curves(RememberedStatistics(statistics), settings.table))
     if settings.leaves == "bounded":
         # The flat plan within the same memory, not with all it wants.
-        found = replace(found, flat_exchanged=planned.flat_cost.total)
+        found = replace(found, flat_exchanged=planned.flat_cost.total, bounded_flat=planned.flat)
     return found
 
 

@@ -58,6 +58,8 @@ class Planned:
     """What the tree takes of the budget."""
     seconds: float
     notes: tuple[str, ...] = ()
+    flat: Tree | None = None
+    """All queries from the stream itself, with the memory of each."""
 
 
 def plan_tree(
@@ -126,6 +128,7 @@ class Planner:
             accounting.memory(tree),
             perf_counter() - began,
             tuple(notes),
+            alone,
         )
 
     @cached_property

@@ -101,14 +101,16 @@ def composed(windows: Iterable[Periodic], most: int = MOST_SLICES) -> SliceVecto
     return shortest(with_gaps(found, period, known))
 
 
-def composed_panes(windows: Sequence[Periodic], most: int = 1 << 20) -> SliceVector | None:
-    """The composition of paned windows instead, which have many more edges."""
+def composed_panes(windows: Sequence[Periodic], most: int = MOST_SLICES) -> SliceVector | None:
+    """The composition of paned windows instead, which have many more edges; None when a period
+    would have too many.
+    """
     period = math.lcm(*(w.slide for w in windows))
     steps = {math.gcd(w.range, w.slide) for w in windows}
-    if sum(period // step for step in steps) > most:
+    if sum(period // step for step in steps) > COINCIDING * most:
         return None
     edges = {edge for step in steps for edge in range(0, period, step)}
-    return with_gaps(edges, period, windows)
+    return None if len(edges) > most else with_gaps(edges, period, windows)
 
 
 def shortest(vector: SliceVector) -> SliceVector:

@@ -179,8 +179,17 @@ def decided(
     elif mode != "cost" and (vector := VECTORS[mode](known)) is not None:
         clusters = [Cluster(known, vector)]
     else:
-        clusters = merged(placed(known, traffic, prices), traffic, prices)
+        clusters = cheapest(known, traffic, prices)
     return Shared(tuple(clusters), traffic, prices)
+
+
+def cheapest(windows: tuple[Periodic, ...], traffic: Traffic, prices: WindowCosts) -> list[Cluster]:
+    """What is found window by window, or one of the alternatives that explain tells of."""
+    tried = [merged(placed(windows, traffic, prices), traffic, prices)]
+    tried.append([Cluster((w,), paired(w)) for w in windows])
+    vectors = (composed(windows), composed_panes(windows)) if len(windows) > 1 else ()
+    tried += [[Cluster(windows, vector)] for vector in vectors if vector is not None]
+    return min(tried, key=lambda some: sum(c.cost(traffic, prices) for c in some))
 
 
 def placed(windows: Iterable[Periodic], traffic: Traffic, prices: WindowCosts) -> list[Cluster]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +38,17 @@ def test_named_files_exist(name: str) -> None:
     named = re.findall(r"`((?:terascope|tests|docs|examples)/[\w./-]+)`", page(name))
     missing = [path for path in named if not (ROOT / path).exists()]
     assert not missing
+
+
+NAMED = re.compile(r"`((?:[\w.-]+/)+[\w.-]*\.(?:py|gsql|md|txt|toml|lark|svg))`")
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted(DOCS.glob("*.md")), ROOT / "README.md"], ids=lambda path: path.name
+)
+def test_every_file_that_is_named_is_there(path: Path) -> None:
+    """From the root, from the package, or from the folder of a connector."""
+    named = set(NAMED.findall(path.read_text(encoding="utf-8")))
+    places = [ROOT, ROOT / "terascope", ROOT / "terascope" / "connectors", ROOT / "docs"]
+    own = {name for name in named if not name.startswith(("OUTPUT", "CHECKPOINT", "DIR"))}
+    assert not {name for name in own if not any((place / name).exists() for place in places)}

@@ -10,8 +10,11 @@ from terascope.connectors.generate import generate
 from terascope.connectors.generate.profile import Profile
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.explain import explain
-from terascope.pipeline import Bindings, compile_set
+from terascope.explain import explain, picture
+from terascope.low.plan import LowAggregate
+from terascope.physical.planner import LowSettings, SharingSettings
+from terascope.physical.trees import TreeSettings
+from terascope.pipeline import Bindings, Compiled, compile_set
 
 WINDOWS = """
 QUERY a: SELECT srcIP, COUNT(*) AS n FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP;
@@ -62,10 +65,59 @@ def test_a_tree_is_shown_with_both_accountings(capture: Path) -> None:
         f"QUERY q{i}: SELECT tb, {k}, COUNT(*) AS n FROM TCP GROUP BY time/3600 AS tb, {k};"
         for i, k in enumerate(keys)
     )
-    bound = Bindings({"eth0": Interface("eth0", "pcap", str(capture))})
-    shown = explain(compile_set(Source(text, "tree.gsql"), bound), "job")
+    shown = explain(bound(text, capture), "job")
     assert "tree of q0_low, q1_low, q2_low, q3_low, read from packets" in shown
     assert "hash operations an epoch: flat" in shown
     assert "groups that leave for the exchange" in shown
     assert "chosen: the tree, which saves" in shown
     assert "  srcIP (query)" in shown
+
+
+def test_windows_of_holistic_aggregates_share_no_slices() -> None:
+    """They read tuples: they are not said to share, and make the slices of others no finer."""
+    text = (
+        "QUERY a: SELECT srcIP, COUNT(*) AS n FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP;"
+        "QUERY b: SELECT srcIP, MAX(len) AS n FROM TCP [RANGE 15 SLIDE 15] GROUP BY srcIP;"
+        "QUERY c: SELECT srcIP, median(len) AS m FROM TCP [RANGE 12 SLIDE 9] GROUP BY srcIP;"
+        "QUERY d: SELECT destIP, median(len) AS m FROM TCP [RANGE 12 SLIDE 9] GROUP BY destIP;"
+    )
+    shown = explain(compile_set(Source(text, "holistic.gsql")), "halves")
+    assert "a 18/15: slices 12 3 of a period of 15" in shown
+    assert "c 12/9" not in shown
+    assert "d 12/9" not in shown
+
+
+def bound(text: str, capture: Path, trees: TreeSettings | None = None) -> Compiled:
+    low = LowSettings(sharing=SharingSettings(trees=trees or TreeSettings()))
+    bindings = Bindings({"eth0": Interface("eth0", "pcap", str(capture))}, low=low)
+    return compile_set(Source(text, "set.gsql"), bindings)
+
+
+def test_windows_have_an_arrow_from_the_slices_they_are_made_of(capture: Path) -> None:
+    compiled = bound(WINDOWS, capture)
+    shown = picture(compiled, "job")
+    names = {box.id: box.name for box in shown.boxes}
+    arrows = {(names[source], names[target]) for source, target in shown.arrows}
+    made = {o.name: o.windows.stream for o in compiled.job().low if o.windows is not None}
+    assert len(made) == 2
+    assert {(source, target) for target, source in made.items()} <= arrows
+
+
+def test_the_memory_of_tables_is_kept_and_told_when_the_flat_plan_wins(capture: Path) -> None:
+    budget = 10_000
+    text = "".join(
+        f"QUERY q{i}: SELECT tb, {k}, COUNT(*) AS n FROM TCP GROUP BY time/3600 AS tb, {k};"
+        for i, k in enumerate(["srcIP", "destIP", "srcPort"])
+    )
+    compiled = bound(text, capture, TreeSettings("operations", budget))
+    job = compiled.job()
+    (decision,) = job.decisions
+    assert not decision.used
+    low = job.reads[0].low
+    assert low is not None
+    bounded = [q for q in low.queries if isinstance(q, LowAggregate) and q.name in decision.queries]
+    assert [q.table.kind for q in bounded] == ["lru"] * 3
+    assert sum(q.table.groups or budget for q in bounded) * 16 < budget
+    shown = explain(compiled, "job")
+    for query in bounded:
+        assert f"lru, eager flush, at most {query.table.groups:,} groups" in shown
