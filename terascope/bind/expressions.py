@@ -13,6 +13,7 @@ from typing import assert_never
 from terascope.bind.aggregates import Aggregates, bind_aggregate
 from terascope.bind.coerce import coerce_alike, to_type
 from terascope.bind.context import Context
+from terascope.bind.missing_side import with_common_values
 from terascope.bind.scope import NoSuchColumn, Scope
 from terascope.diagnostic import Span
 from terascope.functions.base import Scalar, TypeMistake, ValueMistake
@@ -333,7 +334,8 @@ class ExprBinder:
             return self.bind_extractor(extractor, node)
         scalar = functions.scalar(node.name)
         if scalar is not None and not node.star and not node.distinct:
-            return self.bind_scalar(scalar, node)
+            bound = self.bind_scalar(scalar, node)
+            return None if bound is None else with_common_values(bound, self.scope.equated)
         target = functions.cast(node.name)
         if target is not None:
             return self.bind_cast_call(node, target)

@@ -3,22 +3,30 @@
 In: the leaves of a FROM clause, its ON conditions and WHERE. Out: a relation whose columns are
 called `alias.column`, with each condition at the join that needs it. Without ON, the WHERE
 conjuncts that name both sides are the join condition and those of one side filter that side first;
-with ON, WHERE filters what the joins give, as in SQL.
+with ON, WHERE filters what the joins give, as in SQL, and a column of a missing side is NULL
+(missing_side.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from terascope.analysis.bounded import is_timeless, join_bound
 from terascope.analysis.order import Orders, column_orders, expression_slope
 from terascope.bind.context import Context
+from terascope.bind.missing_side import (
+    in_rows_with,
+    marker,
+    marker_name,
+    where_present,
+    with_common_values,
+)
 from terascope.bind.scope import Input, Scope
 from terascope.bind.windows import ticks
 from terascope.diagnostic import Span
-from terascope.plan.build import call, conjunction
+from terascope.plan.build import TRUE, call, conjunction
 from terascope.plan.expr import (
     Call,
     Cast,
@@ -69,7 +77,7 @@ def qualified(qualifier: str, name: str) -> str:
     return f"#{qualifier}.{name[1:]}" if name.startswith("#") else f"{qualifier}.{name}"
 
 
-def qualify(leaf: Leaf) -> Rel:
+def qualify(leaf: Leaf) -> Project:
     """The leaf with its columns called `alias.column`, so that no two inputs share a name."""
     items = tuple((qualified(leaf.qualifier, f.name), Col(f.name, f.type)) for f in leaf.rel.fields)
     return Project(leaf.rel, items, span=leaf.span)
@@ -116,16 +124,17 @@ def join_leaves(
     if rel is None:
         return FromClause(unconditional(leaves), scope, any(leaf.windowed for leaf in leaves))
     if tree.pending:
-        rel = Filter(rel, conjunction(tree.pending), span=where.span if where else clause.span)
+        kept = tree.as_written(tree.pending)
+        rel = Filter(rel, conjunction(kept), span=where.span if where else clause.span)
     # A filter join only asks whether there is a partner: its columns are not part of the result.
     seen = inputs[:1] if clause.kind == "FILTER" else inputs
-    scope = Scope(seen, merged(tree.equated))
+    scope = Scope(seen, merged(tree.equated), tree.seen)
     return FromClause(rel, scope, any(leaf.windowed for leaf in leaves))
 
 
 def unconditional(leaves: Sequence[Leaf]) -> Rel:
     """All inputs side by side: something to find further mistakes with, never to run."""
-    rel = qualify(leaves[0])
+    rel: Rel = qualify(leaves[0])
     for leaf in leaves[1:]:
         rel = Join(rel, qualify(leaf), "inner", ())
     return rel
@@ -161,13 +170,17 @@ class JoinTree:
     """WHERE conjuncts that have found no place yet."""
     has_on: bool
     equated: list[frozenset[str]] = field(default_factory=list)
+    markers: dict[str, str] = field(default_factory=dict)
+    """For columns of inputs that SQL's joins may miss: the column that marks their rows."""
+    seen: dict[str, Expr] = field(default_factory=dict)
+    """For columns that a join fills: what they are for the user, by SQL's meaning."""
 
     def fold(self, clause: ast.From) -> Rel | None:
         kind = KINDS[clause.kind or "INNER"]
         nullable = kind in ("right", "full")
-        rel = self.build(clause.items[0], nullable)
+        rel = self.build(clause.items[0], nullable, False)
         for item in clause.items[1:]:
-            right = self.build(item, kind in ("left", "full"))
+            right = self.build(item, kind in ("left", "full"), False)
             if rel is None or right is None:
                 return None
             extra = self.filter_condition(clause, rel, right) if kind == "semi" else []
@@ -176,12 +189,15 @@ class JoinTree:
             rel = self.join(rel, right, kind, None, clause.span, nullable, extra)
         return rel
 
-    def build(self, item: ast.FromItem, nullable: bool) -> Rel | None:
+    def build(self, item: ast.FromItem, nullable: bool, marked: bool) -> Rel | None:
+        """`marked`: rows without this item are made by a join of SQL's meaning."""
         if not isinstance(item, ast.JoinRef):
-            return self.leaf(nullable)
+            return self.leaf(nullable, marked)
         kind = KINDS[item.kind]
-        left = self.build(item.left, nullable or kind in ("right", "full"))
-        right = self.build(item.right, nullable or kind in ("left", "full"))
+        sql = item.condition is not None and not item.gsql and self.outer_fill == "null"
+        misses_left, misses_right = kind in ("right", "full"), kind in ("left", "full")
+        left = self.build(item.left, nullable or misses_left, marked or (sql and misses_left))
+        right = self.build(item.right, nullable or misses_right, marked or (sql and misses_right))
         if left is None or right is None:
             return None
         condition: Expr | None = None
@@ -189,15 +205,37 @@ class JoinTree:
             condition = self.bind_condition(item.condition, self.scope)
             if condition is None:
                 return None
-        return self.join(left, right, kind, condition, item.span, nullable, [])
+        made = self.join(left, right, kind, condition, item.span, nullable, [])
+        if made is not None and sql:
+            self.note_filled(made)
+        return made
 
-    def leaf(self, nullable: bool) -> Rel | None:
+    def note_filled(self, join: Join) -> None:
+        """The columns that a join fills are NULL for the user where their input is missing."""
+        for name, _ in join.fills:
+            if name in self.markers:
+                column = Col(name, join.type_of(name))
+                self.seen[name] = where_present(column, marker(self.markers[name]))
+
+    def as_written(self, conditions: Sequence[Expr]) -> list[Expr]:
+        """Conditions over what joins gave so far, by SQL's meaning of the columns they fill."""
+        common = [with_common_values(c, merged(self.equated)) for c in conditions]
+        return list(dict.fromkeys(part for c in common for part in in_rows_with(c, self.seen)))
+
+    def leaf(self, nullable: bool, marked: bool) -> Rel | None:
         leaf = next(self.leaves)
         rel = qualify(leaf)
+        if marked:
+            rel = self.with_marker(rel, leaf)
         if self.has_on and nullable:
             return rel
         own = self.take(lambda used: used <= set(rel.names))
         return Filter(rel, conjunction(own), span=leaf.span) if own else rel
+
+    def with_marker(self, rel: Project, leaf: Leaf) -> Project:
+        name = qualified(leaf.qualifier, marker_name(leaf.rel.names))
+        self.markers |= dict.fromkeys(rel.names, name)
+        return replace(rel, items=(*rel.items, (name, TRUE)))
 
     def take(self, fits: Callable[[frozenset[str]], bool]) -> list[Expr]:
         """Remove from the pending conjuncts those whose columns fit."""
@@ -214,13 +252,14 @@ class JoinTree:
         span: Span,
         nullable: bool,
         extra: list[Expr],
-    ) -> Rel | None:
+    ) -> Join | None:
         conditions = list(extra)
         if on is not None:
             conditions += conjuncts(on)
         elif not self.has_on or (kind == "inner" and not nullable):
             both = set(left.names) | set(right.names)
             conditions += self.take(lambda used: used <= both)
+        conditions = self.as_written(conditions)
         equalities, residual = split_condition(conditions, left, right)
         self.equated += [
             frozenset({a.name, b.name})

@@ -5,11 +5,13 @@ In: the inputs of a FROM clause. Out: a column for a name, qualified or not, or 
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from terascope.connectors.packets.fields import canonical
-from terascope.plan.expr import Col
+from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import Field
 
 MOST_SHOWN = 16
@@ -41,19 +43,32 @@ class Input:
 
 @dataclass(frozen=True)
 class Scope:
-    """All inputs of a query. `equated`: sets of columns that a join condition makes equal."""
+    """All inputs of a query. `equated`: sets of columns that a join condition makes equal. `seen`:
+    what a column is for the user, where a join of SQL's meaning fills it (missing_side.py).
+    """
 
     inputs: tuple[Input, ...]
     equated: tuple[frozenset[str], ...] = ()
+    seen: Mapping[str, Expr] = dataclasses.field(default_factory=dict)
 
-    def find(self, name: str, qualifier: str | None) -> Col:
+    def find(self, name: str, qualifier: str | None) -> Expr:
         """The column a name means.
 
         Raises:
             NoSuchColumn: nothing, or more than one thing, is called so.
         """
         if qualifier is not None:
-            return self.find_qualified(name, qualifier)
+            return self.as_seen(self.find_qualified(name, qualifier))
+        column, shared = self.find_shared(name)
+        return column if shared else self.as_seen(column)
+
+    def find_shared(self, name: str) -> tuple[Col, bool]:
+        """The column that a name without qualifier means, and whether several inputs share it: then
+        it is the value that they have in common.
+
+        Raises:
+            NoSuchColumn: nothing, or more than one thing, is called so.
+        """
         found = [c for i in self.inputs if (c := i.find(name)) is not None]
         if not found:
             raise NoSuchColumn("unknown-column", f"no column '{name}'", self.suggest(name))
@@ -62,7 +77,10 @@ class Scope:
             raise NoSuchColumn(
                 "ambiguous-column", f"'{name}' may be any of {names}", "write which one you mean"
             )
-        return found[0]
+        return found[0], len(found) > 1
+
+    def as_seen(self, column: Col) -> Expr:
+        return self.seen.get(column.name, column)
 
     def find_qualified(self, name: str, qualifier: str) -> Col:
         for source in self.inputs:

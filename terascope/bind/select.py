@@ -125,7 +125,7 @@ class SelectBinder:
             replace(i, columns=tuple(c for c in i.columns if c[1].name not in (WSTART, WEND)))
             for i in clause.scope.inputs
         )
-        scope = Scope((*inputs, edges), clause.scope.equated)
+        scope = replace(clause.scope, inputs=(*inputs, edges))
         return FromClause(rel, scope, True)
 
     def edges(self, clause: FromClause, span: Span) -> tuple[Col, ...]:
@@ -133,7 +133,7 @@ class SelectBinder:
         if not clause.windowed:
             return ()
         try:
-            return (clause.scope.find(WSTART, None), clause.scope.find(WEND, None))
+            return tuple(clause.scope.find_shared(name)[0] for name in (WSTART, WEND))
         except NoSuchColumn:
             self.context.error(
                 "ambiguous-window",
@@ -207,7 +207,7 @@ class SelectBinder:
                 found.append((name, edge, select.span))
         return None if failed else found
 
-    def star(self, star: ast.Star, scope: Scope) -> Iterator[tuple[str, Col]]:
+    def star(self, star: ast.Star, scope: Scope) -> Iterator[tuple[str, Expr]]:
         inputs = [i for i in scope.inputs if star.qualifier in (None, i.qualifier)]
         if not inputs:
             self.context.error(
@@ -216,7 +216,7 @@ class SelectBinder:
         for source in inputs:
             for name, field in source.columns:
                 if not field.hidden:
-                    yield name, Col(field.name, field.type)
+                    yield name, scope.as_seen(Col(field.name, field.type))
 
     # ---- aggregation
 

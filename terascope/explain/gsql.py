@@ -153,7 +153,10 @@ class Writer:
         ]
         rest = conjuncts(rel.residual) if rel.residual is not None else ()
         condition = all_of((*pairs, *(written(c, scope) for c in rest)))
-        return Below(ast.JoinRef(JOINS[rel.kind], left.item, right.item, condition), scope)
+        # What a join fills is SQL's NULL only as far as the query says so above it.
+        filled = bool(rel.fills) and rel.kind != "inner"
+        made = ast.JoinRef(JOINS[rel.kind], left.item, right.item, condition, filled)
+        return Below(made, scope)
 
 
 # ---- taking a relation apart, from the top -------------------------------------------------------
@@ -173,9 +176,9 @@ def ranking(rel: Rel) -> tuple[list[tuple[Expr, bool]], int | None, Rel]:
     names = rel.source.names
     if knows_place(rel.source):
         names = tuple(n for n in names if is_hidden(n) or n in EDGES)
-    ties = {(Col(n, rel.source.type_of(n)), False) for n in names}
+    ties = {Col(n, rel.source.type_of(n)) for n in names}
     given = list(rel.order)
-    if set(given[len(given) - len(names) :]) == ties:
+    if {expr for expr, _ in given[len(given) - len(names) :]} == ties:
         given = given[: len(given) - len(names)]
     return given, rel.limit, rel.source
 

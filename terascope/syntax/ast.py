@@ -205,12 +205,17 @@ JoinKind = Literal["INNER", "LEFT", "RIGHT", "FULL"]
 
 @dataclass(frozen=True)
 class JoinRef(Node):
-    """An infix join: `A LEFT OUTER JOIN B ON ...`; also `A OUTER_JOIN B` (FULL)."""
+    """An infix join: `A LEFT OUTER JOIN B ON ...`.
+
+    `gsql`: an outer join in GSQL's one word, such as `A OUTER_JOIN B` (FULL), which has GSQL's
+    meaning with ON, too.
+    """
 
     kind: JoinKind
     left: FromItem
     right: FromItem
     condition: Expr | None = None
+    gsql: bool = False
 
 
 FromItem: TypeAlias = StreamRef | SubqueryRef | JoinRef

@@ -224,10 +224,11 @@ def _from_item(item: FromItem) -> str:
             return _stream(item) + _alias_and_window(item)
         case SubqueryRef(query):
             return f"({inline(query)})" + _alias_and_window(item)
-        case JoinRef(kind, left, right, condition):
+        case JoinRef(kind, left, right, condition, gsql):
             joined = f"({_from_item(right)})" if isinstance(right, JoinRef) else _from_item(right)
             on = "" if condition is None else f" ON {print_expr(condition)}"
-            return f"{_from_item(left)} {JOIN_WORDS[kind]} {joined}{on}"
+            word = KIND_WORDS[kind].strip() if gsql else JOIN_WORDS[kind]
+            return f"{_from_item(left)} {word} {joined}{on}"
         case _:
             assert_never(item)
 

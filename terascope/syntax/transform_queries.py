@@ -181,13 +181,15 @@ class QueryRules:
     # ---- FROM
 
     def join(self, children: Children) -> JoinRef:
-        left, kind, right, *condition = children
-        return JoinRef(
-            kind.value, left, right, condition[1] if condition else None, span=span_of(children)
-        )
+        left, word, right, *condition = children
+        kind, gsql = word.value
+        on = condition[1] if condition else None
+        return JoinRef(kind, left, right, on, gsql, span=span_of(children))
 
-    def join_word(self, children: Children) -> Part[JoinKind]:
-        return Part(INFIX_KINDS[children[0].type], span_of(children))
+    def join_word(self, children: Children) -> Part[tuple[JoinKind, bool]]:
+        word = children[0].type
+        kind = INFIX_KINDS[word]
+        return Part((kind, word.endswith("_JOIN") and kind != "INNER"), span_of(children))
 
     def stream_source(self, children: Children) -> FromItem:
         stream: StreamRef = children[0]

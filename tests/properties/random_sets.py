@@ -82,6 +82,7 @@ class RandomSet:
             self.selection, self.aggregation, self.aggregation, self.window, self.slices,
             self.over_aggregate, self.join, self.self_join, self.band_join, self.merge,
             self.distinct, self.top, self.running, self.cube, self.with_table, self.three_way,
+            self.anti_join,
         ]  # fmt: skip
 
     # ---- pieces
@@ -239,6 +240,18 @@ class RandomSet:
             f"SELECT x.tb, x.n, y.n, z.n, z.total {kind} {names[0]} x, {names[1]} y, {names[2]} z "
             "WHERE x.tb = y.tb AND y.tb = z.tb AND x.n = z.n"
         )
+
+    def anti_join(self) -> None:
+        """SQL's outer joins: what a side misses is NULL, and `tb` is still known."""
+        x, y = self.rng.choice(self.aggregated), self.rng.choice(self.aggregated)
+        kind = self.rng.choice(["LEFT", "LEFT", "RIGHT", "FULL"])
+        more = self.rng.choice(["", " AND x.n = y.n", " AND x.total < y.total"])
+        where = self.rng.choice(["y.tb IS NULL", "x.n IS NULL OR y.n IS NULL", "y.n > 1"])
+        name = self.add(
+            f"SELECT tb, x.tb AS xtb, y.tb AS ytb, x.n, y.n AS m FROM {x.name} x {kind} JOIN "
+            f"{y.name} y ON x.tb = y.tb{more} WHERE {where}"
+        )
+        self.add(f"SELECT big, count(*), count(ytb), max(n) FROM {name} GROUP BY tb/3 AS big")
 
     def self_join(self) -> None:
         below = self.rng.choice(self.aggregated)

@@ -160,9 +160,13 @@ streams = st.one_of(
 def _sources(query: st.SearchStrategy[Query]) -> st.SearchStrategy[FromItem]:
     single = streams | st.builds(SubqueryRef, query, _maybe(names), st.none() | windows)
     kinds = st.sampled_from(["INNER", "LEFT", "RIGHT", "FULL"])
+    outer = st.sampled_from(["LEFT", "RIGHT", "FULL"])
     return st.recursive(
         single,
-        lambda side: st.builds(JoinRef, kinds, side, side, st.none() | small),
+        lambda side: (
+            st.builds(JoinRef, kinds, side, side, st.none() | small)
+            | st.builds(JoinRef, outer, side, side, st.none() | small, st.just(True))
+        ),
         max_leaves=3,
     )
 

@@ -155,9 +155,13 @@ def test_comments_of_both_kinds() -> None:
 
 def test_join_spellings() -> None:
     sql = select("SELECT a FROM A FULL OUTER JOIN B ON x").source
-    assert sql == select("SELECT a FROM A OUTER_JOIN B ON x").source
     assert sql == select("SELECT a FROM A OUTER JOIN B ON x").source
     assert sql == From((JoinRef("FULL", StreamRef("A"), StreamRef("B"), Name("x")),))
+    own = select("SELECT a FROM A OUTER_JOIN B ON x").source
+    assert own == select("SELECT a FROM A FULL_OUTER_JOIN B ON x").source
+    assert own == From((JoinRef("FULL", StreamRef("A"), StreamRef("B"), Name("x"), gsql=True),))
+    inner = select("SELECT a FROM A INNER_JOIN B ON x").source
+    assert inner == select("SELECT a FROM A JOIN B ON x").source
     before = select("SELECT a FILTER_JOIN(ts, 15) FROM A, B").source
     assert before == From((StreamRef("A"), StreamRef("B")), "FILTER", "ts", Duration(15))
 

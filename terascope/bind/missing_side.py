@@ -1,0 +1,97 @@
+"""SQL's outer joins: a column of the side that is missing is NULL, also when the condition equates
+it.
+
+The join itself fills equated columns with the value of the side that is there, as GSQL's own joins
+do: that is what keeps time known in every row. What a user calls `b.k` in a join with ON is the
+filled column where `b` is there, and NULL elsewhere. A marker that every row of `b` carries tells
+which rows these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, columns_of, substitute, transform
+from terascope.plan.expr import walk as walk_expr
+from terascope.types import Type
+
+STRICT = frozenset(
+    {"=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "div", "%", "neg", "&", "|", "^", "~",
+     "<<", ">>", "mask"}
+)  # fmt: skip
+"""Operators that give NULL for a NULL."""
+
+
+def marker_name(names: Collection[str]) -> str:
+    """A name for the marker of an input that has these columns."""
+    name = "here"
+    while name in names:
+        name += "_"
+    return name
+
+
+def where_present(column: Col, marker: Col) -> Expr:
+    """The column in rows in which its input is there, NULL in others."""
+    return Case(((marker, column),), Lit(None, column.type), column.type)
+
+
+def in_rows_with(condition: Expr, seen: Mapping[str, Expr]) -> tuple[Expr, ...]:
+    """A condition as SQL means it, in conjuncts; `seen`: what a filled column is for the user.
+
+    A comparison of filled columns is kept as it is, so that it still relates times, and the input
+    must be there.
+    """
+    used = sorted(columns_of(condition) & seen.keys())
+    if not used:
+        return (condition,)
+    if not is_strict(condition):
+        return (substitute(condition, seen),)
+    markers = dict.fromkeys(marker_of(seen[name]) for name in used)
+    return (condition, *markers)
+
+
+def is_strict(condition: Expr) -> bool:
+    """Whether a NULL in any column keeps the condition from being TRUE."""
+    return isinstance(condition, Call) and all(
+        isinstance(part, Col | Lit | Cast)
+        or (isinstance(part, Call) and part.function.name in STRICT)
+        for part in walk_expr(condition)
+    )
+
+
+def marker_of(seen: Expr) -> Expr:
+    assert isinstance(seen, Case), "a filled column is seen through its marker"
+    return seen.branches[0][0]
+
+
+def with_common_values(expr: Expr, equated: Iterable[frozenset[str]]) -> Expr:
+    """`coalesce(a.tb, b.tb)` of all columns that a join equates is the value that they have in
+    common, in whatever order they stand: one of them is always there.
+    """
+    groups = tuple(equated)
+
+    def common(part: Expr) -> Expr:
+        match part:
+            case Call(function, args, type) if function.name == "coalesce":
+                columns = [c for arg in args if (c := filled_column(arg)) is not None]
+                names = frozenset(c.name for c in columns)
+                if len(columns) == len(args) and names in groups and columns[0].type is type:
+                    return columns[0]
+        return part
+
+    return transform(expr, common)
+
+
+def filled_column(expr: Expr) -> Col | None:
+    """The column itself, of what a user sees of it."""
+    match expr:
+        case Case(((Col(), Col() as column),), Lit(None)):
+            return column
+        case Col():
+            return expr
+        case _:
+            return None
+
+
+def marker(name: str) -> Col:
+    return Col(name, Type.BOOL)
