@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from terascope.functions.base import Slope, Trend
+from terascope.plan.build import call
 from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of, conjuncts
 from terascope.plan.rel import Join, Lookup, Named, Rel, inputs
 from terascope.plan.show import show_expr
@@ -132,22 +133,48 @@ def band_bound(join: Join, left: SlopeOf, right: SlopeOf) -> Bound | None:
             x, y, scale = pair
             low_high = limits.setdefault((x, y), [None, None])
             if scale > 0:  # y - x <= -constant / scale
-                low_high[1] = -form.constant / scale
+                high = low_high[1]
+                limit = exact_ratio(-form.constant, scale)
+                low_high[1] = limit if high is None else min(high, limit)
             else:
-                low_high[0] = form.constant / -scale
+                low = low_high[0]
+                limit = exact_ratio(form.constant, -scale)
+                low_high[0] = limit if low is None else max(low, limit)
     for (x, y), (low, high) in limits.items():
         if low is not None and high is not None:
             return Bound(columns[x], columns[y], (tidy(low), tidy(high)))
     return None
 
 
+def exact_ratio(number: int | float, by: int | float) -> int | float:
+    """The quotient, as an integer where it is one: nanoseconds do not fit a FLOAT."""
+    if isinstance(number, int) and isinstance(by, int) and number % by == 0:
+        return number // by
+    return number / by
+
+
 def tidy(number: int | float) -> int | float:
     return int(number) if float(number).is_integer() else number
+
+
+MIRRORED: Mapping[str, str] = {">": "<", ">=": "<=", "=": "="}
+"""A comparison with its sides exchanged."""
 
 
 def upper_forms(part: Expr) -> list[Linear]:
     """Linear forms f with `part` implying f <= 0."""
     match part:
+        case Call(function, (Call(inner, (distance,)), limit)) if (
+            inner.name == "abs" and function.name in ("<", "<=", "=")
+        ):
+            # |d| <= n is d <= n and -d <= n.
+            forms = [linear(distance), combine("-", Linear({}, 0), linear(distance))]
+            bounds = [combine("-", form, linear(limit)) for form in forms]
+            return [form for form in bounds if form is not None]
+        case Call(function, (limit, Call(inner, (_,)) as size)) if (
+            inner.name == "abs" and function.name in MIRRORED
+        ):
+            return upper_forms(call(MIRRORED[function.name], size, limit))
         case Call(function, (a, b)) if function.name in ("<", "<=", ">", ">=", "="):
             forms = []
             if function.name in ("<", "<=", "="):

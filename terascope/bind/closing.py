@@ -43,6 +43,15 @@ def tell_unbounded(context: Context, span: Span, source: Rel, what: str = "GROUP
     )
     example = next((n for n in ordered if n.rpartition(".")[2] == "time"), None)
     key = f"{example}/60" if example else (ordered[0] if ordered else "an ordered column")
+    if what == "aggregate":
+        context.error(
+            "unbounded-group-by",
+            "an aggregate over the whole stream never ends: a stream has no last tuple",
+            span,
+            notes=(note,),
+            help=f"say how often you want it: EVERY 1 minute, or GROUP BY {key}",
+        )
+        return
     context.error(
         "unbounded-group-by",
         "group-by never closes" if what == "GROUP BY" else f"{what} never closes",

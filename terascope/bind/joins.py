@@ -23,6 +23,7 @@ from terascope.bind.missing_side import (
     where_present,
     with_common_values,
 )
+from terascope.bind.range_joins import Held, range_conditions
 from terascope.bind.scope import Input, Scope
 from terascope.bind.windows import ticks
 from terascope.diagnostic import Span
@@ -62,6 +63,8 @@ class Leaf:
     qualifier: str
     windowed: bool
     span: Span
+    held: ast.RangeWindow | None = None
+    """A window without SLIDE, which says what a join relates (range_joins.py)."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,14 @@ def join_leaves(
             return FromClause(unconditional(leaves), scope, any(leaf.windowed for leaf in leaves))
         pending = list(conjuncts(bound))
     tree = JoinTree(
-        context, scope, bind_condition, outer_fill, iter(leaves), pending, any_on(clause.items)
+        context,
+        scope,
+        bind_condition,
+        outer_fill,
+        iter(leaves),
+        leaves,
+        pending,
+        any_on(clause.items),
     )
     rel = tree.fold(clause)
     if rel is None:
@@ -166,6 +176,7 @@ class JoinTree:
     bind_condition: BindCondition
     outer_fill: str
     leaves: Iterator[Leaf]
+    all_leaves: Sequence[Leaf]
     pending: list[Expr]
     """WHERE conjuncts that have found no place yet."""
     has_on: bool
@@ -253,7 +264,10 @@ class JoinTree:
         nullable: bool,
         extra: list[Expr],
     ) -> Join | None:
-        conditions = list(extra)
+        ranges = self.range_conditions(left, right)
+        if ranges is None:
+            return None
+        conditions = [*extra, *ranges]
         if on is not None:
             conditions += conjuncts(on)
         elif not self.has_on or (kind == "inner" and not nullable):
@@ -276,6 +290,24 @@ class JoinTree:
             span=span,
         )
         return made if self.check_bounded(made) else None
+
+    def range_conditions(self, left: Rel, right: Rel) -> list[Expr] | None:
+        """What windows without SLIDE on the inputs of both sides say."""
+        found: list[Expr] = []
+        for a in self.held_in(left):
+            for b in self.held_in(right):
+                made = range_conditions(self.context, a, b)
+                if made is None:
+                    return None
+                found += made
+        return found
+
+    def held_in(self, side: Rel) -> list[Held]:
+        return [
+            Held(leaf.rel, leaf.qualifier, leaf.held, leaf.span)
+            for leaf in self.all_leaves
+            if qualified(leaf.qualifier, leaf.rel.names[0]) in side.names
+        ]
 
     def check_bounded(self, join: Join) -> bool:
         if is_timeless(join.left) or is_timeless(join.right):

@@ -62,6 +62,7 @@ def bind_script(
 ) -> Bound:
     """Bind every statement; nothing is thrown, everything is told."""
     context = Context(catalog, functions, {}, base, folders)
+    context.failed |= script.unread
     values = bind_parameters(context, script, parameters or {})
     for statement in script.statements:
         declare(context, statement)

@@ -298,7 +298,8 @@ class SelectBinder:
         keys = tuple(grouping.keys)
         empty = empty_windows(self.context, clause, grouping, span) if emit_empty else None
         made = Aggregate(clause.rel, keys, aggregates.named, grouping.sets, empty, span=span)
-        return made if check_closing(self.context, made, "GROUP BY") else None
+        what = "aggregate" if select.group_by is None else "GROUP BY"
+        return made if check_closing(self.context, made, what) else None
 
     def running(
         self,

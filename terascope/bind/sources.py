@@ -39,7 +39,7 @@ class SourceBinder:
         the other clauses are found too.
         """
         items = flatten_items(clause.items)
-        leaves = [self.bind_leaf(item) for item in items]
+        leaves = [self.bind_leaf(item, joined=len(items) > 1) for item in items]
         kept = [leaf for leaf in leaves if leaf is not None]
         if len(kept) != len(leaves):
             return None
@@ -64,7 +64,10 @@ class SourceBinder:
                 rel = Filter(rel, predicate, span=where.span)
         return FromClause(rel, scope, leaf.windowed)
 
-    def bind_leaf(self, item: ast.StreamRef | ast.SubqueryRef) -> Leaf | None:
+    def bind_leaf(
+        self, item: ast.StreamRef | ast.SubqueryRef, *, joined: bool = False
+    ) -> Leaf | None:
+        """An input; in a join, a window without SLIDE is left to the join."""
         if isinstance(item, ast.SubqueryRef):
             rel = self.bind_query(item.query)
             qualifier = item.alias or "subquery"
@@ -73,6 +76,9 @@ class SourceBinder:
             qualifier = item.alias or item.name
         if rel is None:
             return None
+        window = item.window
+        if joined and isinstance(window, ast.RangeWindow) and window.slide is None:
+            return Leaf(rel, qualifier, False, item.span, window)
         if item.window is not None:
             rel = bind_window(self.context, rel, item.window)
             if rel is None:
@@ -83,6 +89,8 @@ class SourceBinder:
         """A query of the set, a watch list, a protocol or an interface, in this order."""
         context = self.context
         name = self.local.get(ref.name, ref.name)
+        if ref.interface is not None and name in context.failed:
+            return None  # a PROTOCOL with mistakes
         if ref.interface is None:
             if name in context.streams:
                 return Read(name, context.streams[name].fields, span=ref.span)

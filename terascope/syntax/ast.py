@@ -421,3 +421,5 @@ Statement: TypeAlias = (
 @dataclass(frozen=True)
 class Script(Node):
     statements: tuple[Statement, ...]
+    unread: frozenset[str] = frozenset()
+    """Names of statements that are not here, because they have mistakes."""

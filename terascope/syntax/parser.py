@@ -50,13 +50,28 @@ def parse_recovering(source: Source) -> tuple[Script, tuple[Diagnostic, ...]]:
     scanned = scan(source)
     statements: list[Statement] = []
     diagnostics: list[Diagnostic] = list(scanned.diagnostics)
+    unread: set[str] = set()
     for chunk in split(scanned.tokens):
         statement, mistakes = parse_chunk(chunk, scanned, source)
         diagnostics += mistakes
         if statement is not None:
             statements.append(statement)
+        else:
+            unread |= set(declared_names(chunk.tokens))
     diagnostics.sort(key=lambda each: each.span)
-    return Script(tuple(statements), span=Span(0, len(source.text))), tuple(diagnostics)
+    script = Script(tuple(statements), frozenset(unread), span=Span(0, len(source.text)))
+    return script, tuple(diagnostics)
+
+
+def declared_names(tokens: Sequence[Token]) -> Iterator[str]:
+    """The names that a statement would have given, whatever else is wrong with it."""
+    for word, name, *rest in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        follows = rest[0].kind if rest[0] is not None else ""
+        named = (word.word == "QUERY" and follows == "COLON") or word.word == "PROTOCOL"
+        if named and name.kind in ("WORD", "NAME"):
+            yield name.text.strip("`")
+        elif word.word == "QUERY_NAME" and name.literal and isinstance(name.literal.value, str):
+            yield name.literal.value
 
 
 def parse_expression(source: Source) -> Expr:

@@ -42,6 +42,15 @@ def codes(query: str) -> tuple[str, ...]:
         ("b.ts BETWEEN a.ts - 3 AND a.ts + 5", "b.ts - a.ts in [-3, 5]"),
         ("a.ts <= b.ts AND b.ts - a.ts < 10", "b.ts - a.ts in [0, 10]"),
         ("a.ts - b.ts <= 4 AND b.ts - a.ts <= 2 AND a.x = b.x", "b.ts - a.ts in [-4, 2]"),
+        ("abs(a.ts - b.ts) <= 3", "b.ts - a.ts in [-3, 3]"),
+        ("abs(b.ts - a.ts + 1) < 3 AND a.x = b.x", "b.ts - a.ts in [-4, 2]"),
+        ("7 >= abs(a.ts - b.ts)", "b.ts - a.ts in [-7, 7]"),
+        ("abs(a.ts - b.ts) <= 9 AND a.ts <= b.ts", "b.ts - a.ts in [0, 9]"),
+        (
+            "abs(a.ts - b.ts) = 9000000000000000001",
+            "b.ts - a.ts in [-9000000000000000001, 9000000000000000001]",
+        ),
+        ("a.ts >= b.ts - 2 AND a.ts <= b.ts + 6", "b.ts - a.ts in [-6, 2]"),
     ],
 )
 def test_what_bounds_a_join(condition: str, expected: str) -> None:
@@ -49,9 +58,27 @@ def test_what_bounds_a_join(condition: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        ("S a [RANGE 10], S b", "b.ts - a.ts in [0, 10]"),
+        ("S a, S b [RANGE 10]", "b.ts - a.ts in [-10, 0]"),
+        ("S a [RANGE '1 min' ON ts], S b [RANGE 4]", "b.ts - a.ts in [-4, 60]"),
+    ],
+)
+def test_a_window_without_slide_bounds_a_join(inputs: str, expected: str) -> None:
+    assert bound(f"SELECT a.x FROM {inputs} WHERE a.x = b.x") == expected
+
+
+def test_a_window_of_a_join_needs_clocks_of_one_unit() -> None:
+    fine = "(SELECT ts * 1000 AS ts, x FROM S)"
+    assert codes(f"SELECT a.x FROM S a [RANGE 10], {fine} b WHERE a.x = b.x") == ("no-clock",)
+
+
+@pytest.mark.parametrize(
     "condition",
     ["a.x = b.x", "a.ts <= b.ts", "a.ts = b.x", "a.ts = b.back", "a.ts < b.ts + 5",
-     "b.ts > a.ts - 5 AND a.x = b.x"],
+     "b.ts > a.ts - 5 AND a.x = b.x", "abs(a.ts - b.ts) >= 5", "abs(a.ts - b.ts) <= a.x",
+     "abs(a.x - b.x) <= 5", "NOT abs(a.ts - b.ts) <= 5", "abs(a.ts + b.ts) <= 5"],
 )  # fmt: skip
 def test_an_unbounded_join_is_refused(condition: str) -> None:
     assert codes(f"SELECT a.x FROM S a, S b WHERE {condition}") == ("unbounded-join",)

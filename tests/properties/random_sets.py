@@ -264,9 +264,17 @@ class RandomSet:
     def band_join(self) -> None:
         low, high = self.rng.randrange(0, 4), self.rng.randrange(0, 4)
         kind = self.rng.choice(["", "LEFT "])
+        window, near = self.rng.choice(
+            [
+                ("", f" AND y.ts BETWEEN x.ts - {low} AND x.ts + {high}"),
+                ("", f" AND abs(x.ts - y.ts) <= {high}"),
+                ("", f" AND x.ts - y.ts < {low + 1} AND y.ts - x.ts <= {high}"),
+                (f" [RANGE {high + 1}]", ""),
+            ]
+        )
         self.add(
-            f"SELECT x.ts, x.a, x.b, y.b FROM left.S x {kind}JOIN right.S y "
-            f"ON x.a = y.a AND y.ts BETWEEN x.ts - {low} AND x.ts + {high} AND x.b > y.b"
+            f"SELECT x.ts, x.a, x.b, y.b FROM left.S x{window} {kind}JOIN right.S y "
+            f"ON x.a = y.a{near} AND x.b > y.b"
         )
 
     def merge(self) -> None:
