@@ -33,6 +33,7 @@ EXPERIMENTS: dict[str, str] = {
     "heartbeat-cpu": "bench.streams.cpu",
     "stream-rate": "bench.streams.rate",
     "soak": "bench.streams.soak",
+    "shapes": "bench.shapes",
 }
 """Name -> the module that holds it as EXPERIMENT."""
 
