@@ -161,6 +161,8 @@ def expectation(status: Status, query: QueryStatus) -> str:
     """When the next window of a query closes that nothing holds back."""
     if query.closed_until == THE_END:
         return "all sources have ended, and all its rows are written"
+    if status.run.batch < 0:
+        return "its first micro-batch is not done yet"
     sources = [s for name in query.inputs if (s := status.source(name)) is not None]
     names = " and ".join(s.name for s in sources) or "its inputs"
     if not any(s.begun for s in sources) and sources:

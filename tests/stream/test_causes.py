@@ -139,3 +139,7 @@ def test_a_healthy_window_says_when_it_closes(
 ) -> None:
     run = replace(run_status(), heartbeat_seconds=heartbeat, skew_seconds=2.0)
     assert words in expectation(Status(run, (source,), (HEALTHY,)), HEALTHY)
+
+
+def test_before_the_first_batch_nothing_is_said_to_be_well() -> None:
+    assert "not done yet" in expectation(Status(run_status(batch=-1)), QueryStatus("talkers"))
