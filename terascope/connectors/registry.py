@@ -23,6 +23,7 @@ from terascope.connectors.base import (
     UnusableFile,
     find_files,
 )
+from terascope.connectors.identity import FILE_OPTION, found_again
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.packets import PacketConnector, capture_fault
 from terascope.connectors.tables import CsvConnector, JsonConnector, ParquetConnector
@@ -212,6 +213,23 @@ def read_split(
         report.blame(split.path, FileFault(fault))
         return
     try:
-        yield from KINDS[split.kind][0].read(split, tuple(columns), report)
+        yield from KINDS[split.kind][0].read(as_it_was(split), tuple(columns), report)
     except UnusableFile:  # it could be used when it was found
         report.blame(split.path, FileFault.REPLACED)
+        report.skipped[FileFault.REPLACED.value] += split.end - split.start
+
+
+def as_it_was(split: Split) -> Split:
+    """A split by the name that its file has now.
+
+    Raises:
+        UnusableFile: the file is not there any more, or has become another one.
+    """
+    identity = dict(split.options).get(FILE_OPTION)
+    if identity is None:
+        return split
+    path = found_again(Path(split.path), identity)
+    if path is None:
+        raise UnusableFile(f"'{split.path}' is not the file that was found")
+    options = tuple(option for option in split.options if option[0] != FILE_OPTION)
+    return replace(split, path=str(path), options=options)

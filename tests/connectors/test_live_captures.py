@@ -183,7 +183,7 @@ def test_files_that_are_no_captures_are_counted_as_a_batch_counts_them(tmp_path:
     assert run.offset.link("eth0").seen["time"] == (1_600_000_000, 1_600_000_003)
 
 
-def test_a_file_that_vanishes_or_shrinks_stalls_its_link_alone(tmp_path: Path) -> None:
+def test_a_file_that_vanishes_stalls_its_link_alone(tmp_path: Path) -> None:
     first, second = tmp_path / "first.pcap", tmp_path / "second.pcap"
     first.write_bytes(small_pcap())
     second.write_bytes(small_pcap(2))
@@ -200,9 +200,8 @@ def test_a_file_that_vanishes_or_shrinks_stalls_its_link_alone(tmp_path: Path) -
     assert fine.stalled is None
     quiet = {name: link.quiet_ns for name, link in run.offset.links.items()}
     assert quiet == {"a": run.wall.ns - 5 * 10**9, "b": run.wall.ns}
-    first.write_bytes(small_pcap(1))
-    run.step()
-    assert "shorter" in (run.links.states()[0].stalled or "")
+    first.write_bytes(small_pcap(1))  # another file: it is read from its beginning
+    assert [split.interface for split in run.step()] == ["a"]
     first.write_bytes(small_pcap(5))
     assert [split.interface for split in run.step()] == ["a"]
     assert run.links.states()[0].stalled is None

@@ -233,6 +233,7 @@ def test_reading_tells_the_same(
         "column 'src': not an IP address",
         "column 'net': not an IP address",
         "column 'size': not an integer",
+        "column 'day': negative, and declared unsigned",
     }
     assert (have.tuples, have.horizon, have.bytes_read) == (want.tuples, want.horizon, 0)
     assert have.tuples == ROWS - sum(have.malformed.values())

@@ -62,16 +62,21 @@ class FileState:
     """What the reader of that split must know."""
     closed: bool = False
     """Nothing more of it will be read."""
+    identity: str = ""
+    """Which file it is, whatever may stand at its path later; see `connectors.identity`."""
 
     def to_json(self) -> list[Any]:
         """A list, in the order of the fields."""
-        return [self.path, self.ordinal, self.position, self.carried, self.closed]
+        return [
+            self.path, self.ordinal, self.position, self.carried, self.closed, self.identity
+        ]  # fmt: skip
 
 
 def file_from_json(held: list[Any]) -> FileState:
     """Back from JSON."""
-    path, ordinal, position, carried, closed = held
-    return FileState(path, ordinal, position, tuple((n, v) for n, v in carried), closed)
+    path, ordinal, position, carried, closed, *identity = held
+    options = tuple((n, v) for n, v in carried)
+    return FileState(path, ordinal, position, options, closed, *identity)
 
 
 @dataclass(frozen=True)

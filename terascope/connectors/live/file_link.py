@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from terascope.connectors.base import SourceError, Split, find_files
+from terascope.connectors.identity import FILE_OPTION, found_again, identity_of
 from terascope.connectors.live.captures import capture_growth
 from terascope.connectors.live.columnar import columnar_growth
-from terascope.connectors.live.entry import Entry, FileState, Found
+from terascope.connectors.live.entry import Entry, FileState, Found, Options
 from terascope.connectors.live.growth import Cuts, Followed, Growth, Piece
 from terascope.connectors.live.journal import LinkJournal
 from terascope.connectors.live.settings import LinkClock
@@ -49,6 +50,15 @@ class Looked:
     since_ns: int
     """When it was found to have this size."""
     torn: str | None = None
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A file whose path has become that of another one."""
+
+    state: FileState
+    now: Path | None
+    """Where it is now; None when it is nowhere."""
 
 
 @dataclass
@@ -104,8 +114,12 @@ class FileLink:
         found_any = False
         try:
             present = self._present()
-            yield from self._missing(present)
-            for state in self._numbered(present):
+            replaced = self._replaced(present)
+            yield from self._missing(present, replaced)
+            for rest in self._rests(present, replaced):
+                found_any = True
+                yield rest
+            for state in self._numbered(present, replaced):
                 found = self._look_at(state, present[state.path])
                 if found is not None:
                     found_any |= bool(found.entries)
@@ -163,7 +177,42 @@ class FileLink:
                 f"'{location}' is empty, and on another file system than before: is it unmounted?"
             )
 
-    def _missing(self, present: Mapping[str, int]) -> Iterator[str]:
+    def _replaced(self, present: Mapping[str, int]) -> dict[str, Replaced]:
+        """Paths at which another file is than before: rotated, overwritten, or begun anew."""
+        found: dict[str, Replaced] = {}
+        for path, state in self.journal.files.items():
+            if path not in present or not state.identity:
+                continue
+            now = found_again(Path(path), state.identity)
+            if now != Path(path):
+                self._looked.pop(path, None)
+                found[path] = Replaced(state, now)
+        return found
+
+    def _rests(
+        self, present: Mapping[str, int], replaced: Mapping[str, Replaced]
+    ) -> Iterator[Found]:
+        """What was written to files before they got another name, and was not seen then."""
+        for path, one in replaced.items():
+            if one.now is None or str(one.now) in present or one.state.closed:
+                continue
+            state, size = replace(one.state, path=str(one.now)), one.now.stat().st_size
+            file = Followed(
+                self.interface.name, self.interface.connector, self.interface.options, self.clock,
+                self.cuts, state, size, True, True, True,
+            )  # fmt: skip
+            growth = GROWTHS[self.interface.kind](file)
+            entries = tuple(self._entry(state, piece) for piece in growth.pieces)
+            if entries:
+                yield Found(FileState(path, self._following(replaced, path)), entries)
+
+    def _following(self, replaced: Mapping[str, Replaced], path: str) -> int:
+        """The number of the file that has taken the place of another."""
+        return self.journal.next_ordinal + list(replaced).index(path)
+
+    def _missing(
+        self, present: Mapping[str, int], replaced: Mapping[str, Replaced]
+    ) -> Iterator[str]:
         """Files that are gone: forgotten when they were read, a reason to stall when not.
 
         Raises:
@@ -171,6 +220,8 @@ class FileLink:
         """
         location = str(Path(self.interface.location).absolute())
         for path, state in tuple(self.journal.files.items()):
+            if path in replaced:
+                continue
             if path in present:
                 if state.position > present[path]:
                     raise SourceError(f"'{path}' is shorter than what was read of it")
@@ -182,13 +233,25 @@ class FileLink:
                 self._looked.pop(path, None)
                 yield path
 
-    def _numbered(self, present: Mapping[str, int]) -> list[FileState]:
-        """All files in order of their numbers; new ones have the next."""
+    def _numbered(
+        self, present: Mapping[str, int], replaced: Mapping[str, Replaced]
+    ) -> list[FileState]:
+        """All files in order of their numbers; new ones have the next. A file that has another name
+        now is the same file.
+        """
         known = self.journal.files
-        following = self.journal.next_ordinal
-        new = [path for path in present if path not in known]
-        states = [FileState(path, following + k) for k, path in enumerate(new)]
-        held = [state for path, state in known.items() if path in present]
+        moved = [
+            replace(one.state, path=str(one.now))
+            for one in replaced.values()
+            if str(one.now) in present and str(one.now) not in known
+        ]
+        following = self.journal.next_ordinal + len(replaced)
+        taken = {state.path for state in moved}
+        new = [path for path in present if path not in known and path not in taken]
+        states = [FileState(path, self._following(replaced, path)) for path in replaced]
+        states += [FileState(path, following + k) for k, path in enumerate(new)]
+        held = [state for path, state in known.items() if path in present and path not in replaced]
+        held += moved
         return sorted([*held, *states], key=lambda state: state.ordinal)
 
     def _look_at(self, state: FileState, size: int) -> Found | None:
@@ -212,11 +275,14 @@ class FileLink:
         growth = GROWTHS[self.interface.kind](file)
         self._looked[state.path] = replace(look, torn=growth.torn)
         after = replace(
-            state, position=growth.position, carried=growth.carried, closed=growth.closed
-        )
+            state, position=growth.position, carried=growth.carried, closed=growth.closed,
+            identity=identity_of(file.path),
+        )  # fmt: skip
+        state = replace(state, identity=after.identity)
         entries = tuple(self._entry(state, piece) for piece in growth.pieces)
         known = state.path in self.journal.files
-        return Found(after, entries) if entries or after != state or not known else None
+        changed = after != self.journal.files.get(state.path)
+        return Found(after, entries) if entries or changed or not known else None
 
     def _look_at_copy(self, file: Followed, copy: Path) -> Found:
         """A packed file, by the pieces of its unpacked copy."""
@@ -239,9 +305,13 @@ class FileLink:
     def _entry(self, state: FileState, piece: Piece) -> Entry:
         split = Split(
             self.interface.kind, self.interface.name, state.path, state.ordinal,
-            piece.start, piece.end, piece.options, piece.bounds,
+            piece.start, piece.end, piece.options + self._identity(state), piece.bounds,
         )  # fmt: skip
         return Entry(split, piece.size, piece.empty)
+
+    def _identity(self, state: FileState) -> Options:
+        """What tells a reader that the file is still the one that was looked at."""
+        return ((FILE_OPTION, state.identity),) if state.identity else ()
 
     def _torn(self) -> str | None:
         """What waits for its rest."""
