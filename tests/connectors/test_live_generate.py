@@ -113,7 +113,7 @@ def test_several_links_and_one_of_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("speed", "seconds"), [("10x", 0.1), ("max", 0.0)])
 def test_replayed_faster(tmp_path: Path, speed: str, seconds: float) -> None:
     source = f"gen=generate:rate=200,duration=30,start_time={NOW}"
-    run = Run([source], tmp_path / "journal", replay(speed, most_bytes=100_000))
+    run = Run([source], tmp_path / "journal", replay(speed, most_bytes=400_000))
     steps = quiet = 0
     while not run.offset.ended:
         rows = read(run.step())[0]

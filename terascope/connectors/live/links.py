@@ -74,7 +74,7 @@ class Links:
     def _link(self, interface: Interface, edge: Edge | None, folder: Path) -> Link:
         settings = self._settings
         journal = self._journal.link(interface.name)
-        cuts = Cuts(settings.cut_bytes, edge, settings.piece_ns)
+        cuts = Cuts(settings.cut_bytes(edge is not None), edge, settings.piece_ns)
         spool = folder.absolute() / "spool" / interface.name
         if interface.kind == GENERATE:
             # Its imports compile; nobody else should wait for that.

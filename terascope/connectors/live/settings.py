@@ -45,12 +45,12 @@ class LiveSettings:
     """By source: the others that some query combines with it, which wait for its watermark; None:
     every source is combined with every other."""
 
-    @property
-    def cut_bytes(self) -> int:
-        """About the size of splits: one that is looked for at an edge may be one and a half times
-        as long, and no split may be longer than what a micro-batch reads.
+    def cut_bytes(self, at_edges: bool) -> int:
+        """About the size of splits: no split may be longer than what a micro-batch reads, and one
+        that is to end at an edge may be one and a half times as long.
         """
-        return max(min(self.split_bytes, self.most_bytes * 2 // 3), 1)
+        most = self.most_bytes * 2 // 3 if at_edges and self.piece_ns is None else self.most_bytes
+        return max(min(self.split_bytes, most), 1)
 
     @property
     def piece_ns(self) -> int | None:
