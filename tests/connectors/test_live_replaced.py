@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from terascope.connectors.base import Column
@@ -81,3 +83,18 @@ def test_a_file_overwritten_before_it_is_read_is_counted_and_named(tmp_path: Pat
     assert report.files == {str(path): FileFault.REPLACED.value}
     rows, report = read(run.step(), WANTED)
     assert [row[0] for row in rows] == list(range(1000, 1200))
+
+
+def test_a_damaged_parquet_file_of_a_folder_does_not_stop_the_others(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        pq.write_table(pa.table({"a": [1, 2]}), folder / f"{name}.parquet")
+    bad = folder / "b.parquet"
+    bad.write_bytes(bad.read_bytes()[:-20])
+    run = Run([f"e=parquet:{folder}"], tmp_path / "links", live(until_idle=True))
+    run.step_until_ended(1.0, most=20)
+    rows, report = read(run.all_splits, WANTED)
+    assert [row[0] for row in rows] == [1, 2, 1, 2]
+    assert report.malformed == {FileFault.NOT_PARQUET.value: 1}
+    assert report.files == {str(bad): FileFault.NOT_PARQUET.value}

@@ -14,9 +14,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.connectors.base import SourceError, Split
+from terascope.connectors.base import Split
 from terascope.connectors.live.growth import INCOMPLETE_PARQUET, Followed, Growth, Piece
 from terascope.connectors.live.timed import clock_bounds
+from terascope.connectors.malformed import FileFault
+from terascope.connectors.registry import FAULT_OPTION
 from terascope.connectors.tables.bytes_in import opened
 from terascope.connectors.tables.parquet_plan import Group, Part, cut_groups, in_order, read_groups
 from terascope.connectors.tables.row_range import RowRange
@@ -35,10 +37,12 @@ def columnar_growth(file: Followed) -> Growth:
     try:
         with opened(file.path) as raw:
             groups = read_groups(pq.ParquetFile(raw))
-    except (pa.ArrowException, OSError) as error:
-        if file.ended:
-            raise SourceError(f"'{file.path}' is not a Parquet file, or is cut short") from error
-        return Growth((), 0, torn=INCOMPLETE_PARQUET)
+    except (pa.ArrowException, OSError):
+        if not file.final:
+            return Growth((), 0, torn=INCOMPLETE_PARQUET)
+        why = ((FAULT_OPTION, FileFault.NOT_PARQUET.value),)  # its reader counts and names it
+        whole = Piece(0, 0, why, (), file.size, empty=True)
+        return Growth((whole,), file.size, closed=True)
     pieces = tuple(as_piece(file, groups, part) for part in parts_of(file, groups))
     return Growth(pieces, file.size, closed=True)
 
