@@ -80,6 +80,10 @@ class OutputError(Exception):
     """Results cannot be written; one clear line that says where and why."""
 
 
+class SparkLost(Exception):
+    """Spark is gone, and cannot be started again here; the message says what to do."""
+
+
 def render(diagnostics: Sequence[Diagnostic], source: Source) -> str:
     """All diagnostics as text, in the order given."""
     return "\n\n".join(render_one(d, source) for d in diagnostics)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from terascope.announcing import run_of
 from terascope.connectors.base import SourceError
 from terascope.connectors.live import LiveSettings, Speed
-from terascope.diagnostic import OutputError
+from terascope.diagnostic import OutputError, SparkLost
 from terascope.functions.base import ValueMistake
 from terascope.functions.casts import cast_value
 from terascope.pipeline import Compiled
@@ -60,7 +60,7 @@ MOST_RESTARTS: Final = 8
 POLL_SECONDS: Final = 0.2
 ALL_SOURCES: Final = "all"
 
-FINAL: Final = (SourceError, ValueMistake, OutputError, BrokenPipeError)
+FINAL: Final = (SourceError, ValueMistake, OutputError, BrokenPipeError, SparkLost)
 """Would happen again."""
 STATE: Final = "state"
 CALLBACK: Final = "callback"
@@ -124,10 +124,13 @@ class RunningSet:
         watch: Callable[[BatchReport], None] | None = None,
         callback: Callback | None = None,
         obey: Callable[[State, Order], bool] | None = None,
+        lost: Callable[[], SparkLost | None] = lambda: None,
     ) -> None:
         """`make` opens the checkpoint and sets everything up; `say` is told of restarts; `obey`
-        takes an order into the state, and says whether it changes anything.
+        takes an order into the state, and says whether it changes anything; `lost` gives the
+        mistake when Spark is gone and cannot be started again.
         """
+        self._lost = lost
         self._obey = obey
         self._make = make
         self._reporter = reporter
@@ -225,14 +228,16 @@ class RunningSet:
                 self.runner.close()
                 raise
             except Exception as problem:
-                self.runner.close()
+                self.runner.abandon()
                 is_down = True
                 if self._done_batch:
                     pause, tries, self._done_batch = FIRST_WAIT, 0, False
                 tries += 1
-                if tries > MOST_RESTARTS or self._stop.is_set() or not self.runner.has_spark:
+                if (lost := self._lost()) is not None:
+                    raise lost from problem
+                if tries > MOST_RESTARTS or self._stop.is_set():
                     raise
-                self._tell_restart(problem, pause)
+                self._tell_restart(self._cause(problem), pause)
                 if self._stop.wait(pause):
                     self._supervised = replace(self._supervised, state="stopped")
                     return
@@ -266,14 +271,15 @@ class RunningSet:
         done = [self._obey is not None and self._obey(state, order) for order in asked]
         return state if any(done) else None
 
-    def _tell_restart(self, problem: Exception, pause: float) -> None:
-        self._supervised = Supervised(
-            "restarting", self._supervised.restarts + 1, one_line(problem)
-        )
-        self._say(
-            f"the stream failed and starts again in {pause:g} s from its checkpoint:"
-            f" {one_line(problem)}"
-        )
+    def _cause(self, problem: Exception) -> str:
+        """Why the stream failed: all that PySpark says of a dead JVM is that nobody answers."""
+        if self.runner.has_spark:
+            return one_line(problem)
+        return "Spark's JVM has ended (killed, or out of memory); another one is started"
+
+    def _tell_restart(self, cause: str, pause: float) -> None:
+        self._supervised = Supervised("restarting", self._supervised.restarts + 1, cause)
+        self._say(f"the stream failed and starts again in {pause:g} s from its checkpoint: {cause}")
 
     def wait(self, seconds: float | None = None) -> bool:
         """Until the set is over, or so long; whether it is.
@@ -383,8 +389,11 @@ def open_running(
     say: Callable[[str], None] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     callback: Callback | None = None,
+    lost: Callable[[], SparkLost | None] = lambda: None,
 ) -> RunningSet:
-    """Start a compiled set as a stream; `QuerySet.stream` is the usual way."""
+    """Start a compiled set as a stream; `QuerySet.stream` is the usual way. `spark` gives a session
+    that is alive, each time the stream is started; `lost` says why it cannot.
+    """
     chosen = settings or StreamSettings()
     states = StateFolder(run_folder(Path(checkpoint).absolute()) / STATE)
     given = dict(compiled.bindings.parameters)
@@ -396,7 +405,7 @@ def open_running(
     plan = planned()
     tell = progress or (lambda phase, done, total: None)
     tell("starting Spark", 0, 1)
-    session = spark()
+    spark()
     from terascope.spark.stream_runner import Runner, RunSettings
 
     tables, sharing = compiled.bindings.low.tables, compiled.bindings.low.sharing
@@ -432,7 +441,7 @@ def open_running(
         before = states.newest()
         if before is not None and note_given(before, given, compiled.plan):
             states.save(before)
-        runner = Runner(session, planned(), run, told)
+        runner = Runner(spark(), planned(), run, told)
         note_given(runner.pipeline.state, given, compiled.plan)
         return runner
 
@@ -443,6 +452,7 @@ def open_running(
         watch,
         callback,
         lambda state, order: obey(state, compiled.plan, order),
+        lost,
     )
     if chosen.port is not None:
         running.announce(

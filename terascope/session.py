@@ -28,7 +28,7 @@ from terascope.analysis.costs import machine_costs
 from terascope.config import Config, load_config
 from terascope.connectors.base import SourceError
 from terascope.connectors.registry import Interface, parse_interface
-from terascope.diagnostic import Diagnostic, OutputError, Source
+from terascope.diagnostic import Diagnostic, OutputError, Source, SparkLost
 from terascope.explain import Format, Stage, as_svg, explain, picture
 from terascope.files import output_mode
 from terascope.functions.base import Aggregate, Scalar
@@ -189,7 +189,39 @@ class Session:
         """The same; one that is started now is set up for a stream."""
         return self._open(streaming=True)
 
+    @property
+    def lost_spark(self) -> SparkLost | None:
+        """What is to be said when Spark is gone and is not ours to start again; None: Spark is
+        there, or this session starts another one when it is asked for it.
+        """
+        from terascope.spark.session import is_alive
+
+        if self._spark is None or self._given is None or is_alive(self._spark):
+            return None
+        return SparkLost(
+            "the Spark that this session was given has ended, and only its owner can start it"
+            " again: open another SparkSession (in another process, if its JVM is gone) and run"
+            " the set with the same checkpoint; nothing is lost"
+        )
+
+    def _forget_dead_spark(self) -> None:
+        """Another JVM is started instead of one that was killed.
+
+        Raises:
+            SparkLost: it is not ours.
+        """
+        from terascope.spark.session import forget_session, is_alive
+
+        if self._spark is None or is_alive(self._spark):
+            return
+        if (lost := self.lost_spark) is not None:
+            raise lost
+        forget_session(self._spark)
+        self._spark = None
+        self._results.clear()  # what they had in Spark is gone with it
+
     def _open(self, streaming: bool = False) -> SparkSession:
+        self._forget_dead_spark()
         if self._spark is None:
             from terascope.spark.api import running_session, silence_mistakes
             from terascope.spark.session import adopt_session, open_session, stream_settings
@@ -259,7 +291,12 @@ class Session:
         while self._results:
             self._results.pop().close()
         if self._spark is not None and self._given is None:
-            self._spark.stop()
+            from terascope.spark.session import forget_session, is_alive
+
+            if is_alive(self._spark):
+                self._spark.stop()
+            else:
+                forget_session(self._spark)
         self._spark = None
 
     def __enter__(self) -> Session:
@@ -418,6 +455,7 @@ class QuerySet:
             say,
             progress,
             callback,
+            lambda: self._session.lost_spark,
         )
 
     def _repr_html_(self) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -208,7 +209,8 @@ class PartWriter:
         return self._watch.extents
 
     def discard(self) -> None:
-        self._sink.file.close()
+        with suppress(OSError):  # there is no room for what it still has to write
+            self._sink.file.close()
         self.path.unlink(missing_ok=True)
 
     def __enter__(self) -> PartWriter:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.logger import PySparkLogger
@@ -32,6 +33,14 @@ def silence_mistakes() -> None:
     """PySpark writes every exception to stderr as JSON when it raises it; ours are told once."""
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # So does py4j, for every connection to a JVM that is gone, to its own logger and to the root.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(is_not_py4j)
+
+
+def is_not_py4j(record: logging.LogRecord) -> bool:
+    """Whether somebody else than py4j says it."""
+    return "py4j" not in Path(record.pathname).parts
 
 
 def running_session() -> SparkSession | None:

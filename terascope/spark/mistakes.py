@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from terascope.connectors.base import SourceError
 from terascope.diagnostic import OutputError
 from terascope.functions.base import ValueMistake
+from terascope.stream.mistakes import StreamError
 
 MARK = "terascope-mistake"
 MARKED = re.compile(r"(?:MarkedMistake: |USER_RAISED_EXCEPTION\] )" + MARK + r"(\{.*\})")
@@ -58,7 +59,7 @@ def telling(where: str = "") -> Iterator[None]:
         raise MarkedMistake("source", str(mistake)) from None
     except ValueMistake as mistake:
         raise MarkedMistake("value", str(mistake)) from None
-    except OutputError as mistake:
+    except (OutputError, StreamError) as mistake:
         raise MarkedMistake("output", str(mistake)) from None
     except Exception as mistake:
         if not where:

@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +126,7 @@ def open_session(
             start_java(
                 {"spark.master": master, "spark.app.name": app_name, **chosen}, home, folder, log
             )
-            return builder.getOrCreate()
+            return quiet_at_death(builder.getOrCreate())
     except SparkUnavailable:
         raise
     except Exception as problem:  # py4j has exceptions of its own, which nobody should import
@@ -207,6 +207,34 @@ def runs_here(session: SparkSession) -> bool:
         return (session.sparkContext.master or "").startswith("local")
     except (PySparkException, AttributeError):  # a session of Spark Connect does not know
         return False
+
+
+def quiet_at_death(session: SparkSession) -> SparkSession:
+    """Without the stack trace that PySpark's own server prints when its JVM is gone: whoever waits
+    for the JVM says what happened.
+    """
+    server: Any = session.sparkContext._accumulatorServer
+    server.handle_error = lambda *_: None
+    return session
+
+
+def forget_session(session: SparkSession) -> None:
+    """Let go of a session whose JVM is gone, so that another one can be started in this process.
+    PySpark keeps what it knows of its JVM in its classes, and would ask the old one for ever.
+    """
+    context: Any = session.sparkContext
+    with suppress(Exception):  # the server that workers report to
+        context._accumulatorServer.shutdown()
+    with suppress(Exception):  # closes the sockets that nobody answers any more
+        context._gateway.shutdown()
+    with suppress(Exception):  # it is dead, and waited for by nobody
+        context._gateway.proc.kill()
+        context._gateway.proc.wait()
+    with SparkContext._lock:
+        if SparkContext._active_spark_context is context:
+            SparkContext._gateway = SparkContext._jvm = None
+            SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
 
 
 def default_settings(master: str, folder: Path) -> dict[str, str]:

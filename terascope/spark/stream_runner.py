@@ -259,8 +259,16 @@ class Runner:
         """Between two batches; nobody else may run from the checkpoint."""
         if self._query is not None:
             self.pipeline.rest()
-            self._query.stop()
+            if self.has_spark:
+                self._query.stop()
             self._query = None
+
+    def abandon(self) -> None:
+        """After a failure: once no batch is at work any more, somebody else may run from the
+        checkpoint. A batch may outlive its JVM while it commits.
+        """
+        self.pipeline.rest()
+        self.close()
 
     def save(self, state: State) -> None:
         """Another state after the last batch."""

@@ -11,7 +11,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -174,6 +174,8 @@ def write_whole(path: Path, text: str) -> None:
             file.write(text.encode())
         beside.replace(path)
     except OSError as problem:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)  # a full disk needs the room
         reason = (problem.strerror or str(problem)).lower()
         raise StreamError(f"cannot write '{path}': {reason}") from problem
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -133,7 +134,8 @@ class SegmentWriter:
 
     def discard(self) -> None:
         for name, file in self._files.values():
-            file.close()
+            with suppress(OSError):  # there is no room for what it still has to write
+                file.close()
             (self._folder / name).unlink(missing_ok=True)
 
     def __enter__(self) -> SegmentWriter:

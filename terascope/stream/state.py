@@ -19,6 +19,7 @@ from typing import Any, Final
 from terascope.diagnostic import OutputError
 from terascope.files import make_folder, open_file
 from terascope.stream.control import put
+from terascope.stream.mistakes import StreamError
 from terascope.stream.segments import Segment, SliceValue
 
 KEPT: Final = 3
@@ -167,8 +168,11 @@ class StateFolder:
         """Note how far a batch lets streams go, before the first row of it is delivered: when it is
         run again, with other tasks or another memory, it must let go the same.
         """
-        make_folder(self.folder)
-        put(self._intent(batch), {"offset": dict(offset), "until": dict(until)})
+        try:
+            make_folder(self.folder)
+            put(self._intent(batch), {"offset": dict(offset), "until": dict(until)})
+        except (OSError, StreamError) as problem:
+            raise OutputError(str(problem)) from problem
 
     def intended(self, batch: int, offset: Mapping[str, Any]) -> dict[str, Any]:
         """By the key of a stream; empty when the batch did not come so far."""

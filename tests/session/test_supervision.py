@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import terascope.running as running_sets
+from terascope.diagnostic import SparkLost
 from terascope.running import RunningSet
 from terascope.stream.reporting import Reporter
 
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 class Failing:
     """A runner that fails so many times, and then is over."""
 
-    def __init__(self, failures: int, has_spark: bool) -> None:
-        self.failures, self.has_spark = failures, has_spark
+    def __init__(self, failures: int, has_spark: bool, foreign: bool = False) -> None:
+        """`foreign`: Spark is gone, and was not started here."""
+        self.failures, self.has_spark, self.foreign = failures, has_spark, foreign
         self.starts = self.closed = 0
         self.ended = False
         self.pipeline = SimpleNamespace(state=SimpleNamespace(batch=-1))
@@ -47,15 +49,22 @@ class Failing:
     def close(self) -> None:
         self.closed += 1
 
+    def abandon(self) -> None:
+        self.close()
+
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_sets, "FIRST_WAIT", 0.0)
 
 
-def supervised(runner: Failing) -> RunningSet:
+def supervised(runner: Failing, said: list[str] | None = None) -> RunningSet:
     reporter = SimpleNamespace(follow=lambda plan, state: None)
-    return RunningSet(runner.make, cast(Reporter, reporter)).start()
+    lines = [] if said is None else said
+    lost = SparkLost("not ours") if runner.foreign else None
+    return RunningSet(
+        runner.make, cast(Reporter, reporter), lines.append, lost=lambda: lost
+    ).start()
 
 
 def test_a_set_that_fails_is_started_again() -> None:
@@ -72,7 +81,15 @@ def test_not_for_ever() -> None:
 
 
 def test_nor_without_a_spark_to_run_on() -> None:
-    runner = Failing(failures=100, has_spark=False)
-    with pytest.raises(RuntimeError, match="no more"):
+    runner = Failing(failures=100, has_spark=False, foreign=True)
+    with pytest.raises(SparkLost, match="not ours"):
         supervised(runner).wait(60)
     assert runner.starts == runner.closed == 1
+
+
+def test_a_jvm_that_is_gone_is_named() -> None:
+    said: list[str] = []
+    runner = Failing(failures=1, has_spark=False)
+    assert supervised(runner, said).wait(60)
+    assert runner.starts == 2
+    assert "Spark's JVM has ended" in said[0]

@@ -23,6 +23,7 @@ from terascope.connectors.live.entry import (
     entry_from_json,
     file_from_json,
 )
+from terascope.diagnostic import OutputError
 from terascope.files import make_folder, open_file
 
 FILE_NAME: Final = "journal.jsonl"
@@ -118,9 +119,10 @@ class Journal:
                 file.flush()
                 if forced:
                     os.fsync(file.fileno())
-            except OSError:
+            except OSError as problem:
                 os.ftruncate(file.fileno(), end)  # half a line must not stand before the next one
-                raise
+                reason = (problem.strerror or str(problem)).lower()
+                raise OutputError(f"cannot write '{self._path}': {reason}") from problem
 
     def _load(self) -> None:
         if not self._path.exists():
