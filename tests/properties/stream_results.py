@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
 
 from terascope.stream.manifest import Batch, Header, ManifestReader
 from terascope.stream.row_files import read_rows
+from terascope.stream.state import Seen
 from tests.agreement import Answers
 from tests.oracle.compare import assert_same_rows
 from tests.properties.declared_orders import assert_in_order, declared_orders
 from tests.properties.stream_cases import StreamCase
+
+EMPTY: Final = "empty file"
+"""How a file without tuples is counted."""
 
 
 def assert_delivered(expected: Answers, folder: Path, case: StreamCase) -> None:
@@ -31,6 +39,28 @@ def assert_delivered(expected: Answers, folder: Path, case: StreamCase) -> None:
                 f"seed {case.seed}, {name}: {mistake}\n"
                 f"{case.stops}, tasks {case.tasks}, portion {case.portion}\n{case.text}"
             ) from None
+
+
+def assert_counted(case: StreamCase, seen: Mapping[str, Seen]) -> None:
+    """Every tuple of the files was read once, none was late, none malformed: in = used.
+
+    Raises:
+        AssertionError: some were not read, or twice.
+    """
+    assert seen, "no source was read"
+    for name, one in seen.items():
+        there = sum(tuples_in(path) for path in case.interfaces[name].files)
+        told = f"seed {case.seed}, {name}"
+        assert (one.tuples, one.late) == (there, 0), told
+        assert set(one.malformed) <= {EMPTY}, told
+
+
+def tuples_in(path: Path) -> int:
+    """Of a file of a case: a line each, but for the header of a CSV file."""
+    if path.suffix == ".parquet":
+        return int(pq.read_metadata(path).num_rows)
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    return lines - (path.suffix == ".csv")
 
 
 def rows_of(folder: Path) -> list[tuple[object, ...]]:
