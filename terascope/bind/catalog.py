@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 
 from terascope.bind.stream_order import rising
 from terascope.connectors.base import INTERFACE, POSITION
@@ -35,8 +36,14 @@ PROPERTIES: Mapping[str, Slope] = {
 
 
 BANDED = {"banded_increasing": Trend.INCREASING, "banded_decreasing": Trend.DECREASING}
-CAPTURE_HINTS = frozenset({"required", "snap_len"})
-"""Properties of GS-Lite's schemas that steer how much of a packet is captured."""
+FIELD_HINTS: Mapping[str, str] = {
+    "required": "what a query reads is decoded, no more",
+    "snap_len": "what a query reads is decoded, no more",
+    "low_cardinality": "how many values a field has is seen while it is read",
+}
+"""Properties of GS-Lite's schemas that steer how it runs, and why they are not needed here."""
+MISSPELT = 0.8
+"""How alike an unknown property and a known one are, from which on it is a mistake."""
 POSITION_ACCESSOR = re.compile(r"get_csv_\w+_pos([1-9]\d{0,5})")
 """GS-Lite's accessors of CSV fields, which count from 1."""
 TYPED_KINDS = frozenset({"parquet", "dataframe"})
@@ -152,8 +159,8 @@ class Catalog:
             word = prop.name.lower()
             if word in BANDED and (prop.argument or "").isdigit():
                 slope = Slope(BANDED[word], band=int(prop.argument or 0))
-            elif word in CAPTURE_HINTS:
-                text = f"'{prop.name}' has no effect: what a query reads is decoded, no more"
+            elif word in FIELD_HINTS:
+                text = f"'{prop.name}' has no effect: {FIELD_HINTS[word]}"
                 mistakes.append(
                     Diagnostic("hint-without-effect", text, prop.span, severity="warning")
                 )
@@ -463,8 +470,22 @@ def declared_type(name: str | None) -> Type | None:
 
 
 def unknown_property(prop: ast.FieldProperty) -> Diagnostic:
+    """A property that fields do not have: a hint for somebody else, unless it is a known one that
+    is misspelt or has the wrong argument, which would change what the stream is.
+    """
     text = prop.name + (f"({prop.argument})" if prop.argument is not None else "")
     known = ", ".join([*PROPERTIES, *(f"{b}(n)" for b in BANDED), "clock(s|ms|us|ns)"])
+    words = (*PROPERTIES, *BANDED, "clock")
+    message = f"unknown field property '{text}'"
+    if prop.name in words:
+        return Diagnostic("unknown-property", message, prop.span, help=f"known: {known}")
+    if close := get_close_matches(prop.name, words, 1, MISSPELT):
+        help = f"did you mean {close[0]}? known: {known}"
+        return Diagnostic("unknown-property", message, prop.span, help=help)
     return Diagnostic(
-        "unknown-property", f"unknown field property '{text}'", prop.span, help=f"known: {known}"
+        "unknown-hint",
+        f"{message} has no effect",
+        prop.span,
+        help=f"known: {known}",
+        severity="warning",
     )

@@ -421,5 +421,5 @@ Statement: TypeAlias = (
 @dataclass(frozen=True)
 class Script(Node):
     statements: tuple[Statement, ...]
-    unread: frozenset[str] = frozenset()
+    unread: frozenset[str] = field(default=frozenset(), compare=False)
     """Names of statements that are not here, because they have mistakes."""

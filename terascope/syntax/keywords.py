@@ -48,5 +48,6 @@ FIELD_PROPERTIES: Final = frozenset({
     "INCREASING", "DECREASING", "STRICTLY_INCREASING", "STRICTLY_DECREASING", "NONINCREASING",
     "NONDECREASING",
     "BANDED_INCREASING", "BANDED_DECREASING", "CLOCK", "KEY", "REQUIRED", "SNAP_LEN",
+    "LOW_CARDINALITY",
 })  # fmt: skip
 """What tells `time increasing` (a field without a type) from `time UINT`."""

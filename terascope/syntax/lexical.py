@@ -60,12 +60,12 @@ class Scan:
 SIGNS: Final = {
     "=": "EQ", "!=": "NE", "<>": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE",
     "|": "BITOR", "^": "BITXOR", "&": "BITAND", "<<": "SHL", ">>": "SHR", "||": "CONCAT",
-    "+": "PLUS", "-": "MINUS", "*": "STAR", "/": "SLASH", "%": "PERCENT", "~": "TILDE",
+    "+": "PLUS", "-": "MINUS", "*": "STAR", "/": "SLASH", "%": "PERCENT", "~": "TILDE", "!": "BANG",
     "(": "LPAR", ")": "RPAR", "[": "LSQB", "]": "RSQB", "{": "LBRACE", "}": "RBRACE",
     ",": "COMMA", ";": "SEMICOLON", ":": "COLON", ".": "DOT", "$": "DOLLAR",
 }  # fmt: skip
 
-BORROWED_SIGNS: Final = {"==": ("=", "EQ"), "&&": ("AND", "AND"), "!": ("NOT", "NOT")}
+BORROWED_SIGNS: Final = {"==": ("=", "EQ"), "&&": ("AND", "AND")}
 """Signs of other languages, what GSQL writes for them, and the terminal they are taken for."""
 
 TYPOGRAPHIC_QUOTES: Final = "\u2018\u2019\u201c\u201d\u00b4"
@@ -82,8 +82,8 @@ PATTERN: Final = re.compile(
     | \$(?P<parameter>[^\W\d]\w*)
     | \#(?P<constant>[^\W\d]\w*)(?:\#(?![^\W\d]))?
     | @(?P<property>[^\W\d]\w*)
-    | (?P<borrowed>==|&&|!(?!=))
-    | (?P<sign><=|>=|<>|!=|<<|>>|\|\||[-+*/%&|^~=<>(){}\[\],;:.$])
+    | (?P<borrowed>==|&&)
+    | (?P<sign><=|>=|<>|!=|<<|>>|\|\||[-+*/%&|^~!=<>(){}\[\],;:.$])
     | (?P<unknown>.)
     """,
     re.VERBOSE,

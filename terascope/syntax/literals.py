@@ -36,12 +36,12 @@ SUFFIX_TYPES: Final = {
     "ULL": "ULLONG",
 }
 INTEGER: Final = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)([uU]?[lL]{0,2})")
-FLOAT: Final = re.compile(r"(\d+\.\d+|\.\d+|\d+)([eE][+-]?\d+)?")
+FLOAT: Final = re.compile(r"(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
 DOTTED: Final = re.compile(r"\d+\.\d+\.[\d.]+")
 
 
 def read_number(text: str, *, most: int = INT_MAX) -> Literal_:
-    """`42`, `0xFFF0`, `17UL`, `1.5`, `1e9`, or the IPv4 address `10.0.0.1`."""
+    """`42`, `0xFFF0`, `17UL`, `1.5`, `5.`, `1e9`, or the IPv4 address `10.0.0.1`."""
     if matched := INTEGER.fullmatch(text):
         digits, suffix = matched.groups()
         hexadecimal = digits[:2] in ("0x", "0X")
@@ -124,7 +124,7 @@ UNITS: Final[dict[str, Unit]] = {
     **_spellings("d", "d day days"),
 }
 UNIT_HELP: Final = "units are ns, us, ms, sec, min, hour and day, as in '18 sec'"
-DURATION: Final = re.compile(r"\s*(\d+\.\d+|\.\d+|\d+)\s*([^\W\d]+)?\s*")
+DURATION: Final = re.compile(r"\s*(\d+\.\d*|\.\d+|\d+)\s*([^\W\d]+)?\s*")
 
 
 def read_duration(text: str) -> Duration:

@@ -7,6 +7,7 @@ comments back.
 
 from __future__ import annotations
 
+import re
 from typing import assert_never
 
 from terascope.syntax.ast import (
@@ -22,7 +23,7 @@ from terascope.syntax.ast import (
     UdafDeclaration,
     WatchlistStatement,
 )
-from terascope.syntax.keywords import FIELD_PROPERTIES
+from terascope.syntax.keywords import FIELD_PROPERTIES, RESERVED
 from terascope.syntax.print_expressions import print_expr, quote_name, quote_string
 from terascope.syntax.print_queries import INDENT, Line, print_query, query_lines
 
@@ -131,7 +132,10 @@ def _block_field(each: FieldDeclaration) -> str:
 
 
 def _field_property(each: FieldProperty) -> str:
-    return each.name if each.argument is None else f"{each.name}({each.argument})"
+    if each.argument is None:
+        return each.name
+    plain = re.fullmatch(r"\d+|[^\W\d]\w*", each.argument) and each.argument.upper() not in RESERVED
+    return f"{each.name}({each.argument if plain else quote_string(each.argument)})"
 
 
 # ---- aggregates ----------------------------------------------------------------------------------

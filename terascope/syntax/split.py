@@ -139,7 +139,7 @@ def _starts_statement(tokens: Sequence[Token], index: int, state: _State) -> boo
         case "QUERY" if kinds[:2] in (["WORD", "COLON"], ["NAME", "COLON"]):
             return bool(state.first_body) or state.named
         case "DEFINE" | "PARAM" if kinds[:1] == ["LBRACE"]:
-            return bool(state.first_body)
+            return bool(state.first_body) and state.last_word != "PROTOCOL"
         case "PROTOCOL" if _is_name(following, 0) and kinds[1:2] in (["LPAR"], ["LBRACE"]):
             return True
         case "":

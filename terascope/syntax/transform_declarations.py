@@ -30,6 +30,12 @@ class Word(Part[str]):
     """A word of a field declaration, and the rows of words in brackets after it."""
 
     arguments: tuple[tuple[Word, ...], ...] = ()
+    quoted: bool = False
+    """A string: the value of a hint, no name."""
+
+    @property
+    def is_value(self) -> bool:
+        return self.quoted or self.value.isdigit()
 
 
 class Headers(Part[tuple[Any, ...]]):
@@ -97,7 +103,7 @@ class DeclarationRules:
 
     def field_word(self, children: Children) -> Word:
         rows = tuple(part.value for part in of_type(children, Part))
-        return Word(str(children[0]), span_of(children), rows)
+        return Word(str(children[0]), span_of(children), rows, children[0].type == "STRING")
 
     # ---- aggregates (paper 1, 3.2)
 
@@ -186,6 +192,7 @@ def is_property(word: Word) -> bool:
 def name_first(row: tuple[Word, ...]) -> FieldDeclaration:
     """`time UINT increasing clock(s)`; brackets around the properties are welcome."""
     name, *rest = row
+    check_names(row[:2])
     properties = list(bracketed(name))
     type_name = None
     if rest and not is_property(rest[0]):
@@ -203,6 +210,7 @@ def type_first(row: tuple[Word, ...]) -> FieldDeclaration:
             "syntax", "a field needs a type and a name", span_of(row), "write for example 'IP ip'"
         )
     type_, name, *rest = row
+    check_names(row[:2])
     type_name, _ = read_type(type_)
     properties = list(bracketed(name))
     accessor = None
@@ -212,6 +220,18 @@ def type_first(row: tuple[Word, ...]) -> FieldDeclaration:
         rest = rest[1:]
     properties += read_properties(rest)
     return FieldDeclaration(name.value, type_name, tuple(properties), accessor, span=span_of(row))
+
+
+def check_names(row: tuple[Word, ...]) -> None:
+    """Strings are values of hints, never names or types."""
+    for word in row:
+        if word.quoted:
+            raise mistake(
+                "syntax",
+                f"expected a name, found '{word.value}'",
+                word.span,
+                f"to use it as a name, write `{word.value}`",
+            )
 
 
 def read_type(word: Word) -> tuple[str, tuple[FieldProperty, ...]]:
@@ -228,13 +248,14 @@ def bracketed(word: Word) -> tuple[FieldProperty, ...]:
 
 
 def read_properties(row: list[Word]) -> list[FieldProperty]:
-    """`increasing`, `clock(s)`, GS-Lite's `snap_len 134`."""
+    """`increasing`, `clock(s)`, GS-Lite's `snap_len 134` and `subnet 'lab'`."""
     found: list[FieldProperty] = []
     for word in row:
-        if word.value.isdigit() and found and found[-1].argument is None:
+        if word.is_value and found and found[-1].argument is None:
             last = found.pop()
             found.append(FieldProperty(last.name, word.value, span=last.span.to(word.span)))
             continue
+        check_names((word,))
         argument = None
         if word.arguments:
             if len(word.arguments) > 1 or len(word.arguments[0]) > 1:

@@ -48,6 +48,7 @@ STATEMENTS = (
     "SELECT tb, srcIP, sum(len) FROM TCP WHERE ssample(len, 100) = TRUE "
     "GROUP BY time/60 AS tb, srcIP, uts SUPERGROUP BY tb HAVING ssfinal(sum(len)) = TRUE "
     "CLEANING_WHEN ssdo_clean(count_distinct$(*)) = TRUE CLEANING_BY ssclean(sum(len)) = TRUE",
+    "SELECT tb, srcIP FROM TCP GROUP BY time/60 AS tb, srcIP SUPERGROUP tb, srcIP HAVING a = 1",
     "SELECT a FROM x GROUP BY tb, CUBE(a, b AS c), ROLLUP(d), GROUPING_SETS((a, b), (c), ())",
     "SELECT a FROM x GROUP BY tb, GROUPING SETS ((a), (b))",
     "SELECT cube, rollup FROM x GROUP BY cube, rollup",
@@ -89,6 +90,9 @@ STATEMENTS = (
     "PROTOCOL eth (base) { uint time get_time (required, snap_len 134); string s get_s; }",
     "PROTOCOL base { uint time (increasing); }",
     "PROTOCOL child (base) { }",
+    "PROTOCOL define { }",
+    "PROTOCOL eth { uint time get_time (low_cardinality, subnet 'a b', odd 'select'); }",
+    "PROTOCOL PKT (time increasing, srcIP low_cardinality, len UINT colour('dark red'))",
     # aggregates
     "int UDAF char(36) approx_median(int)",
     "int UDAF char(36) [low_approx_med, high_approx_med]\n    approx_median(int)",
@@ -98,7 +102,9 @@ STATEMENTS = (
 )
 
 EXPRESSIONS = (
-    "42", "0xFFF0", "1.5", "1e9", "2.5e-3", "'text'", "'it''s'", '"text"', "10.0.0.1",
+    "42", "0xFFF0", "1.5", "1e9", "5.", "1.e3", "1.E-3", "a*5.+.5",
+    "!a", "!!a", "!a = b", "!(a = b) AND !f(c)", "a != !b", "!a & b",
+    "2.5e-3", "'text'", "'it''s'", '"text"', "10.0.0.1",
     "IP '10.0.0.1'", "IP '2001:db8::1'", "IPV6 '::1'", "IP_VAL'1.2.3.4'", "IPV6_VAL'fe80::1'",
     "TRUE", "false", "NULL", "17UL", "5ULL", "5LL", "0xFFUL", "HEX'7f'", "LHEX'ffffffff'",
     "TIMEVAL'1.5'", "X'0aff'", "$p", "#name", "#NAME#", "#PATTERN# & flags", "@prop",

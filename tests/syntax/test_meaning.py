@@ -82,6 +82,17 @@ def test_not_stands_between_and_and_comparison() -> None:
     assert expression("NOT a AND b") == Binary("AND", Unary("NOT", Name("a")), Name("b"))
 
 
+def test_an_exclamation_mark_is_not_but_binds_tightest() -> None:
+    assert expression("!a = b") == Binary("=", Unary("NOT", Name("a")), Name("b"))
+    assert expression("!(a = b)") == expression("NOT a = b")
+    assert expression("a != b") == expression("a <> b")
+
+
+def test_supergroup_needs_no_by() -> None:
+    with_by = select("SELECT a FROM x GROUP BY a, b SUPERGROUP BY a, b HAVING c")
+    assert select("SELECT a FROM x GROUP BY a, b SUPERGROUP a, b HAVING c") == with_by
+
+
 def test_unary_binds_tightest() -> None:
     assert expression("-a * b") == Binary("*", Unary("-", Name("a")), Name("b"))
     assert expression("~a & b") == Binary("&", Unary("~", Name("a")), Name("b"))
@@ -104,6 +115,8 @@ def test_masked_flags_are_compared() -> None:
         ("0xFFF0", Literal_("int", 0xFFF0)),
         ("1.5", Literal_("float", 1.5)),
         ("1e9", Literal_("float", 1e9)),
+        ("5.", Literal_("float", 5.0)),
+        ("1.e3", Literal_("float", 1000.0)),
         ("0xFE", Literal_("int", 0xFE)),
         ("'it''s'", Literal_("string", "it's")),
         ('"say ""hi"""', Literal_("string", 'say "hi"')),

@@ -45,7 +45,7 @@ def pointed(text: str, diagnostic: Diagnostic) -> str:
         ("SELECT order FROM x", "order", "expected an expression", "write `order`"),
         ("SELECT a == 1 FROM b", "==", "'==' is not GSQL", "write ="),
         ("SELECT a FROM b WHERE x && y", "&&", "'&&' is not GSQL", "write AND"),
-        ("SELECT a FROM b WHERE !x", "!", "'!' is not GSQL", "write NOT"),
+        ("PROTOCOL P (a 'x')", "'x'", "expected a name, found 'x'", "`x`"),
         ("SELECT a FROM b WHERE x = \u2018y", "\u2018", "means nothing", "plain quote"),
         ("SELECT a FROM b SELECT c FROM d", "SELECT", "expected ';' before a further SELECT", ";"),
         ("foo bar", "bar", "expected a statement", None),
