@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from terascope.announcing import run_of
 from terascope.connectors.base import SourceError
 from terascope.connectors.live import LiveSettings, Speed
+from terascope.connectors.live.unusable import check_named_files
 from terascope.diagnostic import OutputError, SparkLost
 from terascope.functions.base import ValueMistake
 from terascope.functions.casts import cast_value
@@ -403,6 +404,7 @@ def open_running(
         return planned_stream(compiled, states.newest())
 
     plan = planned()
+    check_files(plan, chosen.speed)
     tell = progress or (lambda phase, done, total: None)
     tell("starting Spark", 0, 1)
     spark()
@@ -461,6 +463,16 @@ def open_running(
             chosen.status_hosts,
         )
     return running.start(lambda done, total: tell("compiling kernels", done, total))
+
+
+def check_files(plan: StreamPlan, speed: str | None) -> None:
+    """Look at the files that sources name, before anything starts.
+
+    Raises:
+        SourceError: one of them cannot be used.
+    """
+    interfaces = (one for read in plan.job.reads for one in read.interfaces)
+    check_named_files(interfaces, replayed=speed is not None)
 
 
 def nanoseconds(seconds: float) -> int | None:

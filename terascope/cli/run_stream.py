@@ -28,7 +28,7 @@ from terascope.cli.progress import phases
 from terascope.cli.stream_flags import StreamFlags
 from terascope.cli.stream_rows import ConsoleRows, RowsFormat
 from terascope.stream.amounts import readable_seconds
-from terascope.stream.notices import late_text
+from terascope.stream.notices import late_text, malformed_text
 from terascope.stream.runs import announced
 from terascope.stream.server import HOST, StatusServer
 
@@ -58,9 +58,10 @@ def stream_set(
 ) -> None:
     """The command without its flags: everything is checked before Spark starts."""
     from terascope.announcing import run_of
-    from terascope.running import planned_stream
+    from terascope.running import check_files, planned_stream
 
     plan = planned_stream(queries.compiled)
+    check_files(plan, flags.speed)
     try:
         with ExitStack() as stack:
             checkpoint = stack.enter_context(checkpoint_folder(flags.checkpoint, to.output))
@@ -186,8 +187,11 @@ def tell_end(
         for query in last.queries:
             plural = "" if query.rows == 1 else "s"
             errors().print(f"{running.folder(query.name)}: {query.rows:,} row{plural}")
-    for source in (s for s in last.sources if s.late):
-        tell_line("note", late_text(source))
+    for source in last.sources:
+        if source.late:
+            tell_line("note", late_text(source))
+        if source.malformed:
+            tell_line("note", malformed_text(source))
     lasted = readable_seconds(last.run.updated - last.run.started)
     tuples = sum(source.tuples for source in last.sources)
     batches = f"{last.run.batch + 1:,} batch{'' if last.run.batch == 0 else 'es'}"

@@ -1,12 +1,13 @@
 """What a person should hear of while a set runs, once, when it happens.
 
 In: the report of every micro-batch. Out: lines: a source is a replay, or has caught up; it is gone,
-is back, or is left behind; its first tuples are late. The status says the same as long as it lasts.
+is back, or is left behind; its first tuples are late; a file cannot be used. The status says the
+same as long as it lasts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from terascope.connectors.live import LinkOffset
@@ -22,6 +23,8 @@ class Notices:
         self._before: Mapping[str, LinkOffset] = {}
         self._late: set[str] = set()
         """Sources of whose late tuples was told."""
+        self._files: set[str] = set()
+        """Files that were told to be unusable, as long as the status names them."""
 
     def hear(self, report: BatchReport, sources: Mapping[str, SourceStatus]) -> list[str]:
         """What is new since the last batch."""
@@ -35,7 +38,15 @@ class Notices:
         self._before = after
         late = {name for name, source in sources.items() if source.late} - self._late
         self._late |= late
-        return found + [late_text(sources[name]) for name in sorted(late)]
+        found += [late_text(sources[name]) for name in sorted(late)]
+        return found + self._unusable(sources.values())
+
+    def _unusable(self, sources: Iterable[SourceStatus]) -> list[str]:
+        """Files that are named for the first time."""
+        named = {path: (s.name, why) for s in sources for path, why in s.unusable_files.items()}
+        new = [path for path in named if path not in self._files]
+        self._files = set(named)
+        return [f"{named[path][0]}: '{path}' is malformed: {named[path][1]}" for path in new]
 
 
 def changes(source: SourceStatus, before: LinkOffset, after: LinkOffset) -> Iterator[str]:
@@ -82,6 +93,16 @@ LONGEST_SKEW: Final = 3600.0
 def late_text(source: SourceStatus) -> str:
     """Which tuples of a source came too late, for whom, and what would have helped."""
     return f"{late_count(source)}: {late_remedy(source)}"
+
+
+def malformed_text(source: SourceStatus) -> str:
+    """What of a source could not be used, with the reasons and the files."""
+    many = sorted(source.malformed_reasons.items(), key=lambda one: (-one[1], one[0]))
+    words = [f"{count:,} {why}" for why, count in many]
+    if source.skipped_bytes:
+        words.append(f"{source.skipped_bytes:,} bytes skipped")
+    words += [f"'{path}': {why}" for path, why in source.unusable_files.items()]
+    return f"{source.malformed:,} malformed of {source.name}: {', '.join(words)}"
 
 
 def late_count(source: SourceStatus) -> str:

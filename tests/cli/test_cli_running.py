@@ -93,7 +93,7 @@ def test_output_files_have_manifests(trace: Path, tmp_path: Path) -> None:
     assert pq.read_table(out / "syns.parquet").column("destIP").to_pylist() == ["10.9.9.9"]
 
 
-@pytest.mark.parametrize("damage", ["truncated", "garbage", "nothing"])
+@pytest.mark.parametrize("damage", ["truncated", "garbage"])
 def test_bad_captures_are_counted_and_the_good_packets_used(
     damage: str, trace: Path, tmp_path: Path
 ) -> None:
@@ -101,7 +101,6 @@ def test_bad_captures_are_counted_and_the_good_packets_used(
     bytes_of = {
         "truncated": whole[:-20],
         "garbage": whole[:24] + bytes(range(256)) * 40,
-        "nothing": b"",
     }
     bad = tmp_path / "bad.pcap"
     bad.write_bytes(bytes_of[damage])
@@ -118,14 +117,43 @@ def test_bad_captures_are_counted_and_the_good_packets_used(
     assert not out.exists()
 
 
-def test_a_file_that_is_no_capture_is_counted(tmp_path: Path) -> None:
+NO_CAPTURES = {
+    "text": (b"this is no capture\n" * 10, "not a capture file"),
+    "nothing": (b"", "empty file"),
+}
+
+
+@pytest.mark.parametrize(("content", "why"), NO_CAPTURES.values(), ids=NO_CAPTURES)
+@pytest.mark.parametrize("flags", [(), ("--stream", "--speed", "max")], ids=["batch", "replay"])
+def test_a_named_file_that_is_no_capture_is_an_error_before_anything_starts(
+    content: bytes, why: str, flags: tuple[str, ...], trace: Path, tmp_path: Path
+) -> None:
     wrong = tmp_path / "wrong.pcap"
-    wrong.write_text("this is no capture\n" * 10)
-    called = run(TOTALS, "-s", f"pcap:{wrong}", "--format", "json")
-    assert called.code == 0
-    assert json.loads(called.out)["totals"] == []
-    assert "not a capture file" in called.err
-    assert run(TOTALS, "-s", f"pcap:{wrong}", "--strict").code == 1
+    wrong.write_bytes(content)
+    called = run(TOTALS, "-s", f"bad=pcap:{wrong}", "-s", f"good=pcap:{trace}", *flags)
+    assert (called.code, called.out) == (1, "")
+    assert called.err.splitlines()[-1].startswith(f"error: '{wrong}' cannot be used: {why}")
+    assert "Spark" not in called.err
+
+
+@pytest.mark.parametrize("flags", [(), ("--stream", "--speed", "max")], ids=["batch", "replay"])
+def test_files_of_a_folder_that_are_no_captures_are_counted_and_named(
+    flags: tuple[str, ...], trace: Path, tmp_path: Path
+) -> None:
+    for name, (content, _) in NO_CAPTURES.items():
+        (tmp_path / f"{name}.pcap").write_bytes(content)
+    (tmp_path / "right.pcap").write_bytes(trace.read_bytes())
+    called = run(TOTALS, "-s", f"pcap:{tmp_path}", *flags, "--format", "ndjson")
+    assert called.code == 0, called.err
+    rows = [json.loads(line) for line in called.out.splitlines()]
+    assert sum(row["packets"] for row in rows if row["query"] == "totals") == 1500
+    for name, (_, why) in NO_CAPTURES.items():
+        assert f"{name}.pcap': {why}" in called.err
+
+
+def test_files_of_a_folder_that_are_no_captures_stop_a_strict_run(tmp_path: Path) -> None:
+    (tmp_path / "wrong.pcap").write_text("this is no capture\n" * 10)
+    assert run(TOTALS, "-s", f"pcap:{tmp_path}", "--strict").code == 1
 
 
 def test_tables_of_text_are_read_with_their_options(tmp_path: Path) -> None:

@@ -1,0 +1,38 @@
+"""Named files that can never become what their source says, told before a stream starts.
+
+In: interfaces, and whether what is there now is all that will be. Out: an error for the first file
+that cannot be used. What the next bytes may mend is waited for: a file that is empty, whose header
+is not complete, or whose gzip stream has no end yet. Files of folders are counted and named when
+they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from terascope.connectors.base import SourceError
+from terascope.connectors.malformed import FileFault
+from terascope.connectors.registry import Interface, unusable
+
+NEVER_MENDED: Final = frozenset({FileFault.NOT_A_CAPTURE})
+"""Faults of a file that stay, whatever is written to its end."""
+
+
+def check_named_files(interfaces: Iterable[Interface], replayed: bool) -> None:
+    """Look at the files that are named one by one.
+
+    Raises:
+        SourceError: one of them cannot be used.
+    """
+    for interface in interfaces:
+        if not interface.names_file:
+            continue
+        try:
+            fault = interface.fault(interface.files[0])
+        except SourceError:
+            if replayed:
+                raise
+            continue  # it may be readable later; until then its source is stalled
+        if fault is not None and (replayed or fault in NEVER_MENDED):
+            raise unusable(interface.files[0].absolute(), fault)
