@@ -42,7 +42,7 @@ from terascope.stream.runs import Run, announced, run_folder
 from terascope.stream.server import StatusServer
 from terascope.stream.showing import SHOWN
 from terascope.stream.state import State, StateFolder
-from terascope.stream.status import Status
+from terascope.stream.status import CallStatus, Status
 from terascope.stream.subscription import Subscription
 from terascope.stream.tree_choice import ReplanSettings
 from terascope.types import Type
@@ -373,10 +373,21 @@ class RunningSet:
         edges = {c["name"]: time_text(c["edge_ns"]) for c in state.parameters.get("changes", [])}
         return replace(
             told,
-            run=replace(told.run, parameter_edges=edges),
+            run=replace(
+                told.run,
+                parameter_edges=edges,
+                callback=self._call_at_work(told.run.updated),
+                callback_seconds=0.0 if self._sink is None else self._sink.seconds,
+            ),
             parameters=current(state, told.parameters),
             trees=runner.replanner.status(),
         )
+
+    def _call_at_work(self, now: float) -> CallStatus | None:
+        call = None if self._sink is None else self._sink.at_work
+        if call is None:
+            return None
+        return CallStatus(call.query, call.batch, max(0.0, now - call.since))
 
 
 def open_running(

@@ -23,6 +23,7 @@ from terascope.stream.amounts import (
     readable_moment,
     readable_seconds,
 )
+from terascope.stream.causes import slow_callback
 from terascope.stream.notices import late_count, late_remedy, replay_text, waiting_text
 from terascope.stream.status import QueryStatus, RunStatus, SourceStatus, Status
 
@@ -151,7 +152,8 @@ def stall_text(source: SourceStatus) -> str:
 
 def note_lines(status: Status) -> list[Text]:
     """What somebody should know, and need not see to."""
-    notes = [f"{s.name} {replay_text(s)}" for s in status.sources if s.replay]
+    notes = [cause.what for cause in slow_callback(status)]
+    notes += [f"{s.name} {replay_text(s)}" for s in status.sources if s.replay]
     notes += [
         f"{s.name} has given nothing for long: {waiting_text(s)}"
         for s in status.sources

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 from urllib.parse import quote
@@ -39,6 +41,16 @@ class Remembers(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class CallAtWork:
+    """A call that has not returned."""
+
+    query: str
+    batch: int
+    since: float
+    """Unix seconds."""
+
+
 class CallbackSink:
     """Calls a callback with all that it has not taken yet. Not for several threads at once."""
 
@@ -48,10 +60,16 @@ class CallbackSink:
         folders: Mapping[str, Path],
         notes: Path,
         keep: bool = True,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         """`notes`: where acknowledgements are. `keep`: results are somebody's; otherwise those that
         were acknowledged and are old are removed.
         """
+        self._clock = clock
+        self.at_work: CallAtWork | None = None
+        """The call that everything waits for; other threads may look."""
+        self.seconds = 0.0
+        """What all calls took that have returned."""
         self._callback = callback
         self._notes = notes
         self._taken = {query: self._last(query) for query in folders}
@@ -92,12 +110,21 @@ class CallbackSink:
         calls = 0
         streams = [self._batches(place, query) for place, query in enumerate(self._streams)]
         for number, _, query, rows in heapq.merge(*streams, key=lambda one: one[:2]):
-            self._callback(query, number, rows)
+            self._call(query, number, rows)
             self._acknowledge(query, number)
             calls += 1
         for query, retention in self._retention.items():
             retention.remove(self._taken[query], newest)
         return calls
+
+    def _call(self, query: str, batch: int, rows: pa.Table) -> None:
+        began = self._clock()
+        self.at_work = CallAtWork(query, batch, began)
+        try:
+            self._callback(query, batch, rows)
+        finally:
+            self.at_work = None
+            self.seconds += self._clock() - began
 
     def _batches(self, place: int, query: str) -> Iterator[tuple[int, int, str, pa.Table]]:
         for batch, rows in self._streams[query].batches():

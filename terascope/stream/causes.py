@@ -16,11 +16,21 @@ from terascope.stream.amounts import (
     readable_moment,
     readable_seconds,
 )
-from terascope.stream.notices import replay_text, waiting_text
+from terascope.stream.notices import callback_text, replay_text, waiting_text
 from terascope.stream.status import THE_END, Hold, QueryStatus, SourceStatus, Status
 
 Kind: TypeAlias = Literal[
-    "away", "stalled", "mute", "replay", "silent", "backlog", "disorder", "stream", "flush", "other"
+    "away",
+    "stalled",
+    "mute",
+    "replay",
+    "silent",
+    "backlog",
+    "disorder",
+    "stream",
+    "flush",
+    "callback",
+    "other",
 ]
 
 SILENT_HEARTBEATS: Final = 3
@@ -42,7 +52,7 @@ class Cause:
 def causes(status: Status, query: QueryStatus) -> tuple[Cause, ...]:
     """Everything that keeps the query's window open; empty when nothing does."""
     held = tuple(cause_of(hold, status) for hold in query.holds)
-    return held or slow_flush(status, query)
+    return slow_callback(status) or held or slow_flush(status, query)
 
 
 def cause_of(hold: Hold, status: Status) -> Cause:
@@ -143,6 +153,18 @@ def declared_seconds(source: SourceStatus) -> float | None:
     """The disorder a source may have, where it is one of time."""
     unit = SECONDS.get(source.disorder_unit)
     return None if unit is None else source.disorder_declared * unit
+
+
+def slow_callback(status: Status) -> tuple[Cause, ...]:
+    """No batch begins before the callback has returned, whatever the inputs have promised."""
+    call = status.run.callback
+    if call is None or call.seconds <= SILENT_HEARTBEATS * patience(status):
+        return ()
+    advice = (
+        "make the callback faster, or follow the query with subscribe() instead, in another process"
+        " if need be: that holds no run up"
+    )
+    return (Cause("callback", None, None, call.seconds, callback_text(call), advice),)
 
 
 def slow_flush(status: Status, query: QueryStatus) -> tuple[Cause, ...]:

@@ -73,6 +73,15 @@ def run_families(status: Status) -> Iterator[Metric]:
     yield counter("terascope_batches", "Micro-batches completed.", one(run.batch + 1))
     yield gauge("terascope_batch_seconds", "Time the last batch took.", one(run.batch_seconds))
     yield counter("terascope_restarts", "Restarts after failures.", one(run.restarts))
+    waiting = 0.0 if run.callback is None else run.callback.seconds
+    yield gauge(
+        "terascope_callback_waiting_seconds",
+        "How long the run has waited for the call of the callback that is at work.",
+        one(waiting),
+    )
+    yield counter(
+        "terascope_callback_seconds", "Time in calls of the callback.", one(run.callback_seconds)
+    )
     memory = (run.driver_memory_bytes, run.worker_memory_bytes)
     yield gauge("terascope_driver_memory_bytes", "Memory of the driver.", one(memory[0]))
     yield gauge("terascope_worker_memory_bytes", "Memory of all workers.", one(memory[1]))

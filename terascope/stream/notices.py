@@ -13,7 +13,7 @@ from typing import Final
 from terascope.connectors.live import LinkOffset
 from terascope.stream.amounts import SECONDS, readable_seconds
 from terascope.stream.report import BatchReport
-from terascope.stream.status import SourceStatus
+from terascope.stream.status import CallStatus, SourceStatus
 
 
 class Notices:
@@ -73,6 +73,14 @@ def replay_text(source: SourceStatus) -> str:
         side = "behind" if behind >= 0 else "ahead of"
         where = f": its tuples are {readable_seconds(abs(behind))} {side} the clock"
     return f"is a replay{where}; its own clock moves its watermark, and silence closes no window"
+
+
+def callback_text(call: CallStatus) -> str:
+    """That a run waits for its callback."""
+    return (
+        f"the callback has been at work on batch {call.batch:,} of {call.query} for"
+        f" {readable_seconds(call.seconds)}, and the run waits for it"
+    )
 
 
 def waiting_text(source: SourceStatus) -> str:

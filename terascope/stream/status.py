@@ -27,6 +27,16 @@ Hop: TypeAlias = tuple[str, float]
 
 
 @dataclass(frozen=True)
+class CallStatus:
+    """A call of the callback that has not returned: the run waits for it."""
+
+    query: str
+    batch: int
+    seconds: float
+    """For how long."""
+
+
+@dataclass(frozen=True)
 class RunStatus:
     """The run as a whole."""
 
@@ -54,6 +64,9 @@ class RunStatus:
     worker_memory_bytes: int = 0
     parameter_edges: Mapping[str, str] = field(default_factory=dict)
     """Of parameters that were changed: the slice edge from which the new value holds."""
+    callback: CallStatus | None = None
+    callback_seconds: float = 0.0
+    """What all calls of the callback took that have returned, in this process."""
 
 
 @dataclass(frozen=True)

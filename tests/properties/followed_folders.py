@@ -18,6 +18,7 @@ from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.spark.stream_runner import RunSettings
 from terascope.stream.plan import stream_plan
+from terascope.stream.report import BatchReport
 from terascope.stream.reporting import Reporter, RunFacts, Supervised
 from terascope.stream.status import Status
 from tests.agreement import WITHOUT_COMPILING
@@ -49,6 +50,8 @@ class Followed:
         self.run = self.opened(self.live)
         self.read: dict[str, int] = dict.fromkeys(self.names, 0)
         self.pieces = 0
+        self.heard: list[BatchReport] = []
+        """Of all batches that were done, before and after restarts."""
 
     def of(self, name: str) -> Path:
         return self.folder / "in" / name
@@ -98,6 +101,7 @@ class Followed:
         self.run.step(kill)
         for report in self.run.reports[known:]:
             self.reporter.hear(report)
+            self.heard.append(report)
 
     def restart(self) -> None:
         self.run.close()
