@@ -15,6 +15,7 @@ from terascope.functions.base import Aggregate, TypeMistake, ValueMistake
 from terascope.plan.expr import AggCall, Cast, Col, Expr, Lit, Param, is_constant
 from terascope.plan.show import show_agg
 from terascope.syntax import ast
+from terascope.types import Type
 
 if TYPE_CHECKING:
     from terascope.bind.expressions import ExprBinder
@@ -67,7 +68,7 @@ def bind_aggregate(
         )
         return None
     constants = constant_parameters(context, bound[function.arity :], node.span)
-    args = bound[: function.arity]
+    args = tuple(as_number(a) if function.counts_true else a for a in bound[: function.arity])
     if constants is None:
         return None
     try:
@@ -81,6 +82,11 @@ def bind_aggregate(
         return None
     order = into.order if function.ordered else ()
     return into.add(AggCall(function, args, type, constants, node.distinct, order))
+
+
+def as_number(expr: Expr) -> Expr:
+    """A condition as 1 or 0."""
+    return Cast(expr, Type.UINT) if expr.type is Type.BOOL else expr
 
 
 def counted(arguments: int) -> str:

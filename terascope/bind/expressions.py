@@ -22,7 +22,7 @@ from terascope.functions.members import SHORT_LIST
 from terascope.plan.build import call, list_call
 from terascope.plan.expr import Call, Case, Cast, Expr, Lit, is_constant
 from terascope.syntax import ast
-from terascope.types import INT_MAX, Type, type_names, unify
+from terascope.types import INT_MAX, UINT_MAX, Type, type_names, unify
 
 LITERAL_TYPES: Mapping[str, Type] = {
     "int": Type.INT,
@@ -34,6 +34,7 @@ LITERAL_TYPES: Mapping[str, Type] = {
     "ipv6": Type.IPV6,
     "binary": Type.BINARY,
 }
+BITS = frozenset({"&", "|", "^"})
 COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
@@ -223,7 +224,12 @@ class ExprBinder:
             value = operand.value
             assert isinstance(value, int | float)
             return Lit(-value, LITERAL_TYPES[operand.kind])
-        return self.apply({"-": "neg", "~": "~"}[op], (operand,), span)
+        args = self.bind_all((operand,))
+        if args is None:
+            return None
+        if op == "~" and args[0].type.is_address:
+            return self.bind_bits("^", (*args, Lit(UINT_MAX, Type.UINT)), span)
+        return self.checked_call({"-": "neg", "~": "~"}[op], args, span)
 
     def bind_binary(
         self, op: ast.BinaryOp, left: ast.Expr, right: ast.Expr, span: Span
@@ -236,15 +242,26 @@ class ExprBinder:
             return self.apply(op, (left, right), span, alike=True)
         if op in ("/", "DIV"):
             return self.bind_division(op, left, right, span)
-        if op == "&":
+        if op in BITS:
             args = self.bind_all((left, right))
-            if args is None:
-                return None
-            if args[1].type.is_address:
-                args = (args[1], args[0])
-            operator = "mask" if args[0].type.is_address else "&"
-            return self.checked_call(operator, args, span)
+            return None if args is None else self.bind_bits(op, args, span)
         return self.apply(op, (left, right), span)
+
+    def bind_bits(self, op: str, args: tuple[Expr, ...], span: Span) -> Expr | None:
+        """Bits of integers; of an IPv4 address and an integer, or of two, they are an address."""
+        address, other = args
+        if other.type.is_address and (is_constant(address) or not address.type.is_address):
+            address, other = other, address  # a mask is the same for all tuples
+        if not address.type.is_address:
+            return self.checked_call(op, args, span)
+        if other.type.is_address:
+            other = Cast(other, Type.ULLONG)
+        elif op != "&" and (other.type.is_integer or other.type is Type.NULL):
+            other = call("&", other, Lit(UINT_MAX, Type.UINT))
+        masked = self.checked_call("mask", (address, other), span)
+        if op == "&" or masked is None:
+            return masked
+        return Cast(call(op, Cast(address, Type.ULLONG), other), Type.IP)
 
     def bind_division(
         self, op: ast.BinaryOp, left: ast.Expr, right: ast.Expr, span: Span

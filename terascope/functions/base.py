@@ -163,6 +163,8 @@ class Aggregate(ABC):
     under DISTINCT."""
     keeps_one: ClassVar[bool] = False
     """Of one value it gives just that value, as SUM and MIN do."""
+    counts_true: ClassVar[bool] = False
+    """Takes a condition for a number: TRUE is 1 and FALSE is 0."""
     user_defined: ClassVar[bool] = False
     state_classes: ClassVar[tuple[type, ...]] = ()
     """Dataclasses that a state is made of, besides plain values (terascope.functions.states)."""

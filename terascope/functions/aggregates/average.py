@@ -20,7 +20,8 @@ class Average(Aggregate):
     name = "avg"
     kind = "algebraic"
     sampling = "keep"
-    doc = "the mean, as FLOAT"
+    counts_true = True
+    doc = "the mean, as FLOAT; of BOOLs, the share that is TRUE"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
         expect(self.name, args[: self.arity], NUMBER)
@@ -56,6 +57,7 @@ class Average(Aggregate):
 
 class AverageOfPositives(Average):
     name = "posavg"
+    counts_true = False
     doc = "the mean of the values that are not negative"
 
     def reduce(self, state: State, *args: Value) -> State:

@@ -62,7 +62,8 @@ class Sum(Aggregate):
     name = "sum"
     sampling = "rescale"
     keeps_one = True
-    doc = "the sum; NULL when there is no value"
+    counts_true = True
+    doc = "the sum; of BOOLs, how many are TRUE; NULL when there is no value"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
         return sum_type(expect(self.name, args[: self.arity], NUMBER)[0])
