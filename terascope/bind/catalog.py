@@ -42,6 +42,7 @@ FIELD_HINTS: Mapping[str, str] = {
     "low_cardinality": "how many values a field has is seen while it is read",
 }
 """Properties of GS-Lite's schemas that steer how it runs, and why they are not needed here."""
+UNPACKING = "what a query reads is unpacked, by functions of our own"
 MISSPELT = 0.8
 """How alike an unknown property and a known one are, from which on it is a mistake."""
 POSITION_ACCESSOR = re.compile(r"get_csv_\w+_pos([1-9]\d{0,5})")
@@ -111,6 +112,7 @@ class Catalog:
         mistakes: list[Diagnostic] = []
         fields: dict[str, SourceField] = {}
         positions: dict[str, int] = {}
+        mistakes += map(unpacked_by_us, unpacking_lists(statement))
         layer = BUILT_IN[statement.name].layer if statement.name in BUILT_IN else None
         for parent in statement.parents:
             known = self.find(parent)
@@ -467,6 +469,16 @@ def with_rising_place(scan: Scan) -> Scan | Project:
 
 def declared_type(name: str | None) -> Type | None:
     return None if name is None else type_names.get(name.split("(")[0].strip().upper())
+
+
+def unpacking_lists(statement: ast.ProtocolStatement) -> list[ast.AccessList]:
+    own = [statement.unpacked_by, *(each.unpacked_by for each in statement.fields)]
+    return [each for each in own if each is not None]
+
+
+def unpacked_by_us(unpacking: ast.AccessList) -> Diagnostic:
+    text = f"'[{', '.join(unpacking.names)}]' has no effect: {UNPACKING}"
+    return Diagnostic("hint-without-effect", text, unpacking.span, severity="warning")
 
 
 def unknown_property(prop: ast.FieldProperty) -> Diagnostic:

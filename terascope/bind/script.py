@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from terascope.analysis.order import column_orders
-from terascope.bind.catalog import Catalog
+from terascope.bind.catalog import UNPACKING, Catalog
 from terascope.bind.context import Context, Known
 from terascope.bind.parameters import bind_parameters
 from terascope.bind.query import Options, QueryBinder, streams_read
@@ -98,6 +98,10 @@ def declare(context: Context, statement: ast.Statement) -> None:
             context.udafs[name] = statement
         case ast.ExtractorDeclaration(name=name):
             context.extractors[name] = statement
+        case ast.UnpackStatement():
+            context.warning(
+                "hint-without-effect", f"UNPACK_FCNS has no effect: {UNPACKING}", statement.span
+            )
         case ast.QueryStatement():
             pass
 

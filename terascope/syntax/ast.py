@@ -361,19 +361,47 @@ class FieldProperty(Node):
 
 
 @dataclass(frozen=True)
+class AccessList(Node):
+    """`[foo, bar]`: the unpacking functions that GS-Lite calls before it reads a field."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class FieldDeclaration(Node):
     name: str
     type_name: str | None = None
     properties: tuple[FieldProperty, ...] = ()
     accessor: str | None = None
     """GS-Lite's accessor function; kept for printing, columns are bound by name."""
+    unpacked_by: AccessList | None = None
 
 
 @dataclass(frozen=True)
 class ProtocolStatement(Node):
+    """A schema. GS-Lite says STREAM for the rows of a query, PROTOCOL for what is captured."""
+
     name: str
     parents: tuple[str, ...]
     fields: tuple[FieldDeclaration, ...]
+    kind: Literal["PROTOCOL", "STREAM"] = "PROTOCOL"
+    unpacked_by: AccessList | None = None
+
+
+@dataclass(frozen=True)
+class UnpackFunction(Node):
+    """`name function cost;` of an UNPACK_FCNS block."""
+
+    name: str
+    function: str
+    cost: int
+
+
+@dataclass(frozen=True)
+class UnpackStatement(Node):
+    """`UNPACK_FCNS { name function cost; ... }`: how GS-Lite unpacks what is captured."""
+
+    functions: tuple[UnpackFunction, ...]
 
 
 @dataclass(frozen=True)
@@ -414,8 +442,9 @@ class ExtractorDeclaration(Node):
 
 
 Statement: TypeAlias = (
-    QueryStatement | ProtocolStatement | WatchlistStatement | UdafDeclaration | ExtractorDeclaration
-)
+    QueryStatement | ProtocolStatement | UnpackStatement | WatchlistStatement
+    | UdafDeclaration | ExtractorDeclaration
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

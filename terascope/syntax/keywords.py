@@ -20,7 +20,8 @@ RESERVED: Final = frozenset({
 })  # fmt: skip
 
 CONTEXTUAL: Final = frozenset({
-    "QUERY", "DEFINE", "PARAM", "PROTOCOL", "WATCHLIST", "FIELDS", "UDAF", "EXTR",
+    "QUERY", "DEFINE", "PARAM", "PROTOCOL", "STREAM", "UNPACK_FCNS", "WATCHLIST", "FIELDS",
+    "UDAF", "EXTR",
     "INNER", "LEFT", "RIGHT", "FULL", "OUTER", "RANGE", "SLIDE", "SLICES", "SLACK", "EVERY",
     "LIMIT", "ASC", "DESC", "END", "DIV",
     "CAST", "CUBE", "ROLLUP", "GROUPING_SETS",

@@ -26,7 +26,7 @@ from terascope.syntax.keywords import BEFORE_PARENTHESIS, CONTEXTUAL, RESERVED
 from terascope.syntax.lexical import Scan, Token, scan
 from terascope.syntax.mistakes import Failure, explain
 from terascope.syntax.parts import Mistake, lexeme, lexeme_list
-from terascope.syntax.split import Chunk, split
+from terascope.syntax.split import SCHEMA_WORDS, Chunk, split
 from terascope.syntax.transform import ToScript
 from terascope.types import INT_MAX
 
@@ -67,7 +67,9 @@ def declared_names(tokens: Sequence[Token]) -> Iterator[str]:
     """The names that a statement would have given, whatever else is wrong with it."""
     for word, name, *rest in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
         follows = rest[0].kind if rest[0] is not None else ""
-        named = (word.word == "QUERY" and follows == "COLON") or word.word == "PROTOCOL"
+        named = (word.word == "QUERY" and follows == "COLON") or (
+            word is tokens[0] and word.word in SCHEMA_WORDS
+        )
         if named and name.kind in ("WORD", "NAME"):
             yield name.text.strip("`")
         elif word.word == "QUERY_NAME" and name.literal and isinstance(name.literal.value, str):

@@ -11,6 +11,7 @@ import re
 from typing import assert_never
 
 from terascope.syntax.ast import (
+    AccessList,
     ExtractorDeclaration,
     FieldDeclaration,
     FieldProperty,
@@ -21,6 +22,7 @@ from terascope.syntax.ast import (
     Script,
     Statement,
     UdafDeclaration,
+    UnpackStatement,
     WatchlistStatement,
 )
 from terascope.syntax.keywords import FIELD_PROPERTIES, RESERVED
@@ -55,6 +57,8 @@ def _lines(statement: Statement) -> list[Line]:
             return [*_headers(statement), head, *_block(statement.fields), Line("}")]
         case ProtocolStatement():
             return _protocol(statement)
+        case UnpackStatement():
+            return _unpacking(statement)
         case UdafDeclaration():
             return [Line(_udaf(statement), statement.span.start)]
         case ExtractorDeclaration():
@@ -98,8 +102,10 @@ def _protocol(statement: ProtocolStatement) -> list[Line]:
     """GS-Lite's form when there are accessors to keep, ours otherwise."""
     fields = statement.fields
     parents = f" ({', '.join(map(quote_name, statement.parents))})" if statement.parents else ""
-    head = f"PROTOCOL {quote_name(statement.name)}{parents}"
-    if not fields or any(each.accessor is not None for each in fields):
+    head = f"{statement.kind} {quote_name(statement.name)}{parents}"
+    head += _access_list(statement.unpacked_by)
+    theirs = statement.unpacked_by is not None and not parents
+    if not fields or theirs or any(each.accessor is not None for each in fields):
         return [Line(f"{head} {{", statement.span.start), *_block(fields), Line("}")]
     lines = [
         Line(f"{INDENT}{_field(each)}{',' if each is not fields[-1] else ''}", each.span.start)
@@ -115,7 +121,7 @@ def _field(each: FieldDeclaration) -> str:
         words.append(each.type_name)
     elif properties and each.properties[0].name.upper() not in FIELD_PROPERTIES:
         properties = [f"({', '.join(properties)})"]  # or it would be taken for a type
-    return " ".join(words + properties)
+    return " ".join(words + properties) + _access_list(each.unpacked_by)
 
 
 def _block(fields: tuple[FieldDeclaration, ...]) -> list[Line]:
@@ -128,7 +134,22 @@ def _block_field(each: FieldDeclaration) -> str:
         words.append(quote_name(each.accessor))
     if each.properties:
         words.append(f"({', '.join(map(_field_property, each.properties))})")
-    return " ".join(words)
+    return " ".join(words) + _access_list(each.unpacked_by)
+
+
+def _access_list(each: AccessList | None) -> str:
+    return "" if each is None else f" [{', '.join(map(quote_name, each.names))}]"
+
+
+def _unpacking(statement: UnpackStatement) -> list[Line]:
+    lines = [
+        Line(
+            f"{INDENT}{quote_name(each.name)} {quote_name(each.function)} {each.cost};",
+            each.span.start,
+        )
+        for each in statement.functions
+    ]
+    return [Line("UNPACK_FCNS {", statement.span.start), *lines, Line("}")]
 
 
 def _field_property(each: FieldProperty) -> str:

@@ -2,8 +2,8 @@
 
 In: the tokens of a file. Out: a list of `Chunk`s, one per statement. A mistake stays within its
 chunk, so that the other statements are still read. A statement ends at `;`, and before `QUERY
-name:`, `DEFINE {`, `PARAM {`, `PROTOCOL name`, a UDAF or EXTR declaration, or a further SELECT that
-cannot belong to it.
+name:`, `DEFINE {`, `PARAM {`, `PROTOCOL name`, `STREAM name`, `UNPACK_FCNS {`, a UDAF or EXTR
+declaration, or a further SELECT that cannot belong to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from terascope.syntax.foreign import SET_OPERATORS
 from terascope.syntax.keywords import ALL
 from terascope.syntax.lexical import Token
 
-BODY_WORDS: Final = frozenset({"SELECT", "MERGE", "WITH", "WATCHLIST", "PROTOCOL", "UDAF", "EXTR"})
+QUERY_WORDS: Final = ("SELECT", "MERGE", "WITH")
+SCHEMA_WORDS: Final = ("PROTOCOL", "STREAM")
+BODY_WORDS: Final = frozenset(
+    {*QUERY_WORDS, *SCHEMA_WORDS, "UNPACK_FCNS", "WATCHLIST", "UDAF", "EXTR"}
+)
 OPENING: Final = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
 CLOSING: Final = {closing: opening for opening, closing in OPENING.items()}
 
@@ -108,7 +112,7 @@ class _State:
         self.last_word = token.word
 
     def body(self, word: str) -> None:
-        if "LBRACE" in self.open and word in ("SELECT", "MERGE", "WITH"):
+        if "LBRACE" in self.open and word in QUERY_WORDS:
             self.open.clear()  # a DEFINE block that was never closed
         if not self.open or word in ("SELECT", "MERGE"):
             self.first_body = word
@@ -125,7 +129,7 @@ class _State:
         """
         return (
             token.word in ("SELECT", "MERGE")
-            and self.first_body in ("SELECT", "MERGE", "PROTOCOL", "WATCHLIST")
+            and self.first_body in ("SELECT", "MERGE", *SCHEMA_WORDS, "UNPACK_FCNS", "WATCHLIST")
             and not self.open
             and self.last_word not in (*SET_OPERATORS, "ALL")
         )
@@ -139,9 +143,13 @@ def _starts_statement(tokens: Sequence[Token], index: int, state: _State) -> boo
         case "QUERY" if kinds[:2] in (["WORD", "COLON"], ["NAME", "COLON"]):
             return bool(state.first_body) or state.named
         case "DEFINE" | "PARAM" if kinds[:1] == ["LBRACE"]:
-            return bool(state.first_body) and state.last_word != "PROTOCOL"
-        case "PROTOCOL" if _is_name(following, 0) and kinds[1:2] in (["LPAR"], ["LBRACE"]):
-            return True
+            return bool(state.first_body) and state.last_word not in SCHEMA_WORDS
+        case "PROTOCOL" | "STREAM" if _is_name(following, 0) and kinds[1:2] == ["LSQB"]:
+            return state.first_body not in QUERY_WORDS  # FROM stream s [RANGE ...]
+        case "PROTOCOL" | "STREAM" if _is_name(following, 0):
+            return kinds[1:2] in (["LPAR"], ["LBRACE"])
+        case "UNPACK_FCNS" if kinds[:1] == ["LBRACE"]:
+            return state.last_word not in SCHEMA_WORDS
         case "":
             return False
         case "SELECT" | "MERGE" | "WITH" if state.first_body in ("UDAF", "EXTR"):

@@ -7,10 +7,11 @@ apart here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from terascope.syntax.ast import (
+    AccessList,
     ExtractorDeclaration,
     FieldDeclaration,
     FieldProperty,
@@ -19,6 +20,8 @@ from terascope.syntax.ast import (
     ProtocolStatement,
     QueryStatement,
     UdafDeclaration,
+    UnpackFunction,
+    UnpackStatement,
     WatchlistStatement,
 )
 from terascope.syntax.keywords import FIELD_PROPERTIES
@@ -32,6 +35,8 @@ class Word(Part[str]):
     arguments: tuple[tuple[Word, ...], ...] = ()
     quoted: bool = False
     """A string: the value of a hint, no name."""
+    unpacked_by: AccessList | None = None
+    """What stands in square brackets behind the last word of a field."""
 
     @property
     def is_value(self) -> bool:
@@ -85,12 +90,26 @@ class DeclarationRules:
     # ---- protocols
 
     def protocol_statement(self, children: Children) -> ProtocolStatement:
-        _, name, *groups = children
-        *before, last = groups
+        kind, name, *groups = children
+        *before, last = of_type(groups, Fields)
         parents = tuple(parent(row) for group in before for row in group.value)
         read = type_first if isinstance(last, Block) else name_first
         fields = tuple(map(read, last.value))
-        return ProtocolStatement(str(name), parents, fields, span=span_of(children))
+        unpacked_by = next(iter(of_type(groups, AccessList)), None)
+        return ProtocolStatement(
+            str(name), parents, fields, kind.type, unpacked_by, span=span_of(children)
+        )
+
+    def access_list(self, children: Children) -> AccessList:
+        return AccessList(tuple(words(children)), span=span_of(children))
+
+    def unpack_statement(self, children: Children) -> UnpackStatement:
+        return UnpackStatement(tuple(of_type(children, UnpackFunction)), span=span_of(children))
+
+    def unpack_function(self, children: Children) -> UnpackFunction:
+        name, function, cost = children
+        value = cost.literal.value
+        return UnpackFunction(str(name), str(function), value, span=span_of(children))
 
     def field_group(self, children: Children) -> Fields:
         return Fields(tuple(part.value for part in of_type(children, Part)), span_of(children))
@@ -99,7 +118,10 @@ class DeclarationRules:
         return Block(tuple(part.value for part in of_type(children, Part)), span_of(children))
 
     def field(self, children: Children) -> Part[tuple[Word, ...]]:
-        return Part(tuple(children), span_of(children))
+        *row, last = of_type(children, Word)
+        for unpacked_by in of_type(children, AccessList):
+            last = replace(last, unpacked_by=unpacked_by)
+        return Part((*row, last), span_of(children))
 
     def field_word(self, children: Children) -> Word:
         rows = tuple(part.value for part in of_type(children, Part))
@@ -175,7 +197,7 @@ def read_headers(
 
 
 def parent(row: tuple[Word, ...]) -> str:
-    if len(row) > 1 or row[0].arguments:
+    if len(row) > 1 or row[0].arguments or row[0].unpacked_by:
         raise mistake(
             "syntax",
             "the parents of a protocol are names only",
@@ -200,7 +222,9 @@ def name_first(row: tuple[Word, ...]) -> FieldDeclaration:
         properties += more
         rest = rest[1:]
     properties += read_properties(rest)
-    return FieldDeclaration(name.value, type_name, tuple(properties), span=span_of(row))
+    return FieldDeclaration(
+        name.value, type_name, tuple(properties), None, row[-1].unpacked_by, span=span_of(row)
+    )
 
 
 def type_first(row: tuple[Word, ...]) -> FieldDeclaration:
@@ -219,7 +243,9 @@ def type_first(row: tuple[Word, ...]) -> FieldDeclaration:
         properties += bracketed(rest[0])
         rest = rest[1:]
     properties += read_properties(rest)
-    return FieldDeclaration(name.value, type_name, tuple(properties), accessor, span=span_of(row))
+    return FieldDeclaration(
+        name.value, type_name, tuple(properties), accessor, row[-1].unpacked_by, span=span_of(row)
+    )
 
 
 def check_names(row: tuple[Word, ...]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from terascope.syntax.ast import (
+    AccessList,
     Between,
     Binary,
     BinaryOp,
@@ -48,6 +49,8 @@ from terascope.syntax.ast import (
     SubqueryRef,
     UdafDeclaration,
     Unary,
+    UnpackFunction,
+    UnpackStatement,
     WatchlistStatement,
     With,
 )
@@ -249,8 +252,16 @@ field_properties = st.sampled_from(
 )
 property_lists = st.lists(field_properties, max_size=2).map(tuple)
 our_fields = st.builds(FieldDeclaration, plain_names, st.none() | types, property_lists)
+access_lists = st.none() | st.lists(names, min_size=1, max_size=2).map(
+    lambda x: AccessList(tuple(x))
+)
 their_fields = st.builds(
-    FieldDeclaration, plain_names, types, property_lists, st.none() | st.just("get_it")
+    FieldDeclaration,
+    plain_names,
+    types,
+    property_lists,
+    st.none() | st.just("get_it"),
+    access_lists,
 )
 name_lists = st.lists(names, max_size=2).map(tuple)
 type_lists = st.lists(types, max_size=2).map(tuple)
@@ -262,7 +273,17 @@ statements: st.SearchStrategy[Statement] = st.one_of(
         name_lists,
         st.lists(our_fields, min_size=1, max_size=3).map(tuple),
     ),
-    st.builds(ProtocolStatement, names, name_lists, st.lists(their_fields, max_size=3).map(tuple)),
+    st.builds(
+        ProtocolStatement,
+        names,
+        name_lists,
+        st.lists(their_fields, max_size=3).map(tuple),
+        st.sampled_from(["PROTOCOL", "STREAM"]),
+        access_lists,
+    ),
+    st.lists(st.builds(UnpackFunction, names, names, st.integers(0, 99)), max_size=2).map(
+        lambda x: UnpackStatement(tuple(x))
+    ),
     st.builds(
         WatchlistStatement, st.lists(their_fields, max_size=3).map(tuple), _maybe(names), defines
     ),

@@ -9,6 +9,7 @@ import pytest
 
 from terascope.diagnostic import Source
 from terascope.syntax.ast import (
+    AccessList,
     Binary,
     Call,
     Constant,
@@ -31,6 +32,8 @@ from terascope.syntax.ast import (
     StreamRef,
     UdafDeclaration,
     Unary,
+    UnpackFunction,
+    UnpackStatement,
     WatchlistStatement,
     With,
 )
@@ -86,6 +89,23 @@ def test_an_exclamation_mark_is_not_but_binds_tightest() -> None:
     assert expression("!a = b") == Binary("=", Unary("NOT", Name("a")), Name("b"))
     assert expression("!(a = b)") == expression("NOT a = b")
     assert expression("a != b") == expression("a <> b")
+
+
+def test_a_stream_is_declared_like_a_protocol_with_lists_of_unpacking_functions() -> None:
+    text = "STREAM s (base) [tcp] { uint time get (increasing) [tcp, http]; }"
+    time = FieldDeclaration(
+        "time", "UINT", (FieldProperty("increasing"),), "get", AccessList(("tcp", "http"))
+    )
+    expected = ProtocolStatement("s", ("base",), (time,), "STREAM", AccessList(("tcp",)))
+    assert only(text) == expected
+    assert only("UNPACK_FCNS { tcp f 5; }") == UnpackStatement((UnpackFunction("tcp", "f", 5),))
+
+
+def test_schemas_need_no_semicolons_between_them() -> None:
+    text = "UNPACK_FCNS { t f 5 } PROTOCOL a [t] { uint x; } STREAM b { uint y; } PROTOCOL c { }"
+    unpacking, *schemas = parse(Source(text)).statements
+    assert isinstance(unpacking, UnpackStatement)
+    assert [s.name for s in schemas if isinstance(s, ProtocolStatement)] == ["a", "b", "c"]
 
 
 def test_supergroup_needs_no_by() -> None:
