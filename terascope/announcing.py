@@ -37,7 +37,7 @@ def run_of(
     return Run(
         os.getpid(),
         port,
-        Path(compiled.source.name).name,
+        compiled.source.title,
         str(folder),
         None if chosen is None else str(chosen),
         time.time(),

@@ -12,8 +12,9 @@ In: spans of a source text. Out: `Diagnostic`s, and the text a person reads:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 Severity = Literal["error", "warning"]
@@ -47,14 +48,46 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Source:
-    """A text and its name, for showing where a span lies."""
+    """A text and its name, for showing where a span lies. The text of a set in several files is
+    that of all of them, one behind the other, with a line break between them.
+    """
 
     text: str
     name: str = "query"
+    files: tuple[Source, ...] = ()
+    """The files, where there are several."""
+
+    @classmethod
+    def joined(cls, files: Sequence[Source]) -> Source:
+        """One set in several files."""
+        if len(files) == 1:
+            return files[0]
+        text = "\n".join(file.text for file in files)
+        return cls(text, ", ".join(file.name for file in files), tuple(files))
+
+    @property
+    def title(self) -> str:
+        """Its name without folders."""
+        return ", ".join(Path(file.name).name for file in self.files or (self,))
+
+    def stretches(self) -> Iterator[tuple[Span, Source]]:
+        """The stretch of the text that each file is."""
+        start = 0
+        for file in self.files or (self,):
+            yield Span(start, start + len(file.text)), file
+            start += len(file.text) + 1
+
+    def at(self, offset: int) -> tuple[Source, int]:
+        """The file that a character is in, and its place there."""
+        for stretch, file in self.stretches():
+            if offset <= stretch.end:
+                return file, offset - stretch.start
+        return self, offset
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of a character, both from 1."""
-        before = self.text[:offset]
+        """Line and column of a character in its file, both from 1."""
+        file, offset = self.at(offset)
+        before = file.text[:offset]
         line = before.count("\n") + 1
         return line, offset - (before.rfind("\n") + 1) + 1
 
@@ -101,12 +134,13 @@ def render_one(diagnostic: Diagnostic, source: Source) -> str:
 
 def render_place(span: Span, source: Source) -> list[str]:
     """Where a span begins, and its line with carets under it."""
+    file = source.at(span.start)[0]
     line, column = source.position(span.start)
-    text = source.line(line).expandtabs(1)
+    text = file.line(line).expandtabs(1)
     last = min(span.end, span.start + len(text) - column + 1)
     carets = "^" * max(1, last - span.start)
     return [
-        f"  --> {source.name}:{line}:{column}",
+        f"  --> {file.name}:{line}:{column}",
         f"{line:>4} | {text}",
         f"     | {' ' * (column - 1)}{carets}",
     ]

@@ -20,7 +20,7 @@ from terascope.bind.catalog import Catalog
 from terascope.bind.script import bind_script
 from terascope.connectors.base import SourceError
 from terascope.connectors.registry import Interface
-from terascope.diagnostic import Diagnostic, QueryError, Source
+from terascope.diagnostic import Diagnostic, QueryError, Source, Span
 from terascope.files import PRIVATE
 from terascope.functions.registry import Functions
 from terascope.optimize.driver import optimize
@@ -144,9 +144,12 @@ def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:
     bindings = bindings or Bindings()
     script, mistakes = parse_recovering(source)
     catalog = Catalog(bindings.interfaces, bindings.sets, open_world=not bindings.interfaces)
-    base = Path(source.name).parent
+
+    def folder_of(span: Span) -> Path:
+        return Path(source.at(span.start)[0].name).parent
+
     bound = bind_script(
-        script, catalog, bindings.functions, bindings.parameters, base, bindings.query_files
+        script, catalog, bindings.functions, bindings.parameters, folder_of, bindings.query_files
     )
     errors = (*mistakes, *bound.errors)
     if errors or bound.plan is None:

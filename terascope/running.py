@@ -533,7 +533,7 @@ def run_facts(
     return RunFacts(
         os.getpid(),
         time.time(),
-        Path(compiled.source.name).name,
+        compiled.source.title,
         str(Path(checkpoint).absolute()),
         None if output is None else str(Path(output).absolute()),
         settings.trigger_seconds,

@@ -156,14 +156,15 @@ class Session:
 
     # ---- query sets
 
-    def load(self, path: str | Path, **parameters: object) -> QuerySet:
-        """Read a query set from a file.
+    def load(self, path: str | Path, *more: str | Path, **parameters: object) -> QuerySet:
+        """Read a query set from a file, or from several that make one set.
 
         Raises:
             SourceError: the file cannot be read.
             QueryError: it has mistakes; the exception carries all of them.
         """
-        return QuerySet(self, read_source(Path(path)), parameters)
+        files = [read_source(Path(each)) for each in (path, *more)]
+        return QuerySet(self, Source.joined(files), parameters)
 
     def query(self, text: str, **parameters: object) -> QuerySet:
         """A query set given as text; an unnamed query is called query1, query2, ...
@@ -471,8 +472,9 @@ def files_allowed(source: Source, folders: Sequence[Path] | None) -> tuple[Path,
     """
     if folders is not None:
         return tuple(folders)
-    path = Path(source.name)
-    is_others = path.is_file() and path.stat().st_uid not in (os.geteuid(), 0)
+    paths = [Path(file.name) for _, file in source.stretches()]
+    ours = (os.geteuid(), 0)
+    is_others = any(path.is_file() and path.stat().st_uid not in ours for path in paths)
     return () if is_others else None
 
 

@@ -4,7 +4,7 @@ far.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,8 +32,8 @@ class Context:
     catalog: Catalog
     functions: Functions
     parameters: dict[str, Param]
-    base: Path = Path()
-    """Where files named in the script are looked for first."""
+    folder_of: Callable[[Span], Path] = lambda _: Path()
+    """Where a file named in a place of the script is looked for first."""
     folders: tuple[Path, ...] | None = None
     """Folders that files named in the script must be in; None: they may be anywhere."""
     used_parameters: set[str] = field(default_factory=set)
@@ -41,6 +41,7 @@ class Context:
     streams: dict[str, Known] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     """Streams with mistakes of their own: reading one is not a mistake to tell again."""
+    protocols: dict[str, ast.ProtocolStatement] = field(default_factory=dict)
     watchlists: dict[str, ast.WatchlistStatement] = field(default_factory=dict)
     udafs: dict[str, ast.UdafDeclaration] = field(default_factory=dict)
     extractors: dict[str, ast.ExtractorDeclaration] = field(default_factory=dict)
@@ -53,7 +54,7 @@ class Context:
         """A file named in the script: beside it, else in the working directory; absolute, for a
         task may run elsewhere. None when the script may not read it, which is an error.
         """
-        beside = self.base / name
+        beside = self.folder_of(span) / name
         found = beside if beside.exists() or not Path(name).exists() else Path(name)
         if self.folders is None:
             return found.absolute()

@@ -7,7 +7,7 @@ others from being checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from terascope.bind.catalog import UNPACKING, Catalog
 from terascope.bind.context import Context, Known
 from terascope.bind.parameters import bind_parameters
 from terascope.bind.query import Options, QueryBinder, streams_read
-from terascope.diagnostic import NOWHERE, Diagnostic
+from terascope.diagnostic import NOWHERE, Diagnostic, Span
 from terascope.files import name_problem
 from terascope.functions.registry import Functions
 from terascope.plan.expr import Lit
@@ -57,11 +57,11 @@ def bind_script(
     catalog: Catalog,
     functions: Functions,
     parameters: Mapping[str, str] | None = None,
-    base: Path = Path(),
+    folder_of: Callable[[Span], Path] = lambda _: Path(),
     folders: tuple[Path, ...] | None = None,
 ) -> Bound:
     """Bind every statement; nothing is thrown, everything is told."""
-    context = Context(catalog, functions, {}, base, folders)
+    context = Context(catalog, functions, {}, folder_of, folders)
     context.failed |= script.unread
     values = bind_parameters(context, script, parameters or {})
     for statement in script.statements:
@@ -82,7 +82,16 @@ def bind_script(
 def declare(context: Context, statement: ast.Statement) -> None:
     match statement:
         case ast.ProtocolStatement():
-            context.diagnostics += context.catalog.declare(statement)
+            known = context.protocols.setdefault(statement.name, statement)
+            if known is statement:
+                context.diagnostics += context.catalog.declare(statement)
+            elif known != statement:
+                context.error(
+                    "duplicate-name",
+                    f"'{statement.name}' is declared before, and differently",
+                    statement.span,
+                    help="declare it once; all queries of the set can read it",
+                )
         case ast.WatchlistStatement():
             name = statement.name or property_of(statement.define, "query_name")
             if name is None:

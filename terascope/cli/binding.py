@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from terascope.spark.api import SparkSession
 
 BINDING = "Binding"
-File = Annotated[
-    Path,
+Files = Annotated[
+    list[Path],
     typer.Argument(
-        metavar="FILE.gsql", help="The query set; - reads it from stdin.", show_default=False
+        metavar="FILE.gsql...",
+        help="The query set, in one file or several; - is stdin.",
+        show_default=False,
     ),
 ]
 Sources = Annotated[
@@ -220,13 +222,13 @@ def read_set(file: Path) -> Source:
         raise SourceError("what was read from stdin is not text in UTF-8") from None
 
 
-def loaded(session: Session, file: Path) -> QuerySet:
-    """The query set of a file; its warnings are told."""
+def loaded(session: Session, files: list[Path]) -> QuerySet:
+    """The query set of one file or several; its warnings are told."""
     from terascope.cli.mistakes import tell_diagnostic
-    from terascope.diagnostic import render_one
+    from terascope.diagnostic import Source, render_one
     from terascope.session import QuerySet
 
-    queries = QuerySet(session, read_set(file))
+    queries = QuerySet(session, Source.joined([read_set(file) for file in files]))
     for warning in queries.compiled.warnings:
         tell_diagnostic(render_one(warning, queries.source), warning.severity)
     return queries

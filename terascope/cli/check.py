@@ -8,7 +8,7 @@ from rich.text import Text
 from terascope.cli.binding import (
     ConfigFile,
     Debug,
-    File,
+    Files,
     FunctionFiles,
     Params,
     Sets,
@@ -20,7 +20,7 @@ from terascope.cli.binding import (
 
 
 def check(
-    file: File,
+    files: Files,
     source: Sources = None,
     source_option: SourceOptions = None,
     set_: Sets = None,
@@ -39,7 +39,7 @@ def check(
 
     del debug  # told() looks at it
     session = bound_session(source, source_option, set_, param, functions, config)
-    queries = loaded(session, file)
+    queries = loaded(session, files)
     queries.check()
     boxes = [b for b in picture(queries.compiled, "plan").boxes if b.kind == "stream"]
     visible = sum("internal" not in box.marks for box in boxes)

@@ -10,7 +10,7 @@ import typer
 from terascope.cli.binding import (
     ConfigFile,
     Debug,
-    File,
+    Files,
     FunctionFiles,
     Params,
     Sets,
@@ -38,7 +38,7 @@ class Format(StrEnum):
 
 
 def explain(
-    file: File,
+    files: Files,
     stage: Annotated[
         Stage,
         typer.Option(
@@ -67,5 +67,5 @@ def explain(
     """
     del debug
     session = bound_session(source, source_option, set_, param, functions, config)
-    queries = loaded(session, file)
+    queries = loaded(session, files)
     typer.echo(queries.explain(stage.value, format.value, verbose), nl=False)

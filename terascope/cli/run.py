@@ -14,7 +14,7 @@ from rich.text import Text
 from terascope.cli.binding import (
     ConfigFile,
     Debug,
-    File,
+    Files,
     FunctionFiles,
     Low,
     Params,
@@ -64,7 +64,7 @@ class Format(StrEnum):
 
 
 def run(
-    file: File,
+    files: Files,
     source: Sources = None,
     source_option: SourceOptions = None,
     set_: Sets = None,
@@ -190,7 +190,7 @@ def run(
         low=low, settings=settings,
     )  # fmt: skip
     with session:
-        queries = loaded(session, file)
+        queries = loaded(session, files)
         if stream:
             from terascope.cli.run_stream import stream_set
 

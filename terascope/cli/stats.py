@@ -10,7 +10,7 @@ import typer
 from terascope.cli.binding import (
     ConfigFile,
     Debug,
-    File,
+    Files,
     FunctionFiles,
     Params,
     Sets,
@@ -22,7 +22,7 @@ from terascope.cli.binding import (
 
 
 def stats(
-    file: File,
+    files: Files,
     tuples: Annotated[
         str | None,
         typer.Option(
@@ -65,7 +65,7 @@ def stats(
     session = bound_session(
         source, source_option, set_, param, functions, config, low="auto", settings=given
     )
-    job = loaded(session, file).compiled.apart().job()
+    job = loaded(session, files).compiled.apart().job()
     limits = SampleLimits(session.config.sample_tuples, session.config.sample_seconds)
     samples = {
         read.name: sample_source(read.low, read.splits, limits)

@@ -48,6 +48,7 @@ EXAMPLES: Mapping[str, str] = {
     ),
     "run": examples(
         "terascope run flows.gsql --source eth0=pcap:trace.pcap",
+        "terascope run schema.gsql flows.gsql --source eth0=pcap:trace.pcap",
         "terascope run flows.gsql --source 'pcap:captures/*.pcap.gz' --output out --format parquet",
         "terascope run pairs.gsql --source a=pcap:a.pcap --source b=pcap:b.pcap --set main=a,b",
         "terascope run log.gsql --source log=csv:log.csv --source-option 'log.delimiter=;'",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from terascope.explain.from_halves import picture_of_halves
@@ -56,7 +55,7 @@ def explain(
 
 def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = False) -> Picture:
     """The same as data."""
-    title = Path(compiled.source.name).name
+    title = compiled.source.title
     match stage:
         case "ast":
             return picture_of_script(compiled.script, title)

@@ -90,10 +90,10 @@ PATTERN: Final = re.compile(
 )
 
 
-def scan(source: Source) -> Scan:
-    """Every token of the text."""
+def scan(source: Source, stretch: Span | None = None) -> Scan:
+    """Every token of the text, or of a stretch of it."""
     scanner = _Scanner(source.text)
-    scanner.run()
+    scanner.run(stretch or Span(0, len(source.text)))
     return Scan(tuple(scanner.tokens), tuple(scanner.comments), tuple(scanner.diagnostics))
 
 
@@ -105,8 +105,8 @@ class _Scanner:
         self.diagnostics: list[Diagnostic] = []
         self.in_braces = False
 
-    def run(self) -> None:
-        for found in PATTERN.finditer(self.text):
+    def run(self, stretch: Span) -> None:
+        for found in PATTERN.finditer(self.text, stretch.start, stretch.end):
             kind = found.lastgroup or "unknown"
             text, start, end = found.group(), found.start(), found.end()
             match kind:

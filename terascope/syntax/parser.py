@@ -46,18 +46,22 @@ def parse(source: Source) -> Script:
 
 
 def parse_recovering(source: Source) -> tuple[Script, tuple[Diagnostic, ...]]:
-    """The statements that can be read, and the mistakes in the others."""
-    scanned = scan(source)
+    """The statements that can be read, and the mistakes in the others. No statement goes on in the
+    next file.
+    """
     statements: list[Statement] = []
-    diagnostics: list[Diagnostic] = list(scanned.diagnostics)
+    diagnostics: list[Diagnostic] = []
     unread: set[str] = set()
-    for chunk in split(scanned.tokens):
-        statement, mistakes = parse_chunk(chunk, scanned, source)
-        diagnostics += mistakes
-        if statement is not None:
-            statements.append(statement)
-        else:
-            unread |= set(declared_names(chunk.tokens))
+    for stretch, _ in source.stretches():
+        scanned = scan(source, stretch)
+        diagnostics += scanned.diagnostics
+        for chunk in split(scanned.tokens):
+            statement, mistakes = parse_chunk(chunk, scanned, source)
+            diagnostics += mistakes
+            if statement is not None:
+                statements.append(statement)
+            else:
+                unread |= set(declared_names(chunk.tokens))
     diagnostics.sort(key=lambda each: each.span)
     script = Script(tuple(statements), frozenset(unread), span=Span(0, len(source.text)))
     return script, tuple(diagnostics)
