@@ -91,6 +91,9 @@ class Config(BaseSettings):
     share_trees: Literal["time", "operations", "never"] = "time"
     """Whether aggregations are made of others (paper 4): where that saves time; where it saves hash
     operations, in tables of a fixed memory; or never."""
+    share_sample: Literal["cost", "always"] = "cost"
+    """Whether a source of a batch is sampled before the queries share by cost: where what could be
+    saved pays for that, or always."""
     tree_memory: Size | None = None
     """What the tables of trees may use, such as 8MB, where trees save operations; by default the
     cache that a core has."""

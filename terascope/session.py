@@ -492,7 +492,9 @@ def low_settings(config: Config) -> LowSettings:
         min(config.sample_tuples, enough.tuples), min(config.sample_seconds, enough.seconds)
     )
     trees = TreeSettings(config.share_trees, config.tree_memory, leaves=config.tree_leaves)
-    sharing = SharingSettings(config.share_windows, config.share_tables, trees, limits)
+    sharing = SharingSettings(
+        config.share_windows, config.share_tables, trees, limits, config.share_sample
+    )
     return LowSettings(config.low, HOSTS[config.host], costs, tables, sharing)
 
 

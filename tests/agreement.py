@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from terascope.connectors.registry import Interface
 from terascope.optimize.driver import optimize
 from terascope.physical.low_planner import TableSettings
-from terascope.physical.planner import LowSettings, outputs, plan_job
+from terascope.physical.planner import SAMPLED, LowSettings, outputs, plan_job
 from terascope.plan.plan import Parameter, Plan, Stream
 from terascope.plan.rel import Field, Read, Rel, inputs, with_inputs
 from terascope.reference.context import Sources
@@ -99,9 +99,9 @@ INTERPRETED = {
 """For many queries over few rows: compiling each takes longer than running it."""
 
 
-WITHOUT_COMPILING = LowSettings(tables=TableSettings(compiled=False))
+WITHOUT_COMPILING = LowSettings(tables=TableSettings(compiled=False), sharing=SAMPLED)
 """The native low level by numpy, for the same reason; tests/low holds that machine code gives the
-same."""
+same. Few rows share as many would."""
 
 CATALYST = LowSettings(backend="catalyst")
 

@@ -9,7 +9,7 @@ same tuples.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.experiment import Figures, Outcome
@@ -17,15 +17,15 @@ from bench.low_run import Work, prepared, run_job
 from terascope.diagnostic import Source
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
-from terascope.physical.planner import APART, LowSettings, SharingSettings
+from terascope.physical.planner import APART, SAMPLED, LowSettings, SharingSettings
 from terascope.physical.trees import TreeSettings
 from terascope.pipeline import Bindings, compile_set
 
 MEMORY_BYTES = 4 << 30
 TUPLES = "tuples.json"
 WAYS: dict[str, SharingSettings] = {
-    "shared": SharingSettings(),
-    "flat": SharingSettings(trees=TreeSettings("never")),
+    "shared": SAMPLED,
+    "flat": replace(SAMPLED, trees=TreeSettings("never")),
     "fewest operations": SharingSettings(trees=TreeSettings("operations", 1 << 40, leaves="free")),
     "nothing shared": SharingSettings("unshared", APART.predicates, APART.trees, APART.sample),
 }

@@ -20,6 +20,6 @@ from terascope.sharing.windows import Mode
 
 def plan_windows(syns: Path, windows: tuple[Periodic, ...], grouped: bool, mode: Mode) -> Job:
     interface = Interface("snort", "parquet", str(syns))
-    low = LowSettings(sharing=SharingSettings(windows=mode))
+    low = LowSettings(sharing=SharingSettings(windows=mode, sampling="always"))
     bindings = Bindings(interfaces={"snort": interface}, low=low)
     return prepared(compile_set(Source(gsql(windows, grouped), "snort.gsql"), bindings).job())

@@ -20,6 +20,7 @@ from terascope.connectors.registry import Interface
 from terascope.explain.from_plan import parameter_notes
 from terascope.explain.model import Box, Facts, Node, Picture
 from terascope.explain.operators import PLACE, is_hidden, operator_node, source_id, stream_id
+from terascope.explain.prospects import prospect_notes
 from terascope.explain.remarks import column_notes
 from terascope.explain.trees import tree_notes
 from terascope.explain.windows import slices_in_words, slicing_notes
@@ -79,7 +80,12 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
             *stream_boxes(job, whole, in_spark),
         ),
         parameter_notes(plan.parameters),
-        (*slicing_notes(halves.slicing), *tree_notes(job.decisions), *notes),
+        (
+            *prospect_notes(job.prospect),
+            *slicing_notes(halves.slicing),
+            *tree_notes(job.decisions),
+            *notes,
+        ),
     )
 
 

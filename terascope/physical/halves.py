@@ -98,14 +98,16 @@ def split_plan(
     live: bool = False,
     traffic: Known = nothing_known,
     share_windows: Mode = "cost",
+    tumbling_apart: bool = False,
 ) -> Halves:
     """The plan with every query split into what runs next to its source and the rest. Live: groups
     have to close while the stream goes on, so that an aggregation is split only by epochs.
+    `tumbling_apart`: where windows share by cost, tumbling ones keep their own keys.
     """
     judge = Judge(host, costs or Costs(), plan.values)
     # A key has a horizon, the edge of a window has none: running groups would live longer.
     windows = live or not any(lives_on_streams(stream.rel) for stream in plan)
-    slicing = Slicing(traffic, share_windows)
+    slicing = Slicing(traffic, share_windows, tumbling_apart and share_windows == "cost")
 
     def taken_apart() -> tuple[Splitter, list[Stream]]:
         drafts = Drafts(Names({s.name for s in plan}), live)

@@ -20,6 +20,7 @@ from terascope.low.part_order import KeptOrder
 from terascope.low.plan import LowPlan, Slot
 from terascope.low.slots import Shape
 from terascope.low.windows import Windows
+from terascope.physical.prospects import Prospect
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field, Rel
 from terascope.sharing.model import Tree
@@ -152,6 +153,8 @@ class Job:
     """Every stream of the plan as it is meant, low-level ones included: what time is told by."""
     decisions: tuple[TreeDecision, ...] = ()
     """What was decided about intermediate aggregates."""
+    prospect: Prospect | None = None
+    """What samples of the sources could gain, where that was asked."""
 
     def read_of(self, interface: str) -> SourceRead:
         return next(r for r in self.reads if any(i.name == interface for i in r.interfaces))

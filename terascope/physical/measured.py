@@ -2,8 +2,8 @@
 
 In: the reads of a job with their low-level plans. Out: how many tuples come and how many groups
 they make, for windows (paper 0, inequality 3) and for trees (paper 4); and whether aggregations
-with different conditions are better off in one table. A source is read for about a second, once,
-and only when something depends on it.
+with different conditions are better off in one table. A source is read for half a second at most,
+once, and only when something depends on it and it can pay for itself (`prospects`).
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from terascope.physical.low_planner import (
 )
 from terascope.physical.measured import Measured
 from terascope.physical.merged import assume_merged, tidy
+from terascope.physical.prospects import Prospect, prospect_of
 from terascope.physical.share_tables import Rides, never, share_tables
 from terascope.physical.slicing import Known, nothing_known
 from terascope.physical.trees import TreeSettings, widened, with_trees
@@ -80,7 +81,13 @@ class SharingSettings:
     """Intermediate aggregates."""
     sample: SampleLimits | None = ENOUGH_TO_DECIDE
     """What is read of a source to decide by; None: nothing."""
+    sampling: Literal["cost", "always"] = "cost"
+    """Whether that is read: where what could be saved pays for it, or always. Trees that save
+    operations are asked for whatever that takes."""
 
+
+SAMPLED = SharingSettings(sampling="always")
+"""Everything is shared where that is cheaper, however little there is to be saved."""
 
 APART = SharingSettings(predicates="never", trees=TreeSettings("never"), sample=None)
 """Every aggregation has a table of its own, and nothing is measured."""
@@ -127,7 +134,8 @@ def plan_job_and_halves(
 ) -> tuple[Job, Halves]:
     """The same, and the halves it is made of: sources are looked at only once."""
     settings = low or LowSettings()
-    drafting = Drafting(plan, interfaces, settings, None if live else split_bytes)
+    prospect = None if live else prospect_before(plan, interfaces, settings)
+    drafting = Drafting(plan, interfaces, settings, None if live else split_bytes, prospect)
     draft = drafting.draft()
     if settings.backend == "catalyst":
         whole = draft.whole
@@ -137,9 +145,22 @@ def plan_job_and_halves(
     refused = [i for i in draft.interfaces if not i.hosts_low_level]
     if settings.backend == "native" and refused:
         raise SourceError(not_native(refused))
-    measured = Measured(None if live else settings.sharing.sample)
+    measured = Measured(None if live else drafting.limits)
     draft = drafting.measured(draft, measured)
-    return native_job(draft, measured, settings, live), draft.halves
+    job = native_job(draft, measured, settings, live)
+    return replace(job, prospect=prospect), draft.halves
+
+
+def prospect_before(
+    plan: Plan, interfaces: Mapping[str, Interface], settings: LowSettings
+) -> Prospect | None:
+    """What samples could gain; None where nobody asks."""
+    sharing = settings.sharing
+    if settings.backend == "catalyst" or sharing.sample is None:
+        return None
+    if sharing.sampling == "always" or sharing.trees.mode == "operations":
+        return None
+    return prospect_of(plan, interfaces)
 
 
 def plan_halves(
@@ -151,11 +172,12 @@ def plan_halves(
 ) -> Halves:
     """The halves of the job of a plan, with what was decided about its windows."""
     settings = low or LowSettings()
-    drafting = Drafting(plan, interfaces, settings, None if live else split_bytes)
+    prospect = None if live else prospect_before(plan, interfaces, settings)
+    drafting = Drafting(plan, interfaces, settings, None if live else split_bytes, prospect)
     draft = drafting.draft()
     if settings.backend == "catalyst" or live:
         return draft.halves
-    return drafting.measured(draft, Measured(settings.sharing.sample)).halves
+    return drafting.measured(draft, Measured(drafting.limits)).halves
 
 
 @dataclass(frozen=True)
@@ -188,14 +210,26 @@ class Drafting:
     interfaces: Mapping[str, Interface]
     settings: LowSettings
     split_bytes: int | None
+    prospect: Prospect | None = None
+    """None: sources are sampled whether that pays or not."""
     found: dict[tuple[str, Edge | None], tuple[Split, ...]] = field(default_factory=dict)
     """The splits of interfaces: to find them takes a while."""
+
+    @property
+    def samples(self) -> bool:
+        return self.prospect is None or self.prospect.pays
+
+    @property
+    def limits(self) -> SampleLimits | None:
+        """What is read of a source; None: nothing."""
+        return self.settings.sharing.sample if self.samples else None
 
     def draft(self, traffic: Known = nothing_known) -> Draft:
         settings, live = self.settings, self.split_bytes is None
         halves = split_plan(
-            self.plan, settings.host, settings.costs, live, traffic, settings.sharing.windows
-        )
+            self.plan, settings.host, settings.costs, live, traffic, settings.sharing.windows,
+            tumbling_apart=not self.samples,
+        )  # fmt: skip
         whole = halves.plan
         uses = [use for stream in whole for use in scan_uses(stream.rel)]
         names = sorted({n for scan, _ in uses for n in scan.interfaces})

@@ -55,6 +55,8 @@ class Slicing:
 
     traffic: Known = nothing_known
     mode: Mode = "cost"
+    tumbling_apart: bool = False
+    """Tumbling windows share no slices: whether that pays depends on what nobody looked at."""
     asked: dict[Family, set[Periodic]] = field(default_factory=dict)
     scans: dict[Family, Scan] = field(default_factory=dict)
     decided: dict[Family, Shared] | None = None
@@ -64,6 +66,8 @@ class Slicing:
         """The slices for a window; None when it is better off with a key of its own, as it may be
         when it is tumbling.
         """
+        if self.tumbling_apart and windowed.has_own_key:
+            return None
         scan, family = windowed.chosen.scan, family_of(windowed, keys)
         window = windowed.periodic
         if self.decided is None:

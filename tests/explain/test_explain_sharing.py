@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.explain import explain, picture
 from terascope.low.plan import LowAggregate
-from terascope.physical.planner import LowSettings, SharingSettings
+from terascope.low.sampling import SampleLimits
+from terascope.physical.planner import SAMPLED, LowSettings
 from terascope.physical.trees import TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 
+ALL_OF_IT = SampleLimits(tuples=1 << 15, seconds=60.0)
+"""However busy the machine is: two plans of a set are then the same."""
 WINDOWS = """
 QUERY a: SELECT srcIP, COUNT(*) AS n FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP;
 QUERY b: SELECT srcIP, COUNT(*) AS n FROM TCP [RANGE 12 SLIDE 9] GROUP BY srcIP;
@@ -88,7 +92,8 @@ def test_windows_of_holistic_aggregates_share_no_slices() -> None:
 
 
 def bound(text: str, capture: Path, trees: TreeSettings | None = None) -> Compiled:
-    low = LowSettings(sharing=SharingSettings(trees=trees or TreeSettings()))
+    sharing = replace(SAMPLED, trees=trees or TreeSettings(), sample=ALL_OF_IT)
+    low = LowSettings(sharing=sharing)
     bindings = Bindings({"eth0": Interface("eth0", "pcap", str(capture))}, low=low)
     return compile_set(Source(text, "set.gsql"), bindings)
 

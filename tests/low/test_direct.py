@@ -26,7 +26,7 @@ from terascope.low.top import Top
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.pairings import rest_name
-from terascope.physical.planner import LowSettings, SharingSettings, plan_job
+from terascope.physical.planner import SAMPLED, LowSettings, SharingSettings, plan_job
 from terascope.physical.targets import deliveries, direct_queries, stream_numbers
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
@@ -141,7 +141,13 @@ def test_random_sets(seed: int, tmp_path: Path) -> None:
     case = make_case(seed, tmp_path, queries=12, rows=60)
     tables = TableSettings(compiled=False, memory_bytes=(1 << 30, 1 << 12)[seed % 2])
     interfaces = dict(case.compiled.bindings.interfaces)
-    check(case.compiled.optimized, interfaces, LowSettings(tables=tables), 1 + seed % 3, tmp_path)
+    check(
+        case.compiled.optimized,
+        interfaces,
+        LowSettings(tables=tables, sharing=SAMPLED),
+        1 + seed % 3,
+        tmp_path,
+    )
 
 
 SET = """
@@ -168,7 +174,9 @@ def test_ranks_and_queries_over_queries(memory: int, tasks: int, tmp_path: Path)
     interfaces = {"flows": parse_interface(f"flows=csv:{tmp_path / 'flows.csv'}")}
     made = compile_set(Source(SET, "set.gsql"), Bindings(interfaces))
     tables = TableSettings(compiled=False, memory_bytes=memory)
-    settings = LowSettings(tables=tables, sharing=SharingSettings(predicates="never"))
+    settings = LowSettings(
+        tables=tables, sharing=SharingSettings(predicates="never", sampling="always")
+    )
     job, _ = check(made.optimized, interfaces, settings, tasks, tmp_path)
     found = direct_queries(job, sorted_later=False)
     assert set(found) == {"pairs", "partners", "busiest", "quietest", "sizes"}
@@ -220,7 +228,9 @@ def join_case(folder: Path) -> tuple[Plan, dict[str, Interface]]:
 def test_joins(memory: int, tasks: int, tmp_path: Path) -> None:
     plan, interfaces = join_case(tmp_path)
     tables = TableSettings(compiled=False, memory_bytes=memory)
-    settings = LowSettings(tables=tables, sharing=SharingSettings(predicates="never"))
+    settings = LowSettings(
+        tables=tables, sharing=SharingSettings(predicates="never", sampling="always")
+    )
     _, written = check(plan, interfaces, settings, tasks, tmp_path)
     assert set(written.rest) == PAIRED
     everything = {"steady": 2 * groups(written, "sent"), "met": groups(written, "sent", "got")}
@@ -270,7 +280,9 @@ def test_queries_with_the_same_keys_have_one_table(memory: int, tasks: int, tmp_
     interfaces = {"flows": parse_interface(f"flows=parquet:{tmp_path / 'flows.parquet'}")}
     made = compile_set(Source(SHARED, "set.gsql"), Bindings(interfaces))
     tables = TableSettings(compiled=False, memory_bytes=memory)
-    settings = LowSettings(tables=tables, sharing=SharingSettings(predicates="never"))
+    settings = LowSettings(
+        tables=tables, sharing=SharingSettings(predicates="never", sampling="always")
+    )
     job, written = check(made.optimized, interfaces, settings, tasks, tmp_path)
     assert len(written.rows) == 7
     (read,) = job.reads

@@ -18,7 +18,7 @@ from terascope.functions.members import Members
 from terascope.low.arrow_filter import keep
 from terascope.low.members import member_lane
 from terascope.physical.low_planner import TableSettings
-from terascope.physical.planner import LowSettings
+from terascope.physical.planner import SAMPLED, LowSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.build import list_call
 from terascope.plan.expr import Col
@@ -67,7 +67,7 @@ def test_values_are_looked_up(name: str, word: str, flows: Path, tmp_path: Path)
     made = compiled(flows, f"{operand} {word} ({', '.join(items)})")
     interfaces = dict(made.bindings.interfaces)
     sources = ConnectorSources(interfaces)
-    settings = LowSettings(tables=TableSettings(compiled=False))
+    settings = LowSettings(tables=TableSettings(compiled=False), sharing=SAMPLED)
     job = assert_low_level_agrees(
         made.optimized, interfaces, sources, settings, 2, 1 << 20, tmp_path
     )

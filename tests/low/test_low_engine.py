@@ -12,7 +12,7 @@ import pytest
 
 from terascope.low.plan import Flush, TableKind
 from terascope.physical.low_planner import TableSettings
-from terascope.physical.planner import LowSettings
+from terascope.physical.planner import SAMPLED, LowSettings
 from terascope.reference.sources import ConnectorSources
 from tests.low.low_engine import assert_low_level_agrees
 from tests.properties.engines import make_case
@@ -29,7 +29,7 @@ def check(seed: int, folder: Path, tables: TableSettings, tasks: int, queries: i
         case.compiled.optimized,
         interfaces,
         ConnectorSources(interfaces),
-        LowSettings(tables=tables),
+        LowSettings(tables=tables, sharing=SAMPLED),
         tasks,
         1,
         folder,

@@ -16,7 +16,7 @@ from terascope.low.aside import Aside
 from terascope.low.groups import Block
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
-from terascope.physical.planner import LowSettings, plan_job
+from terascope.physical.planner import SAMPLED, LowSettings, plan_job
 from terascope.pipeline import Bindings, compile_set
 from tests.low.low_engine import low_rows
 
@@ -35,7 +35,7 @@ def job_with(path: Path, memory_bytes: int, compiled: bool) -> Job:
     flows = {"flows": parse_interface(f"flows=parquet:{path}")}
     plan = compile_set(Source(gsql(PAIRS[::5]), "pairs"), Bindings(interfaces=flows)).optimized
     tables = TableSettings(memory_bytes=memory_bytes, compiled=compiled)
-    return plan_job(plan, flows, 1 << 20, LowSettings(tables=tables))
+    return plan_job(plan, flows, 1 << 20, LowSettings(tables=tables, sharing=SAMPLED))
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["numpy", "machine code"])

@@ -34,7 +34,7 @@ def flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def job_of(text: str, flows: Path, compiled: bool = False) -> Job:
     interfaces = {"flows": parse_interface(f"flows=csv:{flows}")}
     made = compile_set(Source(FLOW + text, "set.gsql"), Bindings(interfaces))
-    apart = SharingSettings(predicates="never")
+    apart = SharingSettings(predicates="never", sampling="always")
     settings = LowSettings(tables=TableSettings(compiled=compiled), sharing=apart)
     return plan_job(made.optimized, interfaces, 1 << 20, settings)
 

@@ -11,6 +11,7 @@ from terascope.connectors.generate.profile import Profile
 from terascope.connectors.generate.trace import generate
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
+from terascope.physical.planner import SAMPLED, LowSettings
 from terascope.pipeline import Bindings, compile_set
 
 FEW, MANY = 25, 200
@@ -44,7 +45,7 @@ def bindings(tmp_path_factory: pytest.TempPathFactory) -> Bindings:
     path = tmp_path_factory.mktemp("planning") / "trace.pcap"
     generate(Profile(duration=60.0, rate=200.0), path)
     interface = parse_interface(f"eth0=pcap:{path}")
-    return Bindings({interface.name: interface})
+    return Bindings({interface.name: interface}, low=LowSettings(sharing=SAMPLED))
 
 
 @pytest.mark.parametrize(

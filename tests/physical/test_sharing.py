@@ -26,10 +26,11 @@ from tests.properties.engines import visible_rows
 SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "24")))
 INTERPRETED = TableSettings(compiled=False)
 MODES = [
-    SharingSettings("cost", "always"),
-    SharingSettings("paired", "never"),
-    SharingSettings("paned", "always"),
-    SharingSettings("unshared", "never"),
+    SharingSettings("cost", "always", sampling="always"),
+    SharingSettings("paired", "never", sampling="always"),
+    SharingSettings("paned", "always", sampling="always"),
+    SharingSettings("unshared", "never", sampling="always"),
+    SharingSettings(),
 ]
 
 
@@ -72,7 +73,7 @@ def test_trees_give_the_answers_of_each_query(
     nodes, below = 0, 0
     for seed in range(12):
         made = tree_set(seed, tmp_path)
-        sharing = SharingSettings("cost", tables, TREES[seed % len(TREES)])
+        sharing = SharingSettings("cost", tables, TREES[seed % len(TREES)], sampling="always")
         settings = LowSettings(tables=INTERPRETED, sharing=sharing)
         job = check(made, settings, 1 + seed % 3, tmp_path)
         (low,) = [read.low for read in job.reads]

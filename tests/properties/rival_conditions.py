@@ -48,7 +48,9 @@ def rival_set(
     """`values`: of each key. `tied`: one key tells the others, so that there are as many groups."""
     path = folder / "left.parquet"
     pq.write_table(rival_tuples(values, tied), path, row_group_size=EPOCH_TUPLES // 4)
-    sharing = SharingSettings(predicates=tables, trees=trees or TreeSettings("time"))
+    sharing = SharingSettings(
+        predicates=tables, trees=trees or TreeSettings("time"), sampling="always"
+    )
     low = replace(WITHOUT_COMPILING, sharing=sharing)
     interfaces = {"left": Interface("left", "parquet", str(path))}
     bindings = Bindings(interfaces, split_bytes=1, low=low)

@@ -60,7 +60,7 @@ def swapped_set(
         path = folder / f"{name}.parquet"
         pq.write_table(swapped_tuples(seed), path, row_group_size=EPOCH_TUPLES // 4)
         interfaces[name] = Interface(name, "parquet", str(path))
-    low = replace(WITHOUT_COMPILING, sharing=SharingSettings(trees=trees))
+    low = replace(WITHOUT_COMPILING, sharing=SharingSettings(trees=trees, sampling="always"))
     bindings = Bindings(interfaces, {"links": tuple(names)}, split_bytes=1, low=low)
     return Swapped(compile_set(Source(text, str(folder / "swapped.gsql")), bindings))
 
