@@ -14,4 +14,4 @@ from terascope.physical.prospects import Prospect
 def prospect_notes(prospect: Prospect | None) -> Iterator[str]:
     if prospect is not None and prospect.aggregations > 1 and not prospect.pays:
         most = max(1, math.ceil(10 * prospect.saves_seconds)) / 10
-        yield f"not sampled: sharing could save at most {most:.1f} s"
+        yield f"not sampled: sharing would hardly save more than {most:.1f} s"

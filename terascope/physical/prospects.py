@@ -1,7 +1,7 @@
 """Whether a sample of the sources can pay for itself, told before anything is read.
 
-In: an optimised plan and its interfaces. Out: a `Prospect`: the time that sharing could save at
-most, and what it takes to find out. Where the first is less, no source is sampled: aggregations
+In: an optimised plan and its interfaces. Out: a `Prospect`: the time that sharing will hardly save
+more of, and what it takes to find out. Where the first is less, no source is sampled: aggregations
 with different conditions have tables of their own, there are no trees, tumbling windows keep their
 own keys, and only sliding windows, which are made of slices anyway, share them.
 """
@@ -9,24 +9,39 @@ own keys, and only sliding windows, which are made of slices anyway, share them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from terascope.connectors.extent import about_tuples
 from terascope.connectors.registry import Interface
+from terascope.physical.drafts import scan_key
 from terascope.physical.riding import TUPLE_NS
+from terascope.plan.expr import columns_of
 from terascope.plan.plan import Plan
-from terascope.plan.rel import Aggregate, Read, Rel, Scan, Sliding, Window, inputs
+from terascope.plan.rel import (
+    Aggregate,
+    Filter,
+    Read,
+    Rel,
+    Scan,
+    Sliding,
+    Window,
+    WindowSpec,
+    inputs,
+)
 from terascope.sharing.windows import WindowCosts
 
-SAVED_SHARE: Final = 0.4
-"""Of all look-ups, that sharing saves: 36% of those of the fifty queries of `bench set50`."""
+SAVED_SHARE: Final = 0.25
+"""Of the time of the look-ups that could be spared, that sharing hardly saves more of: others take
+their place, of groups on their way down a tree. Measured without Spark, in processor time: at most
+6% for `bench set50` and for 78 pairs of keys, 15% for `bench hundred`; 51% for packets by all sets
+of the fields of a flow (`bench trees`), which few sets of queries are like."""
 SAMPLE_SECONDS: Final = 0.25
 """To load the kernels that decode a source, and to read some of it. Measured: three aggregations of
-a capture take 0.29 s more to plan with a sample than without, a hundred alike 0.43 s, and those of
-set50 0.55 to 0.79 s; 0.1 to 0.2 s less in a process that has planned before."""
-AGGREGATION_SECONDS: Final = 0.005
+a capture take 0.29 s more to plan with a sample than without, a hundred alike 0.43 s, and the 32 of
+set50 0.55 to 0.79 s; 0.1 to 0.3 s less in a process that has planned before."""
+AGGREGATION_SECONDS: Final = 0.01
 """To evaluate the keys and conditions of an aggregation on the sample, and to plan with that."""
 
 
@@ -37,7 +52,7 @@ class Prospect:
     tuples: float
     aggregations: int
     saves_seconds: float
-    """At most, on all cores together."""
+    """Hardly more, on all cores together."""
     costs_seconds: float
     """On one: nothing else is done meanwhile."""
 
@@ -56,9 +71,7 @@ def prospect_of(
         return Prospect(0.0, len(takers), 0.0, costs)
     names = {n for s in plan for scan in scans(s.rel) for n in scan.interfaces}
     tuples = sum(about_tuples(interfaces[n]) for n in names if interfaces[n].hosts_low_level)
-    # One look-up of each tuple is left, however much is shared.
-    spent = sorted(look_up_ns(rel) for rel in takers)[:-1]
-    saved = 1e-9 * tuples * sum(spent) * SAVED_SHARE / (cores or os.cpu_count() or 1)
+    saved = 1e-9 * tuples * spared_ns(takers) * SAVED_SHARE / (cores or os.cpu_count() or 1)
     return Prospect(tuples, len(takers), saved, costs)
 
 
@@ -81,10 +94,44 @@ def takes_tuples(rel: Rel, selections: set[str]) -> bool:
     return known and not made
 
 
-def look_up_ns(rel: Aggregate) -> float:
+def spared_ns(aggregations: Iterable[Aggregate]) -> float:
+    """What the look-ups of a tuple cost that sharing could spare: all but one of those with the
+    same time, which can have common tables and trees, or of those with the same keys, which can
+    have common slices. Aggregations that have one table in any case count once.
+    """
+    tables: set[object] = set()
+    times: dict[object, list[float]] = {}
+    keys: dict[object, list[float]] = {}
+    for rel in aggregations:
+        exprs = frozenset(expr for _, expr in rel.keys)
+        timed = frozenset(expr for expr in exprs if columns_of(expr) & ordered(rel.source))
+        windows = frozenset(part.spec for part in below(rel) if isinstance(part, Window))
+        table = tuples_of(rel.source), exprs, windows
+        if table in tables:
+            continue
+        tables.add(table)
+        cost = look_up_ns(windows)
+        times.setdefault((timed, windows), []).append(cost)
+        keys.setdefault(exprs - timed, []).append(cost)
+    return max(sum(sum(own) - max(own) for own in some.values()) for some in (times, keys))
+
+
+def tuples_of(rel: Rel) -> object:
+    """What tells the tuples of aggregations apart, whatever columns they use."""
+    filters = (part.predicate for part in below(rel) if isinstance(part, Filter))
+    read = (part.stream for part in below(rel) if isinstance(part, Read))
+    return tuple(map(scan_key, scans(rel))), tuple(read), frozenset(filters)
+
+
+def ordered(rel: Rel) -> frozenset[str]:
+    """Columns of a source that tell the time."""
+    columns = (column for scan in scans(rel) for column in scan.columns)
+    return frozenset(column.name for column in columns if column.slope is not None)
+
+
+def look_up_ns(windows: Iterable[WindowSpec]) -> float:
     """What a tuple costs; in sliding windows it may become a partial of its own."""
-    specs = [part.spec for part in below(rel) if isinstance(part, Window)]
-    sliding = any(isinstance(spec, Sliding) and spec.range != spec.slide for spec in specs)
+    sliding = any(isinstance(spec, Sliding) and spec.range != spec.slide for spec in windows)
     return TUPLE_NS + (WindowCosts().partial_ns if sliding else 0.0)
 
 

@@ -60,7 +60,7 @@ def test_a_small_source_is_not_sampled_and_explain_says_so(
     compiled = bound(TREE + EPOCHS, capture)
     job, off = compiled.job(), bound(TREE + EPOCHS, capture, OFF).job()
     assert replace(job, prospect=None) == off
-    assert "not sampled: sharing could save at most 0.1 s" in explain(compiled, "job")
+    assert "not sampled: sharing would hardly save more than 0.1 s" in explain(compiled, "job")
     with pytest.raises(AssertionError, match="a sample was read"):
         bound(TREE, capture, SAMPLED).job()
 
@@ -99,7 +99,10 @@ def test_what_can_be_saved_grows_with_tuples_and_queries_and_shrinks_with_cores(
 
     assert saved(TREE.splitlines()[0]) == 0.0
     assert saved(TREE, 4) == pytest.approx(saved(TREE) / 4)
-    assert saved(TREE + EPOCHS) == pytest.approx(saved(TREE) * 6 / 3)
+    assert saved(TREE + EPOCHS) == pytest.approx(saved(TREE) * 4 / 3), "one more of a minute"
+    assert saved(EPOCHS) == pytest.approx(saved(TREE) * 2 / 3), "they could share their slices"
+    again = TREE.replace("QUERY q", "QUERY again").replace("COUNT(*)", "SUM(len)")
+    assert saved(TREE + again) == pytest.approx(saved(TREE)), "they have one table in any case"
     assert saved(SLIDING) > saved(EPOCHS), "their slices are exchanged, too"
     over_others = TREE + "QUERY r: SELECT tb, MAX(n) AS n FROM q3 GROUP BY tb;"
     assert saved(over_others) == pytest.approx(saved(TREE)), "it takes no tuples"
