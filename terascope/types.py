@@ -69,8 +69,8 @@ INT_MAX: Final = 2**63 - 1
 
 
 def value_range(type: Type) -> tuple[int, int]:
-    """The smallest and largest value that a source may give an integer column. What is computed
-    may be outside: arithmetic is signed 64-bit for all.
+    """The smallest and largest value that a source may give an integer column, and that a cast
+    gives. What is computed may be outside: arithmetic is signed 64-bit for all.
     """
     least = 0 if type.is_unsigned else INT_MIN
     return least, UINT_MAX if type is Type.UINT else INT_MAX

@@ -16,13 +16,14 @@ from terascope.bind.context import Context
 from terascope.bind.missing_side import with_common_values
 from terascope.bind.scope import NoSuchColumn, Scope
 from terascope.diagnostic import Span
-from terascope.functions.base import Scalar, TypeMistake, ValueMistake
-from terascope.functions.casts import cast_value, check_cast
+from terascope.functions.base import Scalar, TypeMistake, Value, ValueMistake
+from terascope.functions.casts import cast_value, check_cast, is_within
 from terascope.functions.members import SHORT_LIST
 from terascope.plan.build import call, list_call
-from terascope.plan.expr import Call, Case, Cast, Expr, Lit, is_constant
+from terascope.plan.evaluate import constant_value
+from terascope.plan.expr import Call, Case, Cast, Expr, Lit, Param, is_constant, walk
 from terascope.syntax import ast
-from terascope.types import INT_MAX, UINT_MAX, Type, type_names, unify
+from terascope.types import INT_MAX, UINT_MAX, Type, type_names, unify, value_range
 
 LITERAL_TYPES: Mapping[str, Type] = {
     "int": Type.INT,
@@ -154,7 +155,10 @@ class ExprBinder:
                 )
                 return None
             if type is Type.INT and node.value >= 0:
-                type = Type.UINT
+                type = Type.UINT if node.value <= UINT_MAX else Type.ULLONG
+            if not is_within(node.value, type):
+                self.out_of_range(node.value, type, node.span)
+                return None
         return Lit(node.value, type)
 
     def bind_parameter(self, name: str, span: Span) -> Expr | None:
@@ -331,7 +335,30 @@ class ExprBinder:
         except TypeMistake as mistake:
             self.context.error("type-mismatch", str(mistake), span)
             return None
-        return Cast(operand, type)
+        made = Cast(operand, type)
+        return made if self.is_possible(made, span) else None
+
+    def is_possible(self, cast: Cast, span: Span) -> bool:
+        """Whether a constant number is in the range of the type it is made to be of."""
+        if not cast.checks_range or not cast.operand.type.is_numeric or not is_fixed(cast):
+            return True
+        try:
+            value = constant_value(cast.operand, {})
+        except ValueMistake:
+            return True  # said where it is computed
+        if value is None or constant_value(cast, {}) is not None:
+            return True
+        self.out_of_range(value, cast.type, span)
+        return False
+
+    def out_of_range(self, value: Value, type: Type, span: Span) -> None:
+        least, most = value_range(type)
+        self.context.error(
+            "bad-literal",
+            f"{value} is no {type.value}, which goes from {least} to {most}",
+            span,
+            help="take LLONG for numbers with a sign, ULLONG for large ones",
+        )
 
     # ---- functions
 
@@ -358,9 +385,6 @@ class ExprBinder:
             return self.bind_cast_call(node, target)
         if functions.aggregate(node.name) is not None:
             return bind_aggregate(self.context, self.aggregates, self, node)
-        cast = functions.cast(node.name)
-        if cast is not None and len(node.args) == 1 and not node.distinct:
-            return self.bind_cast(node.args[0], cast.value, node.span)
         reason = functions.deferred(node.name)
         if reason is not None:
             self.context.error("not-executable", f"'{node.name}': {reason}", node.span)
@@ -454,6 +478,14 @@ class ExprBinder:
             return self.bind_call(inner)
         outer = ast.Call(extractor.function, (inner, *node.args[taken:]), span=node.span)
         return self.bind_call(outer)
+
+
+def is_fixed(expr: Expr) -> bool:
+    """Whether a value is known before anything runs: it is made of constants by our functions."""
+    return is_constant(expr) and not any(
+        isinstance(e, Param) or (isinstance(e, Call) and e.function.user_defined)
+        for e in walk(expr)
+    )
 
 
 def flatten(op: str, left: ast.Expr, right: ast.Expr) -> list[ast.Expr]:

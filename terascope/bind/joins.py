@@ -425,7 +425,8 @@ def solve(unknown: Expr, known: Expr) -> dict[str, Expr]:
     """From unknown = known, the column `unknown` stands for: `c`, `c + n` or `c - n`."""
     match unknown:
         case Col(name, type):
-            return {name: known if known.type is type else Cast(known, type)}
+            renames = known.type.is_integer and type.is_integer
+            return {name: known if known.type is type else Cast(known, type, renames)}
         case Call(function, (Col() as column, Lit() as shift)) if function.name in ("+", "-"):
             inverse = call("-" if function.name == "+" else "+", known, shift)
             return solve(column, inverse)

@@ -143,11 +143,13 @@ def merge_position(context: Context, leaf: Leaf, name: ast.Name) -> int | None:
 
 
 def alike(context: Context, leaves: list[Leaf], query: ast.Merge) -> tuple[Rel, ...] | None:
-    """The streams with columns of one name and type each, by position."""
+    """The streams with columns of one name and type each, by position: the names of the first, and
+    types that hold the values of all.
+    """
     first = leaves[0].rel
+    types = [field.type for field in first.visible]
     hidden = {tuple(f.name for f in leaf.rel.fields if f.hidden) for leaf in leaves}
-    place = len(hidden) == 1 and all(knows_place(leaf.rel) for leaf in leaves)
-    rels: list[Rel] = []
+    with_place = len(hidden) == 1 and all(knows_place(leaf.rel) for leaf in leaves)
     for leaf in leaves:
         if len(leaf.rel.visible) != len(first.visible):
             context.error(
@@ -157,10 +159,9 @@ def alike(context: Context, leaves: list[Leaf], query: ast.Merge) -> tuple[Rel, 
                 query.span,
             )
             return None
-        items: list[tuple[str, Expr]] = []
-        for target, field in zip(first.visible, leaf.rel.visible, strict=True):
-            column = Col(field.name, field.type)
-            if unify(target.type, field.type) is None:
+        for place, (target, field) in enumerate(zip(first.visible, leaf.rel.visible, strict=True)):
+            common = unify(types[place], field.type)
+            if common is None:
                 context.error(
                     "merge-mismatch",
                     f"column '{field.name}' is {field.type.value} in '{leaf.qualifier}' "
@@ -168,9 +169,14 @@ def alike(context: Context, leaves: list[Leaf], query: ast.Merge) -> tuple[Rel, 
                     query.span,
                 )
                 return None
-            cast = column if field.type is target.type else Cast(column, target.type)
-            items.append((target.name, cast))
-        if place:
+            types[place] = common
+    rels: list[Rel] = []
+    for leaf in leaves:
+        items: list[tuple[str, Expr]] = []
+        for target, field, type in zip(first.visible, leaf.rel.visible, types, strict=True):
+            column = Col(field.name, field.type)
+            items.append((target.name, column if field.type is type else Cast(column, type)))
+        if with_place:
             carried = [f for f in leaf.rel.fields if f.hidden]
             items += [(f.name, Col(f.name, f.type)) for f in carried]
             # Two inputs may hold the same tuple of a source: its place alone is no order then.

@@ -1,4 +1,5 @@
-"""CAST: a value made to be of another type; what cannot be converted is NULL.
+"""CAST: a value made to be of another type. What cannot be converted is NULL, and so is a number
+outside of the range of an unsigned type.
 
 In: a value, its type and the type wanted. Out: the converted value. `check_cast` says beforehand
 which pairs of types make no sense at all.
@@ -16,7 +17,7 @@ from typing import Final
 
 from terascope.functions.base import TypeMistake, Value
 from terascope.functions.values import as_bytes, as_text, truncated
-from terascope.types import INT_MAX, INT_MIN, Type, format_ip, parse_ip
+from terascope.types import INT_MAX, INT_MIN, Type, format_ip, parse_ip, value_range
 
 BLANKS: Final = " \t\n\r\f\v"
 WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
@@ -54,7 +55,8 @@ def cast_value(value: Value, source: Type, target: Type) -> Value:
     if value is None:
         return None
     if target.is_integer:
-        return _to_integer(value, source)
+        whole = _to_integer(value, source)
+        return whole if is_within(whole, target) else None
     if target.is_address:
         return _to_address(value, source)
     match target:
@@ -68,6 +70,21 @@ def cast_value(value: Value, source: Type, target: Type) -> Value:
             return as_bytes(value)
         case _:
             return value
+
+
+def is_within(value: int | None, target: Type) -> bool:
+    """Whether an integer is one of an integer type; NULL is of every type."""
+    least, most = value_range(target)
+    return value is None or least <= value <= most
+
+
+def may_be_outside(source: Type, target: Type) -> bool:
+    """Whether numbers of the one type may be outside of the range of the other. Arithmetic between
+    unsigned values gives no negative ones, but it may give more than a UINT holds.
+    """
+    if source is Type.BOOL or source.is_address or not target.is_unsigned:
+        return False
+    return target is Type.UINT or not source.is_unsigned
 
 
 def to_string(value: Value, source: Type) -> str:

@@ -22,7 +22,7 @@ from terascope.low.logic_recipes import LOGIC_RECIPES
 from terascope.low.members import MEMBER_RECIPES
 from terascope.low.payload_tests import is_payload_test
 from terascope.low.slices import SLICE_RECIPES
-from terascope.low.statements import Recipe, Statements, convert
+from terascope.low.statements import Recipe, Statements, convert, within
 from terascope.low.terms import (
     Source,
     Term,
@@ -107,7 +107,8 @@ class Writer(Statements):
             case Case():
                 return self.case(expr, guard)
             case Cast(operand, type):
-                return convert(self, self.term(operand, guard), type)
+                made = convert(self, self.term(operand, guard), type)
+                return within(self, made) if expr.checks_range else made
         raise Unsupported(f"{expr.type.value} value")
 
     def same_dictionary(self, expr: Expr) -> Term | None:

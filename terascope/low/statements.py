@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from terascope.low.terms import Input, Source, Term, Unsupported, both, is_number, literal
 from terascope.plan.expr import Call, Expr, walk
-from terascope.types import Type
+from terascope.types import Type, value_range
 
 
 @dataclass
@@ -97,6 +97,13 @@ def convert(w: Statements, term: Term, type: Type) -> Term:
         safe = w.assign(f"np.int64(pick({fits}, {value}, 0.0))")
         return Term(safe, both(term.valid, fits), type)
     raise Unsupported(f"a cast of {term.type.value} to {type.value}")
+
+
+def within(w: Statements, term: Term) -> Term:
+    """An integer that is in the range of its unsigned type, or NULL."""
+    least, most = value_range(term.type)
+    fits = w.assign(f"({term.value} >= {least}) & ({term.value} <= {most})")
+    return Term(term.value, both(term.valid, fits), term.type)
 
 
 def alike(w: Statements, call: Call, guard: str | None) -> tuple[Term, Term]:

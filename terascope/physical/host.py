@@ -72,8 +72,8 @@ class Host:
                 return f"does not look into {name}, which is {kind.value}"
             case Call(function) if self.scalars is not None and function.name not in self.scalars:
                 return f"does not know {function.name}"
-            case Cast(operand, kind) if operand.type.is_integer and kind.is_integer:
-                return None  # integers differ in name only
+            case Cast() if is_renaming(expr):
+                return None
             case Case() | Cast() if self.scalars is not None:
                 return f"does not know {type(expr).__name__.upper()}"
             case Call(args=args) if self.one_column and compares_columns(args):
@@ -90,6 +90,11 @@ class Host:
         if not self.computes:
             return f"host {self.name} computes no columns"
         return self.refuses(expr)
+
+
+def is_renaming(cast: Cast) -> bool:
+    """Whether a cast changes no value: integers differ in name only, but for their range."""
+    return cast.operand.type.is_integer and cast.type.is_integer and not cast.checks_range
 
 
 def compares_columns(args: tuple[Expr, ...]) -> bool:

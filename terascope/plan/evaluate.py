@@ -38,6 +38,8 @@ def compile_expr(expr: Expr, names: tuple[str, ...], parameters: Parameters) -> 
                 ),
                 compile_expr(otherwise, names, parameters),
             )
+        case Cast(operand, renames=True):
+            return compile_expr(operand, names, parameters)
         case Cast(operand, to_type):
             return cast(compile_expr(operand, names, parameters), operand.type, to_type)
         case _:

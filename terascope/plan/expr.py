@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from terascope.functions.base import Aggregate, Scalar, Value
+from terascope.functions.casts import may_be_outside
 from terascope.types import Type
 
 
@@ -71,6 +72,12 @@ class Cast:
 
     operand: Expr
     type: Type
+    renames: bool = False
+    """Whether an integer is only called otherwise, whatever the range of its type is."""
+
+    @property
+    def checks_range(self) -> bool:
+        return not self.renames and may_be_outside(self.operand.type, self.type)
 
 
 Expr: TypeAlias = Col | Lit | Param | Call | Case | Cast

@@ -15,12 +15,18 @@ from terascope.spark.arrow_functions import arrow_function
 from terascope.spark.frame import spark_type
 from terascope.spark.operands import Operand, as_text, null, number
 from terascope.spark.operators import ipv4_address, ipv4_number, is_ipv4
-from terascope.types import Type
+from terascope.types import Type, value_range
 
 BLANK = "[ \\t\\n\\r\\f\\x{b}]*"
 INTEGER_TEXT = f"\\A{BLANK}[+-]?[0-9]+{BLANK}\\z"
 NUMBER_TEXT = f"\\A{BLANK}[+-]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?{BLANK}\\z"
 BLANKS = " \t\n\r\f\x0b"
+
+
+def range_checked(value: Column, target: Type) -> Column:
+    """An integer that is in the range of an unsigned type, or NULL."""
+    least, most = value_range(target)
+    return F.when(value.between(number(least), number(most)), value)
 
 
 def native_cast(operand: Operand, target: Type) -> Column | None:

@@ -18,7 +18,7 @@ from terascope.functions.base import Scalar, ValueMistake
 from terascope.functions.members import Members
 from terascope.plan.evaluate import Parameters, constant_value
 from terascope.plan.expr import Bound, Call, Case, Cast, Col, Expr, Lit, Param, is_constant
-from terascope.spark.casts import native_cast
+from terascope.spark.casts import native_cast, range_checked
 from terascope.spark.operands import Builder, Operand, alike, changing, literal, null
 from terascope.spark.operators import OPERATORS
 from terascope.spark.python_calls import call_python, cast_python, evaluate_python
@@ -116,6 +116,8 @@ class Translator:
         column = native_cast(operand, expr.type)
         if column is None:
             return Translated(cast_python(operand, expr.type), False)
+        if expr.checks_range:
+            column = range_checked(column, expr.type)
         written = operand.type.is_address and expr.type is Type.STRING
         return Translated(column, native and not written)
 

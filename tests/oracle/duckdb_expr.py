@@ -44,7 +44,12 @@ class Translator:
                 )
                 return f"(CASE {whens} ELSE {self.sql(otherwise, columns)} END)"
             case Cast(operand, to_type):
-                return self.cast(self.sql(operand, columns), operand.type, to_type)
+                made = self.cast(self.sql(operand, columns), operand.type, to_type)
+                # DuckDB's own unsigned types say what is outside of them.
+                bounds = {Type.UINT: "UINTEGER", Type.ULLONG: "UBIGINT"}.get(to_type)
+                if expr.renames or bounds is None or operand.type is Type.NULL:
+                    return made
+                return f"CAST(TRY_CAST({made} AS {bounds}) AS BIGINT)"
             case _:
                 assert_never(expr)
 

@@ -84,6 +84,8 @@ def fold_node(expr: Expr) -> Expr:
     match expr:
         case Col() | Lit() | Param():
             return expr
+        case Cast(Lit(value), target, renames=True):
+            return Lit(value, target)
         case Cast(Lit(value, source), target):
             return Lit(cast_value(value, source, target), target)
         case Cast():
