@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from terascope.types import Type
 
 if TYPE_CHECKING:
-    from terascope.functions.decomposition import Decomposition
+    from terascope.functions.decomposition import Decomposition, Term
 
 Value: TypeAlias = Any
 """A value in held form (terascope.types), None for NULL."""
@@ -196,6 +196,12 @@ class Aggregate(ABC):
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """How a call with such arguments splits into sub- and super-aggregates; None when it does
         not. `finer`: several low groups make up one of the groups asked for.
+        """
+        return None
+
+    def of_one(self) -> Term | None:
+        """What it gives of one row without a NULL, in terms of the arguments; None when only
+        `finish` knows.
         """
         return None
 

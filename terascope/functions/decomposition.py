@@ -51,8 +51,20 @@ class Part:
 
 
 @dataclass(frozen=True)
+class JointPart:
+    """A value that each partial group carries in several sub-aggregates, which only make sense
+    together.
+    """
+
+    subs: tuple[tuple[Aggregate, tuple[Term, ...]], ...]
+    """Sub-aggregates and their arguments."""
+    merge: Aggregate
+    """The super-aggregate: its arguments are all of the sub-aggregates."""
+
+
+@dataclass(frozen=True)
 class Decomposition:
-    parts: tuple[Part, ...]
+    parts: tuple[Part | JointPart, ...]
     finish: Term = FIRST
     """The value of the call, in terms of the merged parts."""
     of_nothing: Value = None

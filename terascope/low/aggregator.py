@@ -25,6 +25,7 @@ from terascope.low.numpy_table import NumpyTable
 from terascope.low.open_table import OpenTable, Values
 from terascope.low.partitioned import group_parts
 from terascope.low.plan import LowAggregate
+from terascope.low.set_apart import SetApart, set_apart
 from terascope.low.slots import Shape, takes_argument
 from terascope.low.waiting import Released, Waiting
 from terascope.plan.expr import Expr
@@ -138,6 +139,14 @@ class Aggregator:
         lanes = [tuples.argument(slot, choice, entry) for slot, choice in wanted]
         values, masks = [v for v, _ in lanes], [m for _, m in lanes]
         epochs = self._epochs(tuples, entry)
+        if self.shape.ranges:
+            own = set_apart(tuples, rows, self._read, codes, lanes, self.shape)
+            values = own.values
+            if own.groups is not None:
+                self._leave_apart(own, epochs)
+                rows = own.rows
+                if not len(rows):
+                    return
         if isinstance(self._table, BoundedTable):
             if epochs is None:
                 epochs = np.full(tuples.count, NO_EPOCH, np.int64)
@@ -153,7 +162,7 @@ class Aggregator:
         else:
             present = all(tuples.is_present(m) for m in masks)
             sure = present and tuples.count * most_of(tuples, self._summed(lanes)) < NO_OVERFLOW
-            name = ("runs", self._epoch_key, entry)
+            name = ("runs", self._epoch_key, entry, id(rows))
             for epoch, some in tuples.once(name, runs, epochs, rows):
                 if epoch != self._epoch:
                     self._empty()
@@ -164,6 +173,13 @@ class Aggregator:
                 self._complete = self._complete and present
                 fine = self._complete and self._reach < NO_OVERFLOW
                 self._add(some, codes, values, None if fine else masks)
+
+    def _leave_apart(self, own: SetApart, epochs: Epochs | None) -> None:
+        """Tuples with FLOATs beyond the ordinary range leave as partial groups."""
+        assert own.groups is not None
+        self.evicted += len(own.groups)
+        none = np.full(len(own.groups), NO_EPOCH, np.int64)
+        self._leave_mixed(none if epochs is None else epochs[own.apart], own.groups)
 
     def _epochs(self, tuples: Gathered, choice: Choice) -> Epochs | None:
         if self.query.epoch is None:

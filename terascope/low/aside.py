@@ -20,6 +20,7 @@ import numpy as np
 
 from terascope.diagnostic import OutputError
 from terascope.low.dictionary import Codes, Ints, mix
+from terascope.low.float_ranges import has_ranges
 from terascope.low.groups import Block, Rows, largest, rows_at
 from terascope.low.kernels import INTEGER, column, compiled, output
 from terascope.low.slots import Shape
@@ -49,7 +50,8 @@ class Lot:
     """By the epoch of a long run: it is in the order of its parts, and where each of them begins.
     """
     reach: int
-    """No sum of a group is larger than this."""
+    """No sum of a group is larger than this. More than 64 bits hold also where FLOATs of several
+    ranges are summed: such rows are put together above as well."""
 
     def places(self, first: int, last: int) -> tuple[int, int, int, int]:
         """The runs of the epochs from one to another, and their rows."""
@@ -109,6 +111,8 @@ class Aside:
         except OSError as problem:
             raise cannot_spill(folder, problem) from problem
         reach = largest_sum(block.rows, self._shape) * (1 if self._once else len(block.rows))
+        if has_ranges(block.rows, self._shape):
+            reach = INT_MAX + 1
         self._lots.append(Lot(offset, block.epochs.copy(), block.ends.copy(), edges, reach))
         self._end = offset + block.rows.nbytes
 

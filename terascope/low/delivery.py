@@ -96,6 +96,8 @@ class Target:
     meet in one task."""
     of_windows: bool = False
     """It is such a stream."""
+    merged_above: bool = False
+    """Its readers merge its groups, so that a group may have several rows."""
 
     @property
     def by_epoch(self) -> bool:

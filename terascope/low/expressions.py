@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from terascope.low.arithmetic_recipes import ARITHMETIC_RECIPES
+from terascope.low.float_recipes import FLOAT_RECIPES
 from terascope.low.logic_recipes import LOGIC_RECIPES
 from terascope.low.members import MEMBER_RECIPES
 from terascope.low.payload_tests import is_payload_test
@@ -41,6 +42,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
     **ARITHMETIC_RECIPES,
     **SLICE_RECIPES,
     **MEMBER_RECIPES,
+    **FLOAT_RECIPES,
 }
 
 

@@ -167,6 +167,8 @@ class Groups:
 
     dictionaries: Sequence[Dictionary]
     blocks: Iterator[Block]
+    several: bool = False
+    """Some groups have several rows: one for each range of the FLOATs they sum."""
 
 
 def key_codes(rows: Rows, shape: Shape, key: int) -> NDArray[np.int32]:

@@ -2,6 +2,8 @@
 
 In: payloads (terascope.low.payload). Out: every group once, epoch by epoch, the codes of its keys
 being those of the merger's own dictionaries; an integer sum that 64 bits cannot hold is a mistake.
+A group with sums of extraordinary FLOATs has a row for each of their ranges
+(terascope.low.float_ranges).
 
 Groups that do not fit the memory given go to disk as payloads, in a few files by a hash that has
 not decided anything before; each file is merged later by a merger of its own, which may do the same
@@ -149,7 +151,8 @@ class Merger:
         if self._spill is None:
             if len(self._table):
                 self._table.combine()
-                yield Groups(self._dictionaries, self._blocks(self.shape))
+                several = self._table.has_any(self._wide.ranges)
+                yield Groups(self._dictionaries, self._blocks(self.shape), several)
                 self._start()
             return
         for merger in self._spilled():

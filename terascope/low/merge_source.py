@@ -39,6 +39,11 @@ class WideShape:
         return tuple(i for i, kind in enumerate(self.shape.slots) if kind == "sum_int")
 
     @property
+    def ranges(self) -> tuple[int, ...]:
+        """The words that say to what range digits belong: rows are combined if these are equal."""
+        return tuple(self.first_slot + j for j in self.shape.ranges)
+
+    @property
     def words(self) -> int:
         """Key words with the epoch's code."""
         return self.shape.keys // 2 + 1
@@ -81,7 +86,10 @@ def combine_source(wide: WideShape) -> str:
     `places` is an open-addressing table of row numbers, as small as the rows are few.
     """
     words = range(wide.words)
-    same = " and ".join(f"rows[held, {1 + i}] == w{i}" for i in words)
+    same = " and ".join(
+        [f"rows[held, {1 + i}] == w{i}" for i in words]
+        + [f"rows[held, {place}] == rows[i, {place}]" for place in wide.ranges]
+    )
     lines = [
         "@kernel",
         "def combine(rows, floats, start, end, places):",
@@ -141,7 +149,7 @@ def combine_lines(kind: SlotKind, place: int, slot: int) -> list[str]:
     array = view(kind, "rows", "floats")
     bit = 1 << (slot + 1)
     lines = combine(kind, f"{array}[held, {place}]", f"{array}[i, {place}]", f"mine & {bit} != 0")
-    if is_added(kind):  # what has seen nothing is zero
+    if is_added(kind) or not lines:  # what has seen nothing is zero
         return lines
     return [f"if other & {bit} != 0:", *indented(1, lines)]
 

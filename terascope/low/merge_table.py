@@ -8,6 +8,7 @@ the number of groups, not of partials.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -90,6 +91,14 @@ class MergeTable:
         while at < len(rows):
             self.grow()
             at = self.take_in(rows, len(rows), at)
+
+    def has_any(self, words: Sequence[int]) -> bool:
+        """Whether one of these words is not zero in some row."""
+        for part, fill in enumerate(self.fills.tolist()):
+            begin = part * self.capacity
+            if any(bool(self.rows[begin : begin + fill, word].any()) for word in words):
+                return True
+        return False
 
     def combine(self) -> None:
         """Every group once."""

@@ -105,7 +105,7 @@ def reduced(
     match kind:
         case "count_of":
             return np.add.reduceat(valid.astype(np.int64), starts)
-        case "sum_int" | "sum_float":
+        case "sum_int":
             return np.add.reduceat(np.where(valid, lane, 0), starts)
         case "min_int":
             return np.minimum.reduceat(np.where(valid, lane, np.iinfo(np.int64).max), starts)
@@ -115,6 +115,8 @@ def reduced(
             return np.fmin.reduceat(np.where(valid, lane, np.nan), starts)
         case "max_float":
             return np.maximum.reduceat(np.where(valid, lane, -np.inf), starts)
+        case "range":
+            return np.zeros(len(starts), np.int64)
         case "or_int":
             return np.bitwise_or.reduceat(np.where(valid, lane, 0), starts)
         case "and_int":

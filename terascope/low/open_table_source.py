@@ -146,7 +146,7 @@ def insert_source(shape: Shape) -> str:
         f"            for k in range(np.uint64({shape.stride})):",
         "                entries[base + k] = groups[own + k]",
         "            break",
-        f"        if {same_words(shape)}:",
+        f"        if {same_words(shape)}{same_ranges(shape)}:",
         *indent(combine_slots(shape), 3),
         "            break",
         "        at = (at + np.uint64(1)) & top",
@@ -200,6 +200,14 @@ def hashed(shape: Shape) -> str:
 def same_words(shape: Shape) -> str:
     tests = [f"entries{word(shape.first_word + w)} == w{w}" for w in range(shape.words)]
     return " and ".join(tests) or "True"
+
+
+def same_ranges(shape: Shape) -> str:
+    """Groups are combined only if their digits are of the same ranges."""
+    places = [word(shape.slot(j)) for j in shape.ranges]
+    theirs = [word(shape.slot(j), "own") for j in shape.ranges]
+    pairs = zip(places, theirs, strict=True)
+    return "".join(f" and entries{mine} == groups{other}" for mine, other in pairs)
 
 
 def target(shape: Shape, j: int) -> str:
@@ -265,7 +273,7 @@ def combine_slots(shape: Shape) -> list[str]:
         value = f"{'fgroups' if is_float(kind) else 'groups'}{word(shape.slot(j), 'own')}"
         seen = f"(state >> {j + 1}) & 1 != 0"
         merged = combine(kind, target(shape, j), value, seen)
-        if takes_argument(kind):
+        if takes_argument(kind) and merged:
             merged = [f"if (other >> {j + 1}) & 1 != 0:", *indent(merged, 1)]
         lines += merged
     return [*lines, "entries[base] = state | other"]

@@ -141,7 +141,8 @@ class LowPlan:
 
 
 KINDS: Final[Mapping[str, tuple[SlotKind, SlotKind]]] = {
-    "sum": ("sum_int", "sum_float"),
+    "sum": ("sum_int", "sum_int"),
+    "float_range": ("range", "range"),
     "min": ("min_int", "min_float"),
     "max": ("max_int", "max_float"),
     "or_aggr": ("or_int", "or_int"),
@@ -167,4 +168,6 @@ def has_slot(agg: AggCall) -> bool:
         return False
     if agg.function.name == "count":
         return True
+    if agg.function.name == "sum" and agg.args[0].type is Type.FLOAT:
+        return False
     return agg.function.name in KINDS and agg.args[0].type.is_numeric

@@ -12,7 +12,7 @@ numpy computes the rest, block by block, before a compiler would be done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Final, TypeAlias
@@ -21,6 +21,7 @@ import numpy as np
 
 from terascope.low.arithmetic_recipes import can_overflow
 from terascope.low.expressions import Writer
+from terascope.low.float_ranges import totals
 from terascope.low.kernels import INTEGER, column, compile_for, load_module, output
 from terascope.low.payload_tests import is_payload_test
 from terascope.low.plan import LowAggregate, LowPlan
@@ -46,6 +47,16 @@ def pick(condition, yes, no):
         return yes
     return no
 """
+
+
+def float_total(ranges: Any, *digits: Any) -> Any:
+    """Finished sums of FLOATs: only groups have such, and only numpy computes with groups."""
+    *words, _ = np.broadcast_arrays(ranges, *digits, np.zeros(1, np.int64))
+    return totals(words[0], words[1:])
+
+
+SCOPE: Final[Mapping[str, Any]] = {"np": np, "pick": np.where, "float_total": float_total}
+"""The names that statements use, for numpy."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +259,7 @@ def plain(piece: Piece) -> str:
 
 @cache
 def by_numpy(piece: Piece) -> Kernel:
-    scope: dict[str, Any] = {"np": np, "pick": np.where}
+    scope = dict(SCOPE)
     exec(compile(plain(piece), "<terascope numpy>", "exec"), scope)
     whole: Kernel = scope["piece"]
 
@@ -304,6 +315,6 @@ def vector(expr: Expr) -> tuple[tuple[Input, ...], Callable[..., tuple[Any, Any,
     lines = [line.replace("@", "") for line in w.lines]
     text = [f"def value({', '.join(names)}):", *(f"    {line}" for line in lines)]
     text.append(f"    return {term.value}, {term.valid or 'True'}, {flags}")
-    scope: dict[str, Any] = {"np": np, "pick": np.where}
+    scope = dict(SCOPE)
     exec(compile("\n".join(text), "<terascope numpy>", "exec"), scope)
     return tuple(w.inputs), scope["value"]

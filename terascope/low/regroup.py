@@ -17,6 +17,7 @@ from terascope.low.aggregator import Aggregator, group_fields
 from terascope.low.choices import Chosen
 from terascope.low.dictionary import Dictionary
 from terascope.low.finish import columns as finished_columns
+from terascope.low.float_ranges import finished_blocks, has_ranges
 from terascope.low.gathered import Gathering
 from terascope.low.groups import Block, GroupFields
 from terascope.low.lanes import Batch, Dictionaries
@@ -68,10 +69,13 @@ class Regrouping:
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """The groups of everything that was taken."""
-        for released in self._aggregator.release(None):
-            if not released.whole:
-                raise ValueMistake("integer overflow in sum")
-            yield finished_columns([released.block], self.fields, self.dictionaries)
+        shape = self.fields.shape
+        released = list(self._aggregator.release(None))
+        several = any(has_ranges(one.block.rows, shape) for one in released)
+        if not several and not all(one.whole for one in released):
+            raise ValueMistake("integer overflow in sum")
+        for block in finished_blocks((one.block for one in released), shape, several):
+            yield finished_columns([block], self.fields, self.dictionaries)
 
     def blocks(self) -> list[Block]:
         """The same in order of time; a group may stand there twice, in parts that had better not

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from terascope.functions.aggregates.float_sums import float_sum_part
 from terascope.functions.base import Value
 from terascope.low.expressions import unsupported
 from terascope.low.finished_rows import FinishedRows
@@ -19,8 +20,10 @@ from terascope.low.payload_patterns import is_payload_text
 from terascope.low.plan import has_slot, slot_of
 from terascope.low.regroup import Regroup
 from terascope.low.top import Top
-from terascope.plan.expr import Cast, Col, Expr, Lit, Param, transform
+from terascope.plan.build import term_expr
+from terascope.plan.expr import AggCall, Cast, Col, Expr, Lit, Param, transform
 from terascope.plan.rel import Aggregate, Field, Filter, Named, NamedAgg, Project, Rank, Read, Rel
+from terascope.types import Type
 
 
 @dataclass(frozen=True)
@@ -176,9 +179,12 @@ def regrouped(
     aggs: tuple[NamedAgg, ...],
     parameters: Mapping[str, Value],
 ) -> RowProgram | None:
-    if below is None or below.whole is not None or not all(has_slot(agg) for _, agg in aggs):
+    if below is None or below.whole is not None:
         return None
-    slots = [slot_of(name, agg, {}) for name, agg in aggs]
+    kept = [one for name, agg in aggs for one in sub_aggregates(name, agg)]
+    if not all(has_slot(agg) for _, agg in kept):
+        return None
+    slots = [slot_of(name, agg, {}) for name, agg in kept]
     bound = [
         replace(s, argument=None if s.argument is None else with_values(s.argument, parameters))
         for s in slots
@@ -187,7 +193,35 @@ def regrouped(
     computed = [expr for _, expr in named] + [s.argument for s in bound if s.argument is not None]
     if any(unsupported(expr) is not None for expr in computed):
         return None
-    return replace(below, whole=Regroup(named, tuple(bound)))
+    made = replace(below, whole=Regroup(named, tuple(bound)))
+    if len(kept) == len(aggs):
+        return made
+    keys_again = tuple((name, Col(name, expr.type)) for name, expr in keys)
+    return made.extended(Compute((*keys_again, *(finished_sum(n, a) for n, a in aggs))))
+
+
+def sub_aggregates(name: str, agg: AggCall) -> list[NamedAgg]:
+    """What groups keep of an aggregate: the parts of a sum of FLOATs, of all others themselves."""
+    if not is_float_sum(agg):
+        return [(name, agg)]
+    found: list[NamedAgg] = []
+    for place, (sub, over) in enumerate(float_sum_part(agg.function).subs):
+        args = tuple(term_expr(term, agg.args) for term in over)
+        kind = sub.type_rule(tuple(arg.type for arg in args))
+        found.append((f"{name}#{place}", AggCall(sub, args, kind)))
+    return found
+
+
+def finished_sum(name: str, agg: AggCall) -> Named:
+    """The value of an aggregate, from what groups keep of it."""
+    columns = [Col(part, one.type) for part, one in sub_aggregates(name, agg)]
+    term = float_sum_part(agg.function).merge.of_one()
+    return name, columns[0] if term is None or len(columns) == 1 else term_expr(term, columns)
+
+
+def is_float_sum(agg: AggCall) -> bool:
+    plain = agg.function.name == "sum" and not agg.distinct
+    return plain and agg.args[0].type is Type.FLOAT
 
 
 def origin(program: RowProgram, name: str) -> str | None:

@@ -21,7 +21,6 @@ SlotKind: TypeAlias = Literal[
     "count",
     "count_of",
     "sum_int",
-    "sum_float",
     "min_int",
     "max_int",
     "min_float",
@@ -29,9 +28,11 @@ SlotKind: TypeAlias = Literal[
     "or_int",
     "and_int",
     "xor_int",
+    "range",
 ]
 """`count` counts tuples; all others pass over tuples whose argument is NULL. In FLOATs NaN counts
-as the largest value."""
+as the largest value. `range` is the range of the FLOATs whose digits the five slots right behind it
+sum (terascope.functions.exact_floats): 0 in a table, and never combined with another one."""
 
 MOST_SLOTS: Final = 60
 """As many as the state word has bits for."""
@@ -63,6 +64,11 @@ class Shape:
         """64-bit words a row has."""
         return self.first_slot + len(self.slots)
 
+    @property
+    def ranges(self) -> tuple[int, ...]:
+        """The slots that say to what range the digits behind them belong."""
+        return tuple(j for j, kind in enumerate(self.slots) if kind == "range")
+
     def slot(self, place: int) -> int:
         """The word a slot stands in."""
         return self.first_slot + place
@@ -82,7 +88,7 @@ def takes_argument(kind: SlotKind) -> bool:
 
 def is_added(kind: SlotKind) -> bool:
     """Whether combining two slots is adding them, as for counts and sums."""
-    return kind in ("count", "count_of", "sum_int", "sum_float")
+    return kind in ("count", "count_of", "sum_int")
 
 
 def view(kind: SlotKind, ints: str, floats: str) -> str:
@@ -92,7 +98,7 @@ def view(kind: SlotKind, ints: str, floats: str) -> str:
 def start(kind: SlotKind, target: str) -> str:
     """The slot of a group that has seen nothing yet."""
     match kind:
-        case "sum_float" | "min_float" | "max_float":
+        case "min_float" | "max_float":
             return f"{target} = 0.0"
         case _:
             return f"{target} = 0"
@@ -123,16 +129,20 @@ def take(kind: SlotKind, target: str, value: str, seen: str) -> list[str]:
     match kind:
         case "count" | "count_of":
             return [f"{target} += 1"]
-        case "sum_int" | "sum_float":
+        case "sum_int":
             return [f"{target} += {value}"]
         case _:
             return combine(kind, target, value, seen)
 
 
 def combine(kind: SlotKind, target: str, value: str, seen: str) -> list[str]:
-    """Statements that merge the slot of another partial of the same group into a slot."""
+    """Statements that merge the slot of another partial of the same group into a slot; none for a
+    slot in which both have the same.
+    """
     match kind:
-        case "count" | "count_of" | "sum_int" | "sum_float":
+        case "range":
+            return []
+        case "count" | "count_of" | "sum_int":
             return [f"{target} += {value}"]
         case "min_int":
             return [f"if not ({seen}) or {value} < {target}:", f"    {target} = {value}"]

@@ -84,6 +84,8 @@ def taken(shape: Shape) -> list[str]:
                 lines.append(f"{held} += m{j}")
             case "sum_int":
                 lines.append(f"{held} = t{j}")
+            case "range":
+                pass
             case _:
                 lines.append(f"if m{j} != 0:")
                 lines += indented(*take(kind, held, f"v{j}", f"(s >> {bit}) & 1"))

@@ -16,6 +16,7 @@ import numpy as np
 
 from terascope.low.aside import PARTS, Aside, parts_of
 from terascope.low.dictionary import Ints
+from terascope.low.float_ranges import has_ranges
 from terascope.low.groups import Block, Rows
 from terascope.low.open_table import merge_groups
 from terascope.low.slots import Shape
@@ -28,7 +29,9 @@ FEW_EPOCHS: Final = 8
 
 @dataclass(frozen=True)
 class Released:
-    """Groups of epochs that are over. Not whole: a group may stand here more than once."""
+    """Groups of epochs that are over. Not whole: a group may stand here more than once, in parts
+    whose sums 64 bits cannot hold or that belong to different ranges of FLOATs.
+    """
 
     block: Block
     whole: bool
@@ -111,7 +114,9 @@ class Waiting:
 
     def _released(self, lots: Sequence[Block]) -> Iterator[Released]:
         """All partials of some groups."""
-        if len(lots) == 1 and self._once:
+        if any(has_ranges(block.rows, self._shape) for block in lots):
+            yield from (Released(block, False) for block in lots)
+        elif len(lots) == 1 and self._once:
             yield Released(lots[0], True)
         elif lots:
             single, shared = apart_by_epoch(lots, self._once)

@@ -2,10 +2,10 @@
 
 In: the shape of rows of slices. Out: its `assemble`, generated and compiled, which takes rows of
 slices, those of a group beside each other and in order of time, and gives rows of windows. What can
-be taken back (counts, sums and XORs of integers) is kept as one value: a slice is added when it
-comes and subtracted when it goes (subtract-on-evict). Everything else, FLOATs included, is kept on
-two stacks: behind `middle` a value of all that came since, before it the values of all suffixes,
-made anew when the last of them is used up; each slice is combined twice in its life.
+be taken back (counts, sums and XORs of integers, the digits of FLOATs among them) is kept as one
+value: a slice is added when it comes and subtracted when it goes (subtract-on-evict). Everything
+else is kept on two stacks: behind `middle` a value of all that came since, before it the values of
+all suffixes, made anew when the last of them is used up; each slice is combined twice in its life.
 
 Every slot has variables of its own, so that they stay in registers: one kernel for all shapes, with
 loops over the slots and what is to be done with each, takes three to four times as long.
@@ -36,6 +36,8 @@ largest group: the state, and the slots."""
 ADDED: Final[frozenset[SlotKind]] = frozenset({"count", "count_of", "sum_int"})
 """Sums of 128 bits: `total` the lower, `above` the upper 64."""
 TAKEN_BACK: Final[frozenset[SlotKind]] = ADDED | {"xor_int"}
+SAME: Final[SlotKind] = "range"
+"""All slices of a group have the same."""
 
 
 @cache
@@ -123,6 +125,8 @@ def nothing(kind: SlotKind) -> str:
 
 def begun(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """No slice has come."""
+    if kind == SAME:
+        return []
     if kind in TAKEN_BACK:
         return [f"total{j}, above{j} = np.int64(0), np.int64(0)"]
     return [f"back{j} = {nothing(kind)}"]
@@ -130,6 +134,8 @@ def begun(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
 
 def come(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """Slice `high` comes."""
+    if kind == SAME:
+        return []
     if kind == "xor_int":
         return [f"total{j} ^= rows[high, {at}]"]
     if kind in ADDED:
@@ -145,6 +151,8 @@ def come(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
 
 def emptied(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """All that came goes to the front stack."""
+    if kind == SAME:
+        return []
     if kind in TAKEN_BACK:
         return []
     return [f"front{j} = {nothing(kind)}", f"back{j} = {nothing(kind)}"]
@@ -152,6 +160,8 @@ def emptied(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
 
 def stacked(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """Slice i is put upon those that came later."""
+    if kind == SAME:
+        return []
     if kind in TAKEN_BACK:
         return []
     value = f"{view(kind, 'rows', 'floats')}[i, {at}]"
@@ -165,6 +175,8 @@ def stacked(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
 
 def gone(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """Slice `low` goes."""
+    if kind == SAME:
+        return []
     if kind == "xor_int":
         return [f"total{j} ^= rows[low, {at}]"]
     if kind in ADDED:
@@ -178,6 +190,8 @@ def gone(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
 
 def given(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """The slot of a window."""
+    if kind == SAME:
+        return [f"out[made, {at}] = rows[low, {at}]"]
     if kind == "xor_int":
         return [f"out[made, {at}] = total{j}"]
     if kind in ADDED:

@@ -18,9 +18,9 @@ from terascope.functions.base import ValueMistake
 from terascope.functions.slices import SliceVector
 from terascope.low.dictionary import Dictionary, Ints
 from terascope.low.finish import Coded, Numbers, State, arrow_column, slot_column
+from terascope.low.float_ranges import has_ranges, one_row_each
 from terascope.low.groups import NO_EPOCH, Block, GroupFields, Rows, key_codes
-from terascope.low.kernels import INTEGER, compiled, output
-from terascope.low.kernels import column as column_of
+from terascope.low.key_order import by_key
 from terascope.low.window_kernel import assemble_kernel
 from terascope.sharing.slices import Periodic
 
@@ -61,11 +61,33 @@ class Sequences:
         rows = np.ascontiguousarray(block.rows)
         starts = block.values(block.epochs)
         ends = block.values(np.array([end(e) for e in block.epochs.tolist()], np.int64))
-        order, self._edges = by_key(rows, shape.first_word, shape.first_slot)
+        order, self._edges = self._in_order(rows)
         self._rows = rows[order]
         self._starts, self._ends = starts[order], ends[order]
         largest = int(np.diff(self._edges).max(initial=0))
         self._stack = np.empty((largest, 1 + len(shape.slots)), np.int64)
+
+    def _in_order(self, rows: Rows) -> tuple[Ints, Ints]:
+        shape = self._fields.shape
+        self._several = has_ranges(rows, shape)
+        if not self._several:
+            return by_key(rows, shape.first_word, shape.first_slot)
+        ranges = [rows[:, shape.slot(j)] for j in shape.ranges]
+        keys = np.column_stack([rows[:, shape.first_word : shape.first_slot], *ranges])
+        return by_key(np.ascontiguousarray(keys), 0, keys.shape[1])
+
+    def _finished(self, made: Iterator[tuple[Rows, Ints]]) -> Iterator[tuple[Rows, Ints]]:
+        """Every group of a window once, though its FLOATs are of several ranges."""
+        if not self._several:
+            yield from made
+            return
+        lots = list(made)
+        if lots:
+            rows = np.concatenate([rows for rows, _ in lots])
+            wends = np.concatenate([wends for _, wends in lots])
+            for wend in np.unique(wends):
+                one = one_row_each(rows[wends == wend], self._fields.shape)
+                yield one, np.full(len(one), wend)
 
     def of(
         self, window: Periodic, since: int = -ALWAYS, until: int = ALWAYS
@@ -104,7 +126,7 @@ class Sequences:
     ) -> Iterator[pa.RecordBatch]:
         """The same as columns, keys as dictionary columns."""
         fields = self._fields
-        for rows, wends in self.of(windows.window, since, until):
+        for rows, wends in self._finished(self.of(windows.window, since, until)):
             state = State(rows)
             arrays = []
             for place, field in enumerate(fields.fields):
@@ -117,59 +139,3 @@ class Sequences:
                     made = slot_column(rows, state, fields, place - len(fields.keys))
                 arrays.append(arrow_column(made, field.type, plain=False))
             yield pa.RecordBatch.from_arrays(arrays, list(windows.columns))
-
-
-def by_key(rows: Rows, first_word: int, end: int) -> tuple[Ints, Ints]:
-    """The places of rows in the order of their groups, and where each group begins."""
-    groups = np.empty(len(rows), np.int64)
-    places = np.full(1 << max(4, (2 * len(rows)).bit_length()), -1, np.int64)
-    number = number_groups(rows, first_word, end, places, groups)
-    edges = np.zeros(number + 1, np.int64)
-    order = np.empty(len(rows), np.int64)
-    put_in_order(groups, edges, order)
-    return order, edges
-
-
-@compiled(column_of(np.int64, 2), INTEGER, INTEGER, output(np.int64), output(np.int64))
-def number_groups(rows: Rows, first_word: int, end: int, places: Ints, groups: Ints) -> int:
-    """A number for each different key, in the order they come. `places`: -1, a power of two."""
-    top = len(places) - 1
-    first = np.empty(len(rows), np.int64)
-    count = 0
-    for i in range(len(rows)):
-        hashed = np.int64(0)
-        for k in range(first_word, end):
-            hashed = (hashed ^ rows[i, k]) * np.int64(-7046029254386353131)
-            hashed ^= (hashed >> 29) & np.int64(0x7FFFFFFFF)
-        at = hashed & top
-        while True:
-            known = places[at]
-            if known < 0:
-                places[at] = count
-                first[count] = i
-                groups[i] = count
-                count += 1
-                break
-            same = True
-            for k in range(first_word, end):
-                if rows[first[known], k] != rows[i, k]:
-                    same = False
-                    break
-            if same:
-                groups[i] = known
-                break
-            at = (at + 1) & top
-    return count
-
-
-@compiled(column_of(np.int64), output(np.int64), output(np.int64))
-def put_in_order(groups: Ints, edges: Ints, order: Ints) -> None:
-    """Count, then place; rows of a group keep their order."""
-    for i in range(len(groups)):
-        edges[groups[i] + 1] += 1
-    for g in range(len(edges) - 1):
-        edges[g + 1] += edges[g]
-    cursors = edges[:-1].copy()
-    for i in range(len(groups)):
-        order[cursors[groups[i]]] = i
-        cursors[groups[i]] += 1

@@ -62,6 +62,8 @@ class LowOutput:
     """None for a selection, and for windows."""
     windows: Windows | None = None
     """Made of another low-level stream, after its merge."""
+    merged_above: bool = False
+    """Those above merge its groups once more, so that a group may come in several rows."""
 
     def with_slots(self, slots: Sequence[Slot]) -> LowOutput:
         """The same groups with other slots."""

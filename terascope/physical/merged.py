@@ -6,12 +6,14 @@ without the super-aggregation that has nothing left to do: a projection of what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from terascope.optimize.rules.drop_identities import drop_identities
 from terascope.optimize.rules.merge_projects import merge_projects
 from terascope.physical.low_keys import unscaled
+from terascope.plan.build import term_expr
 from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, columns_of
+from terascope.plan.plan import reads
 from terascope.plan.rel import Aggregate, Filter, Project, Read, Rel, inputs, with_inputs
 
 
@@ -54,6 +56,19 @@ def without_merging(
     return Project(below, (*rel.keys, *kept), span=rel.span)
 
 
+def merged_jointly(rels: Iterable[Rel]) -> frozenset[str]:
+    """The streams of which some aggregation merges several columns at once. Of these a group may
+    have several rows: sums of FLOATs, for which there is no one row before they are rounded.
+    """
+    found: set[str] = set()
+    for rel in rels:
+        aggs = rel.aggs if isinstance(rel, Aggregate) else ()
+        if any(call.function.of_one() is not None for _, call in aggs):
+            found |= {read.stream for read in reads(rel)}
+        found |= merged_jointly(inputs(rel))
+    return frozenset(found)
+
+
 def told_by(expr: Expr, step: int) -> Expr:
     """What an expression tells for certain: of multiples of a step, a quotient tells the number."""
     base = unscaled(expr)
@@ -69,7 +84,10 @@ def tidy(rel: Rel) -> Rel | None:
 
 
 def value_of_one(call: AggCall) -> Expr | None:
-    """What an aggregate makes of a group of one row, where that is the row's own value."""
+    """What an aggregate makes of a group of one row, where that follows from the row's values."""
+    term = call.function.of_one()
+    if term is not None:
+        return term_expr(term, call.args)
     if not call.function.keeps_one or len(call.args) != 1:
         return None
     (value,) = call.args

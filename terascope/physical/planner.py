@@ -32,7 +32,7 @@ from terascope.physical.low_planner import (
     scanned,
 )
 from terascope.physical.measured import Measured
-from terascope.physical.merged import assume_merged, tidy
+from terascope.physical.merged import assume_merged, merged_jointly, tidy
 from terascope.physical.prospects import Prospect, prospect_of
 from terascope.physical.share_tables import Rides, never, share_tables
 from terascope.physical.slicing import Known, nothing_known
@@ -291,11 +291,6 @@ def native_job(draft: Draft, measured: Measured, settings: LowSettings, live: bo
         rides(settings.sharing, measured, draft.reads),
         measured.size,
     )
-    above = {
-        s.name: apply_below(shared.read(assume_merged(s.rel, keys)), tidy)
-        for s in whole
-        if s.name not in lowest
-    }
     reads_, low, decisions = shared.reads, shared.low, list[TreeDecision]()
     if not live:
         before = {read.name: read for read in draft.reads}
@@ -308,18 +303,30 @@ def native_job(draft: Draft, measured: Measured, settings: LowSettings, live: bo
         reads_ = tuple(read for read, _ in grown)
         low = widened(shared.low, reads_)
         decisions = [one for _, made in grown for one in made]
-    trees, windows = draft.trees, tuple[LowOutput, ...]()
-    if not live:
-        assembly = Assembly({o.name: o for o in low}, Names({s.name for s in whole}))
-        above, trees = assembly.over_windows(above), trees | assembly.trees
-        windows = tuple(assembly.made.values())
+    over = [s for s in whole if s.name not in lowest]
+
+    def above(keys: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, Rel], Assembly]:
+        made = {s.name: apply_below(shared.read(assume_merged(s.rel, keys)), tidy) for s in over}
+        assembly = Assembly(
+            {} if live else {o.name: o for o in low}, Names({s.name for s in whole})
+        )
+        return assembly.over_windows(made), assembly
+
+    high, assembly = above(keys)
+    merged = merged_jointly(high.values())
+    if merged & keys.keys():  # then all who read such a stream merge its groups
+        high, assembly = above({name: key for name, key in keys.items() if name not in merged})
+    outputs_ = (*low, *(low_output(stream) for stream in streams if stream.name in both))
     return Job(
         reads_,
-        stream_stages(whole, {**draft.in_spark, **above}),
+        stream_stages(whole, {**draft.in_spark, **high}),
         outputs(whole),
         dict(whole.values),
-        (*low, *(low_output(stream) for stream in streams if stream.name in both), *windows),
-        trees,
+        (
+            *(replace(o, merged_above=o.name in merged) for o in outputs_),
+            *assembly.made.values(),
+        ),
+        draft.trees | assembly.trees,
         tuple(decisions),
     )
 

@@ -142,7 +142,7 @@ def sub_aggregation(
         text = f"GROUP BY {show_named(rel.keys)}"
         reasons += ((text, "no key increases with one column, so that sub-aggregates never close"),)
     made = [split for split in splits if isinstance(split, SplitCall)]
-    subs = [sub.call for split in made for sub in split.subs]
+    subs = [call for split in made for sub in split.subs for call in sub.calls]
     if not reasons and len(set(subs)) > judge.host.most_slots:
         why = f"{len(set(subs))} sub-aggregates; a table has room for {judge.host.most_slots}"
         reasons = ((f"GROUP BY {show_named(rel.keys)}", why),)
@@ -192,8 +192,8 @@ def against(
             continue
         if apart and adds:
             yield show_agg(call), "another aggregate looks at different values of something else"
-        for sub in split.subs:
-            if (reason := judge.sub_aggregate(sub.call)) is not None:
+        for part in (part for sub in split.subs for part in sub.calls):
+            if (reason := judge.sub_aggregate(part)) is not None:
                 yield show_agg(call), reason
 
 
@@ -241,12 +241,12 @@ def low_columns(
     split: SplitCall, draft: AggregationDraft, groups: Mapping[Expr, Expr]
 ) -> list[Expr]:
     if split.subs:
-        return [draft.sub_aggregate(sub.call) for sub in split.subs]
+        return [draft.sub_aggregate(call) for sub in split.subs for call in sub.calls]
     return [follows(arg, groups) or arg for arg in split.keyed]
 
 
 def named(call: AggCall, names: Names, supers: dict[AggCall, str]) -> str:
     """A name of its own for a super-aggregate that is only a part of a value."""
-    (column,) = call.args
+    column = call.args[0]
     supers[call] = names.take(column.name if isinstance(column, Col) else "value")
     return supers[call]

@@ -10,24 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
+from itertools import islice
 
 from terascope.functions.base import Aggregate, Value
-from terascope.functions.decomposition import FIRST, Apply, Constant, Place, Term
+from terascope.functions.decomposition import FIRST, JointPart, Part, Term
 from terascope.plan.build import call as build_call
-from terascope.plan.expr import AggCall, Call, Cast, Expr, Lit
+from terascope.plan.build import term_expr
+from terascope.plan.expr import AggCall, Cast, Expr, Lit
 
 
 @dataclass(frozen=True)
 class SubCall:
-    """A sub-aggregate over the scan, and the super-aggregate that merges it."""
+    """Sub-aggregates over the scan, most often one, and the super-aggregate that merges them."""
 
-    call: AggCall
+    calls: tuple[AggCall, ...]
     merge: Aggregate
 
-    def merged(self, column: Expr) -> AggCall:
-        """The super-aggregate over the column of the sub-aggregate."""
-        return AggCall(self.merge, (column,), self.merge.type_rule((column.type,)))
+    def merged(self, columns: tuple[Expr, ...]) -> AggCall:
+        """The super-aggregate over the columns of the sub-aggregates."""
+        return AggCall(self.merge, columns, self.merge.type_rule(tuple(c.type for c in columns)))
 
 
 @dataclass(frozen=True)
@@ -64,29 +65,22 @@ def split_call(call: AggCall, finer: bool) -> SplitCall | str:
     made = None if call.distinct or call.parameters else function.split(types, finer)
     if made is None:
         return f"aggregate {function.name} does not split"
-    subs = []
-    for part in made.parts:
-        args = tuple(term_expr(term, call.args) for term in part.over)
-        kind = part.sub.type_rule(tuple(a.type for a in args))
-        subs.append(SubCall(AggCall(part.sub, args, kind), part.merge))
-    return SplitCall(call, tuple(subs), made.finish, made.of_nothing)
+    subs = tuple(sub_call(part, call) for part in made.parts)
+    return SplitCall(call, subs, made.finish, made.of_nothing)
+
+
+def sub_call(part: Part | JointPart, call: AggCall) -> SubCall:
+    subs = part.subs if isinstance(part, JointPart) else ((part.sub, part.over),)
+    calls = []
+    for sub, over in subs:
+        args = tuple(term_expr(term, call.args) for term in over)
+        calls.append(AggCall(sub, args, sub.type_rule(tuple(a.type for a in args))))
+    return SubCall(tuple(calls), part.merge)
 
 
 def merged_again(split: SplitCall, columns: Sequence[Expr]) -> tuple[AggCall, ...]:
     """The calls of the high half, over the columns of the low one."""
     if not split.subs:
         return (replace(split.call, args=tuple(columns)),)
-    return tuple(sub.merged(column) for sub, column in zip(split.subs, columns, strict=True))
-
-
-def term_expr(term: Term, places: Sequence[Expr]) -> Expr:
-    match term:
-        case Place(number):
-            return places[number]
-        case Constant(value, type):
-            return Lit(value, type)
-        case Apply(function, terms):
-            args = tuple(term_expr(t, places) for t in terms)
-            return Call(function, args, function.type_rule(tuple(a.type for a in args)))
-        case _:
-            assert_never(term)
+    left = iter(columns)
+    return tuple(sub.merged(tuple(islice(left, len(sub.calls)))) for sub in split.subs)

@@ -143,6 +143,7 @@ def stream_targets(
                 if other.windows is not None and other.windows.stream == output.name
             ),
             output.windows is not None,
+            output.merged_above,
         )
         for number, output in enumerate(job.low)
     }

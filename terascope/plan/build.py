@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import assert_never
 
 from terascope.functions.base import Value
+from terascope.functions.decomposition import Apply, Constant, Place, Term
 from terascope.functions.members import IN_LIST, Members
 from terascope.functions.operators import operators
 from terascope.functions.scalars.slices import SCALARS as SLICE_SCALARS
@@ -49,3 +51,17 @@ def disjunction(parts: Iterable[Expr]) -> Expr:
     if not kept:
         return FALSE
     return kept[0] if len(kept) == 1 else call("or", *kept)
+
+
+def term_expr(term: Term, places: Sequence[Expr]) -> Expr:
+    """A term of a function as an expression: what its places are is given."""
+    match term:
+        case Place(number):
+            return places[number]
+        case Constant(value, type):
+            return Lit(value, type)
+        case Apply(function, terms):
+            args = tuple(term_expr(t, places) for t in terms)
+            return Call(function, args, function.type_rule(tuple(a.type for a in args)))
+        case _:
+            assert_never(term)

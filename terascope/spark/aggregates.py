@@ -15,8 +15,19 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from terascope.functions.aggregates.rank import Rank
+from terascope.functions.aggregates.spread import Spread
 from terascope.functions.base import Value
 from terascope.plan.expr import AggCall
+from terascope.spark.float_sums import (
+    FloatDigits,
+    finished_float_moments,
+    finished_integer_moments,
+    finished_list,
+    finished_sum,
+    float_sum_parts,
+    integer_moments_parts,
+    merged_float_sum_parts,
+)
 from terascope.spark.mistakes import MARK
 from terascope.spark.operands import number
 from terascope.types import INT_MAX, INT_MIN, Type
@@ -41,6 +52,8 @@ class Arguments:
     order: tuple[Column, ...]
     parameters: tuple[Value, ...]
     """The constants of the call: those for the state, then those for the end."""
+    digits: FloatDigits | None = None
+    """Of a sum of FLOATs: the columns it is made of."""
 
     @property
     def value(self) -> Column:
@@ -49,6 +62,11 @@ class Arguments:
     @property
     def is_float(self) -> bool:
         return self.call.args[0].type is Type.FLOAT
+
+    @property
+    def float_digits(self) -> FloatDigits:
+        assert self.digits is not None
+        return self.digits
 
     @property
     def is_bool(self) -> bool:
@@ -123,8 +141,9 @@ def overflow(name: str) -> Column:
 
 def total(a: Arguments) -> Aggregated:
     if a.is_float:
-        made = F.sum_distinct(a.value) if a.call.distinct else F.sum(a.value)
-        return Aggregated((made,), itself)
+        if a.call.distinct:
+            return Aggregated((F.collect_set(a.value),), lambda p: finished_list(p[0]))
+        return Aggregated(float_sum_parts(a.float_digits), finished_sum)
     if not a.call.distinct:
         return Aggregated(halves(a.value), whole_sum(a.call.function.name))
 
@@ -142,12 +161,13 @@ def running_total(a: Arguments) -> Aggregated:
 
 
 def mean(a: Arguments) -> Aggregated:
-    if a.call.distinct:
-        exact = a.value if a.is_float else a.value.cast("decimal(20,0)")
-        parts = (F.sum_distinct(exact), F.count_distinct(a.value))
-        return Aggregated(parts, lambda p: ratio(p[0].cast("double"), p[1]))
     if a.is_float:
-        return Aggregated((F.avg(a.value),), itself)
+        summed = total(a)
+        counted = F.count_distinct(a.value) if a.call.distinct else F.count(a.value)
+        return Aggregated((*summed.parts, counted), lambda p: ratio(summed.finish(p[:-1]), p[-1]))
+    if a.call.distinct:
+        parts = (F.sum_distinct(a.value.cast("decimal(20,0)")), F.count_distinct(a.value))
+        return Aggregated(parts, lambda p: ratio(p[0].cast("double"), p[1]))
 
     def finish(parts: Sequence[Column]) -> Column:
         high, low = carried(parts[0], parts[1])
@@ -161,10 +181,15 @@ def ratio(summed: Column, counted: Column) -> Column:
     return summed / F.nullif(counted, number(0)).cast("double")
 
 
-def mean_of_positives(a: Arguments) -> Aggregated:
-    zero = F.lit(0.0) if a.is_float else number(0)
-    kept = F.when(a.value >= zero, a.value)
-    return mean(Arguments(a.call, (kept,), a.order, a.parameters))
+def moments(a: Arguments) -> Aggregated | None:
+    """Variance and deviation."""
+    function = a.call.function
+    if a.call.distinct or not isinstance(function, Spread):
+        return None
+    if a.is_float:
+        parts = (F.count(a.value), *float_sum_parts(a.float_digits))
+        return Aggregated(parts, finished_float_moments(function))
+    return Aggregated(integer_moments_parts(a.value), finished_integer_moments(function))
 
 
 # ---- order ---------------------------------------------------------------------------------------
@@ -226,13 +251,15 @@ RECIPES: Mapping[str, Recipe] = {
     "min": lone(lambda a: F.min(a.value)),
     "max": lone(lambda a: F.max(a.value)),
     "avg": mean,
-    "posavg": mean_of_positives,
+    "posavg": mean,  # its argument is NULL where the value is negative
     "first": first_in_order(F.min_by),
     "last": first_in_order(F.max_by),
-    "var_samp": plain(lambda a: F.var_samp(a.value)),
-    "var_pop": plain(lambda a: F.var_pop(a.value)),
-    "stddev_samp": plain(lambda a: F.stddev_samp(a.value)),
-    "stddev_pop": plain(lambda a: F.stddev_pop(a.value)),
+    "var_samp": moments,
+    "var_pop": moments,
+    "stddev_samp": moments,
+    "stddev_pop": moments,
+    "float_range": lone(lambda a: F.max(a.value)),
+    "float_sum": lambda a: Aggregated(merged_float_sum_parts(a.columns), finished_sum),
     "median": ranked,
     "percentile": ranked,
     "quantile_of": ranked,

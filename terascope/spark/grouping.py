@@ -6,21 +6,33 @@ computed first, each different expression once, so that the GROUP BY itself sees
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from terascope.functions.aggregates.average import Average
+from terascope.functions.aggregates.spread import Spread
+from terascope.functions.aggregates.total import Sum
 from terascope.plan.evaluate import Parameters, constant_value
-from terascope.plan.expr import Col, Expr
+from terascope.plan.expr import AggCall, Col, Expr
 from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Sliding, WindowSpec
 from terascope.spark.aggregate_python import empty_value, python_aggregate
 from terascope.spark.aggregates import Aggregated, Arguments, native_aggregate
 from terascope.spark.expressions import Translator
+from terascope.spark.float_sums import (
+    Columns,
+    FloatDigits,
+    digits_of_moments,
+    digits_of_sum,
+    float_range,
+)
 from terascope.spark.frame import Frame, place, project
-from terascope.spark.operands import literal, null
+from terascope.spark.operands import literal, null, number
 from terascope.spark.windows import ENDS, STARTS, windows_between
+from terascope.types import Type
 
 
 class Prepared:
@@ -35,29 +47,69 @@ class Prepared:
     ) -> None:
         self.parameters = parameters
         self._translator = Translator(source.columns, parameters)
-        self._names: dict[Expr, str] = {}
+        self._names: dict[tuple[Expr, str | None], str] = {}
+        self.ranges: list[Column] = []
+        """Of FLOATs whose digits are summed: these tell groups apart, as keys do."""
         self._selected: list[Column] = []
         self.keys = [F.col(f"k{i}") for i in range(len(keys))]
         for i, (_, key) in enumerate(keys):
             self._selected.append(self._translator.column(key).alias(f"k{i}"))
-        types = {f.name: f.type for f in source.fields}
-        self.arguments = [
-            Arguments(
-                call,
-                tuple(self.argument(arg) for arg in call.args),
-                tuple(self.argument(Col(name, types[name])) for name in call.order),
-                tuple(constant_value(p, parameters) for p in call.parameters),
-            )
-            for _, call in aggs
-        ]
+        self._types = {f.name: f.type for f in source.fields}
+        self._digits: dict[tuple[str, bool], tuple[FloatDigits, Columns]] = {}
+        self.arguments = [self._arguments(call) for _, call in aggs]
         # With neither keys nor arguments there still are tuples to count.
         self.df = source.df.select(*self._selected or [F.lit(0).alias("x")])
+        for _, add_digits in self._digits.values():
+            self.df = add_digits(self.df)
+
+    def _arguments(self, call: AggCall) -> Arguments:
+        names = [self._argument(arg, call.function.name) for arg in call.args]
+        return Arguments(
+            call,
+            tuple(map(F.col, names)),
+            tuple(self.argument(Col(name, self._types[name])) for name in call.order),
+            tuple(constant_value(p, self.parameters) for p in call.parameters),
+            self._digits_of(call, names),
+        )
 
     def argument(self, expr: Expr) -> Column:
-        if expr not in self._names:
-            name = self._names[expr] = f"x{len(self._names)}"
-            self._selected.append(self._translator.column(expr).alias(name))
-        return F.col(self._names[expr])
+        return F.col(self._argument(expr))
+
+    def _argument(self, expr: Expr, function: str = "") -> str:
+        change = CHANGES.get(function)
+        key = expr, None if change is None else function
+        if key not in self._names:
+            name = self._names[key] = f"x{len(self._names)}"
+            column = self._translator.column(expr)
+            changed = column if change is None else change(column, expr.type)
+            self._selected.append(changed.alias(name))
+            if function == FLOAT_RANGE:
+                self.ranges.append(F.col(name))
+        return self._names[key]
+
+    def _digits_of(self, call: AggCall, names: Sequence[str]) -> FloatDigits | None:
+        function = call.function
+        summed = isinstance(function, Sum | Average | Spread)
+        if not summed or call.distinct or call.args[0].type is not Type.FLOAT:
+            return None
+        make = digits_of_moments if isinstance(function, Spread) else digits_of_sum
+        key = names[0], make is digits_of_moments
+        if key not in self._digits:
+            self._digits[key] = make(names[0])
+        return self._digits[key][0]
+
+
+def not_negative(column: Column, type: Type) -> Column:
+    """NULL where the value is negative."""
+    return F.when(column >= (F.lit(0.0) if type is Type.FLOAT else number(0)), column)
+
+
+FLOAT_RANGE: Final = "float_range"
+CHANGES: Final[Mapping[str, Callable[[Column, Type], Column]]] = {
+    "posavg": not_negative,
+    FLOAT_RANGE: lambda column, _: float_range(column),
+}
+"""What becomes of the argument of an aggregate before it is one, by the aggregate's name."""
 
 
 def aggregated(arguments: Arguments) -> Aggregated:
@@ -82,7 +134,7 @@ def grouped(
     """The groups of one grouping set; keys that are not in it are NULL."""
     names = set(key_set)
     used = [k for k, (name, _) in zip(prepared.keys, rel.keys, strict=True) if name in names]
-    df = group_by(prepared.df, used, parts)
+    df = group_by(prepared.df, [*used, *prepared.ranges], parts)
     keys = [
         column if name in names else null(key.type)
         for column, (name, key) in zip(prepared.keys, rel.keys, strict=True)

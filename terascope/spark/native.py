@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.low.delivery import Delivery, Outgoing, Sink, Target
+from terascope.low.float_ranges import finished_blocks
 from terascope.low.groups import Block, Groups
 from terascope.low.merge import Merger
 from terascope.low.pairs import Pairing
@@ -182,10 +183,11 @@ class Merging:
         """Groups, and the windows that are made of them."""
         target = self.targets[number]
         blocks: Iterable[Block] = list(groups.blocks) if target.feeds else groups.blocks
-        for block in blocks:
+        assert target.groups is not None
+        several = groups.several and not target.merged_above
+        for block in finished_blocks(blocks, target.groups.shape, several):
             yield from delivery.take_groups(number, block, groups.dictionaries)
         if target.feeds:
-            assert target.groups is not None
             sequences = Sequences(list(blocks), target.groups, target.feeds[0][1].vector.end)
             for stream, windows in target.feeds:
                 wanted = [f.name for f in self.targets[stream].fields]

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from terascope.functions.regex import java_pattern
 from terascope.spark.addresses import ADDRESS_SCALARS
+from terascope.spark.float_sums import float_digit, float_total
 from terascope.spark.operands import Builder, Operand, alike, as_text, null, number
 from terascope.spark.operators import Operands, floor_modulo, unified
 from terascope.spark.slices import SLICE_SCALARS
@@ -274,4 +275,6 @@ SCALARS: Mapping[str, Builder] = {
     "str_regex_match": matches,
     "str_partial_regex_match": matches_early,
     "str_extract_regex": extracted,
+    "float_digit": float_digit,
+    "float_total": float_total,
 }

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from terascope.low.delivery import Delivery, Sink, Target
+from terascope.low.float_ranges import finished_blocks
 from terascope.low.merge import Merger
 from terascope.spark.stream_task import TOLD, Stored, kept, told_row
 from terascope.spark.worker import working
@@ -68,8 +69,11 @@ class Closing:
                 if slices.together:
                     self.keep(merger, slices, writer)
                     continue
+                target = self.targets[slices.number]
+                assert target.groups is not None
                 for groups in merger.results():
-                    for block in groups.blocks:
+                    several = groups.several and not target.merged_above
+                    for block in finished_blocks(groups.blocks, target.groups.shape, several):
                         rows = delivery.take_groups(slices.number, block, groups.dictionaries)
                         yield from kept(rows, self.stored, writer)
             yield from kept(delivery.close(), self.stored, writer)

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from terascope.functions.aggregates import AGGREGATES
 from terascope.functions.base import Aggregate, TypeMistake, Value, ValueMistake
-from terascope.functions.decomposition import Apply, Constant, Decomposition, Part, Place, Term
+from terascope.functions.decomposition import (
+    Apply,
+    Constant,
+    Decomposition,
+    JointPart,
+    Part,
+    Place,
+    Term,
+)
 from terascope.functions.values import compare
 from terascope.types import INT_MAX, INT_MIN, Type
 
@@ -63,10 +71,21 @@ def evaluated(term: Term, places: Sequence[Value]) -> Value:
             return function(*(evaluated(t, places) for t in terms))
 
 
-def merged(part: Part, groups: Sequence[Sequence[Value]]) -> Value:
+def merged(part: Part | JointPart, groups: Sequence[Sequence[Value]]) -> Value:
+    if isinstance(part, JointPart):
+        return merged_jointly(part, groups)
     (over,) = part.over
     partials = [reduced(part.sub, [evaluated(over, (v,)) for v in group]) for group in groups]
     return reduced(part.merge, partials)
+
+
+def merged_jointly(part: JointPart, groups: Sequence[Sequence[Value]]) -> Value:
+    """Every value is a partial group of its own: so partials have values of one range each."""
+    state = part.merge.zero()
+    for value in (v for group in groups for v in group if v is not None):
+        row = [reduced(sub, [evaluated(over[0], (value,))]) for sub, over in part.subs]
+        state = part.merge.reduce(state, *row)
+    return part.merge.finish(state)
 
 
 def from_parts(made: Decomposition, groups: Sequence[Sequence[Value]]) -> Value:

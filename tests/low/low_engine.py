@@ -12,6 +12,7 @@ from typing import Any
 
 from terascope.connectors.registry import Interface
 from terascope.low.finish import columns as finished_columns
+from terascope.low.float_ranges import finished_blocks
 from terascope.low.merge import Merger
 from terascope.low.ownership import owned
 from terascope.low.payload import pack
@@ -80,7 +81,8 @@ def low_rows(
             merger.add(payload)
         for groups in merger.results():
             blocks = list(groups.blocks)
-            for block in blocks:
+            several = groups.several and not numbers[name].merged_above
+            for block in finished_blocks(blocks, fields.shape, several):
                 rows[name] += tuples(finished_columns([block], fields, groups.dictionaries))
             for output in job.low:
                 if output.windows is not None and output.windows.stream == name:

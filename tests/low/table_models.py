@@ -81,7 +81,7 @@ def slot_of(kind: SlotKind, values: Sequence[Number]) -> Number:
         return None
     ints = [v for v in seen if isinstance(v, int)]
     match kind:
-        case "sum_int" | "sum_float":
+        case "sum_int":
             return sum(seen)
         case "min_int" | "min_float":
             return min(seen, key=lambda v: (math.isnan(v), v))
@@ -93,6 +93,8 @@ def slot_of(kind: SlotKind, values: Sequence[Number]) -> Number:
             return _folded(ints, lambda a, b: a & b)
         case "xor_int":
             return _folded(ints, lambda a, b: a ^ b)
+        case "range":
+            return 0
 
 
 def _folded(values: Sequence[int], operator: Callable[[int, int], int]) -> int:

@@ -36,7 +36,6 @@ LARGE = Shape(
         "count",
         "count_of",
         "sum_int",
-        "sum_float",
         "min_int",
         "max_int",
         "min_float",

@@ -16,7 +16,7 @@ from terascope.types import INT_MAX, INT_MIN, Type
 FIELDS = GroupFields(
     (Field("key", Type.LLONG),),
     (Field("tuples", Type.LLONG), Field("total", Type.LLONG), Field("mean", Type.FLOAT)),
-    Shape(1, ("count", "sum_int", "sum_float")),
+    Shape(1, ("count", "sum_int", "max_float")),
 )
 
 

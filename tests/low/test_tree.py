@@ -42,7 +42,6 @@ SLOTS = (
     slot("count"),
     slot("sum_int", "n"),
     slot("count_of", "n"),
-    slot("sum_float", "x"),
     slot("min_float", "x"),
     slot("max_float", "x"),
     slot("min_int", "n"),

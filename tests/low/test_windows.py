@@ -65,8 +65,8 @@ def merged(kind: SlotKind, values: list[Number]) -> Number:
     match kind:
         case "count" | "count_of" | "sum_int":
             return sum(wholes)
-        case "sum_float":
-            return sum(reals)
+        case "range":
+            return wholes[0]
         case "min_int":
             return min(wholes)
         case "max_int":
@@ -137,6 +137,7 @@ def cases(draw: st.DrawFn) -> tuple[Shape, list[Slice], Periodic]:
     kept = [edge for i, edge in enumerate(edges) if i not in vector.gaps]
     ints = st.integers(-(2**40), 2**40)
     whole = {kind: st.sampled_from(FLOATS) if is_float(kind) else ints for kind in KINDS}
+    whole["range"] = st.just(0)
     whole["count"] = whole["count_of"] = st.integers(0, 2**30)
     values = st.tuples(
         *(whole[k] if k == "count" else st.none() | whole[k] for k in shape.slots)

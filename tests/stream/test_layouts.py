@@ -36,7 +36,7 @@ def test_same_layout_is_left_alone() -> None:
 
 
 def test_slots_move_and_new_ones_have_seen_nothing() -> None:
-    now = ["time DIV 10", "srcIP", "max_int(ttl)", "sum_float(x)", "count()"]
+    now = ["time DIV 10", "srcIP", "max_int(ttl)", "max_float(x)", "count()"]
     made = Layouts({"then": BEFORE}).groups(payload(), "then", now, 2)
     (batch,) = unpack_tuples(made)
     assert batch.column("s0").to_pylist() == [64, 0]

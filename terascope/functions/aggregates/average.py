@@ -5,15 +5,26 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from terascope.functions.aggregates.counting import Count
-from terascope.functions.aggregates.total import Sum, carried, half_sums, is_wide
+from terascope.functions.aggregates.float_sums import float_sum_part
+from terascope.functions.aggregates.total import (
+    Sum,
+    Total,
+    carried,
+    half_sums,
+    is_wide,
+    plus,
+    together,
+)
 from terascope.functions.base import Aggregate, Value
 from terascope.functions.decomposition import FIRST, Apply, Constant, Decomposition, Part, Place
+from terascope.functions.exact_floats import rounded
 from terascope.functions.operators import operators
 from terascope.functions.signatures import NUMBER, expect
+from terascope.functions.values import compare
 from terascope.types import Type
 
-State: TypeAlias = tuple[int | float, int]
-"""Sum and count. Sums of integers stay exact until the division."""
+State: TypeAlias = tuple[Total | None, int]
+"""Sum and count. The sum is exact; it is rounded once, before the division."""
 
 
 class Average(Aggregate):
@@ -28,23 +39,28 @@ class Average(Aggregate):
         return Type.FLOAT
 
     def zero(self, *parameters: Value) -> State:
-        return 0, 0
+        return None, 0
 
     def reduce(self, state: State, *args: Value) -> State:
         total, count = state
-        return total + args[0], count + 1
+        return plus(total, args[0]), count + 1
 
     def merge(self, left: State, right: State) -> State:
-        return left[0] + right[0], left[1] + right[1]
+        return together(left[0], right[0]), left[1] + right[1]
 
     def finish(self, state: State, *parameters: Value) -> float | None:
         total, count = state
-        return float(total / count) if count else None
+        if total is None:
+            return None
+        return (rounded(total) if isinstance(total, tuple) else float(total)) / count
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """SUM and COUNT; the sum of 64-bit values, such as nanosecond clocks, in two halves."""
         (type_,) = args
         count = Part(Count(), (FIRST,), Sum())
+        if type_ is Type.FLOAT:
+            mean = Apply(operators["/"], (FIRST, Place(1)))
+            return Decomposition((float_sum_part(Sum()), count), mean)
         if not is_wide(type_):
             mean = Apply(operators["/"], (FIRST, Place(1)))
             return Decomposition((Part(Sum(), (FIRST,), Sum()), count), mean)
@@ -61,7 +77,7 @@ class AverageOfPositives(Average):
     doc = "the mean of the values that are not negative"
 
     def reduce(self, state: State, *args: Value) -> State:
-        return super().reduce(state, *args) if args[0] >= 0 else state
+        return super().reduce(state, *args) if compare(args[0], 0) >= 0 else state
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         return None

@@ -14,7 +14,7 @@ from terascope.functions.signatures import INTEGER, expect
 from terascope.types import Type
 
 Number: TypeAlias = int | float
-SumAndPeak: TypeAlias = tuple[Number, Number]
+SumAndPeak: TypeAlias = tuple[int, int]
 
 
 class RunningSum(Aggregate):

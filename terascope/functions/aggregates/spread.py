@@ -1,8 +1,9 @@
 """Variance and standard deviation, from one mergeable state.
 
-The state is (count, origin, mean, sum of squared deviations), the mean counted from the origin,
-the first value: a nanosecond clock has no room for its digits in a FLOAT, its differences do. Two
-states merge after Chan, Golub and LeVeque (1979), which never subtracts large sums of squares.
+The state is exact: the count, the sum and the sum of squares as integers, of FLOATs in units of
+2^-1074 and of 2^-2148 (terascope.functions.exact_floats). So it does not depend on the order of
+values, and nothing is lost where they are far from zero, as nanosecond clocks are. The variance is
+rounded once, and the deviation is the root of that.
 """
 
 from __future__ import annotations
@@ -11,10 +12,30 @@ import math
 from typing import ClassVar, Final, TypeAlias
 
 from terascope.functions.base import Aggregate, Value
+from terascope.functions.exact_floats import UNIT_EXPONENT, exact, ratio
 from terascope.functions.signatures import NUMBER, expect
 from terascope.types import Type
 
-State: TypeAlias = tuple[int, int | float, float, float]
+Moments: TypeAlias = tuple[int, int, int, int, bool]
+"""Count, sum, sum of squares, flags of values that are not finite, and whether these are FLOATs."""
+
+
+def moments(value: int | float) -> Moments:
+    """Of one value."""
+    if isinstance(value, float):
+        units, flags = exact(value)
+        return 1, units, units * units, flags, True
+    return 1, value, value * value, 0, False
+
+
+def moments_together(left: Moments, right: Moments) -> Moments:
+    return (
+        left[0] + right[0],
+        left[1] + right[1],
+        left[2] + right[2],
+        left[3] | right[3],
+        left[4] or right[4],
+    )
 
 
 class Spread(Aggregate):
@@ -33,34 +54,24 @@ class Spread(Aggregate):
         expect(self.name, args[: self.arity], NUMBER)
         return Type.FLOAT
 
-    def zero(self, *parameters: Value) -> State:
-        return 0, 0, 0.0, 0.0
+    def zero(self, *parameters: Value) -> Moments:
+        return 0, 0, 0, 0, False
 
-    def reduce(self, state: State, *args: Value) -> State:
-        (value,) = args
-        count, origin, mean, squares = state
-        if not count:
-            return 1, value, 0.0, 0.0
-        place = float(value - origin)
-        away = place - mean
-        mean += away / (count + 1)
-        return count + 1, origin, mean, squares + away * (place - mean)
+    def reduce(self, state: Moments, *args: Value) -> Moments:
+        return moments_together(state, moments(args[0]))
 
-    def merge(self, left: State, right: State) -> State:
-        if not left[0] or not right[0]:
-            return left if left[0] else right
-        count = left[0] + right[0]
-        away = float(right[1] - left[1]) + right[2] - left[2]
-        mean = left[2] + away * (right[0] / count)
-        squares = left[3] + right[3] + away * away * (left[0] * (right[0] / count))
-        return count, left[1], mean, squares
+    def merge(self, left: Moments, right: Moments) -> Moments:
+        return moments_together(left, right)
 
-    def finish(self, state: State, *parameters: Value) -> float | None:
-        count, _, _, squares = state
+    def finish(self, state: Moments, *parameters: Value) -> float | None:
+        count, total, squares, flags, floats = state
         degrees = count - 1 if self.sample else count
         if degrees < 1:
             return None
-        variance = squares / degrees
+        if flags:
+            return math.nan
+        unit = 1 << (-2 * UNIT_EXPONENT) if floats else 1
+        variance = ratio(count * squares - total * total, count * degrees * unit)
         return math.sqrt(variance) if self.root else variance
 
 

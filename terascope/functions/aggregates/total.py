@@ -1,9 +1,10 @@
-"""SUM: of integers exactly, of FLOATs as FLOAT."""
+"""SUM: of integers exactly, of FLOATs exactly and rounded once."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
+from terascope.functions.aggregates.float_sums import float_sum_part
 from terascope.functions.base import Aggregate, Value
 from terascope.functions.decomposition import (
     FIRST,
@@ -14,12 +15,15 @@ from terascope.functions.decomposition import (
     Place,
     Term,
 )
+from terascope.functions.exact_floats import ExactSum, added, exact, rounded
 from terascope.functions.operators import operators
 from terascope.functions.signatures import NUMBER, expect
 from terascope.functions.values import whole
 from terascope.types import Type
 
 Number = int | float
+Total: TypeAlias = int | ExactSum
+"""An exact sum of integers, or of FLOATs."""
 
 
 def sum_type(type_: Type) -> Type:
@@ -29,9 +33,28 @@ def sum_type(type_: Type) -> Type:
     return Type.ULLONG if type_.is_unsigned else Type.LLONG
 
 
-def checked_sum(total: Number, name: str) -> Number:
+def plus(total: Total | None, value: Number) -> Total:
+    """A sum and one value more."""
+    if isinstance(value, float):
+        one = exact(value)
+        return added(total, one) if isinstance(total, tuple) else one
+    return value if total is None or isinstance(total, tuple) else total + value
+
+
+def together(left: Total | None, right: Total | None) -> Total | None:
+    """Two sums of the same type; None has no value."""
+    if left is None or right is None:
+        return right if left is None else left
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return added(left, right)
+    assert isinstance(left, int)
+    assert isinstance(right, int)
+    return left + right
+
+
+def checked_sum(total: Total, name: str) -> Number:
     """Overflow is judged on the whole sum, so that the order of tuples does not matter."""
-    return whole(total, name) if isinstance(total, int) else total
+    return whole(total, name) if isinstance(total, int) else rounded(total)
 
 
 # ---- sums that are wider than 64 bits ------------------------------------------------------------
@@ -68,24 +91,22 @@ class Sum(Aggregate):
     def type_rule(self, args: tuple[Type, ...]) -> Type:
         return sum_type(expect(self.name, args[: self.arity], NUMBER)[0])
 
-    def zero(self, *parameters: Value) -> Number | None:
+    def zero(self, *parameters: Value) -> Total | None:
         return None
 
-    def reduce(self, state: Number | None, *args: Value) -> Number:
-        (value,) = args
-        total: Number = value if state is None else state + value
-        return total
+    def reduce(self, state: Total | None, *args: Value) -> Total:
+        return plus(state, args[0])
 
-    def merge(self, left: Number | None, right: Number | None) -> Number | None:
-        if left is None or right is None:
-            return right if left is None else left
-        return left + right
+    def merge(self, left: Total | None, right: Total | None) -> Total | None:
+        return together(left, right)
 
-    def finish(self, state: Number | None, *parameters: Value) -> Number | None:
+    def finish(self, state: Total | None, *parameters: Value) -> Number | None:
         return None if state is None else checked_sum(state, self.name)
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         (type_,) = args
+        if type_ is Type.FLOAT:
+            return Decomposition((float_sum_part(self),))
         if not finer or not is_wide(type_):
             return Decomposition((Part(Sum(), (FIRST,), Sum()),))
         # The sum of a finer group may overflow though the whole does not; the shift tells when the
