@@ -142,6 +142,7 @@ class Aggregator:
         if self.shape.ranges:
             own = set_apart(tuples, rows, self._read, codes, lanes, self.shape)
             values = own.values
+            lanes = list(zip(values, masks, strict=True))
             if own.groups is not None:
                 self._leave_apart(own, epochs)
                 rows = own.rows

@@ -112,6 +112,27 @@ def test_machine_code_gives_the_same_bits(tmp_path: Path) -> None:
         assert found(compiled, tables, tasks, tmp_path) == expected, (tables, tasks)
 
 
+def test_many_groups_give_the_bits_of_fsum(tmp_path: Path) -> None:
+    """So many that tuples are grouped part by part."""
+    rng = np.random.default_rng(5)
+    rows, groups = 60_000, 30_000
+    keys, values = rng.integers(0, groups, rows), rng.normal(size=rows) * 1e3
+    values[::1000] = 1e300
+    path = tmp_path / "src.parquet"
+    columns = {"ts": np.zeros(rows, np.uint32), "k": keys.astype(np.int32), "x": values}
+    pq.write_table(pa.table({**columns, "y": values}), path)
+    text = (
+        QUERIES.split("QUERY")[0] + "QUERY q: SELECT tb, k, SUM(x) FROM src.p GROUP BY ts AS tb, k"
+    )
+    bindings = Bindings({"src": Interface("src", "parquet", str(path))})
+    wanted: dict[int, list[float]] = {}
+    for key, value in zip(keys.tolist(), values.tolist(), strict=True):
+        wanted.setdefault(key, []).append(value)
+    expected = as_bits([(0, key, math.fsum(some)) for key, some in wanted.items()])
+    made = found(compile_set(Source(text, "q.gsql"), bindings), TableSettings(), 1, tmp_path)
+    assert made == {"q": expected}
+
+
 # ---- the arithmetic ------------------------------------------------------------------------------
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(SPECIAL)
