@@ -114,8 +114,11 @@ def common_state(rows: Rows) -> np.int64:
 def slot_column(rows: Rows, state: State, fields: GroupFields, slot: int) -> Numbers:
     kind = fields.shape.slots[slot]
     valid = None if is_count(kind) else state.valid(slot)
-    words = rows.view(np.float64) if is_float(kind) else rows
-    return Numbers(words[:, fields.shape.slot(slot)], valid)
+    words = rows[:, fields.shape.slot(slot)]
+    if is_float(kind):
+        # Of -0.0 and 0.0, which are equal, a table keeps the one that came first.
+        return Numbers(words.view(np.float64) + 0.0, valid)
+    return Numbers(words, valid)
 
 
 def is_count(kind: SlotKind) -> bool:

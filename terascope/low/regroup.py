@@ -81,4 +81,7 @@ class Regrouping:
         """The same in order of time; a group may stand there twice, in parts that had better not
         be added before they are windows.
         """
-        return [released.block for released in self._aggregator.release(None)]
+        blocks = [released.block for released in self._aggregator.release(None)]
+        # Parts of several ranges are released as they came.
+        several = any(has_ranges(block.rows, self.fields.shape) for block in blocks)
+        return [Block.together(blocks).in_order()] if several else blocks

@@ -47,8 +47,12 @@ class Rows:
 
 
 def same(value: Value) -> Value:
-    """The value itself, but always the same NaN: then Python, too, puts all NaNs in one group."""
-    return math.nan if isinstance(value, float) and math.isnan(value) else value
+    """The value itself, but always the same NaN: then Python, too, puts all NaNs in one group. It
+    does so with -0.0 and 0.0; the group is that of 0.0, whichever comes first.
+    """
+    if not isinstance(value, float):
+        return value
+    return math.nan if math.isnan(value) else value + 0.0
 
 
 def same_row(values: Iterable[Value]) -> Row:

@@ -205,6 +205,16 @@ def place_in_stream(a: Arguments) -> Column:
     return F.struct(*parts)
 
 
+def extreme(pick: Callable[[Column], Column]) -> Recipe:
+    """Of -0.0 and 0.0, which are equal, Spark keeps the one that came first: both become 0.0."""
+
+    def recipe(a: Arguments) -> Aggregated:
+        found = pick(a.value)
+        return Aggregated((found,), lambda p: p[0] + F.lit(0.0) if a.is_float else p[0])
+
+    return recipe
+
+
 def first_in_order(pick: Callable[[Column, Column], Column]) -> Recipe:
     def recipe(a: Arguments) -> Aggregated:
         place = F.when(a.value.isNotNull(), place_in_stream(a))
@@ -223,7 +233,8 @@ def ranked(a: Arguments) -> Aggregated | None:
     def finish(parts: Sequence[Column]) -> Column:
         values = F.sort_array(parts[0])
         at = F.greatest(F.lit(1), F.ceil(share * F.size(values)).cast("int"))
-        return F.try_element_at(values, at)
+        found = F.try_element_at(values, at)
+        return found + F.lit(0.0) if a.is_float else found  # -0.0 equals 0.0
 
     return Aggregated((F.collect_list(a.value),), finish)
 
@@ -248,8 +259,8 @@ RECIPES: Mapping[str, Recipe] = {
     "running_count": count,
     "sum": total,
     "running_sum": running_total,
-    "min": lone(lambda a: F.min(a.value)),
-    "max": lone(lambda a: F.max(a.value)),
+    "min": extreme(F.min),
+    "max": extreme(F.max),
     "avg": mean,
     "posavg": mean,  # its argument is NULL where the value is negative
     "first": first_in_order(F.min_by),

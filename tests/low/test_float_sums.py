@@ -29,8 +29,8 @@ from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.low.low_engine import answers, low_rows
 
-QUERIES = """
-PROTOCOL p (ts UINT increasing clock(s), k INT, x FLOAT, y FLOAT);
+PROTOCOL = "PROTOCOL p (ts UINT increasing clock(s), k INT, x FLOAT, y FLOAT);"
+QUERIES = f"""{PROTOCOL}
 QUERY sums:
 SELECT tb, k, SUM(x) AS s, AVG(x) AS m, SUM(y) AS t, COUNT(*) AS n, MIN(x) AS a, MAX(x) AS b
 FROM src.p GROUP BY ts/10 AS tb, k;
@@ -121,9 +121,7 @@ def test_many_groups_give_the_bits_of_fsum(tmp_path: Path) -> None:
     path = tmp_path / "src.parquet"
     columns = {"ts": np.zeros(rows, np.uint32), "k": keys.astype(np.int32), "x": values}
     pq.write_table(pa.table({**columns, "y": values}), path)
-    text = (
-        QUERIES.split("QUERY")[0] + "QUERY q: SELECT tb, k, SUM(x) FROM src.p GROUP BY ts AS tb, k"
-    )
+    text = f"{PROTOCOL} QUERY q: SELECT tb, k, SUM(x) FROM src.p GROUP BY ts AS tb, k"
     bindings = Bindings({"src": Interface("src", "parquet", str(path))})
     wanted: dict[int, list[float]] = {}
     for key, value in zip(keys.tolist(), values.tolist(), strict=True):
@@ -131,6 +129,29 @@ def test_many_groups_give_the_bits_of_fsum(tmp_path: Path) -> None:
     expected = as_bits([(0, key, math.fsum(some)) for key, some in wanted.items()])
     made = found(compile_set(Source(text, "q.gsql"), bindings), TableSettings(), 1, tmp_path)
     assert made == {"q": expected}
+
+
+def test_a_zero_has_no_sign_whichever_came_first(tmp_path: Path) -> None:
+    """As the least and the largest value, in the middle and as a key."""
+    text = (
+        f"{PROTOCOL} QUERY q: SELECT tb, MIN(x) AS a, MAX(x) AS b FROM src.p GROUP BY ts AS tb;"
+        "QUERY keys: SELECT tb, x, COUNT(*) AS n FROM src.p GROUP BY ts AS tb, x;"
+        "QUERY middle: SELECT tb, MEDIAN(x) AS m FROM src.p GROUP BY ts AS tb;"
+    )
+    zeros = [-0.0, 0.0, 0.0, -0.0, -0.0, math.nan]
+    columns = {"ts": np.array([1, 1, 2, 2, 3, 3], np.uint32), "k": np.zeros(6, np.int32)}
+    pq.write_table(pa.table({**columns, "x": zeros, "y": zeros}), tmp_path / "src.parquet")
+    bindings = Bindings({"src": Interface("src", "parquet", str(tmp_path / "src.parquet"))})
+    compiled = compile_set(Source(text, "q.gsql"), bindings)
+    expected = {
+        "q": as_bits([(1, 0.0, 0.0), (2, 0.0, 0.0), (3, 0.0, math.nan)]),
+        "keys": as_bits([(1, 0.0, 2), (2, 0.0, 2), (3, 0.0, 1), (3, math.nan, 1)]),
+        "middle": as_bits([(1, 0.0), (2, 0.0), (3, 0.0)]),
+    }
+    rows = evaluate(compiled.optimized, ConnectorSources(dict(compiled.bindings.interfaces)))
+    assert {name: as_bits(rows[name].tuples) for name in expected} == expected
+    for tables in (TableSettings(), TableSettings(compiled=False)):
+        assert found(compiled, tables, 2, tmp_path) == expected
 
 
 # ---- the arithmetic ------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ class Minimum(Aggregate):
         return self.better(left, right)
 
     def finish(self, state: Value, *parameters: Value) -> Value:
-        return state
+        # -0.0 equals 0.0: which of them came first must not be seen.
+        return state + 0.0 if isinstance(state, float) else state
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         return Decomposition((Part(self, (FIRST,), self),))

@@ -42,7 +42,10 @@ class Rank(Aggregate):
     def finish(self, state: Runs, *parameters: Value) -> Value:
         share = self.share(*parameters)
         ordered = sorted(items(state), key=order_key)
-        return ordered[max(1, math.ceil(share * len(ordered))) - 1] if ordered else None
+        if not ordered:
+            return None
+        found = ordered[max(1, math.ceil(share * len(ordered))) - 1]
+        return found + 0.0 if isinstance(found, float) else found  # -0.0 equals 0.0
 
     def share(self, *parameters: Value) -> float:
         """The part of all values that lies at or below the one wanted, from 0 to 1."""
