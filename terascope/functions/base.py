@@ -205,6 +205,10 @@ class Aggregate(ABC):
         """
         return None
 
+    def is_state(self, state: State) -> bool:
+        """Whether a saved state is of the form that this version keeps."""
+        return True
+
     def next_epoch(self, state: State) -> State:
         """What a running aggregate carries over an epoch's end."""
         return state

@@ -44,9 +44,15 @@ def decode_state(aggregate: Aggregate, held: Any, trusted: bool) -> State:
     try:
         if aggregate.user_defined:
             return pickle.loads(b64decode(held))
-        return _value(held, aggregate.state_classes)
+        state = _value(held, aggregate.state_classes)
     except (ValueError, KeyError, IndexError, TypeError) as problem:
         raise ValueMistake(f"the saved state of {aggregate.name} is damaged") from problem
+    if not aggregate.is_state(state):
+        raise ValueMistake(
+            f"the saved state of {aggregate.name} is damaged, or was written by another version of"
+            " Terascope; begin anew with another --checkpoint"
+        )
+    return state
 
 
 def encode_values(values: Iterable[tuple[Value, ...]]) -> Any:

@@ -19,7 +19,10 @@ from terascope.analysis.needs import epoch_needs, needs
 from terascope.analysis.promises import Promises
 from terascope.analysis.release import complete_below
 from terascope.diagnostic import OutputError
+from terascope.functions.aggregates.float_sums import FLOAT_TOTAL, FloatSum
 from terascope.functions.base import Value
+from terascope.plan.expr import Call
+from terascope.plan.expr import walk as walk_expr
 from terascope.plan.plan import reads
 from terascope.plan.rel import Aggregate, Filter, Project, Rank, Read, Rel, Running, Scan, walk
 from terascope.plan.show import show_named
@@ -31,6 +34,8 @@ from terascope.stream.tiers import base_stream
 
 ALIVE: Final = ".alive"
 """Behind the key of a stream: the groups of it that live on."""
+ROUNDED_SUM: Final = "sum_float("
+"""How the text of a slot began in which earlier versions summed FLOATs."""
 FURTHEST: Final = 1 << 62
 
 
@@ -109,6 +114,20 @@ def interfaces_of(name: str, plan: StreamPlan) -> set[str]:
     rel = plan.trees.streams[name]
     scans = {i for part in walk_scans(rel) for i in part.interfaces}
     return scans.union(*(interfaces_of(read.stream, plan) for read in reads(rel)))
+
+
+def sums_floats(name: str, plan: StreamPlan) -> bool:
+    """Whether a query is made of sums of FLOATs that tasks keep."""
+    rel = plan.trees.streams[name]
+    for part in walk(rel):
+        calls = [call for _, call in part.aggs] if isinstance(part, Aggregate) else []
+        items = [item for _, item in part.items] if isinstance(part, Project) else []
+        made = (one for item in items for one in walk_expr(item))
+        if any(isinstance(call.function, FloatSum) for call in calls):
+            return True
+        if any(isinstance(one, Call) and one.function is FLOAT_TOTAL for one in made):
+            return True
+    return any(sums_floats(read.stream, plan) for read in reads(rel))
 
 
 def walk_scans(rel: Rel) -> list[Scan]:
@@ -205,7 +224,19 @@ class Change:
                 " checkpoint, because settings have changed; restore them, or begin anew with"
                 " another --checkpoint"
             )
+        self._check_float_sums(output)
         return True
+
+    def _check_float_sums(self, output: StreamOutput) -> None:
+        """Sums that were rounded as tuples came cannot be made exact."""
+        leaves = self._told[output.name]["leaves"]
+        held = [text for leaf in leaves for text in self._before.columns.get(leaf, ())]
+        if any(t.startswith(ROUNDED_SUM) for t in held) and sums_floats(output.name, self._plan):
+            raise OutputError(
+                f"query {output.name} sums FLOATs, and the checkpoint has sums of an earlier"
+                " version of Terascope, which were rounded as the tuples came; give the query"
+                " another name, or begin anew with another --checkpoint"
+            )
 
     def _new_stream(self, stream: LowStream) -> Progress:
         """A low-level stream has whole slices after the last one that was seen of."""

@@ -53,8 +53,20 @@ def test_what_is_no_state_is_refused(held: Any) -> None:
 
 def test_code_in_the_state_of_a_builtin_aggregate_does_not_run() -> None:
     held = b64encode(dumps(Bomb())).decode()
-    assert decode_state(builtin("sum"), held, trusted=True) == held
+    with pytest.raises(ValueMistake, match="damaged"):
+        decode_state(builtin("sum"), held, trusted=True)
     assert "TERASCOPE_BOMB" not in os.environ
+
+
+EARLIER = [("sum", 1.5), ("avg", (1.5, 2)), ("posavg", (0, 0)), ("var_samp", (2, 1.0, 0.5, 0.5))]
+
+
+@pytest.mark.parametrize(("name", "state"), EARLIER)
+def test_a_sum_that_an_earlier_version_rounded_is_not_gone_on_with(name: str, state: Any) -> None:
+    aggregate = builtin(name)
+    held = encode_state(aggregate, state)
+    with pytest.raises(ValueMistake, match=r"another version .* --checkpoint"):
+        decode_state(aggregate, held, trusted=True)
 
 
 def test_the_state_of_a_users_aggregate_is_read_only_where_it_is_trusted() -> None:

@@ -11,6 +11,7 @@ from terascope.functions.aggregates.total import (
     Total,
     carried,
     half_sums,
+    is_total,
     is_wide,
     plus,
     together,
@@ -53,6 +54,12 @@ class Average(Aggregate):
         if total is None:
             return None
         return (rounded(total) if isinstance(total, tuple) else float(total)) / count
+
+    def is_state(self, state: Value) -> bool:
+        if not isinstance(state, tuple) or len(state) != 2:
+            return False
+        total, count = state
+        return is_total(total) if count else total is None
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """SUM and COUNT; the sum of 64-bit values, such as nanosecond clocks, in two halves."""

@@ -63,6 +63,9 @@ class Spread(Aggregate):
     def merge(self, left: Moments, right: Moments) -> Moments:
         return moments_together(left, right)
 
+    def is_state(self, state: Value) -> bool:
+        return isinstance(state, tuple) and len(state) == 5
+
     def finish(self, state: Moments, *parameters: Value) -> float | None:
         count, total, squares, flags, floats = state
         degrees = count - 1 if self.sample else count

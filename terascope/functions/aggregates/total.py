@@ -52,6 +52,13 @@ def together(left: Total | None, right: Total | None) -> Total | None:
     return left + right
 
 
+def is_total(held: object) -> bool:
+    """Whether it is a sum that was not rounded."""
+    if isinstance(held, tuple):
+        return len(held) == 2 and all(isinstance(part, int) for part in held)
+    return isinstance(held, int)
+
+
 def checked_sum(total: Total, name: str) -> Number:
     """Overflow is judged on the whole sum, so that the order of tuples does not matter."""
     return whole(total, name) if isinstance(total, int) else rounded(total)
@@ -102,6 +109,9 @@ class Sum(Aggregate):
 
     def finish(self, state: Total | None, *parameters: Value) -> Number | None:
         return None if state is None else checked_sum(state, self.name)
+
+    def is_state(self, state: Value) -> bool:
+        return state is None or is_total(state)
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         (type_,) = args
