@@ -21,9 +21,9 @@ from terascope.plan.plan import Parameter, Plan, Stream
 from terascope.plan.rel import Field, Read, Rel, inputs, with_inputs
 from terascope.reference.context import Sources
 from terascope.reference.interpreter import evaluate
-from terascope.reference.rows import Row, Rows, sort_key
+from terascope.reference.rows import Row, Rows, same_row, sort_key
 from tests.oracle.agreement import agreed
-from tests.oracle.compare import assert_same_rows, close_rows
+from tests.oracle.compare import assert_same_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,7 +86,9 @@ def assert_same_answers(expected: Answers, actual: Answers) -> None:
             raise AssertionError(f"{name}: {mistake}") from None
         pairs = zip(answer.rows, actual[name].rows, strict=True)
         for place, (left, right) in enumerate(pairs):
-            assert close_rows(left, right), f"{name}: row {place} should be {left}, is {right}"
+            assert same_row(left) == same_row(right), (
+                f"{name}: row {place} should be {left}, is {right}"
+            )
 
 
 # ---- Spark ---------------------------------------------------------------------------------------

@@ -51,6 +51,9 @@ SQL_SETTINGS: Mapping[str, str] = {
     "spark.sql.optimizer.excludedRules": (
         "org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison"
     ),
+    # Sums of FLOATs keep a list for each group (terascope.spark.float_sums), most often an empty
+    # one: beyond 128 groups a task would sort all rows instead of hashing them.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "65536",
     # A stack trace of a Python worker ends in the line people need; the rest is of no use to them.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }

@@ -28,7 +28,7 @@ def agreed(plan: Plan, sources: Sources, beyond_duckdb: Collection[str] = ()) ->
     duckdb = run_duckdb(plan, sources, given)
     for stream in plan:
         rows = reference[stream.name]
-        assert_same_rows(rows.tuples, duckdb[stream.name], rows.fields)
+        assert_same_rows(rows.tuples, duckdb[stream.name], rows.fields, rounding=True)
     return reference
 
 

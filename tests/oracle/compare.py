@@ -1,4 +1,5 @@
-"""Are two lots of rows the same? As multisets; FLOATs to 1e-9, all else exactly.
+"""Are two lots of rows the same? As multisets, and exactly; only FLOATs of an engine that is not
+ours to 1e-9.
 
 In: rows of two engines. Out: nothing, or an AssertionError that shows what is missing and what is
 too much.
@@ -20,9 +21,9 @@ SHOWN = 20
 
 
 def assert_same_rows(
-    expected: Iterable[Row], actual: Iterable[Row], fields: Sequence[Field]
+    expected: Iterable[Row], actual: Iterable[Row], fields: Sequence[Field], rounding: bool = False
 ) -> None:
-    """Both have the same rows, each as often.
+    """Both have the same rows, each as often; with `rounding`, FLOATs may differ by as much.
 
     Raises:
         AssertionError: with the rows that differ.
@@ -31,7 +32,7 @@ def assert_same_rows(
     extra = Counter(checked_row(row, fields) for row in actual)
     missing, extra = missing - extra, extra - missing
     lost, found = canonical_order(missing.elements()), canonical_order(extra.elements())
-    if any(field.type is Type.FLOAT for field in fields):
+    if rounding and any(field.type is Type.FLOAT for field in fields):
         lost, found = without_close_pairs(lost, found, fields)
     if not lost and not found:
         return

@@ -7,31 +7,48 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from terascope.physical.planner import LowSettings
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from tests.agreement import CATALYST, WITHOUT_COMPILING, delivered, spark_answers
-from tests.low.test_float_sums import QUERIES, as_bits, written
+from tests.agreement import CATALYST, INTERPRETED, WITHOUT_COMPILING, delivered, spark_answers
+from tests.low.test_float_sums import PROTOCOL, as_bits, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MORE = """
-QUERY spread:
-SELECT tb, k, VARIANCE(x) AS v, STDDEV(y) AS d, POSAVG(x) AS p, SUM(DISTINCT x) AS q,
-    VAR_POP(k) AS vk, VAR_POP(ts * 1000000000000000) AS vt
+SUMS = f"""{PROTOCOL}
+QUERY sums:
+SELECT tb, k, SUM(x) AS s, AVG(x) AS m, MIN(x) AS a, MAX(y) AS b
 FROM src.p GROUP BY ts/10 AS tb, k;
+QUERY distinct_too:
+SELECT tb, SUM(x) AS s, COUNT(DISTINCT k) AS n FROM src.p GROUP BY ts/10 AS tb;
+QUERY sliding:
+SELECT wend, k, SUM(x) AS s FROM src.p [RANGE 30 SLIDE 10] GROUP BY wend, k;
+"""
+SPREAD = f"""{PROTOCOL}
+QUERY spread:
+SELECT tb, VARIANCE(x) AS v, POSAVG(x) AS p, SUM(DISTINCT x) AS q,
+    VAR_POP(ts * 1000000000000000) AS vt
+FROM src.p GROUP BY ts/10 AS tb;
 """
 
 
-@pytest.mark.parametrize("most", [0.0, 0.3])
-def test_both_low_levels_give_the_bits_of_the_reference(
-    most: float, spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize(
+    ("text", "low", "split_bytes"),
+    [
+        pytest.param(SUMS, WITHOUT_COMPILING, 1, id="native"),
+        pytest.param(SUMS, CATALYST, 1, id="catalyst"),
+        pytest.param(SUMS, CATALYST, 1 << 30, id="catalyst-one-split"),
+        pytest.param(SPREAD, CATALYST, 1, id="spread"),
+    ],
+)
+def test_bits_of_the_reference(
+    text: str, low: LowSettings, split_bytes: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    compiled = written(tmp_path, int(10 * most), most, QUERIES + MORE)
+    compiled = written(tmp_path, 3, 0.3, text)
     interfaces = dict(compiled.bindings.interfaces)
     plan = compiled.optimized
     expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
-    for low in (CATALYST, WITHOUT_COMPILING):
-        found = spark_answers(plan, interfaces, spark, 3, 1, None, low)
-        for name, answer in expected.items():
-            assert as_bits(found[name].rows) == as_bits(answer.rows), (low.backend, name)
+    found = spark_answers(plan, interfaces, spark, 2, split_bytes, INTERPRETED, low)
+    for name, answer in expected.items():
+        assert as_bits(found[name].rows) == as_bits(answer.rows), name
