@@ -153,7 +153,7 @@ def test_what_is_not_needed_can_be_forgotten(seed: int, tmp_path: Path) -> None:
     arrivals = Arrivals.of(plan, tables, split=seed % 2 == 0, materialised=seed % 3 != 0)
     end = the_end(tables)
     counts = []
-    for _ in range(2):
+    for _ in range(3):
         cut = Cut({n: rng.randrange(len(rows) // 3, len(rows)) for n, rows in tables.items()})
         counts += [forgetting(arrivals, s.name, cut, end) for s in arrivals.plan.visible]
     assert sum(forgotten for forgotten, _ in counts), "nothing was forgotten"

@@ -103,7 +103,7 @@ def test_promises_pass_through_operators(
         ("QUERY w: SELECT a, count(*) AS n FROM left.S [RANGE 5 SLIDE 5] GROUP BY a;"
          "QUERY q: SELECT tb, a, count(*) FROM w GROUP BY wend/10 AS tb, a "
          "CLOSING_WHEN count(*) = 0;", "tb", None),
-        (EPOCHS + "QUERY q: SELECT x.tb, y.n FROM xs x FULL JOIN ys y ON x.tb = y.tb;", "tb", 17),
+        (EPOCHS + "QUERY q: SELECT tb, y.n FROM xs x FULL JOIN ys y ON x.tb = y.tb;", "tb", 17),
         # A missing left side is filled with 0, and 0 says nothing of time.
         (EPOCHS + "DEFINE { query_name 'q'; outer_fill 'default'; } "
          "SELECT x.tb, y.n FROM xs x FULL JOIN ys y ON x.tb/2 = y.tb;", "tb", None),

@@ -19,7 +19,7 @@ from tests.connectors.table_reading import POSITION, WHOLE, columns
 
 PARQUET = ParquetConnector()
 ROWS = 4000
-READ = (*columns(t=Type.UINT, v=Type.INT), POSITION)
+READ = (*columns(t=Type.LLONG, v=Type.INT), POSITION)
 
 
 def written(path: Path, times: list[int], group: int, statistics: bool = True) -> Path:
