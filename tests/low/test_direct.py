@@ -195,8 +195,8 @@ QUERY met: SELECT s.tb, s.host, s.n AS a, g.n AS b FROM sent s JOIN got g
   ON s.tb = g.tb AND s.host = g.peer;
 QUERY lonely: SELECT s.tb, s.host, g.n FROM sent s LEFT JOIN got g
   ON s.tb = g.tb AND s.host = g.peer WHERE s.n > 1;
-QUERY either: SELECT s.tb, s.host, g.tb AS other, g.peer, s.n + 1 AS more FROM sent s
-  OUTER JOIN got g ON s.tb = g.tb AND s.host = g.peer;
+QUERY either: SELECT s.tb, s.host, g.tb AS other, g.peer, s.n + 1 AS more
+  OUTER_JOIN FROM sent s, got g WHERE s.tb = g.tb AND s.host = g.peer;
 QUERY only_got: SELECT s.n, g.tb, g.peer FROM sent s RIGHT JOIN got g
   ON s.tb = g.tb AND s.host = g.peer;
 QUERY steady: SELECT a.tb, a.host, a.n, b.n AS before FROM sent a, sent b
