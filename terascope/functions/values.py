@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
-from terascope.functions.base import Value, ValueMistake
+from terascope.functions.base import Value
+from terascope.functions.overflow import Overflow
 from terascope.types import INT_MAX, INT_MIN, Type
 
 Text: TypeAlias = str | bytes
@@ -62,7 +63,7 @@ def whole(value: int, what: str) -> int:
     """The integer itself, when a signed 64-bit integer can hold it."""
     if INT_MIN <= value <= INT_MAX:
         return value
-    raise ValueMistake(f"integer overflow in {what}")
+    raise Overflow(what)
 
 
 def finite(value: float) -> float | None:

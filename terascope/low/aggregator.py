@@ -47,6 +47,7 @@ def group_fields(query: LowAggregate) -> GroupFields:
         tuple(Field(slot.name, slot.type) for slot in query.slots),
         Shape(len(query.plain_keys), query.shape.slots),
         query.epoch,
+        tuple(slot.sum_text for slot in query.slots),
     )
 
 

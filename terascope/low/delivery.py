@@ -100,6 +100,12 @@ class Target:
     """Its readers merge its groups, so that a group may have several rows."""
 
     @property
+    def user(self) -> str:
+        """The query that it is there for; empty if there are several, or nobody here knows."""
+        alone = len(self.direct) == 1 and not self.high and not self.feeds
+        return self.direct[0].query if alone else ""
+
+    @property
     def by_epoch(self) -> bool:
         """Whether all groups of an epoch must meet in one task, to be ranked or grouped there."""
         return any(direct.program.whole is not None for direct in self.direct)

@@ -17,7 +17,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.functions.base import ValueMistake
 from terascope.functions.exact_floats import (
     DIGIT_BITS,
     DIGIT_MASK,
@@ -32,6 +31,7 @@ from terascope.functions.exact_floats import (
     from_digits,
     rounded,
 )
+from terascope.functions.overflow import SUM, Overflow
 from terascope.low.dictionary import Ints
 from terascope.low.groups import Block, Rows
 from terascope.low.kernels import column, compiled, output
@@ -243,7 +243,7 @@ def one_row_each(rows: Rows, shape: Shape) -> Rows:
                 round_together(rows, order[begin:end], shape, j)
     merged = merge_groups(shape, [rows])
     if merged is None:
-        raise ValueMistake("integer overflow in sum")
+        raise Overflow(SUM)
     return merged
 
 

@@ -8,12 +8,13 @@ merge and the results say to each other about groups.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from terascope.functions.overflow import SUM
 from terascope.low.dictionary import Dictionary, Ints
 from terascope.low.kernels import column, compiled, output
 from terascope.low.slots import Shape
@@ -36,6 +37,13 @@ class GroupFields:
     shape: Shape
     epoch: int | None = None
     """The place among the keys of the one that blocks hold apart; the others are codes."""
+    sums: tuple[str, ...] = field(default=(), compare=False)
+    """Of each slot, if it is a sum of integers, how one writes it: for messages."""
+
+    @property
+    def any_sum(self) -> str:
+        """A sum of integers, where nobody knows which."""
+        return " or ".join(dict.fromkeys(text for text in self.sums if text)) or SUM
 
     def __post_init__(self) -> None:
         if self.shape.with_epoch or len(self.slots) != len(self.shape.slots):

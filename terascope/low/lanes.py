@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
-from terascope.functions.base import ValueMistake
+from terascope.functions.overflow import Overflow
 from terascope.functions.subnets import parse_subnet
 from terascope.low.addresses import masked, within
 from terascope.low.arithmetic_recipes import can_overflow
@@ -44,7 +44,7 @@ from terascope.low.slices import slice_lane
 from terascope.low.terms import Input, Source, is_coded, is_number
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, walk
-from terascope.plan.show import show_expr
+from terascope.plan.show import written
 from terascope.types import Type
 
 Values: TypeAlias = NDArray[Any]
@@ -250,7 +250,7 @@ class Batch(Facts):
             return spread(lane[0], rows, len(self)), spread(lane[1], rows, len(self))
         values, masks, flags = self._derived[expr]
         if flags is not None and flags[rows].any():
-            raise ValueMistake(f"integer overflow in {show_expr(expr)}")
+            raise Overflow(written(expr))
         return values, masks
 
     def validity(self, expr: Expr, rows: Codes) -> Masks:
@@ -365,7 +365,7 @@ def evaluated(expr: Expr, lanes: Sequence[Values], count: int) -> tuple[Values, 
     with np.errstate(all="ignore"):
         value, valid, overflow = function(*lanes)
     if np.any(overflow):
-        raise ValueMistake(f"integer overflow in {show_expr(expr)}")
+        raise Overflow(written(expr))
     return (
         np.broadcast_to(np.asarray(value), count),
         np.broadcast_to(np.asarray(valid, np.bool_), count),

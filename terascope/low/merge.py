@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.functions.base import ValueMistake
+from terascope.functions.overflow import SUM, Overflow
 from terascope.low.dictionary import Codes, Ints, dictionary_for
 from terascope.low.groups import NO_EPOCH, Block, Groups
 from terascope.low.merge_rows import (
@@ -58,8 +58,12 @@ class Merger:
         folder: Path,
         level: int = 0,
         by_key: bool = False,
+        sums: Sequence[str] = (),
     ) -> None:
-        """`by_key`: what `results` gives at a time has all epochs of its groups."""
+        """`by_key`: what `results` gives at a time has all epochs of its groups. `sums`: how one
+        writes each slot that is a sum of integers.
+        """
+        self.sums = tuple(sums)
         self.shape = shape
         self.key_types = tuple(key_types)
         self.memory_bytes = memory_bytes
@@ -189,6 +193,7 @@ class Merger:
                     self.folder,
                     self.level + 1,
                     self.by_key,
+                    self.sums,
                 )
                 for payload in payloads:
                     merger.add(payload)
@@ -231,7 +236,7 @@ class Merger:
         wide = self._wide
         for j, slot in enumerate(wide.sums):
             if not fits(self._table.rows, order, wide.first_slot + slot, wide.first_high + j):
-                raise ValueMistake("integer overflow in sum")
+                raise Overflow(self.sums[slot] if self.sums else SUM)
 
     # ---- more than memory ------------------------------------------------------------------------
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from terascope.connectors.base import Column
+from terascope.functions.overflow import SUM
 from terascope.low.slots import Shape, SlotKind
 from terascope.plan.expr import AggCall, Expr, substitute
 from terascope.plan.rel import Field
+from terascope.plan.show import show_expr
 from terascope.types import Type
 
 TableKind: TypeAlias = Literal["open", "direct_mapped", "second_chance", "lru"]
@@ -56,6 +58,13 @@ class Slot:
     def kept(self) -> SlotKind:
         """As tables know it: counting some of the tuples is counting where a mask is set."""
         return "count_of" if self.kind == "count" and self.where is not None else self.kind
+
+    @property
+    def sum_text(self) -> str:
+        """How one writes a sum of integers; empty for anything else."""
+        if self.kind != "sum_int" or self.argument is None:
+            return ""
+        return f"{SUM}({show_expr(self.argument)})"
 
 
 @dataclass(frozen=True)

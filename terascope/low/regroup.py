@@ -7,12 +7,12 @@ everything was seen. It is the aggregation of the low level once more, over othe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
-from terascope.functions.base import ValueMistake
+from terascope.functions.overflow import Overflow
 from terascope.low.aggregator import Aggregator, group_fields
 from terascope.low.choices import Chosen
 from terascope.low.dictionary import Dictionary
@@ -34,6 +34,8 @@ class Regroup:
     slots: tuple[Slot, ...]
     epoch: int | None = None
     """The key that is the epoch of the rows."""
+    sums: tuple[str, ...] = field(default=(), compare=False)
+    """How one writes its sums, where its columns have names that nobody wrote."""
 
     @property
     def query(self) -> LowAggregate:
@@ -45,6 +47,7 @@ class Regrouping:
 
     def __init__(self, regroup: Regroup, compiled: bool = True) -> None:
         query = regroup.query
+        self._sums = regroup.sums
         self._program = program(LowPlan((), (), (query,)))
         _, self._derive = functions(self._program, compiled=False)
         self._dictionaries = Dictionaries()
@@ -60,7 +63,8 @@ class Regrouping:
 
     @property
     def fields(self) -> GroupFields:
-        return group_fields(self._aggregator.query)
+        fields = group_fields(self._aggregator.query)
+        return replace(fields, sums=self._sums) if self._sums else fields
 
     @property
     def dictionaries(self) -> Sequence[Dictionary]:
@@ -73,7 +77,7 @@ class Regrouping:
         released = list(self._aggregator.release(None))
         several = any(has_ranges(one.block.rows, shape) for one in released)
         if not several and not all(one.whole for one in released):
-            raise ValueMistake("integer overflow in sum")
+            raise Overflow(self.fields.any_sum)
         for block in finished_blocks((one.block for one in released), shape, several):
             yield finished_columns([block], self.fields, self.dictionaries)
 

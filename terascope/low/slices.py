@@ -12,12 +12,13 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.functions.base import ValueMistake
+from terascope.functions.overflow import Overflow
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.low.kernels import INTEGER, column, compiled, output
 from terascope.low.statements import Recipe, Statements
 from terascope.low.terms import Source, Term, Unsupported, is_number
 from terascope.plan.expr import Call, Col, Lit
+from terascope.plan.show import show_expr
 from terascope.types import INT_MAX, INT_MIN
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -52,7 +53,7 @@ def slice_lane(call: Call, times: NDArray[Any]) -> NDArray[Any]:
     found = np.empty(len(times), np.int64)
     if len(times):
         if int(times.min()) < INT_MIN + vector.period or int(times.max()) > INT_MAX - vector.period:
-            raise ValueMistake(f"integer overflow in {call.function.name}")
+            raise Overflow(show_expr(call))
         find_slices(times, edges, gaps, WANTED[call.function.name], found)
     return found != 0 if call.function.name == "in_slices" else found
 

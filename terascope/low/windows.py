@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from terascope.functions.base import ValueMistake
+from terascope.functions.overflow import Overflow
 from terascope.functions.slices import SliceVector
 from terascope.low.dictionary import Dictionary, Ints
 from terascope.low.finish import Coded, Numbers, State, arrow_column, slot_column
@@ -110,7 +110,7 @@ class Sequences:
                 out, out.view(np.float64), wends, stack, stack.view(np.float64),
             )  # fmt: skip
             if overflow:
-                raise ValueMistake("integer overflow in sum")
+                raise Overflow(self._fields.any_sum)
             if made:
                 yield out[:made], wends[:made]
             if left == group:  # its windows alone need more room

@@ -73,6 +73,7 @@ class LowOutput:
             tuple(Field(slot.name, slot.type) for slot in slots),
             Shape(self.groups.shape.keys, tuple(slot.kept for slot in slots)),
             self.groups.epoch,
+            tuple(slot.sum_text for slot in slots),
         )
         return replace(self, fields=wide.fields, groups=wide)
 

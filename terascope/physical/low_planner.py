@@ -161,6 +161,7 @@ def low_groups(rel: Aggregate) -> GroupFields:
         tuple(Field(s.name, s.type) for s in slots),
         Shape(len(rel.keys) - (epoch is not None), tuple(s.kind for s in slots)),
         epoch,
+        tuple(slot.sum_text for slot in slots),
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
+from terascope.functions.aggregates.total import LOW_HALF
 from terascope.functions.base import Value
 from terascope.functions.members import Members
-from terascope.plan.expr import AggCall, Call, Case, Cast, Col, Expr, Lit, Param
+from terascope.functions.overflow import SUM
+from terascope.plan.expr import AggCall, Call, Case, Cast, Col, Expr, Lit, Param, transform
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
     Aggregate,
@@ -117,6 +119,28 @@ def show_agg(agg: AggCall) -> str:
     args = ", ".join(map(show_expr, (*agg.args, *agg.parameters)))
     distinct = "DISTINCT " if agg.distinct else ""
     return f"{agg.function.name}({distinct}{args or '*'})"
+
+
+def written(expr: Expr) -> str:
+    """An expression as one writes it, for messages: a sum that was computed in two halves, to judge
+    it as a whole, is a sum.
+    """
+    return show_expr(transform(expr, lambda part: Col(SUM, part.type) if is_halves(part) else part))
+
+
+def is_halves(expr: Expr) -> bool:
+    match expr:
+        case Call(either, (Call(shift, (_, Lit(value=32))), Call(both, (Col(), Lit(value=low))))):
+            names = (either.name, shift.name, both.name)
+            return names == ("|", "<<", "&") and low == LOW_HALF
+    return False
+
+
+def written_agg(agg: AggCall) -> str:
+    """An aggregate as one writes it, for messages."""
+    text = show_agg(agg)
+    name = agg.function.name
+    return name.upper() + text.removeprefix(name)
 
 
 def show_named(items: tuple[Named, ...]) -> str:

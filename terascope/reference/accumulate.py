@@ -6,8 +6,10 @@ In: `AggCall`s. Out: `Accumulator`s, which take the tuples of a group in stream 
 from __future__ import annotations
 
 from terascope.functions.base import Value
+from terascope.functions.overflow import overflow_in
 from terascope.plan.expr import AggCall
 from terascope.plan.rel import NamedAgg
+from terascope.plan.show import written_agg
 from terascope.reference.context import Context
 from terascope.reference.rows import Row, same_row, sort_key
 
@@ -44,7 +46,8 @@ class Accumulator:
             self.state = self.function.reduce(self.state, *values)
 
     def value(self) -> Value:
-        return self.function.finish(self.state, *self.finish_with)
+        with overflow_in(written_agg(self.call)):
+            return self.function.finish(self.state, *self.finish_with)
 
     def end_epoch(self) -> None:
         """Running aggregates go on, the others begin anew."""

@@ -5,16 +5,18 @@ In: the sources and the streams computed so far. Out: `Context`, handed down the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from terascope.functions.base import Value
+from terascope.functions.overflow import Overflow
 from terascope.plan.evaluate import Evaluator, compile_expr, constant_value
-from terascope.plan.expr import Expr, Lit, Param
+from terascope.plan.expr import Col, Expr, Lit, Param
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Rel, Scan
+from terascope.plan.show import written
 from terascope.reference.rows import Row, Rows
 
 
@@ -41,7 +43,17 @@ class Context:
 
     def compile(self, expr: Expr, names: tuple[str, ...]) -> Evaluator:
         """A function that evaluates `expr` over tuples whose columns are `names`."""
-        return compile_expr(expr, names, self.plan.values)
+        evaluate = compile_expr(expr, names, self.plan.values)
+        if isinstance(expr, Col | Lit | Param):
+            return evaluate
+
+        def told(row: Sequence[Value]) -> Value:
+            try:
+                return evaluate(row)
+            except Overflow as mistake:
+                raise Overflow(written(expr), mistake.query) from None
+
+        return told
 
     def constants(self, parameters: tuple[Lit | Param, ...]) -> list[Value]:
         return [constant_value(p, self.plan.values) for p in parameters]

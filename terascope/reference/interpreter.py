@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from terascope.functions.overflow import overflow_of
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
     Aggregate,
@@ -44,7 +45,8 @@ def evaluate(plan: Plan, sources: Sources) -> dict[str, Rows]:
     streams: dict[str, Rows] = {}
     for stream in plan:
         context = Context(plan, sources, streams)
-        streams[stream.name] = Rows(stream.rel.fields, tuples_of(stream.rel, context))
+        with overflow_of(stream.name):
+            streams[stream.name] = Rows(stream.rel.fields, tuples_of(stream.rel, context))
     return streams
 
 

@@ -17,7 +17,9 @@ from pyspark.sql import functions as F
 from terascope.functions.aggregates.rank import Rank
 from terascope.functions.aggregates.spread import Spread
 from terascope.functions.base import Value
+from terascope.functions.overflow import overflow_message
 from terascope.plan.expr import AggCall
+from terascope.plan.show import written_agg
 from terascope.spark.float_sums import (
     FloatDigits,
     finished_float_moments,
@@ -28,7 +30,7 @@ from terascope.spark.float_sums import (
     integer_moments_parts,
     merged_float_sum_parts,
 )
-from terascope.spark.mistakes import MARK
+from terascope.spark.mistakes import marked_line
 from terascope.spark.operands import number
 from terascope.types import INT_MAX, INT_MIN, Type
 
@@ -124,18 +126,18 @@ def carried(high: Column, low: Column) -> tuple[Column, Column]:
     return high + carry, low.bitwiseAND(number(0xFFFFFFFF))
 
 
-def whole_sum(name: str) -> Finish:
+def whole_sum(call: AggCall) -> Finish:
     def finish(parts: Sequence[Column]) -> Column:
         high, low = carried(parts[0], parts[1])
         total = F.call_function("shiftleft", high, F.lit(32)).bitwiseOR(low)
         fits = high.between(number(-(2**31)), number(2**31 - 1))
-        return F.when(fits, total).when(high.isNotNull(), overflow(name))
+        return F.when(fits, total).when(high.isNotNull(), overflow(call))
 
     return finish
 
 
-def overflow(name: str) -> Column:
-    message = f'{MARK}{{"kind": "value", "message": "integer overflow in {name}"}}'
+def overflow(call: AggCall) -> Column:
+    message = marked_line("value", overflow_message(written_agg(call)))
     return F.raise_error(F.lit(message)).cast("bigint")
 
 
@@ -145,11 +147,11 @@ def total(a: Arguments) -> Aggregated:
             return Aggregated((F.collect_set(a.value),), lambda p: finished_list(p[0]))
         return Aggregated(float_sum_parts(a.float_digits), finished_sum)
     if not a.call.distinct:
-        return Aggregated(halves(a.value), whole_sum(a.call.function.name))
+        return Aggregated(halves(a.value), whole_sum(a.call))
 
     def finish(parts: Sequence[Column]) -> Column:
         fits = parts[0].between(number(INT_MIN), number(INT_MAX))
-        wrong = overflow(a.call.function.name)
+        wrong = overflow(a.call)
         return F.when(fits, parts[0].cast("bigint")).when(parts[0].isNotNull(), wrong)
 
     return Aggregated((F.sum_distinct(a.value.cast("decimal(20,0)")),), finish)

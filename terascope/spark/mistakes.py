@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from terascope.connectors.base import SourceError
 from terascope.diagnostic import OutputError
 from terascope.functions.base import ValueMistake
+from terascope.functions.overflow import Overflow
 from terascope.stream.mistakes import StreamError
 
 MARK = "terascope-mistake"
@@ -35,6 +36,13 @@ OPERATIONS = {
     "multiply": "*",
     "sum": "SUM",
 }
+ARITHMETIC = "an expression"
+"""Where Spark does not say in which."""
+
+
+def marked_line(kind: str, message: str) -> str:
+    """A mistake as a line that the driver finds."""
+    return MARK + json.dumps({"kind": kind, "message": message})
 
 
 class RunError(Exception):
@@ -45,7 +53,7 @@ class MarkedMistake(Exception):
     """A mistake on its way from a worker to the driver."""
 
     def __init__(self, kind: str, message: str) -> None:
-        super().__init__(MARK + json.dumps({"kind": kind, "message": message}))
+        super().__init__(marked_line(kind, message))
 
 
 @contextmanager
@@ -89,7 +97,7 @@ def translated(problem: Exception) -> Exception:
         if told is not None:
             return told
     if "ARITHMETIC_OVERFLOW" in text:
-        return ValueMistake(overflow_message(text))
+        return Overflow(overflowing(text))
     if isinstance(problem, PySparkException) or type(problem).__module__.startswith("py4j"):
         return RunError(f"Spark failed: {telling_line(text)}")
     return problem
@@ -104,11 +112,10 @@ def unmarked(text: str) -> Exception | None:
         return None
 
 
-def overflow_message(text: str) -> str:
+def overflowing(text: str) -> str:
     """Spark's advice names the function: "use `try_add` to tolerate overflow"."""
     advice = TRY.search(text)
-    operation = OPERATIONS.get(advice.group(1)) if advice else None
-    return f"integer overflow in {operation}" if operation else "integer overflow"
+    return OPERATIONS.get(advice.group(1), ARITHMETIC) if advice else ARITHMETIC
 
 
 def telling_line(text: str) -> str:

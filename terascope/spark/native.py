@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
+from terascope.functions.overflow import overflow_of
 from terascope.low.delivery import Delivery, Outgoing, Sink, Target
 from terascope.low.float_ranges import finished_blocks
 from terascope.low.groups import Block, Groups
@@ -175,8 +176,9 @@ class Merging:
                 mergers[number] = self.merger(number)
             mergers[number].add(payload.as_py())
         for number in sorted(mergers):
-            for groups in mergers.pop(number).results():
-                yield from self.delivered(number, groups, delivery)
+            with overflow_of(self.targets[number].user):
+                for groups in mergers.pop(number).results():
+                    yield from self.delivered(number, groups, delivery)
         yield from delivery.close()
 
     def delivered(self, number: int, groups: Groups, delivery: Delivery) -> Iterator[Outgoing]:
@@ -204,7 +206,9 @@ class Merging:
         share = share // 3 if target.feeds else share
         folder = Path(tempfile.gettempdir())
         by_key = bool(target.feeds)
-        return Merger(fields.shape, fields.key_types, share, folder, by_key=by_key)
+        return Merger(
+            fields.shape, fields.key_types, share, folder, by_key=by_key, sums=fields.sums
+        )
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from terascope.functions.base import Value
-from terascope.spark.mistakes import MARK
+from terascope.functions.overflow import overflow_message
+from terascope.spark.mistakes import marked_line
 from terascope.spark.operands import Builder, Operand, alike, as_text, null, number
 from terascope.types import INT_MAX, INT_MIN, Type, unify
 
@@ -87,15 +88,9 @@ def shift_left(operands: Operands, _: Type) -> Column:
     value, places = operands[0].column, operands[1].column
     bits = places.bitwiseAND(number(63)).cast("int")
     shifted = F.call_function("shiftleft", value, bits)
-    overflow = F.raise_error(
-        F.concat(
-            F.lit(MARK + '{"kind": "value", "message": "integer overflow in '),
-            value.cast("string"),
-            F.lit(" << "),
-            places.cast("string"),
-            F.lit('"}'),
-        )
-    ).cast("long")
+    before, after = marked_line("value", overflow_message("#")).split("#")
+    told = (F.lit(before), value.cast("string"), F.lit(" << "), places.cast("string"), F.lit(after))
+    overflow = F.raise_error(F.concat(*told)).cast("long")
     fits = F.call_function("shiftright", shifted, bits) == value
     checked = F.when(fits, shifted).when(value.isNotNull(), overflow)
     return F.when(places.between(0, 63), checked)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from terascope.functions.overflow import overflow_of
 from terascope.low.delivery import Delivery, Sink, Target
 from terascope.low.float_ranges import finished_blocks
 from terascope.low.merge import Merger
@@ -71,11 +72,12 @@ class Closing:
                     continue
                 target = self.targets[slices.number]
                 assert target.groups is not None
-                for groups in merger.results():
-                    several = groups.several and not target.merged_above
-                    for block in finished_blocks(groups.blocks, target.groups.shape, several):
-                        rows = delivery.take_groups(slices.number, block, groups.dictionaries)
-                        yield from kept(rows, self.stored, writer)
+                with overflow_of(target.user):
+                    for groups in merger.results():
+                        several = groups.several and not target.merged_above
+                        for block in finished_blocks(groups.blocks, target.groups.shape, several):
+                            rows = delivery.take_groups(slices.number, block, groups.dictionaries)
+                            yield from kept(rows, self.stored, writer)
             yield from kept(delivery.close(), self.stored, writer)
             writer.close()
         yield from writer.told()
@@ -98,7 +100,8 @@ class Closing:
         fields = self.targets[number].groups
         assert fields is not None
         share = max(LEAST_BYTES, self.memory_bytes // 4)
-        return Merger(fields.shape, fields.key_types, share, Path(tempfile.gettempdir()))
+        folder = Path(tempfile.gettempdir())
+        return Merger(fields.shape, fields.key_types, share, folder, sums=fields.sums)
 
 
 def close_slices(spark: SparkSession, closing: Closing) -> list[tuple[str, str]]:

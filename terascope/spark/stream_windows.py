@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from terascope.analysis.moving import ALL
 from terascope.functions.base import Value
+from terascope.functions.overflow import overflow_of
 from terascope.low.delivery import Sink
 from terascope.low.finish import columns as finished_columns
 from terascope.low.payload import pack_tuples
@@ -184,8 +185,9 @@ class DueSlices:
             slices.take(batch)
         groups = Sequences(slices.blocks(), slices.fields, pieces.end)
         for due in self.members:
-            rows = due.rows(groups, slices)
-            yield told_part(due.windowing.query, due.windowing.fields, rows, sink)
+            with overflow_of(due.windowing.query):
+                rows = due.rows(groups, slices)
+                yield told_part(due.windowing.query, due.windowing.fields, rows, sink)
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def regrouped(output: LowOutput) -> Regroup:
         Slot(f.name, of_values(kind), Col(f.name, f.type), f.type)
         for f, kind in zip(groups.slots, groups.shape.slots, strict=True)
     ]
-    return Regroup(keys, tuple(slots), groups.epoch)
+    return Regroup(keys, tuple(slots), groups.epoch, groups.sums)
 
 
 def of_values(kind: SlotKind) -> SlotKind:

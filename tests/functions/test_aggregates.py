@@ -112,7 +112,7 @@ def test_time_average_carries_the_last_value_over() -> None:
 
 
 def test_overflow_of_a_sum() -> None:
-    with pytest.raises(ValueMistake, match="integer overflow in sum"):
+    with pytest.raises(ValueMistake, match="integer overflow in SUM"):
         value_of("sum", [INT_MAX, 1])
 
 

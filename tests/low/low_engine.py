@@ -76,7 +76,9 @@ def low_rows(
         fields = numbers[name].groups
         assert fields is not None
         by_key = name in feeding
-        merger = Merger(fields.shape, fields.key_types, merge_bytes, folder, by_key=by_key)
+        merger = Merger(
+            fields.shape, fields.key_types, merge_bytes, folder, by_key=by_key, sums=fields.sums
+        )
         for payload in some:
             merger.add(payload)
         for groups in merger.results():

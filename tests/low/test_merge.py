@@ -50,7 +50,7 @@ def test_the_partials_of_all_workers_become_one_group_each(case: Case, random: R
         merger.add(payload)
     wanted = merged(case)
     if overflows(case, wanted):
-        with pytest.raises(ValueMistake, match="integer overflow in sum"):
+        with pytest.raises(ValueMistake, match="integer overflow in SUM"):
             partials_of(merger.results(), case.shape)
         return
     found = partials_of(merger.results(), case.shape)
@@ -115,7 +115,7 @@ def test_partials_that_were_put_together_are_merged_as_all_of_them(
         assert list(merger.partials()) == []
     wanted = merged(case)
     if overflows(case, wanted):
-        with pytest.raises(ValueMistake, match="integer overflow in sum"):
+        with pytest.raises(ValueMistake, match="integer overflow in SUM"):
             partials_of(last.results(), case.shape)
         return
     found = partials_of(last.results(), case.shape)
@@ -196,6 +196,6 @@ def test_a_sum_that_overflows_is_found_on_disk_too(tmp_path: Path) -> None:
         for _, payload in pack([Block.of(None, rows)], [dictionary], shape, 1):
             merger.add(payload)
     assert merger.spilled_bytes
-    with pytest.raises(ValueMistake, match="integer overflow in sum"):
+    with pytest.raises(ValueMistake, match="integer overflow in SUM"):
         partials_of(merger.results(), shape)
     assert list(tmp_path.iterdir()) == []

@@ -181,5 +181,5 @@ def test_only_a_window_whose_sum_is_too_large_is_a_mistake(extreme: int, back: i
         return by_kernel(shape, slices, window)
 
     assert windows(extreme, back, extreme, back)[20, 0] == [2, extreme + back]
-    with pytest.raises(ValueMistake, match="integer overflow in sum"):
+    with pytest.raises(ValueMistake, match="integer overflow in SUM"):
         windows(back, 0, extreme, -back)

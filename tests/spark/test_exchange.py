@@ -145,7 +145,7 @@ def test_tasks_write_what_they_have_merged(spark: SparkSession, tmp_path: Path) 
 
 def test_a_sum_too_large_is_one_clear_line(spark: SparkSession) -> None:
     target = Target("low", GROUPS.fields, GROUPS, high=True)
-    with pytest.raises(ValueMistake, match=r"^integer overflow in sum$"), translating():
+    with pytest.raises(ValueMistake, match=r"^integer overflow in SUM"), translating():
         merged(spark, INT_MAX // KEYS, target, None).collect()
 
 

@@ -61,7 +61,7 @@ def is_total(held: object) -> bool:
 
 def checked_sum(total: Total, name: str) -> Number:
     """Overflow is judged on the whole sum, so that the order of tuples does not matter."""
-    return whole(total, name) if isinstance(total, int) else rounded(total)
+    return whole(total, name.upper()) if isinstance(total, int) else rounded(total)
 
 
 # ---- sums that are wider than 64 bits ------------------------------------------------------------
