@@ -19,6 +19,8 @@ EPOCHS = (
     "QUERY ys: SELECT tb, a, count(*) AS n FROM right.S GROUP BY ts/5 AS tb, a;"
 )
 OUTER = "SELECT x.tb, x.n, y.tb AS other, y.n AS m FROM xs x {kind} JOIN ys y ON {on}"
+FILLED = "SELECT x.tb, x.n, y.tb AS other, y.n AS m OUTER_JOIN FROM xs x, ys y WHERE {on}"
+"""GSQL's own form: the columns that it equates have the value of the present side, in order."""
 LIST = (
     "DEFINE { query_name 'list'; filename 'list.csv'; } "
     "WATCHLIST FIELDS { int k (key); string label; };"
@@ -55,7 +57,7 @@ QUERIES: Mapping[str, str] = {
     + ";QUERY q: SELECT tb, count(*), sum(m) FROM j GROUP BY tb",
     "above_full_join_other": EPOCHS
     + "QUERY j: "
-    + OUTER.format(kind="FULL", on="x.tb/2 = y.tb + 1")
+    + FILLED.format(on="x.tb/2 = y.tb + 1")
     + ";QUERY q: SELECT big, count(*), sum(n) FROM j GROUP BY other/2 AS big",
     "above_left_band": "QUERY j: "
     + BAND.format(kind="LEFT")
@@ -123,7 +125,7 @@ QUERIES: Mapping[str, str] = {
     "QUERY q: SELECT tb, label, count(*) FROM j GROUP BY ts/6 AS tb, label",
     "above_shifted": EPOCHS
     + "QUERY j: "
-    + OUTER.format(kind="FULL", on="x.tb = y.tb + 1 AND x.a = y.a")
+    + FILLED.format(on="x.tb = y.tb + 1 AND x.a = y.a")
     + ";QUERY q: SELECT big, count(*), sum(n) FROM j GROUP BY other/2 AS big",
     "unordered": "PROTOCOL U (a INT, b INT); QUERY q: SELECT a, b + 1 AS c FROM left.U WHERE b > 0",
 }  # fmt: skip
