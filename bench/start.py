@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,13 +74,14 @@ class Commanding:
 
     def run(self, output: Path) -> Figures:
         del output
+        others = children()
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         began = time.perf_counter()
         done = subprocess.run(
             [sys.executable, *self.arguments], capture_output=True, text=True, check=True
         )
         seconds = time.perf_counter() - began
-        wait_for_all()
+        wait_for_all(others)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         return {"clock": seconds, "cpu": cpu, "rows": len(done.stdout.splitlines())}
@@ -88,13 +90,18 @@ class Commanding:
         """Nothing is open."""
 
 
-def wait_for_all() -> None:
-    """Until no process below is left: Java ends after Python."""
-    while True:
-        try:
-            os.wait()
-        except ChildProcessError:
-            return
+def children() -> set[int]:
+    """The processes that this one has started, or has taken over from those that ended."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for each in lists for pid in each.read_text(encoding="ascii").split()}
+
+
+def wait_for_all(others: set[int]) -> None:
+    """Wait until no process is left but these: Java ends after Python."""
+    while new := children() - others:
+        for pid in new:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
 
 
 @dataclass(frozen=True)

@@ -86,8 +86,10 @@ class Writing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         folder = Path(self.folder)
-        made = PartWriter(folder, self.format, self.fields, ordered=self.ordered)
-        with working(), made as part:
+        with (
+            working(),
+            PartWriter(folder, self.format, self.fields, ordered=self.ordered) as part,
+        ):
             for batch in batches:
                 if batch.num_rows:
                     part.write(batch)

@@ -188,3 +188,4 @@ def test_many_batches_that_wait_come_one_by_one(tmp_path: Path) -> None:
     assert len(slow.batches["counts"]) > 20
     assert slow.most_alive <= 2 * len(QUERIES)
     assert slow.rows["counts"] == rows_of(slow.followed.folder / "out" / "counts")
+    slow.followed.run.runner.close()

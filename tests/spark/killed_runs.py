@@ -15,10 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 from terascope.config import load_config
 from terascope.running import StreamSettings
 from terascope.session import QuerySet, Session
+from terascope.spark import told
 from terascope.spark.session import open_session
 from tests.conftest import QUICK_START
 
@@ -57,7 +59,10 @@ def main(capture: str, queries: str, folder: Path) -> None:
     }
     spark = open_session("local-cluster[1,2,1024]", "terascope-killed", settings)
     try:
-        with Session(spark, config=load_config(split_bytes=1 << 18)) as session:
+        with (
+            patch.object(told, "LITTLE_BYTES", -1),  # or the driver merges so little by itself
+            Session(spark, config=load_config(split_bytes=1 << 18)) as session,
+        ):
             session.source(f"link=pcap:{capture}")
             for name, run in RUNS.items():
                 for victim in run.killed:
