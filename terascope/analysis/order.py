@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from terascope.analysis.bounded import is_timeless, temporal_columns
+from terascope.connectors.arrival import is_arrival
 from terascope.functions.base import UNORDERED, Slope, Trend
-from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param
+from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, columns_of
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
+    TS,
     WEND,
     WSTART,
     Aggregate,
@@ -45,6 +47,10 @@ class Ordered:
 
     slope: Slope
     clock: ClockUnit | None = None
+    arrival: bool = False
+    """It comes from when tuples arrived: other clocks say nothing of it, nor it of them."""
+    emitted: bool = True
+    """Rows are emitted in its order. If not, they still are complete in its order."""
 
     def __str__(self) -> str:
         text = self.slope.trend.value
@@ -86,7 +92,13 @@ def named_orders(items: tuple[Named, ...], orders: Orders) -> dict[str, Ordered]
     for name, expr in items:
         slope = expression_slope(expr, orders)
         if slope.is_ordered:
-            found[name] = Ordered(slope, clock_of(expr, orders))
+            below = [orders[column] for column in columns_of(expr) if column in orders]
+            found[name] = Ordered(
+                slope,
+                clock_of(expr, orders),
+                any(order.arrival for order in below),
+                all(order.emitted for order in below),
+            )
     return found
 
 
@@ -126,13 +138,19 @@ def column_orders(rel: Rel, streams: Mapping[str, Orders]) -> dict[str, Ordered]
 
 
 def scan_orders(scan: Scan) -> dict[str, Ordered]:
-    """As declared; the merge over several interfaces keeps only clocks in order."""
+    """As declared; the merge over several interfaces keeps only clocks in order. Tuples that wait
+    there for those of another interface are passed by tuples that arrived later.
+    """
     several = len(scan.interfaces) > 1
-    return {
-        c.name: Ordered(c.slope, c.clock)
-        for c in scan.columns
-        if c.slope is not None and c.slope.is_ordered and (c.clock or not several)
-    }
+    found = {}
+    for c in scan.columns:
+        if c.slope is None or not c.slope.is_ordered or (several and not c.clock):
+            continue
+        arrival = is_arrival(c.read_from)
+        merged = next((t.read_from for t in scan.columns if t.name == TS), c.read_from)
+        is_passed = several and arrival and not is_arrival(merged)
+        found[c.name] = Ordered(c.slope, c.clock, arrival, not is_passed)
+    return found
 
 
 def window_orders(window: Window, below: Orders) -> dict[str, Ordered]:
@@ -154,7 +172,7 @@ def aggregate_orders(aggregate: Aggregate, below: Orders) -> dict[str, Ordered]:
 
 def settled(orders: Orders) -> dict[str, Ordered]:
     """Closed groups come out in order, whatever the disorder within the band; several per epoch."""
-    return {n: replace(o, slope=Slope(o.slope.trend)) for n, o in orders.items()}
+    return {n: replace(o, slope=Slope(o.slope.trend), emitted=True) for n, o in orders.items()}
 
 
 def join_orders(join: Join, left: Orders, right: Orders) -> dict[str, Ordered]:
@@ -171,7 +189,9 @@ def join_orders(join: Join, left: Orders, right: Orders) -> dict[str, Ordered]:
 
 
 def merge_orders(merge: Merge, below: list[dict[str, Ordered]]) -> dict[str, Ordered]:
-    """The merge field stays ordered, and with it every clock that is no finer."""
+    """The merge field stays ordered, and with it every clock that is no finer. Groups by the time
+    of arrival still close above a merge by another clock, but its rows are not emitted in order.
+    """
     kept: dict[str, Ordered] = {}
     common = [
         common_order(
@@ -188,7 +208,8 @@ def merge_orders(merge: Merge, below: list[dict[str, Ordered]]) -> dict[str, Ord
         coarser = on.clock and known.clock and FINENESS[known.clock] <= FINENESS[on.clock]
         if name == merge.on or (coarser and known.slope.trend is on.slope.trend):
             slope = Slope(known.slope.trend, known.slope.band + merge.slack)
-            kept[name] = Ordered(slope, known.clock)
+            is_passed = known.arrival is not on.arrival
+            kept[name] = replace(known, slope=slope, emitted=known.emitted and not is_passed)
     return kept
 
 
@@ -199,7 +220,12 @@ def common_order(found: Sequence[Ordered | None]) -> Ordered | None:
         return None
     clocks = {order.clock for order in known}
     band = max(order.slope.band for order in known)
-    return Ordered(Slope(known[0].slope.trend, band), clocks.pop() if len(clocks) == 1 else None)
+    return Ordered(
+        Slope(known[0].slope.trend, band),
+        clocks.pop() if len(clocks) == 1 else None,
+        any(order.arrival for order in known),
+        all(order.emitted for order in known),
+    )
 
 
 def emitted_orders(rel: Rel, orders: Orders) -> dict[str, Ordered]:
@@ -207,6 +233,7 @@ def emitted_orders(rel: Rel, orders: Orders) -> dict[str, Ordered]:
     rows of a window in the order it asks for, so that only the columns stay ordered that tell
     windows apart; all others are complete in order, which closes the groups of its readers.
     """
+    orders = {name: order for name, order in orders.items() if order.emitted}
     names: dict[str, Expr] = {name: Col(name, rel.type_of(name)) for name in rel.names}
     if isinstance(rel, Project):
         names, rel = dict(rel.items), rel.source

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from terascope.bind.stream_order import rising
+from terascope.connectors.arrival import ACCESSOR, arrival_column, is_arrival
 from terascope.connectors.base import INTERFACE, POSITION
 from terascope.connectors.packets import fields as packets
 from terascope.connectors.registry import Interface
@@ -60,6 +61,11 @@ class Protocol:
     layer: int | None = None
     positions: Mapping[str, int] = field(default_factory=dict)
     """Fields that are bound by their position in a line of a CSV file, not by name."""
+
+    @property
+    def own_fields(self) -> tuple[SourceField, ...]:
+        """Those that a source must have; when a tuple arrived is known of every source."""
+        return tuple(f for f in self.fields if not is_arrival(f.read_from))
 
     def read_from(self, declared: SourceField, interface: Interface) -> str:
         """The column of an interface that a field is read from."""
@@ -130,7 +136,8 @@ class Catalog:
                 positions.pop(made.name, None)
                 if found := POSITION_ACCESSOR.fullmatch(declared.accessor or ""):
                     positions[made.name] = int(found[1])
-        if layer is None and all(packets.canonical(n) in packets.FIELDS for n in fields):
+        own = [f for f in fields.values() if not is_arrival(f.read_from)]
+        if layer is None and all(packets.canonical(f.name) in packets.FIELDS for f in own):
             layer = packets.LAYER_BITS["PKT"]
         self.protocols[statement.name] = Protocol(
             statement.name, tuple(fields.values()), layer, positions
@@ -179,7 +186,11 @@ class Catalog:
         if slope and not type.is_numeric:
             text = f"only a number can be ordered, '{declared.name}' is {type.value}"
             mistakes.append(Diagnostic("bad-property", text, declared.span))
-        return SourceField(declared.name, type, slope, clock)
+        made = SourceField(declared.name, type, slope, clock)
+        if declared.accessor != ACCESSOR:
+            return made
+        mistakes += arrival_mistakes(made, declared)
+        return as_arrival(made)
 
     # ---- FROM
 
@@ -260,7 +271,7 @@ class Catalog:
                 f"interface '{name}' is {interface.noun} and delivers no packets",
                 f"declare a PROTOCOL with its columns, or read FROM {name}",
             )
-        for declared in protocol.fields:
+        for declared in protocol.own_fields:
             column = protocol.read_from(declared, interface)
             if (refused := interface.cannot_hold(column, declared.type)) is not None:
                 raise UnknownSource("wrong-type", *refused)
@@ -274,7 +285,7 @@ class Catalog:
         Raises:
             UnknownSource: it has none of them.
         """
-        if missing and len(missing) == len(protocol.fields):
+        if missing and len(missing) == len(protocol.own_fields):
             raise next(iter(missing.values()))
         self.absent |= missing
 
@@ -345,7 +356,7 @@ class Catalog:
             return ()
         if interface.kind == "json":
             seen = sampled_keys(interface.files)
-            for one in protocol.fields:
+            for one in protocol.own_fields:
                 if one.read_from not in seen:
                     self.unseen[one.name] = (
                         f"no row at the beginning of {interface.described} has the key"
@@ -357,7 +368,7 @@ class Catalog:
     def may_fail(self, name: str, field: SourceField) -> bool:
         """Whether a value of the source may be no value of the declared type."""
         interface = self.interfaces.get(name)
-        if interface is None or interface.is_packets:
+        if interface is None or interface.is_packets or is_arrival(field.read_from):
             return False
         if interface.kind not in TYPED_KINDS or not interface.is_there:
             return True
@@ -385,7 +396,7 @@ def missing_columns(interface: Interface, protocol: Protocol) -> dict[str, Unkno
     offered = [c.name for c in interface.columns]
     known = {*offered, *(positional(k + 1) for k in range(len(offered)))}
     missing: dict[str, UnknownSource] = {}
-    for declared in protocol.fields:
+    for declared in protocol.own_fields:
         column = protocol.read_from(declared, interface)
         if column in known:
             continue
@@ -418,7 +429,7 @@ def check_packet_fields(protocol: Protocol) -> dict[str, UnknownSource]:
     do not have are returned, with what is said of them when a query reads one.
     """
     missing: dict[str, UnknownSource] = {}
-    for declared in protocol.fields:
+    for declared in protocol.own_fields:
         known = packets.FIELDS.get(packets.canonical(declared.name))
         if known is None:
             missing[declared.name] = UnknownSource(
@@ -441,15 +452,19 @@ def check_packet_fields(protocol: Protocol) -> dict[str, UnknownSource]:
 def read_as_packet(field: SourceField) -> SourceField:
     """A declared field under an alias is read from the packet column it stands for."""
     name = packets.canonical(field.name)
-    return field if name == field.name else replace(field, column=name)
+    return (
+        field if name == field.name or is_arrival(field.read_from) else replace(field, column=name)
+    )
 
 
 def place_fields(fields: Iterable[SourceField]) -> tuple[SourceField, ...]:
     """The hidden columns that tell where a tuple stands: finest clock, interface, position. A field
-    that falls is taken only where none rises.
+    that falls is taken only where none rises, and when tuples arrived only where no clock of their
+    own tells their time.
     """
     ordered = sorted((f for f in fields if f.slope is not None), key=lambda f: f.falls)
     clocks = [f for f in ordered if f.clock is not None]
+    clocks = [f for f in clocks if not is_arrival(f.read_from)] or clocks
     finest = min(clocks, key=lambda f: FINEST_FIRST.index(f.clock or "s"), default=None)
     first = finest or next(iter(ordered), None)
     place = [SourceField(IFACE, Type.STRING, column=INTERFACE)]
@@ -465,6 +480,30 @@ def with_rising_place(scan: Scan) -> Scan | Project:
         return scan
     columns = [Col(f.name, f.type) for f in scan.fields]
     return Project(scan, tuple((c.name, rising(c) if c.name == TS else c) for c in columns))
+
+
+def as_arrival(declared: SourceField) -> SourceField:
+    """A field that tells when a tuple arrived: seconds, or ticks of the clock it is declared to be.
+    Ordered, it is a clock.
+    """
+    unit = declared.clock or "s"
+    clock = unit if declared.slope is not None else None
+    return replace(declared, clock=clock, column=arrival_column(unit))
+
+
+def arrival_mistakes(made: SourceField, declared: ast.FieldDeclaration) -> Iterable[Diagnostic]:
+    """What cannot be said of the time at which a tuple arrived."""
+    if not made.type.is_integer:
+        text = f"the time of arrival is an integer, '{made.name}' is {made.type.value}"
+        yield Diagnostic("wrong-type", text, declared.span, help="declare it UINT or ULLONG")
+    elif made.type is Type.UINT and made.clock not in (None, "s"):
+        text = f"'{made.name}' is UINT, which cannot hold the time of arrival in {made.clock}"
+        yield Diagnostic("wrong-type", text, declared.span, help="declare it ULLONG")
+    if made.slope is not None and (made.falls or made.slope.strict):
+        text = f"'{made.name}' is the time of arrival, which many tuples have in common"
+        if made.falls:
+            text = f"'{made.name}' is the time of arrival, which does not fall"
+        yield Diagnostic("bad-property", text, declared.span, help="declare it increasing")
 
 
 def declared_type(name: str | None) -> Type | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from terascope.analysis.order import Orders
 from terascope.analysis.sequence import sequence
+from terascope.connectors.arrival import is_arrival
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import TS, Filter, Project, Rank, Rel, Scan
@@ -43,7 +44,8 @@ def says_place(rel: Rel, name: str) -> bool:
             if TS not in columns:
                 return False
             same = columns[name].read_from == columns[TS].read_from
-            return same or (rel.layer is not None and columns[name].clock is not None)
+            own = columns[name].clock is not None and not is_arrival(columns[name].read_from)
+            return same or (rel.layer is not None and own)
         case Filter() | Rank():
             return says_place(rel.source, name)
         case Project():

@@ -13,6 +13,13 @@ from typing import Final
 
 import pyarrow as pa
 
+from terascope.connectors.arrival import (
+    arrival_ns,
+    held_columns,
+    is_arrival,
+    with_arrival,
+    without_arrival,
+)
 from terascope.connectors.base import (
     Column,
     Connector,
@@ -212,8 +219,14 @@ def read_split(
     if fault is not None:
         report.blame(split.path, FileFault(fault))
         return
+    wanted = tuple(columns)
     try:
-        yield from KINDS[split.kind][0].read(as_it_was(split), tuple(columns), report)
+        if any(is_arrival(column.name) for column in wanted):
+            own = as_it_was(without_arrival(split))
+            batches = KINDS[split.kind][0].read(own, held_columns(wanted), report)
+            yield from with_arrival(batches, wanted, arrival_ns(split), report)
+        else:
+            yield from KINDS[split.kind][0].read(as_it_was(split), wanted, report)
     except UnusableFile:  # it could be used when it was found
         report.blame(split.path, FileFault.REPLACED)
         report.skipped[FileFault.REPLACED.value] += split.end - split.start

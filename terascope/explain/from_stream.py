@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from terascope.analysis.release import Release
+from terascope.connectors.arrival import is_arrival
 from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.model import Box, Facts, Picture
 from terascope.physical.planner import SharingSettings
@@ -96,6 +97,8 @@ def promised(column: SourceField) -> str:
     told = f"the smallest promise for {column.name}"
     if band:
         told += f", {band} less than the largest seen,"
+    if is_arrival(column.read_from):
+        return told + " (the time of day)"
     return told + (" (the clock's, when silent)" if column.clock else "")
 
 

@@ -50,6 +50,8 @@ class SourceRead:
     """What the tasks that read it do to the tuples. None: the tuples themselves go up."""
     edge: Edge | None = None
     """Where tasks like to end, so that each has whole epochs."""
+    arrival_ns: int = 0
+    """When the tuples of a batch arrive, if anybody asks; the splits of a live source say so."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ of what all scans of its interfaces use; its predicate is what every one of them
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from terascope.analysis.at_source import can_evaluate
 from terascope.analysis.costs import Costs
 from terascope.analysis.order import Orders, emitted_orders, plan_orders
 from terascope.analysis.sequence import falls, sequence
+from terascope.connectors.arrival import arrived, is_arrival
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError, Split
 from terascope.connectors.registry import Interface
 from terascope.low.part_order import KeptOrder
@@ -212,6 +214,8 @@ class Drafting:
     split_bytes: int | None
     prospect: Prospect | None = None
     """None: sources are sampled whether that pays or not."""
+    arrival_ns: int = field(default_factory=time.time_ns)
+    """When all tuples of a batch arrive, for those who ask: now."""
     found: dict[tuple[str, Edge | None], tuple[Split, ...]] = field(default_factory=dict)
     """The splits of interfaces: to find them takes a while."""
 
@@ -241,7 +245,7 @@ class Drafting:
         lower = [s for s in whole if s.name in lowest]
         edge = common_edge([s.rel for s in lower])
         reads_ = [
-            source_read(name, members, uses, self.splits(members, edge), edge)
+            source_read(name, members, uses, self.splits(members, edge), edge, self.arrival_ns)
             for name, members in groups
         ]
         if settings.backend == "catalyst":
@@ -408,6 +412,7 @@ def source_read(
     uses: list[ScanUse],
     splits: list[Split] | None,
     edge: Edge | None,
+    arrival_ns: int,
 ) -> SourceRead:
     ours = {m.name for m in members}
     relevant = [(scan, p) for scan, p in uses if ours & set(scan.interfaces)]
@@ -426,10 +431,11 @@ def source_read(
         tuple(columns.values()),
         # The tuples that nobody wants tell how far time moved; Spark has them anyway.
         source_predicate(relevant, ours) if members[0].hosts_low_level else None,
-        tuple(splits or ()),
+        tuple(arrived(splits or (), columns.values(), arrival_ns)),
         tuple(sorted(clocks)),
         () if splits is None else tuple(notes(members)),
         edge=edge,
+        arrival_ns=arrival_ns if any(map(is_arrival, columns)) else 0,
     )
 
 

@@ -6,11 +6,13 @@ tuples and how far its columns reached.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from terascope.connectors.arrival import arrived, held_columns, with_arrival
 from terascope.connectors.base import LAYERS, POSITION, Column, ReadReport
 from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.registry import Interface, read_split
@@ -40,6 +42,8 @@ class ConnectorSources:
     """The tuples of interfaces, read once per interface and choice of columns."""
 
     interfaces: Mapping[str, Interface]
+    arrival_ns: int = field(default_factory=time.time_ns)
+    """When all tuples arrived, by the clock on the wall."""
     _read: dict[tuple[str, tuple[Column, ...]], Reading] = field(default_factory=dict)
 
     @property
@@ -75,7 +79,8 @@ class ConnectorSources:
     def reading(self, interface: str, columns: tuple[Column, ...]) -> Reading:
         if (interface, columns) not in self._read:
             reading = Reading({column.name: [] for column in columns}, ReadReport())
-            for batch in batches(self.interfaces[interface], columns, reading.report):
+            found = batches(self.interfaces[interface], columns, reading.report, self.arrival_ns)
+            for batch in found:
                 for column, values in zip(columns, batch.columns, strict=True):
                     reading.columns[column.name] += values.to_pylist()
             self._read[interface, columns] = reading
@@ -83,12 +88,13 @@ class ConnectorSources:
 
 
 def batches(
-    interface: Interface, columns: tuple[Column, ...], report: ReadReport
+    interface: Interface, columns: tuple[Column, ...], report: ReadReport, arrival_ns: int
 ) -> Iterator[pa.RecordBatch]:
     """All tuples of an interface, in their order."""
     if isinstance(interface, DataFrameInterface):
-        yield from interface.batches(columns, report)
-    for split in interface.splits(SPLIT_BYTES):
+        own = interface.batches(held_columns(columns), report)
+        yield from with_arrival(own, columns, arrival_ns, report)
+    for split in arrived(interface.splits(SPLIT_BYTES), columns, arrival_ns):
         yield from read_split(split, columns, report)
 
 

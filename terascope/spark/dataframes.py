@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 
+from terascope.connectors.arrival import TICKS_NS
 from terascope.connectors.base import (
     HIDDEN_PREFIX,
     POSITION,
@@ -138,6 +139,8 @@ def dataframe_tuples(
     def made(column: Column) -> Made:
         if column.name == POSITION:
             return Made(F.monotonically_increasing_id())
+        if column.name in TICKS_NS:
+            return Made(F.lit(read.arrival_ns // TICKS_NS[column.name]).cast("long"))
         if column.name not in raws:
             return Made(F.lit(interface.name))
         if column.name in parsed:
@@ -195,6 +198,11 @@ def dataframe_reports(
             report.tuples = tuples
             reached = zip(numbers, furthest, strict=True)
             report.horizon = {name: latest for name, latest in reached if latest is not None}
+            report.horizon |= {
+                c.name: read.arrival_ns // TICKS_NS[c.name]
+                for c in read.columns
+                if c.name in TICKS_NS
+            }
         else:
             column = read.columns[fault >> FAULT_BITS].name
             why = Fault(fault & (1 << FAULT_BITS) - 1).text

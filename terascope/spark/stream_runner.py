@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, cast
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from terascope.connectors.arrival import is_arrival
 from terascope.connectors.live import LinkClock, LiveSettings
 from terascope.diagnostic import OutputError
 from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file
@@ -315,7 +316,8 @@ def locked(folder: Path) -> BinaryIO:
 
 def link_clocks(plan: StreamPlan) -> dict[str, LinkClock | None]:
     """Of each interface the finest column that is a clock. One that falls is none for a stream: the
-    time of day rises, and would promise of every other clock what it has not come to yet.
+    time of day rises, and would promise of every other clock what it has not come to yet. When
+    tuples arrive is no time that they have themselves.
     """
     fineness = {"s": 0, "ms": 1, "us": 2, "ns": 3}
     found: dict[str, LinkClock | None] = {}
@@ -323,7 +325,7 @@ def link_clocks(plan: StreamPlan) -> dict[str, LinkClock | None]:
         for interface in stream.scan.interfaces:
             best = found.get(interface)
             for column in stream.scan.columns:
-                if column.clock is None or column.falls:
+                if column.clock is None or column.falls or is_arrival(column.read_from):
                     continue
                 if best is None or fineness[column.clock] > fineness[best.unit]:
                     best = LinkClock(column.read_from, column.clock)

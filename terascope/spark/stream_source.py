@@ -27,6 +27,7 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
+from terascope.connectors.arrival import arrived
 from terascope.connectors.base import Edge
 from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.registry import Interface
@@ -167,6 +168,7 @@ class LiveReader(DataSourceStreamReader):
         for place, native in enumerate(self.source.reading.reads):
             names = {i.name for i in native.read.interfaces}
             ours = [s for s in splits if s.interface in names]
+            ours = arrived(ours, native.read.columns, last.arrived_ns)
             parts = even_bundles(ours, self.source.tasks, self.source.edge)
             assert native.read.low is not None
             mine = owned_epochs(

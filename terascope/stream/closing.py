@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from terascope.analysis.moving import ALL, reaches
 from terascope.analysis.order import FINENESS
+from terascope.connectors.arrival import TICKS_NS, is_arrival
 from terascope.connectors.live import Offset
 from terascope.connectors.malformed import MOST_NAMED
 from terascope.functions.base import Trend, Value
@@ -85,6 +86,7 @@ def hear(state: State, beats: Iterable[Heartbeat], offset: Offset) -> None:
         for column, (smallest, largest) in link.seen.items():
             seen.largest[column] = max(seen.largest.get(column, largest), largest)
             seen.smallest[column] = min(seen.smallest.get(column, smallest), smallest)
+        seen.arrived_ns = max(seen.arrived_ns, offset.arrived_ns)
         if link.quiet_ns is not None:
             seen.quiet_ns = max(seen.quiet_ns or link.quiet_ns, link.quiet_ns)
     state.ended = offset.ended
@@ -137,11 +139,14 @@ def furthest(seen: Mapping[str, Seen]) -> Callable[[Scan], Mapping[str, Value]]:
 
 def reached(column: SourceField, seen: Seen | None, skew_ns: int) -> SliceValue | None:
     """How far a column of one interface has come: by its tuples, or by the clock when all that is
-    older was read (4.4.5). Bands are none of this function's business.
+    older was read (4.4.5). When tuples arrive the clock on the wall says, whatever else the source
+    does. Bands are none of this function's business.
     """
     assert column.slope is not None
     if seen is None:
         return None
+    if is_arrival(column.read_from):
+        return seen.arrived_ns // TICKS_NS[column.read_from] + column.slope.band
     if column.slope.trend is not Trend.INCREASING:
         return seen.smallest.get(column.read_from)
     told = [seen.largest[column.read_from]] if column.read_from in seen.largest else []

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from terascope.analysis.order import FINENESS
+from terascope.connectors.arrival import is_arrival
 from terascope.functions.base import Value
 from terascope.functions.casts import cast_value
 from terascope.plan.plan import Parameter, Plan
@@ -136,9 +137,10 @@ def change(state: State, plan: Plan, name: str, text: str) -> int | None:
 def latest_ns(seen: Mapping[str, Seen], plan: Plan) -> int:
     """The furthest that any clock has come."""
     found = [one.quiet_ns for one in seen.values() if one.quiet_ns is not None]
+    found += [one.arrived_ns for one in seen.values()] if has_arrivals_only(plan) else []
     for scan in scans(plan):
         for column in scan.columns:
-            if column.clock is None:
+            if column.clock is None or is_arrival(column.read_from):
                 continue
             tick = 10**9 // FINENESS[column.clock]
             for interface in scan.interfaces:
@@ -146,6 +148,12 @@ def latest_ns(seen: Mapping[str, Seen], plan: Plan) -> int:
                 if value is not None:
                     found.append(int((value + 1) * tick))
     return max(found, default=0)
+
+
+def has_arrivals_only(plan: Plan) -> bool:
+    """Whether no tuple has a time of its own."""
+    clocks = {c.read_from for scan in scans(plan) for c in scan.columns if c.clock is not None}
+    return all(map(is_arrival, clocks))
 
 
 def scans(plan: Plan) -> Iterable[Scan]:

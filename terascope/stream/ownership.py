@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from terascope.analysis.order import FINENESS
+from terascope.connectors.arrival import TICKS_NS, is_arrival
 from terascope.connectors.base import Split
 from terascope.connectors.live import Offset
 from terascope.low.ownership import Epochs, epoch_of, owned
@@ -40,6 +41,8 @@ class Epoch:
 
     def reached(self, offset: Offset, skew_ns: int) -> SliceValue | None:
         """The value below which no tuple can come after an offset; None: nothing is promised."""
+        if is_arrival(self.column):
+            return offset.arrived_ns // TICKS_NS[self.column]
         least: SliceValue | None = None
         for name in self.interfaces:
             link = offset.link(name)
@@ -53,6 +56,8 @@ class Epoch:
 
     def seen(self, offset: Offset) -> tuple[bool, int | None]:
         """Whether it is known what came before an offset, and the largest value then."""
+        if is_arrival(self.column):
+            return True, offset.arrived_ns // TICKS_NS[self.column] if offset.arrived_ns else None
         links = [offset.link(name) for name in self.interfaces]
         begun = [link for link in links if link.begun]
         known = [link.seen[self.column][1] for link in begun if self.column in link.seen]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from terascope.analysis.moving import moved
 from terascope.analysis.order import FINENESS
+from terascope.connectors.arrival import is_arrival
 from terascope.connectors.live import LinkOffset, LinkState, Offset
 from terascope.functions.base import Trend, Value
 from terascope.plan.rel import SourceField
@@ -105,7 +106,10 @@ def ordered_columns(plan: StreamPlan) -> dict[str, tuple[SourceField, ...]]:
 
 
 def fineness(column: SourceField) -> int:
-    return 0 if column.clock is None else FINENESS[column.clock]
+    """What tells least of a source comes last: when its tuples arrive is the same for all."""
+    if column.clock is None:
+        return 0
+    return -1 if is_arrival(column.read_from) else FINENESS[column.clock]
 
 
 def promised(column: SourceField, seen: Seen | None, skew_ns: int) -> Value:

@@ -35,6 +35,8 @@ class Seen:
     smallest: dict[str, SliceValue] = field(default_factory=dict)
     quiet_ns: int | None = None
     """All tuples older than this, by the clock, have come."""
+    arrived_ns: int = 0
+    """No tuple arrives before this any more."""
     tuples: int = 0
     bytes: int = 0
     malformed: dict[str, int] = field(default_factory=dict)

@@ -373,7 +373,8 @@ class FieldDeclaration(Node):
     type_name: str | None = None
     properties: tuple[FieldProperty, ...] = ()
     accessor: str | None = None
-    """GS-Lite's accessor function; kept for printing, columns are bound by name."""
+    """GS-Lite's accessor function. Columns are bound by name, whatever it is, except by those that
+    the catalog knows."""
     unpacked_by: AccessList | None = None
 
 

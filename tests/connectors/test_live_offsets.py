@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ def test_silence_moves_the_offset_once_a_heartbeat(tmp_path: Path) -> None:
 
 
 def test_asked_twice_it_says_the_same(tmp_path: Path) -> None:
+    """But for when what it gives arrived: that is when it was asked."""
     path = growing(tmp_path)
     add(path, records(NOW - 5))
     run = Run([f"eth0=pcap:{path}"], tmp_path / "journal")
@@ -59,7 +61,9 @@ def test_asked_twice_it_says_the_same(tmp_path: Path) -> None:
     run.step()
     run.wall.pass_seconds(0.4)
     run.links.poll()
-    assert run.links.latest(start) == run.offset
+    again = run.links.latest(start)
+    assert again.arrived_ns == run.offset.arrived_ns + 400_000_000
+    assert replace(again, arrived_ns=run.offset.arrived_ns) == run.offset
     assert run.links.latest(run.offset) == run.offset
 
 

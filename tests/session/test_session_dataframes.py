@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +240,26 @@ def test_the_page_shows_what_happens(
     said = [line.strip()[1:].strip() for line in block.text.splitlines() if "    #" in line]
     assert capsys.readouterr().out.strip() == " ".join(said)
     assert len(said) == 2
+
+
+@pytest.mark.parametrize("low", ["auto", "catalyst"])
+def test_all_sources_of_a_run_arrive_at_one_time(
+    spark: SparkSession, trace: Path, low: str
+) -> None:
+    text = """
+    PROTOCOL L { uint id get_id; uint came get_system_time (increasing); };
+    PROTOCOL P (PKT) { uint came get_system_time (increasing); };
+    QUERY rows: SELECT came, COUNT(*) AS n, SUM(id) AS total FROM d.L GROUP BY came;
+    QUERY packets: SELECT came, COUNT(*) AS n FROM P GROUP BY came;
+    QUERY listed: SELECT came, id FROM d.L WHERE id < 2;
+    """
+    before = int(time.time())
+    with numpy_session(spark, low=low) as session:
+        session.dataframe("d", spark.range(5))
+        session.source(f"eth0=pcap:{trace}")
+        results = session.query(text).run()
+        (row,) = results["rows"].rows()
+        assert before <= row["came"] <= time.time()
+        assert (row["n"], row["total"]) == (5, 10)
+        assert results["packets"].rows() == [{"came": row["came"], "n": 300}]
+        assert results["listed"].rows() == [{"came": row["came"], "id": i} for i in range(2)]

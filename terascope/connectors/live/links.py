@@ -165,7 +165,7 @@ class Links:
             taken = {**{n: [] for n in waiting}, **admit(there, self._settings.most_bytes, until)}
             self._admitted = {name: link.count for name, link in waiting.items()}
             progress = Progress(self._settings, self._links, self._clocks, self._looked)
-            return progress.offset(start, waiting, taken, reading)
+            return progress.offset(start, waiting, taken, reading, self._now())
 
     def _is_lost(self, name: str, waiting: Waiting) -> bool:
         """Whether what comes next of a link was found and is gone: no task could read it."""

@@ -48,6 +48,9 @@ class Offset:
     now_ns: int = 0
     ended: bool = False
     """Nothing more can come."""
+    arrived_ns: int = 0
+    """When the tuples up to here, since the offset before, arrived: by the clock on the wall, but
+    never before those that came earlier."""
 
     @staticmethod
     def initial(names: Iterable[str]) -> Offset:
@@ -77,6 +80,7 @@ class Offset:
             "tick": self.tick,
             "now_ns": self.now_ns,
             "ended": self.ended,
+            "arrived_ns": self.arrived_ns,
         }
 
     @staticmethod
@@ -96,4 +100,7 @@ class Offset:
             )
             for name, link in held["links"].items()
         }
-        return Offset(links, int(held["tick"]), int(held["now_ns"]), bool(held["ended"]))
+        return Offset(
+            links, int(held["tick"]), int(held["now_ns"]), bool(held["ended"]),
+            int(held.get("arrived_ns", 0)),
+        )  # fmt: skip

@@ -39,9 +39,11 @@ class Progress:
         waiting: Mapping[str, Waiting],
         taken: Mapping[str, Sequence[Entry]],
         reading: int | None,
+        wall_ns: int,
     ) -> Offset:
         """The offset after `taken`; the one before when nothing has changed in its heartbeat.
-        `reading` None: what is admitted says what time it is.
+        `reading` None: what is admitted says what time it is. `wall_ns` is the time on the wall,
+        which may have been set back since the offset before.
         """
         seen = {name: seen_with(start.link(name), taken[name]) for name in waiting}
         drained = all(link.count == link.journal.count for link in waiting.values())
@@ -63,7 +65,7 @@ class Progress:
         links = {name: replace(link, is_left_behind=left[name]) for name, link in links.items()}
         quiet = {name: self._quiet(name, links, link, now) for name, link in waiting.items()}
         links = {name: replace(link, quiet_ns=quiet[name]) for name, link in links.items()}
-        return Offset(links, tick, told, ended)
+        return Offset(links, tick, told, ended, max(wall_ns, start.arrived_ns))
 
     def _link_offset(
         self,

@@ -1,0 +1,89 @@
+"""Arrival times: when a tuple came, by the clock on the wall, whatever the tuple itself says.
+
+In: splits, and the time at which they were given to be read: a micro-batch when it was planned, a
+batch when the whole run was. Out: splits that carry it, so that whoever reads one again reads the
+same time, and the columns made of it. GSQL's accessor for it is `get_system_time`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from terascope.connectors.base import POSITION, Column, ReadReport, Split
+from terascope.types import Type
+
+ACCESSOR: Final = "get_system_time"
+TICKS_NS: Final[Mapping[str, int]] = {
+    "#arrival_s": 1_000_000_000,
+    "#arrival_ms": 1_000_000,
+    "#arrival_us": 1_000,
+    "#arrival_ns": 1,
+}
+"""int64 pseudo-columns that every source has, and how long a tick of each is."""
+ARRIVAL_OPTION: Final = "#arrived"
+"""The option of a split that says when its tuples arrived, in nanoseconds."""
+
+
+def arrival_column(unit: str) -> str:
+    """The column that tells the arrival in a unit of a clock: s, ms, us or ns."""
+    return f"#arrival_{unit}"
+
+
+def is_arrival(column: str) -> bool:
+    return column in TICKS_NS
+
+
+def arrived(splits: Iterable[Split], columns: Iterable[Column], at_ns: int) -> list[Split]:
+    """Splits whose tuples arrived at a time, if any of the columns asks for it."""
+    asked = [column.name for column in columns if is_arrival(column.name)]
+    if not asked:
+        return list(splits)
+    option = (ARRIVAL_OPTION, str(at_ns))
+    bounds = tuple((name, at_ns // TICKS_NS[name], at_ns // TICKS_NS[name]) for name in asked)
+    return [
+        replace(split, options=(*split.options, option), bounds=(*split.bounds, *bounds))
+        for split in splits
+    ]
+
+
+def arrival_ns(split: Split) -> int:
+    """When the tuples of a split arrived."""
+    return int(dict(split.options)[ARRIVAL_OPTION])
+
+
+def without_arrival(split: Split) -> Split:
+    """A split as its connector knows it."""
+    kept = tuple(option for option in split.options if option[0] != ARRIVAL_OPTION)
+    return split if len(kept) == len(split.options) else replace(split, options=kept)
+
+
+def held_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns that a connector is asked for: one at least, or nobody could tell how many
+    tuples there are.
+    """
+    held = tuple(column for column in columns if not is_arrival(column.name))
+    return held or (Column(POSITION, Type.LLONG),)
+
+
+def with_arrival(
+    batches: Iterable[pa.RecordBatch],
+    columns: Sequence[Column],
+    at_ns: int,
+    report: ReadReport,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of held columns with the arrival columns in their places."""
+    names = [column.name for column in columns]
+    for batch in batches:
+        held = {name: batch.column(place) for place, name in enumerate(batch.schema.names)}
+        for name in names:
+            if is_arrival(name):
+                value = at_ns // TICKS_NS[name]
+                held[name] = pa.array(np.full(batch.num_rows, value, np.int64))
+                if batch.num_rows:
+                    report.horizon[name] = max(report.horizon.get(name, value), value)
+        yield pa.RecordBatch.from_arrays([held[name] for name in names], names)
