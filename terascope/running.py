@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from terascope.announcing import run_of
 from terascope.connectors.base import SourceError
 from terascope.connectors.live import LiveSettings, Speed
-from terascope.connectors.live.unusable import check_named_files
+from terascope.connectors.live.unusable import check_named_files, check_read_files
 from terascope.diagnostic import OutputError, SparkLost
 from terascope.functions.base import ValueMistake
 from terascope.functions.casts import cast_value
@@ -251,6 +251,8 @@ class RunningSet:
             self._take_orders()
         self.runner.stop()
         self._supervised = replace(self._supervised, state="stopped")
+        if self.runner.ended:
+            check_end(self.runner)
 
     def _take_orders(self) -> None:
         """What people ask for: the stream goes on with it after a pause."""
@@ -484,6 +486,17 @@ def check_files(plan: StreamPlan, speed: str | None) -> None:
     """
     interfaces = (one for read in plan.job.reads for one in read.interfaces)
     check_named_files(interfaces, replayed=speed is not None)
+
+
+def check_end(runner: Runner) -> None:
+    """Look again at sources that were read to their end, and gave nothing.
+
+    Raises:
+        SourceError: there was nothing that could be read, as a batch would have said at once.
+    """
+    seen = runner.pipeline.state.seen
+    interfaces = (one for read in runner.plan.job.reads for one in read.interfaces)
+    check_read_files(one for one in interfaces if one.name not in seen or not seen[one.name].tuples)
 
 
 def nanoseconds(seconds: float) -> int | None:

@@ -5,7 +5,8 @@ Files found at once are numbered in the order of their paths, those found later 
 so with all files there from the start they are numbered as a batch numbers them.
 
 What is torn at the end of a file waits for its rest: until a later file is there and this one has
-stopped growing, or until idle ends the run.
+stopped growing, or until idle ends the run. A file of a folder that cannot be read is waited for
+as well, then counted and named; it is read after all once that is possible.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from terascope.connectors.base import SourceError, Split, find_files
+from terascope.connectors.base import SourceError, Split, UnusableFile, find_files
 from terascope.connectors.identity import FILE_OPTION, found_again, identity_of
 from terascope.connectors.live.captures import capture_growth
 from terascope.connectors.live.columnar import columnar_growth
@@ -25,7 +26,8 @@ from terascope.connectors.live.journal import LinkJournal
 from terascope.connectors.live.settings import LinkClock
 from terascope.connectors.live.texts import text_growth
 from terascope.connectors.live.unpacked import unpacked
-from terascope.connectors.registry import KINDS, Interface
+from terascope.connectors.malformed import FileFault
+from terascope.connectors.registry import FAULT_OPTION, KINDS, Interface
 
 SETTLED_NS: Final = 1_000_000_000
 """How long a file with a later one beside it must not have grown to be taken for finished."""
@@ -50,6 +52,8 @@ class Looked:
     since_ns: int
     """When it was found to have this size."""
     torn: str | None = None
+    is_unreadable: bool = False
+    """It could not be opened: the next look tries again."""
 
 
 @dataclass(frozen=True)
@@ -272,17 +276,42 @@ class FileLink:
             copy = unpacked(file.path, state.ordinal, self.spool)
             if copy is not None:
                 return self._look_at_copy(file, copy)
-        growth = GROWTHS[self.interface.kind](file)
+        try:
+            growth = GROWTHS[self.interface.kind](file)
+            identity = identity_of(file.path)
+        except (UnusableFile, OSError) as reason:
+            if self.interface.names_file:
+                raise
+            return self._unreadable(file, look, reason)
         self._looked[state.path] = replace(look, torn=growth.torn)
         after = replace(
             state, position=growth.position, carried=growth.carried, closed=growth.closed,
-            identity=identity_of(file.path),
+            identity=identity,
         )  # fmt: skip
         state = replace(state, identity=after.identity)
         entries = tuple(self._entry(state, piece) for piece in growth.pieces)
         known = state.path in self.journal.files
         changed = after != self.journal.files.get(state.path)
         return Found(after, entries) if entries or changed or not known else None
+
+    def _unreadable(self, file: Followed, look: Looked, reason: Exception) -> Found | None:
+        """A file of a folder that cannot be read: maybe it only has not got its permissions yet.
+        Later it is one split, whose reader counts and names it.
+        """
+        path, state = file.path, file.state
+        if not path.exists():
+            return None
+        before = self._looked.get(state.path)
+        since = before.since_ns if before is not None and before.is_unreadable else look.since_ns
+        is_counted = state.closed
+        is_over = file.ended or self.now() - since >= PATIENCE_NS
+        torn = None if is_counted or is_over else unreadable_text(reason)
+        self._looked[state.path] = replace(look, since_ns=since, torn=torn, is_unreadable=True)
+        if is_counted or not is_over:
+            return None
+        fault = self.interface.fault(path) or FileFault.UNREADABLE
+        whole = Piece(0, 0, ((FAULT_OPTION, fault.value),), (), file.size, empty=True)
+        return Found(replace(state, position=0, closed=True), (self._entry(state, whole),))
 
     def _look_at_copy(self, file: Followed, copy: Path) -> Found:
         """A packed file, by the pieces of its unpacked copy."""
@@ -322,6 +351,13 @@ class FileLink:
     def _is_patient(self) -> bool:
         """Whether the rest of something is still to be expected."""
         return self.grown_ns is not None and self.now() - self.grown_ns < PATIENCE_NS
+
+
+def unreadable_text(reason: Exception) -> str:
+    """Why a file cannot be read, in the words of the system where it has any."""
+    cause = reason if isinstance(reason, OSError) else reason.__cause__
+    why = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(reason)
+    return f"it cannot be read: {why[:1].lower()}{why[1:]}"
 
 
 def device_of(location: str) -> int | None:

@@ -2,21 +2,35 @@
 
 In: interfaces, and whether what is there now is all that will be. Out: an error for the first file
 that cannot be used. What the next bytes may mend is waited for: a file that is empty, whose header
-is not complete, or whose gzip stream has no end yet. Files of folders are counted and named when
-they are read.
+is not complete, or whose gzip stream has no end yet. A run that ends when all is read waits until
+then. Files of folders are counted and named when they are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
-from terascope.connectors.base import SourceError
+from terascope.connectors.base import find_files
 from terascope.connectors.malformed import FileFault
-from terascope.connectors.registry import Interface, unusable
+from terascope.connectors.registry import GENERATE, KINDS, Interface, unusable
 
 NEVER_MENDED: Final = frozenset({FileFault.NOT_A_CAPTURE})
 """Faults of a file that stay, whatever is written to its end."""
+
+
+def check_read_files(interfaces: Iterable[Interface]) -> None:
+    """Look at sources that were read to their end and gave nothing.
+
+    Raises:
+        SourceError: a batch could not have read one of them either.
+    """
+    for interface in interfaces:
+        if interface.kind != GENERATE:
+            fresh = replace(interface)  # what was there at the start may have changed
+            check_named_files([fresh], replayed=True)
+            find_files(fresh.location, KINDS[fresh.kind][1])
 
 
 def check_named_files(interfaces: Iterable[Interface], replayed: bool) -> None:
@@ -28,11 +42,6 @@ def check_named_files(interfaces: Iterable[Interface], replayed: bool) -> None:
     for interface in interfaces:
         if not interface.names_file:
             continue
-        try:
-            fault = interface.fault(interface.files[0])
-        except SourceError:
-            if replayed:
-                raise
-            continue  # it may be readable later; until then its source is stalled
+        fault = interface.fault(interface.files[0])
         if fault is not None and (replayed or fault in NEVER_MENDED):
             raise unusable(interface.files[0].absolute(), fault)
