@@ -33,6 +33,7 @@ from terascope.physical.planner import (
     plan_halves,
     plan_job_and_halves,
 )
+from terascope.physical.slicing import InForce, nothing_in_force
 from terascope.plan.plan import Plan
 from terascope.stream.parameters import Change, with_changes
 from terascope.stream.plan import full_text
@@ -87,8 +88,10 @@ class Compiled:
         """
         return self.job_and_halves(live)[0]
 
-    def job_and_halves(self, live: bool = False) -> tuple[Job, Halves]:
-        """The same with what `halves` gives.
+    def job_and_halves(
+        self, live: bool = False, in_force: InForce = nothing_in_force
+    ) -> tuple[Job, Halves]:
+        """The same with what `halves` gives. `in_force`: how a running stream composes its windows.
 
         Raises:
             SourceError: a source is missing or unreadable.
@@ -99,7 +102,7 @@ class Compiled:
             )
         bound = self.bindings
         return plan_job_and_halves(
-            self.optimized, bound.interfaces, bound.split_bytes, bound.low, live
+            self.optimized, bound.interfaces, bound.split_bytes, bound.low, live, in_force
         )
 
     def halves(self, live: bool = False) -> Halves:

@@ -45,6 +45,7 @@ from terascope.stream.state import State, StateFolder
 from terascope.stream.status import CallStatus, Status
 from terascope.stream.subscription import Subscription
 from terascope.stream.tree_choice import ReplanSettings
+from terascope.stream.window_plans import WindowPlans
 from terascope.types import Type
 
 if TYPE_CHECKING:
@@ -412,9 +413,12 @@ def open_running(
     states = StateFolder(run_folder(Path(checkpoint).absolute()) / STATE)
     given = dict(compiled.bindings.parameters)
 
+    folder = run_folder(Path(checkpoint).absolute())
+    windows = WindowPlans.of(folder, states.newest() is not None)
+
     def planned() -> StreamPlan:
         """With the values that the checkpoint has, and changes of them."""
-        return planned_stream(compiled, states.newest())
+        return planned_stream(compiled, states.newest(), windows)
 
     plan = planned()
     check_files(plan, chosen.speed)
@@ -456,7 +460,7 @@ def open_running(
         before = states.newest()
         if before is not None and note_given(before, given, compiled.plan):
             states.save(before)
-        runner = Runner(spark(), planned(), run, told)
+        runner = Runner(spark(), planned(), run, told, windows)
         note_given(runner.pipeline.state, given, compiled.plan)
         return runner
 
@@ -522,12 +526,24 @@ def replays_of(settings: StreamSettings, compiled: Compiled) -> frozenset[str]:
     return frozenset(settings.replays)
 
 
-def planned_stream(compiled: Compiled, before: State | None = None) -> StreamPlan:
-    """How a set runs as a stream, with the parameters that a checkpoint has."""
+def planned_stream(
+    compiled: Compiled, before: State | None = None, windows: WindowPlans | None = None
+) -> StreamPlan:
+    """How a set runs as a stream, with the parameters that a checkpoint has, and its windows
+    composed as they are in force, which `windows` learns.
+    """
     compiled = compiled.showing([] if before is None else before.shown)
     own = {stream.name: stream.text for stream in compiled.plan}
     changed = compiled.changed(changes_of(before, compiled.plan))
-    return stream_plan(changed.job(live=True), compiled.texts(), own)
+    known = windows or WindowPlans(unwritten=before is not None)
+
+    def planned() -> StreamPlan:
+        job, halves = changed.job_and_halves(live=True, in_force=known.in_force)
+        known.learn(halves.slicing)
+        return stream_plan(job, compiled.texts(), own, halves.slicing)
+
+    plan = planned()
+    return planned() if before is not None and known.forget_empty(plan, before) else plan
 
 
 def time_text(moment_ns: int) -> str:

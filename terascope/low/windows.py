@@ -41,6 +41,8 @@ class Windows:
     """Of the stream: the keys, `wend` where the slice was, and the slots."""
     keys: int
     """How many of them are keys."""
+    earlier: tuple[tuple[str, SliceVector], ...] = ()
+    """Other streams of the same groups in other slices, which windows are made of as well."""
 
 
 class Sequences:

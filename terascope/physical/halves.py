@@ -23,7 +23,7 @@ from terascope.optimize.rules.prune_columns import prune_columns
 from terascope.physical.drafts import Drafts, LowKind, Names
 from terascope.physical.host import COMPILED_HOST, Host
 from terascope.physical.selection import Selection, selection
-from terascope.physical.slicing import Known, Slicing, nothing_known
+from terascope.physical.slicing import InForce, Known, Slicing, nothing_in_force, nothing_known
 from terascope.physical.split_aggregation import Judge, NotSplit, split_aggregation
 from terascope.physical.split_windows import other_keys, split_windowed, windowed
 from terascope.plan.build import conjunction
@@ -99,15 +99,18 @@ def split_plan(
     traffic: Known = nothing_known,
     share_windows: Mode = "cost",
     tumbling_apart: bool = False,
+    in_force: InForce = nothing_in_force,
 ) -> Halves:
     """The plan with every query split into what runs next to its source and the rest. Live: groups
     have to close while the stream goes on, so that an aggregation is split only by epochs.
-    `tumbling_apart`: where windows share by cost, tumbling ones keep their own keys.
+    `tumbling_apart`: where windows share by cost, tumbling ones keep their own keys. `in_force`:
+    how a running stream composes its windows.
     """
     judge = Judge(host, costs or Costs(), plan.values)
     # A key has a horizon, the edge of a window has none: running groups would live longer.
     windows = live or not any(lives_on_streams(stream.rel) for stream in plan)
     slicing = Slicing(traffic, share_windows, tumbling_apart and share_windows == "cost")
+    slicing.in_force = in_force
 
     def taken_apart() -> tuple[Splitter, list[Stream]]:
         drafts = Drafts(Names({s.name for s in plan}), live)
@@ -184,7 +187,10 @@ class Splitter:
         vector = self.slicing.ask(query, found, keys)
         if vector is None:
             return None
-        made = split_windowed(query, rel, found, vector, self.judge, self.drafts, self.live)
+        earlier = self.slicing.earlier(found, keys)
+        made = split_windowed(
+            query, rel, found, vector, self.judge, self.drafts, self.live, earlier
+        )
         if isinstance(made, NotSplit):
             self.slicing.refuse(query, found, keys)
             self.stay(query, made.reasons)

@@ -37,7 +37,7 @@ from terascope.physical.measured import Measured
 from terascope.physical.merged import assume_merged, merged_jointly, tidy
 from terascope.physical.prospects import Prospect, prospect_of
 from terascope.physical.share_tables import Rides, never, share_tables
-from terascope.physical.slicing import Known, nothing_known
+from terascope.physical.slicing import InForce, Known, nothing_in_force, nothing_known
 from terascope.physical.trees import TreeSettings, widened, with_trees
 from terascope.physical.windows import Assembly
 from terascope.plan.build import TRUE, call, conjunction, disjunction
@@ -133,11 +133,16 @@ def plan_job_and_halves(
     split_bytes: int = SPLIT_BYTES,
     low: LowSettings | None = None,
     live: bool = False,
+    in_force: InForce = nothing_in_force,
 ) -> tuple[Job, Halves]:
-    """The same, and the halves it is made of: sources are looked at only once."""
+    """The same, and the halves it is made of: sources are looked at only once. `in_force`: how a
+    running stream composes its windows.
+    """
     settings = low or LowSettings()
     prospect = None if live else prospect_before(plan, interfaces, settings)
-    drafting = Drafting(plan, interfaces, settings, None if live else split_bytes, prospect)
+    drafting = Drafting(
+        plan, interfaces, settings, None if live else split_bytes, prospect, in_force
+    )
     draft = drafting.draft()
     if settings.backend == "catalyst":
         whole = draft.whole
@@ -147,9 +152,10 @@ def plan_job_and_halves(
     refused = [i for i in draft.interfaces if not i.hosts_low_level]
     if settings.backend == "native" and refused:
         raise SourceError(not_native(refused))
-    measured = Measured(None if live else drafting.limits)
+    measured = Measured(drafting.limits)
     draft = drafting.measured(draft, measured)
-    job = native_job(draft, measured, settings, live)
+    # What else could be shared is found while a stream runs.
+    job = native_job(draft, Measured(None) if live else measured, settings, live)
     return replace(job, prospect=prospect), draft.halves
 
 
@@ -177,7 +183,7 @@ def plan_halves(
     prospect = None if live else prospect_before(plan, interfaces, settings)
     drafting = Drafting(plan, interfaces, settings, None if live else split_bytes, prospect)
     draft = drafting.draft()
-    if settings.backend == "catalyst" or live:
+    if settings.backend == "catalyst":
         return draft.halves
     return drafting.measured(draft, Measured(drafting.limits)).halves
 
@@ -214,6 +220,7 @@ class Drafting:
     split_bytes: int | None
     prospect: Prospect | None = None
     """None: sources are sampled whether that pays or not."""
+    in_force: InForce = nothing_in_force
     arrival_ns: int = field(default_factory=time.time_ns)
     """When all tuples of a batch arrive, for those who ask: now."""
     found: dict[tuple[str, Edge | None], tuple[Split, ...]] = field(default_factory=dict)
@@ -232,7 +239,7 @@ class Drafting:
         settings, live = self.settings, self.split_bytes is None
         halves = split_plan(
             self.plan, settings.host, settings.costs, live, traffic, settings.sharing.windows,
-            tumbling_apart=not self.samples,
+            tumbling_apart=not self.samples, in_force=self.in_force,
         )  # fmt: skip
         whole = halves.plan
         uses = [use for stream in whole for use in scan_uses(stream.rel)]
@@ -260,19 +267,38 @@ class Drafting:
         """Of a source; a live one has none yet."""
         if self.split_bytes is None:
             return None
+        return self.splits_of(members, edge, self.split_bytes)
+
+    def splits_of(
+        self, members: Sequence[Interface], edge: Edge | None, split_bytes: int
+    ) -> list[Split]:
         for member in members:
             if (member.name, edge) not in self.found:
-                self.found[member.name, edge] = tuple(member.splits(self.split_bytes, edge))
+                self.found[member.name, edge] = tuple(member.splits(split_bytes, edge))
         return [split for member in members for split in self.found[member.name, edge]]
+
+    def sampled(self, read: SourceRead) -> SourceRead:
+        """A read with splits that a sample can be made of. Of a live one those are what its files
+        have so far; it may have none yet, and when its tuples will arrive they do not tell.
+        """
+        if self.split_bytes is not None or any(is_arrival(c.name) for c in read.columns):
+            return read
+        try:
+            splits = self.splits_of(read.interfaces, read.edge, SPLIT_BYTES)
+        except SourceError:  # the run will say so, if it is still so then
+            return read
+        return replace(read, splits=tuple(splits))
 
     def measured(self, draft: Draft, measured: Measured) -> Draft:
         """The same with what a sample says of the windows that could share their slices."""
         slicing = draft.halves.slicing
         if self.settings.sharing.windows != "cost" or not slicing.has_choices:
             return draft
+        reads_ = [self.sampled(read) for read in draft.reads]
         known = {
-            family: measured.traffic(family, slicing, draft.whole, draft.reads)
+            family: measured.traffic(family, slicing, draft.whole, reads_)
             for family in slicing.asked
+            if slicing.is_open(family)
         }
         if not any(known.values()):
             return draft

@@ -3,7 +3,7 @@
 In: every window that a query asks for, with its keys, while the set is gone through a first time;
 and what is known of the traffic. Out: the slices of each, when the set is gone through again.
 Windows over the same tuples of one scan, measured on the same time, with the same keys are one
-family: they can have one table.
+family: they can have one table. A running stream says itself how its families are composed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from terascope.physical.drafts import ScanKey, scan_key
 from terascope.physical.split_windows import Windowed
 from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import Scan
+from terascope.sharing.compositions import Composition, first_composition
 from terascope.sharing.slices import Periodic, paired
 from terascope.sharing.windows import Mode, Shared, Traffic, assumed, share
 
@@ -45,7 +46,16 @@ Known: TypeAlias = Callable[[Family], Traffic | None]
 """What was measured of the tuples of a family."""
 
 
+InForce: TypeAlias = Callable[[Family, frozenset[Periodic], Traffic], Composition | None]
+"""How the windows of a family of a running stream are composed. None: it has no such family yet.
+The traffic is what would be assumed of it."""
+
+
 def nothing_known(_: Family) -> Traffic | None:
+    return None
+
+
+def nothing_in_force(_: Family, __: frozenset[Periodic], ___: Traffic) -> Composition | None:
     return None
 
 
@@ -61,6 +71,9 @@ class Slicing:
     scans: dict[Family, Scan] = field(default_factory=dict)
     decided: dict[Family, Shared] | None = None
     queries: dict[tuple[Family, Periodic], list[str]] = field(default_factory=dict)
+    in_force: InForce = nothing_in_force
+    compositions: dict[Family, Composition] = field(default_factory=dict)
+    """The same as `decided`, with what windows were made of before."""
 
     def ask(self, query: str, windowed: Windowed, keys: Iterable[Expr]) -> SliceVector | None:
         """The slices for a window; None when it is better off with a key of its own, as it may be
@@ -79,8 +92,12 @@ class Slicing:
         cluster = None if shared is None else shared.of.get(window)
         if cluster is None:  # only of queries that were refused
             return None if windowed.has_own_key else paired(window)
-        alone = len(cluster.windows) == 1
-        return None if alone and windowed.has_own_key else cluster.vector
+        return None if self.compositions[family].has_own_key(window) else cluster.vector
+
+    def earlier(self, windowed: Windowed, keys: Iterable[Expr]) -> tuple[SliceVector, ...]:
+        """Other slices that a window is made of as well, which get no more tuples."""
+        composition = self.compositions.get(family_of(windowed, keys))
+        return () if composition is None else composition.earlier(windowed.periodic)
 
     def refuse(self, query: str, windowed: Windowed, keys: Iterable[Expr]) -> None:
         """A query whose aggregates cannot be made of slices reads tuples: its window neither shares
@@ -100,18 +117,30 @@ class Slicing:
     @property
     def has_choices(self) -> bool:
         """Whether windows could share slices, or not."""
-        return any(len(windows) > 1 for windows in self.asked.values())
+        return any(self.is_open(family) for family in self.asked)
+
+    def is_open(self, family: Family) -> bool:
+        """Whether a family could be composed in several ways, and none of them is in force."""
+        windows = frozenset(self.asked[family])
+        running = self.in_force(family, windows, self.traffic_of(family))
+        return len(windows) > 1 and running is None
 
     def decide(self) -> None:
         """All windows were asked for."""
-        self.decided = {
-            family: share(windows, self.traffic_of(family), mode=self.mode)
+        self.compositions = {
+            family: self.composition(family, frozenset(windows))
             for family, windows in self.asked.items()
         }
+        self.decided = {family: made.shared for family, made in self.compositions.items()}
+
+    def composition(self, family: Family, windows: frozenset[Periodic]) -> Composition:
+        traffic = self.traffic_of(family)
+        running = self.in_force(family, windows, traffic)
+        return running or first_composition(share(windows, traffic, mode=self.mode))
 
     def knowing(self, traffic: Known) -> Slicing:
         """The same windows, decided anew with what is known now."""
-        made = replace(self, traffic=traffic, decided=None)
+        made = replace(self, traffic=traffic, decided=None, compositions={})
         made.decide()
         return made
 

@@ -3,13 +3,16 @@
 In: an aggregation over windows of a selection of one scan, or by a key such as `time/60` that is to
 share slices with others. Out: its high half, a window over elements, as paper 0's query 4 writes
 it; the low half is a draft whose time key is the slice. Which slices is decided for all queries
-together (terascope.physical.slicing).
+together (terascope.physical.slicing). A window of a running stream may be made of earlier slices as
+well: their low half is a draft that no tuple meets the conditions of, and the elements of the
+window are those of both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from terascope.functions.slices import SliceVector
 from terascope.physical.drafts import Drafts
@@ -25,21 +28,39 @@ from terascope.physical.split_aggregation import (
     sub_aggregation,
     super_aggregation,
 )
-from terascope.plan.build import call, slice_call
+from terascope.plan.build import call, conjunction, slice_call
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, transform
 from terascope.plan.rel import (
     WEND,
     WSTART,
     Aggregate,
     Filter,
-    Named,
+    Merge,
     Project,
     Rel,
     Sliding,
     Window,
+    require,
 )
 from terascope.plan.show import show_agg, show_expr
 from terascope.sharing.slices import Periodic
+from terascope.types import Type
+
+RETIRED: Final = Lit(False, Type.BOOL, "#retired")
+"""The condition of slices that get no more tuples."""
+
+
+def is_retired(condition: Expr) -> bool:
+    return isinstance(condition, Lit) and condition.of == RETIRED.of
+
+
+def without_retired(predicate: Expr) -> Expr:
+    """What a stream asked of tuples before it was retired."""
+    match predicate:
+        case Call(function, args) if function.name == "and":
+            kept = tuple(part for part in args if not is_retired(part))
+            return predicate if len(kept) == len(args) else conjunction(kept)
+    return predicate
 
 
 @dataclass(frozen=True)
@@ -124,27 +145,39 @@ def split_windowed(
     judge: Judge,
     drafts: Drafts,
     live: bool,
+    earlier: tuple[SliceVector, ...] = (),
 ) -> Rel | NotSplit:
     """The high half of an aggregation over windows whose slices are aggregated next to the source,
-    or what speaks against that.
+    or what speaks against that. `earlier`: other slices of the same windows, of tuples that were
+    read before.
     """
     chosen, time = windowed.chosen, windowed.time
     refused = tuple(looking_at_windows(rel))
     if refused:
         return NotSplit(refused)
-    start = slice_call("slice_start", time, vector)
-    conditions = [call("not", call("is_null", time))]
-    if vector.gaps:
-        conditions.append(slice_call("in_slices", time, vector))
-    sliced = replace(chosen, conditions=tuple(dict.fromkeys((*chosen.conditions, *conditions))))
     keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
     plain = tuple((n, e) for n, e in keys if not edges_in(e) and e != windowed.key)
-    made = sub_aggregation(
-        query, rel, ((WSTART, start), *plain), sliced, judge, drafts, live, finer=True
-    )
-    if isinstance(made, NotSplit):
-        return made
-    source = window_of_slices(made, start, vector, windowed)
+
+    def sliced(vector: SliceVector, *more: Expr) -> SlicedGroups | NotSplit:
+        start = slice_call("slice_start", time, vector)
+        conditions = [call("not", call("is_null", time)), *more]
+        if vector.gaps:
+            conditions.append(slice_call("in_slices", time, vector))
+        all_of = tuple(dict.fromkeys((*chosen.conditions, *conditions)))
+        made = sub_aggregation(
+            query, rel, ((WSTART, start), *plain), replace(chosen, conditions=all_of), judge,
+            drafts, live, finer=True,
+        )  # fmt: skip
+        return made if isinstance(made, NotSplit) else SlicedGroups(made, start, vector)
+
+    now = sliced(vector)
+    if isinstance(now, NotSplit):
+        return now
+    before = [sliced(one, RETIRED) for one in earlier]
+    known = [one for one in before if not isinstance(one, NotSplit)]
+    require(len(known) == len(before), f"{query}: windows cannot be made of earlier slices")
+    made = now.groups
+    source = window_of_slices((now, *known), windowed)
     if source is None:
         return NotSplit(((f"columns {WSTART} and {WEND}", "the source has columns of that name"),))
     above = tuple((name, over_windows(expr, made, windowed)) for name, expr in keys)
@@ -161,20 +194,45 @@ def looking_at_windows(rel: Aggregate) -> Iterator[Reason]:
             yield show_expr(key), "looks at the window of every tuple"
 
 
-def window_of_slices(
-    made: SubAggregation, start: Expr, vector: SliceVector, windowed: Windowed
-) -> Rel | None:
-    """The windows over the low-level stream, whose groups are elements with a begin and an end."""
-    slice_column = made.columns[start]
-    keys = [column for expr, column in made.columns.items() if expr != start]
-    values = [c for split in made.splits for c in low_columns(split, made.draft, made.columns)]
-    columns = dict.fromkeys(c for c in (*keys, *values) if isinstance(c, Col))
-    if any(c.name in (WSTART, WEND) for c in columns):
+@dataclass(frozen=True)
+class SlicedGroups:
+    """The groups of the slices of a query, next to the source."""
+
+    groups: SubAggregation
+    start: Expr
+    """The slice, over the scan."""
+    vector: SliceVector
+
+    @property
+    def columns(self) -> list[Expr]:
+        """Keys beside the slice, and values: in the same order whatever the slices are."""
+        made = self.groups
+        keys = [made.columns[expr] for expr in made.columns if expr != self.start]
+        values = [c for split in made.splits for c in low_columns(split, made.draft, made.columns)]
+        return [*keys, *values]
+
+    def elements(self, names: Sequence[Expr]) -> Project:
+        """The groups as elements with a begin and an end, their columns by the names of others."""
+        slice_column = self.groups.columns[self.start]
+        items: dict[str, Expr] = {
+            named.name: own
+            for named, own in zip(names, self.columns, strict=True)
+            if isinstance(named, Col)
+        }
+        items[WSTART] = slice_column
+        items[WEND] = slice_call("slice_end", slice_column, self.vector)
+        return Project(self.groups.draft.read, tuple(items.items()))
+
+
+def window_of_slices(sliced: Sequence[SlicedGroups], windowed: Windowed) -> Rel | None:
+    """The windows over low-level streams, whose groups are elements with a begin and an end. The
+    columns are those of the first stream.
+    """
+    columns = sliced[0].columns
+    if any(isinstance(c, Col) and c.name in (WSTART, WEND) for c in columns):
         return None
-    items: list[Named] = [(c.name, c) for c in columns]
-    items.append((WSTART, slice_column))
-    items.append((WEND, slice_call("slice_end", slice_column, vector)))
-    elements = Project(made.draft.read, tuple(items))
+    parts = tuple(one.elements(columns) for one in sliced)
+    elements: Rel = parts[0] if len(parts) == 1 else Merge(parts, WEND)
     window: Rel = Window(elements, windowed.spec, WEND, elements=True)
     for condition in windowed.above:
         window = Filter(window, condition)

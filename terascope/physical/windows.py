@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.low.windows import Windows
@@ -24,6 +25,7 @@ from terascope.plan.rel import (
     Aggregate,
     Field,
     Filter,
+    Merge,
     Named,
     Project,
     Read,
@@ -35,6 +37,9 @@ from terascope.plan.rel import (
 )
 from terascope.sharing.slices import Periodic
 
+Earlier: TypeAlias = tuple[tuple[str, SliceVector], ...]
+"""Low-level streams of earlier slices."""
+
 
 @dataclass
 class Assembly:
@@ -43,7 +48,7 @@ class Assembly:
     low: Mapping[str, LowOutput]
     """The low-level streams of which the merge has whole slices."""
     names: Names
-    made: dict[tuple[str, SliceVector, Periodic], LowOutput] = field(default_factory=dict)
+    made: dict[tuple[str, SliceVector, Periodic, Earlier], LowOutput] = field(default_factory=dict)
     trees: dict[str, Rel] = field(default_factory=dict)
     """What each of them means, but for groups that are still in parts."""
 
@@ -55,7 +60,7 @@ class Assembly:
     @property
     def steps(self) -> dict[str, int]:
         """What all ends of windows of a stream are multiples of."""
-        return {name: window.slide for (_, _, window), o in self.made.items() for name in [o.name]}
+        return {o.name: window.slide for (_, _, window, _), o in self.made.items()}
 
     def over_windows(self, trees: Mapping[str, Rel]) -> dict[str, Rel]:
         """The high halves over streams of windows."""
@@ -80,19 +85,45 @@ class Assembly:
     def windows(self, window: Window) -> Project | None:
         """Before: Window (Project ... slice_end(s) AS wend (Read low))
         After: Project ..., wend - range AS wstart, wend (Read windows).
+
+        Elements may be merged with those of earlier slices, which have the same columns.
         """
-        elements = window.source
         if not window.elements or not isinstance(window.spec, Sliding):
             return None
-        if not isinstance(elements, Project):
+        below = window.source.sources if isinstance(window.source, Merge) else (window.source,)
+        found = [self.elements(source) for source in below]
+        parts = [one for one in found if one is not None]
+        if len(parts) < len(found) or len({part.seen for part in parts}) > 1:
             return None
-        seen, below = condition_on_slices(elements.source)
-        if not isinstance(below, Read):
+        now = parts[0]
+        if len(parts) > 1 and (now.seen is not None or not all_plain(parts)):
             return None
-        output = self.low.get(below.stream)
-        items = dict(elements.items)
+        earlier = tuple((part.output.name, part.vector) for part in parts[1:])
+        periodic = Periodic(window.spec.range, window.spec.slide)
+        output, start = now.output, now.start
+        end = Col(end_name(output, start), start.type)
+        made = self.stream(now, periodic, earlier)
+        if made.name not in self.trees:
+            self.trees[made.name] = meaning(window, output, start, now.end, made)
+        edges: dict[str, Expr] = {
+            # As the edge of a window: it may be before time 0 whatever its type is.
+            WSTART: replace(call("-", end, Lit(window.spec.range, start.type)), type=start.type),
+            WEND: end,
+        }
+        read: Rel = Read(made.name, made.fields)
+        read = read if now.seen is None else Filter(read, now.seen)
+        wanted: list[Named] = [(f.name, {**now.others, **edges}[f.name]) for f in window.fields]
+        return Project(read, tuple(wanted))
+
+    def elements(self, rel: Rel) -> Elements | None:
+        """The groups of slices that windows are made of; None when it is something else."""
+        if not isinstance(rel, Project):
+            return None
+        seen, below = condition_on_slices(rel.source)
+        output = self.low.get(below.stream) if isinstance(below, Read) else None
+        items = dict(rel.items)
         match items.get(WSTART), items.get(WEND):
-            case Col() as start, Call(function, (Col() as of, Lit(value=str(text)))):
+            case Col() as start, Call(function, (Col() as of, Lit(value=str(text)))) as end:
                 sliced = function.name == "slice_end" and of == start
             case _:
                 return None
@@ -101,34 +132,43 @@ class Assembly:
         others = {n: e for n, e in items.items() if n not in (WSTART, WEND)}
         if any(start.name in columns_of(e) for e in others.values()):
             return None
-        periodic = Periodic(window.spec.range, window.spec.slide)
-        end = Col(end_name(output, start), start.type)
-        made = self.stream(output, parse_slices(text), periodic, start)
-        if made.name not in self.trees:
-            self.trees[made.name] = meaning(window, output, start, items[WEND], made)
-        edges: dict[str, Expr] = {
-            # As the edge of a window: it may be before time 0 whatever its type is.
-            WSTART: replace(call("-", end, Lit(window.spec.range, start.type)), type=start.type),
-            WEND: end,
-        }
-        read: Rel = Read(made.name, made.fields)
-        read = read if seen is None else Filter(read, seen)
-        wanted: list[Named] = [(f.name, {**others, **edges}[f.name]) for f in window.fields]
-        return Project(read, tuple(wanted))
+        return Elements(output, start, end, parse_slices(text), others, seen)
 
-    def stream(
-        self, output: LowOutput, vector: SliceVector, window: Periodic, start: Col
-    ) -> LowOutput:
-        key = output.name, vector, window
+    def stream(self, now: Elements, window: Periodic, earlier: Earlier) -> LowOutput:
+        output, start, vector = now.output, now.start, now.vector
+        key = output.name, vector, window, earlier
         if key not in self.made:
             name = self.names.take(f"{output.name}_{window.range}_{window.slide}")
             end = Field(end_name(output, start), start.type)
             fields = tuple(end if f.name == start.name else f for f in output.fields)
             assert output.groups is not None
             columns = tuple(f.name for f in fields)
-            windows = Windows(output.name, vector, window, columns, len(output.groups.keys))
+            windows = Windows(
+                output.name, vector, window, columns, len(output.groups.keys), earlier
+            )
             self.made[key] = LowOutput(name, fields, None, windows)
         return self.made[key]
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Groups of the slices of a low-level stream, as elements of windows."""
+
+    output: LowOutput
+    start: Col
+    """Where a slice begins,"""
+    end: Expr
+    """and where it ends."""
+    vector: SliceVector
+    others: Mapping[str, Expr]
+    """All other columns."""
+    seen: Expr | None
+    """The condition that slices have seen a tuple of the query."""
+
+
+def all_plain(parts: Sequence[Elements]) -> bool:
+    """Whether all columns are taken from the slices as they are."""
+    return all(isinstance(e, Col) for part in parts for e in part.others.values())
 
 
 def condition_on_slices(rel: Rel) -> tuple[Expr | None, Rel]:

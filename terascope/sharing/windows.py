@@ -49,6 +49,8 @@ class WindowCosts:
     moved_ns: float = 400.0
     """More for a group of a tumbling window, which else is finished by the task that read it: it is
     then delivered after the merge, and what is above it, such as a join, is Spark's."""
+    own_keys: bool = True
+    """Whether a tumbling window that shares nothing has a key of its own, and needs no slices."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,32 @@ def ungrouped(tuples: float) -> float:
     return min(1.0, tuples)
 
 
+@dataclass(frozen=True)
+class Uniform:
+    """So many groups, evenly used; without end, every tuple is a group of its own."""
+
+    most: float
+
+    def __call__(self, tuples: float) -> float:
+        if math.isinf(self.most):
+            return tuples
+        return -self.most * math.expm1(-tuples / self.most)
+
+
 def assumed(keys: int) -> Groups:
     """What is assumed of keys that nobody has seen: ten thousand values a key, evenly used."""
-    if keys == 0:
-        return ungrouped
-    most = 10_000.0 ** min(keys, 2)
-    return lambda tuples: -most * math.expm1(-tuples / most)
+    return ungrouped if keys == 0 else Uniform(10_000.0 ** min(keys, 2))
+
+
+def fitted(tuples: float, groups: float) -> Uniform:
+    """As many groups, evenly used, as make so many of them among so many tuples."""
+    if groups >= 0.999 * tuples:
+        return Uniform(math.inf)
+    low, high = groups, 1e18
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if Uniform(middle)(tuples) < groups else (low, middle)
+    return Uniform(high)
 
 
 @dataclass(frozen=True)
@@ -105,7 +127,7 @@ class Cluster:
     def cost(self, traffic: Traffic, costs: WindowCosts) -> float:
         """Nanoseconds for each unit of time, results aside."""
         looked_up = traffic.rate * costs.tuple_ns
-        if not self.assembles:
+        if not self.assembles and costs.own_keys:
             return looked_up
         passes = len(self.windows) * costs.pass_ns
         tumbling = (w for w in self.windows if is_tumbling(w))

@@ -164,6 +164,10 @@ class Batch:
             promise = ALL if state.ended else epoch_promise(stream, unlimited)
             if stream.key in intended:
                 until, made = due(stream, state, intended[stream.key], NO_LIMIT)
+            elif intended:
+                # The batch was begun by another set. Windows that have slices of this stream were
+                # let go by those they had before: this one must not hold them back.
+                until, made = due(stream, state, promise, NO_LIMIT)
             else:
                 emitted = self._emitted.get(stream.key)
                 until, made = due(stream, state, promise, portion, emitted)

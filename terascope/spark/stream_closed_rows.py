@@ -48,13 +48,16 @@ class ClosedRows:
         return found
 
     def tiers(
-        self, stream: LowStream, rows: Mapping[str, tuple[Segment, ...]]
+        self, stream: LowStream, shown: LowStream, rows: Mapping[str, tuple[Segment, ...]]
     ) -> dict[Length, Leaf]:
-        """The slices of a stream, and the spans of them that were put together."""
+        """The slices of a stream, and the spans of them that were put together, with the columns of
+        another one that differs from it in its slices.
+        """
         plan = self.wiring.plan
-        fields = plan.deliveries.targets[stream.number].fields
+        fields = plan.deliveries.targets[shown.number].fields
+        texts = tuple(stream.epoch_text if t == shown.epoch_text else t for t in shown.texts)
         return {
-            tier: Leaf(fields, rows.get(tier_stream(stream.key, tier), ()), stream.texts)
+            tier: Leaf(fields, rows.get(tier_stream(stream.key, tier), ()), texts)
             for tier in (SLICES, *plan.windows[stream.name].tiers)
         }
 

@@ -30,6 +30,7 @@ from terascope.stream.plan import StreamOutput
 from terascope.stream.releasing import released
 from terascope.stream.segments import Segment
 from terascope.stream.tiers import BUILT_AT_ONCE
+from terascope.stream.windowing import Windowing
 
 Waiting: TypeAlias = tuple[StreamOutput, Sequence[tuple[Value, Value]]]
 """A query, and for each part of its release what is let go: from, and up to."""
@@ -92,9 +93,8 @@ class Releasing:
         leaves = self._fresh_leaves if at_once else self._leaves
         if output.windowing is not None:
             due = [DueWindows.of(o.windowing, DueRange(*b[0])) for o, b in members if o.windowing]
-            return DueSlices.of(
-                due, self._pieces(output.windowing.stream), self._wiring.sink.compiled
-            )
+            pieces = [self._pieces(one, output.windowing) for one in output.windowing.by_stream]
+            return DueSlices.of(due, pieces, self._wiring.sink.compiled)
         range_ = None if at_once else DueRange(*bounds[0], release.parts[0].descending)
         if output.pairing is not None and output.tied is not None and range_ is not None:
             left, right = (leaves[plan.low[side.stream].name] for side in output.pairing.sides)
@@ -105,9 +105,12 @@ class Releasing:
             return DueStrands(output.strands, found, range_)
         return None
 
-    def _pieces(self, stream: str) -> Pieces:
+    def _pieces(self, windowing: Windowing, now: Windowing) -> Pieces:
+        """The slices of a query, read as those of the stream that gets tuples now."""
         plan = self._wiring.plan
-        return Pieces(plan.windows[stream], self._closed.tiers(plan.by_name[stream], self._kept))
+        own, shown = plan.by_name[windowing.stream], plan.by_name[now.stream]
+        leaves = self._closed.tiers(own, shown, self._kept)
+        return Pieces(plan.windows[own.name], leaves, now.slices)
 
     def _spans(self) -> Iterator[DueSpan]:
         """Slices that are put together for windows to come."""
@@ -116,7 +119,8 @@ class Releasing:
             stream, progress = plan.by_name[name], self._state.streams[plan.leaves[name]]
             if not family.tiers or progress.until is None or self._state.ended:
                 continue
-            until, pieces = int(progress.until), self._pieces(name)
+            own = family.members[0]
+            until, pieces = int(progress.until), self._pieces(own, own)
             since = max(until - family.longest, int(progress.kept_from or until - family.longest))
             built = pieces.built
             missing = built.missing(family.tiers, since, until)
@@ -195,9 +199,9 @@ class Releasing:
 
 def together(waiting: Sequence[Waiting]) -> list[list[Waiting]]:
     """Queries over windows of the same slices, and each of the others by itself."""
-    found: dict[tuple[str, str], list[Waiting]] = {}
+    found: dict[tuple[str, ...], list[Waiting]] = {}
     for output, bounds in waiting:
         windowing = output.windowing
-        which = ("query", output.name) if windowing is None else ("slices", windowing.stream)
+        which = ("query", output.name) if windowing is None else ("slices", *windowing.streams)
         found.setdefault(which, []).append((output, bounds))
     return list(found.values())

@@ -44,6 +44,7 @@ from terascope.stream.replanning import Replanner
 from terascope.stream.report import BatchReport
 from terascope.stream.state import State, StateFolder
 from terascope.stream.tree_choice import ReplanSettings
+from terascope.stream.window_plans import WindowPlans
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,9 @@ class Runner:
         plan: StreamPlan,
         settings: RunSettings,
         watch: Callable[[BatchReport], None] | None = None,
+        windows: WindowPlans | None = None,
     ) -> None:
+        """`windows`: how its windows are composed, which is written down with the run."""
         self.plan = plan
         self.settings = settings
         self._spark = spark
@@ -93,6 +96,8 @@ class Runner:
         self._query: StreamingQuery | None = None
         try:
             self.results = self._open_results()
+            if windows is not None:
+                windows.save(self.folder.path)
             self.pipeline = self._pipeline()
         except BaseException:
             self.close()

@@ -1,15 +1,17 @@
 """Windows of closed slices, in a task (paper 0, the superqueries).
 
 In: of one stream the closed rows of its slices, or of spans of several that were put together
-before, and all queries over windows of them that are due. Out: the rows of each. The slices are
+before, and all queries over windows of them that are due; where windows are composed in another way
+than before, the same of the streams of earlier slices. Out: the rows of each. The slices are
 read and put in the order of their groups once, for all of these queries; each then passes over them
 once, whatever range and slide are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,7 @@ from terascope.functions.overflow import overflow_of
 from terascope.low.delivery import Sink
 from terascope.low.finish import columns as finished_columns
 from terascope.low.payload import pack_tuples
-from terascope.low.regroup import Regrouping
+from terascope.low.regroup import Regroup, Regrouping
 from terascope.low.top import Ranking, Top
 from terascope.low.windows import ALWAYS, Sequences
 from terascope.spark.stream_due import DueRange, Told, in_order, told_part
@@ -92,6 +94,8 @@ class Pieces:
     """Who has windows of them."""
     leaves: Mapping[Length, Leaf]
     """What the store has of them."""
+    groups: Regroup
+    """What their rows are read as."""
     spans: tuple[Span, ...] | None = None
     """None: all slices."""
 
@@ -136,16 +140,19 @@ class Pieces:
     @property
     def column(self) -> str:
         """Where a slice or a span begins."""
-        slices = self.family.slices
-        assert slices.epoch is not None
-        return slices.keys[slices.epoch][0]
+        assert self.groups.epoch is not None
+        return self.groups.keys[self.groups.epoch][0]
 
-    @property
-    def end(self) -> Callable[[int], int]:
-        """Where one ends that begins then."""
-        if self.spans is None:
-            return self.family.vector.end
-        return {span.start: span.end for span in self.spans}.__getitem__
+    @cached_property
+    def _ends(self) -> Mapping[int, int]:
+        return {span.start: span.end for span in self.spans or ()}
+
+    def end(self, start: int) -> int:
+        """Where one ends that begins then; the begin itself when none does."""
+        if self.spans is not None:
+            return self._ends.get(start, start)
+        vector = self.family.vector
+        return vector.end(start) if vector.start(start) == start else start
 
 
 def with_segments(leaf: Leaf, spans: Sequence[Span]) -> Leaf:
@@ -154,36 +161,51 @@ def with_segments(leaf: Leaf, spans: Sequence[Span]) -> Leaf:
 
 @dataclass(frozen=True)
 class DueSlices:
-    """All queries over windows of one stream that are due."""
+    """All queries over windows of the same streams that are due. All slices of all streams have all
+    edges of all windows, so that slices that overlap are inside of the same windows.
+    """
 
     members: tuple[DueWindows, ...]
-    pieces: Pieces
+    pieces: tuple[Pieces, ...]
+    """Of each stream."""
     compiled: bool
 
     @classmethod
-    def of(cls, members: Sequence[DueWindows], pieces: Pieces, compiled: bool) -> DueSlices:
+    def of(
+        cls, members: Sequence[DueWindows], pieces: Sequence[Pieces], compiled: bool
+    ) -> DueSlices:
         """With as few pieces as the windows can be put together from."""
         due = tuple(one for one in members if one.ends)
         if not due:
-            return cls((), pieces.of(()), compiled)
+            return cls((), tuple(some.of(()) for some in pieces), compiled)
         first, until = min(one.first for one in due), max(one.until for one in due)
         bounded = first > -ALWAYS // 2 and until < ALWAYS // 2
-        if len(pieces.leaves) == 1 or not bounded or sum(len(o.ends) for o in due) > MOST_EDGES:
-            return cls(due, pieces.between(first, until), compiled)
+        if not bounded or sum(len(o.ends) for o in due) > MOST_EDGES:
+            return cls(due, tuple(some.between(first, until) for some in pieces), compiled)
         edges = {edge for one in due for edge in one.ends}
         edges |= {edge - one.windowing.windows.window.range for one in due for edge in one.ends}
-        return cls(due, pieces.of(pieces.built.cover(first, max(edges), edges)), compiled)
+
+        def needed(some: Pieces) -> Pieces:
+            if len(some.leaves) == 1:
+                return some.between(first, until)
+            return some.of(some.built.cover(first, max(edges), edges))
+
+        return cls(due, tuple(map(needed, pieces)), compiled)
 
     @property
     def bytes(self) -> int:
-        return self.pieces.bytes
+        return sum(some.bytes for some in self.pieces)
 
     def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
-        pieces = self.pieces
-        slices = Regrouping(pieces.family.slices, self.compiled)
-        for batch in pieces.batches(stored):
-            slices.take(batch)
-        groups = Sequences(slices.blocks(), slices.fields, pieces.end)
+        slices = Regrouping(self.pieces[0].groups, self.compiled)
+        for some in self.pieces:
+            for batch in some.batches(stored):
+                slices.take(batch)
+
+        def end(start: int) -> int:
+            return max(some.end(start) for some in self.pieces)
+
+        groups = Sequences(slices.blocks(), slices.fields, end)
         for due in self.members:
             with overflow_of(due.windowing.query):
                 rows = due.rows(groups, slices)
@@ -205,8 +227,8 @@ class DueSpan:
 
     def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
         del sink
-        slices = Regrouping(self.pieces.family.slices, self.compiled)
-        place = self.pieces.family.slices.epoch
+        slices = Regrouping(self.pieces.groups, self.compiled)
+        place = self.pieces.groups.epoch
         assert place is not None
         for batch in self.pieces.batches(stored):
             start = np.full(batch.num_rows, self.span.start)

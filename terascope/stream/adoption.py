@@ -218,7 +218,7 @@ class Change:
         if then is None or then["text"] != self._told[output.name]["text"]:
             return False
         missing = set(self._told[output.name]["leaves"]) - self._before.streams.keys()
-        if missing:
+        if not all(self._is_recomposed(key, output) for key in missing):
             raise OutputError(
                 f"query {output.name} would be computed from other parts than those in the"
                 " checkpoint, because settings have changed; restore them, or begin anew with"
@@ -226,6 +226,29 @@ class Change:
             )
         self._check_float_sums(output)
         return True
+
+    def _is_recomposed(self, key: str, output: StreamOutput) -> bool:
+        """Whether a stream has the slices of windows that were made of others before, which the
+        checkpoint has and the query still reads.
+        """
+        leaves = self._told[output.name]["leaves"]
+        streams = {stream.key: stream for stream in self._plan.low}
+        return any(one.key in leaves for one in self._replaced(streams.get(key)))
+
+    def _replaced(self, stream: LowStream | None) -> list[LowStream]:
+        """The streams of the checkpoint whose place another one takes: they differ from it in
+        their slices only, and get no more tuples.
+        """
+        if stream is None or stream.sliced is None or stream.is_retired:
+            return []
+        return [
+            one
+            for one in self._plan.low
+            if one.is_retired
+            and one.sliced is not None
+            and one.sliced.is_like(stream.sliced)
+            and one.key in self._before.streams
+        ]
 
     def _check_float_sums(self, output: StreamOutput) -> None:
         """Sums that were rounded as tuples came cannot be made exact."""
@@ -243,7 +266,22 @@ class Change:
         since = self._unseen(stream, stream.value)
         if stream.groups is None:
             return Progress(since=since, kept_from=self._unseen(stream, stream.kept_by))
+        replaced = self._replaced(stream)
+        if replaced and stream.sliced is not None:
+            # What was closed stays closed; what was open goes on, in slices of both kinds.
+            ends = [self._closed_time(one) for one in replaced]
+            known = [end for end in ends if end is not None]
+            until = stream.sliced.vector.start(max(known)) if known else None
+            return Progress(until=until, since=since)
         return Progress(until=since, since=since)
+
+    def _closed_time(self, stream: LowStream) -> int | None:
+        """The time before which all slices of a stream of the checkpoint were closed."""
+        until = self._before.streams[stream.key].until
+        if until is None or stream.sliced is None:
+            return None
+        vector, edge = stream.sliced.vector, int(until)
+        return edge if vector.start(edge) == edge else vector.end(edge)
 
     def _unseen(self, stream: LowStream, column: str | None) -> SliceValue | None:
         """The first value of a column that no tuple had which was read before."""
@@ -267,6 +305,9 @@ class Change:
             if self._has_new_columns(stream):
                 column = stream.kept_by if stream.groups is None else stream.value
                 gone = self._unseen(stream, column)
+            if stream.sliced is not None and progress.since is not None:
+                # Slices before may have tuples in streams that a new query does not read.
+                gone = progress.since if gone is None else max(gone, progress.since)
             found[stream.name] = gone
         for running in self._plan.running:
             if running.key in self._state.streams:

@@ -266,7 +266,10 @@ def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[ClosedColum
         until, rel = progress.until, plan.job.trees[stream.name]
         if until is None or stream.groups is None or not isinstance(rel, Aggregate):
             continue
-        if progress.since is not None and until <= progress.since:
+        if stream.is_retired:
+            continue  # it gets no tuples
+        goes_on = takes_place(stream, plan)
+        if progress.since is not None and until <= progress.since and not goes_on:
             continue  # it has not begun: nobody misses those tuples
         key = dict(rel.keys)[stream.value or ""]
         (name,) = columns_of(key)
@@ -280,3 +283,9 @@ def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[ClosedColum
         for interface in stream.scan.interfaces:
             found.setdefault(interface, []).append((column.read_from, limit, stream.key))
     return {name: sorted(columns) for name, columns in found.items()}
+
+
+def takes_place(stream: LowStream, plan: StreamPlan) -> bool:
+    """Whether the windows that a stream has slices of were made of other slices before."""
+    made = (one.sliced for one in plan.low if one.is_retired and one.sliced is not None)
+    return stream.sliced is not None and any(one.is_like(stream.sliced) for one in made)

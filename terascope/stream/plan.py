@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from terascope.analysis.needs import Leaf, keeping_columns
@@ -27,6 +27,8 @@ from terascope.low.plan import LowAggregate, LowQuery
 from terascope.physical.job import Job, Output
 from terascope.physical.low_planner import scanned, source_of
 from terascope.physical.pairings import Joining, joinings
+from terascope.physical.slicing import Slicing
+from terascope.physical.split_windows import without_retired
 from terascope.physical.targets import Deliveries, deliveries
 from terascope.plan.expr import Expr
 from terascope.plan.plan import reads
@@ -43,6 +45,7 @@ from terascope.plan.rel import (
 )
 from terascope.plan.show import show_expr, show_rel
 from terascope.stream.parameters import spelled
+from terascope.stream.slice_streams import SliceStream, slice_stream
 from terascope.stream.strands import Strands, strands_of
 from terascope.stream.windowing import WindowFamily, Windowing, WindowingPlanner
 
@@ -70,6 +73,13 @@ class LowStream:
     """Whether that column falls with time."""
     epoch_text: str = ""
     """Of groups: what their epoch is."""
+    sliced: SliceStream | None = None
+    """Of groups of slices that windows are made of."""
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether it gets no more tuples: its slices are kept for windows that have them."""
+        return self.sliced is not None and self.sliced.retired
 
     @property
     def layout(self) -> str:
@@ -150,6 +160,8 @@ class StreamPlan:
     trees: Trees
     """Of all streams, low-level ones as they are made of their sources."""
     running: tuple[RunningStream, ...] = ()
+    slicing: Slicing = field(default_factory=Slicing)
+    """How the windows of the set are composed."""
 
     @property
     def kept_by(self) -> dict[Leaf, str]:
@@ -161,8 +173,8 @@ class StreamPlan:
         """By low-level stream: the queries over windows of it that tasks compute."""
         found: dict[str, list[Windowing]] = {}
         for output in self.outputs:
-            if output.windowing is not None:
-                found.setdefault(output.windowing.stream, []).append(output.windowing)
+            for one in () if output.windowing is None else output.windowing.by_stream:
+                found.setdefault(one.stream, []).append(one)
         return {stream: WindowFamily(tuple(members)) for stream, members in found.items()}
 
     @property
@@ -177,9 +189,13 @@ class StreamPlan:
 
 
 def stream_plan(
-    job: Job, texts: Mapping[str, str], own: Mapping[str, str] | None = None
+    job: Job,
+    texts: Mapping[str, str],
+    own: Mapping[str, str] | None = None,
+    slicing: Slicing | None = None,
 ) -> StreamPlan:
-    """`texts`: by stream, what it says with all that it reads; `own`: what its user wrote.
+    """`texts`: by stream, what it says with all that it reads; `own`: what its user wrote;
+    `slicing`: how the windows of the set are composed.
 
     Raises:
         SourceError: a source cannot be read as a stream.
@@ -226,7 +242,9 @@ def stream_plan(
     releases = [output.release for output in outputs if output.release is not None]
     kept_by = keeping_columns(releases, trees, leaves, [one.rel for one in running])
     low = tuple(keeping(stream, kept_by, trees) for stream in low)
-    return StreamPlan(job, planned, low, tuple(outputs), trees, tuple(running))
+    return StreamPlan(
+        job, planned, low, tuple(outputs), trees, tuple(running), slicing or Slicing()
+    )
 
 
 def with_pairing(output: StreamOutput, joining: Joining | None, trees: Trees) -> StreamOutput:
@@ -309,6 +327,7 @@ def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: 
             number, query.name, key, scan, groups, groups.fields, (*keys, *slots), value,
             rel.fields,
             epoch_text="" if groups.epoch is None else keys[groups.epoch],
+            sliced=slice_stream(rel),
         )  # fmt: skip
     assert isinstance(rel, Project)
     texts = tuple(show_expr(spelled(expr)) for _, expr in query.items)
@@ -328,9 +347,10 @@ def keeping(stream: LowStream, kept_by: Mapping[Leaf, str], trees: Trees) -> Low
 
 
 def tuples_of(rel: Rel) -> list[str]:
-    """Which tuples a low-level stream is made of."""
+    """Which tuples a low-level stream is made of, or was before it was retired."""
     scan, predicate = source_of(rel)
-    return [scan.protocol, ",".join(sorted(scan.interfaces)), show_expr(spelled(predicate))]
+    asked = show_expr(spelled(without_retired(predicate)))
+    return [scan.protocol, ",".join(sorted(scan.interfaces)), asked]
 
 
 def with_own_keys(streams: Iterable[LowStream]) -> Iterator[LowStream]:

@@ -8,7 +8,7 @@ closed, and its slices are read from the store.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from terascope.analysis.release import Release
@@ -44,11 +44,23 @@ class Windowing:
     """What is delivered."""
     order: tuple[tuple[str, bool], ...]
     """By columns that may be hidden."""
+    earlier: tuple[Windowing, ...] = ()
+    """The same query over other slices that its windows are made of as well: they are of streams
+    that get no more tuples."""
 
     @property
     def stream(self) -> str:
         """The one whose slices are read."""
         return self.windows.stream
+
+    @property
+    def by_stream(self) -> tuple[Windowing, ...]:
+        """For each stream whose slices are read."""
+        return (self, *self.earlier)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(one.stream for one in self.by_stream)
 
 
 @dataclass(frozen=True)
@@ -104,8 +116,21 @@ class WindowingPlanner:
             return None
         if program.whole is not None and not isinstance(program.whole, Top):
             return None
-        slices = regrouped(self._low[windows.stream])
-        return Windowing(query, windows, slices, program, by_start, fields, tuple(order))
+        now = Windowing(
+            query, windows, self._slices(windows.stream), program, by_start, fields, tuple(order)
+        )
+        earlier = tuple(
+            replace(
+                now,
+                windows=replace(windows, stream=stream, vector=vector, earlier=()),
+                slices=self._slices(stream),
+            )
+            for stream, vector in windows.earlier
+        )
+        return replace(now, earlier=earlier)
+
+    def _slices(self, stream: str) -> Regroup:
+        return regrouped(self._low[stream])
 
 
 def released_by_start(release: Release) -> bool | None:

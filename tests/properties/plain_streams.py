@@ -22,15 +22,17 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from terascope.connectors.live import Links, journal
 from terascope.pipeline import Compiled
+from terascope.running import planned_stream
 from terascope.spark import stream_batch, stream_release
 from terascope.spark.stream_runner import Runner, RunSettings
 from terascope.spark.stream_source import LiveReader
 from terascope.spark.stream_task import StreamPartition
 from terascope.stream import closing, ownership
 from terascope.stream.growing_result import GrowingResult
-from terascope.stream.plan import stream_plan
 from terascope.stream.report import BatchReport
+from terascope.stream.runs import run_folder
 from terascope.stream.state import StateFolder
+from terascope.stream.window_plans import WindowPlans
 from tests.properties.plain_high_level import reference_above, rows
 from tests.properties.stream_cases import KillPoint
 
@@ -125,12 +127,16 @@ class PlainRun:
         log: OffsetLog,
         now: Callable[[], int] | None = None,
     ) -> None:
-        own = {stream.name: stream.text for stream in compiled.plan}
-        plan = stream_plan(compiled.job(live=True), compiled.texts(), own)
+        folder = run_folder(settings.checkpoint.absolute())
+        before = StateFolder(folder / "state").newest()
+        self.windows = WindowPlans.of(folder, before is not None)
+        plan = planned_stream(compiled, before, self.windows)
         self.reports: list[BatchReport] = []
         self._plan = compiled.optimized
         self._log = log
-        self.runner = Runner(cast(SparkSession, PlainSpark()), plan, settings, self.reports.append)
+        self.runner = Runner(
+            cast(SparkSession, PlainSpark()), plan, settings, self.reports.append, self.windows
+        )
         source = self.runner.source()
         self.reader = LiveReader(source)
         if now is not None:

@@ -37,10 +37,12 @@ POOL = {
     "pairs": "SELECT a.tb, a.k, a.n, b.n AS before FROM counts a LEFT JOIN counts b"
     " ON a.k = b.k AND a.tb = b.tb + 1",
     "sliding": "SELECT k, COUNT(*) AS n FROM T [RANGE '12 sec' SLIDE '6 sec'] GROUP BY k",
+    "odd": "SELECT k, SUM(v) AS s FROM T [RANGE 7 SLIDE 3] GROUP BY k",
+    "wide": "SELECT k, MAX(v) AS m FROM T [RANGE 40 SLIDE 5] GROUP BY k",
     "middle": "SELECT tb, median(v) AS m FROM T GROUP BY time/10 AS tb",
     "longer": "SELECT tb2, SUM(n) AS n FROM counts GROUP BY tb/2 AS tb2",
 }
-TIME = {"merged": 0, "left_only": 0, "sliding": 3}
+TIME = {"merged": 0, "left_only": 0, "sliding": 3, "odd": 3, "wide": 3}
 """Where time stands in the rows; elsewhere first."""
 SECONDS = 150
 MOMENTS = 20

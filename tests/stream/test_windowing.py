@@ -56,11 +56,11 @@ def test_only_slices_of_due_windows_are_read(plan: StreamPlan) -> None:
     assert talkers is not None
     assert longer is not None
     leaf = Leaf((), tuple(segment(at, at + 25) for at in range(0, 300, 30)))
-    pieces = Pieces(plan.windows[talkers.stream], {SLICES: leaf})
+    pieces = Pieces(plan.windows[talkers.stream], {SLICES: leaf}, talkers.slices)
 
     def starts(*due: DueWindows) -> list[object]:
-        made = DueSlices.of(due, pieces, False)
-        return [s.low for s in made.pieces.leaves[SLICES].segments]
+        (made,) = DueSlices.of(due, [pieces], False).pieces
+        return [s.low for s in made.leaves[SLICES].segments]
 
     one = DueWindows.of(talkers, DueRange(180, 185))
     assert starts(one) == [120, 150, 180]
