@@ -34,6 +34,7 @@ from terascope.pipeline import Compiled
 from terascope.stream.callback import Callback, CallbackSink
 from terascope.stream.control import Control
 from terascope.stream.following import followed
+from terascope.stream.liveness import liveness_limits
 from terascope.stream.notices import Notices
 from terascope.stream.orders import Order, changes_of, current, note_given, obey, orders
 from terascope.stream.plan import StreamPlan, stream_plan
@@ -442,6 +443,9 @@ def open_running(
             replay_limit_ns=nanoseconds(chosen.replay_limit_seconds),
             replays=replays_of(chosen, compiled),
             liveness_ns=nanoseconds(chosen.liveness_seconds),
+            own_liveness_ns={
+                name: nanoseconds(limit) for name, limit in liveness_limits(compiled.plan).items()
+            },
         ),
         chosen.trigger_seconds,
         round(chosen.skew * 1e9),
@@ -574,6 +578,7 @@ def run_facts(
             for p in compiled.plan.parameters
         },
         settings.liveness_seconds,
+        liveness_limits(compiled.plan),
     )
 
 

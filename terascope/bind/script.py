@@ -24,17 +24,21 @@ from terascope.plan.plan import Plan, Stream
 from terascope.syntax import ast
 from terascope.syntax.printer import print_query
 from terascope.types import Type, parse_ip
+from terascope.units import seconds_or_never
 
 MOST_SHOWN = 40
 """Characters of a name that a message repeats."""
 
 HONOURED = frozenset(
-    {"query_name", "visibility", "comment", "empty", "outer_fill", "filename", "refresh_interval"}
-)
+    {
+        "query_name", "visibility", "comment", "empty", "outer_fill", "filename",
+        "refresh_interval", "liveness_timeout",
+    }
+)  # fmt: skip
 NOT_YET = frozenset(
     {
         "aggregate_slots", "slow_flush", "lfta_aggregation", "select_lfta", "algorithm",
-        "max_lfta_disorder", "max_hfta_disorder", "liveness_timeout",
+        "max_lfta_disorder", "max_hfta_disorder",
     }
 )  # fmt: skip
 """Hints of GS-Lite that steer how a query runs, never what it answers."""
@@ -195,7 +199,26 @@ def bind_query(context: Context, name: str, statement: ast.QueryStatement) -> li
     visible = (property_of(statement.define, "visibility") or "external") == "external"
     comment = property_of(statement.define, "comment") or ""
     text = print_query(statement.query)
-    return [*binder.streams, Stream(name, rel, visible, text, comment)]
+    liveness = bind_liveness(context, statement)
+    return [*binder.streams, Stream(name, rel, visible, text, comment, liveness)]
+
+
+def bind_liveness(context: Context, statement: ast.QueryStatement) -> float | None:
+    """How long a query waits for a source that is gone, if its DEFINE says so."""
+    told = next((p for p in statement.define if p.key.lower() == "liveness_timeout"), None)
+    if told is None:
+        return None
+    is_bare = not told.value[-1:].isalpha()
+    try:
+        return seconds_or_never(told.value + "s" if is_bare else told.value)
+    except ValueError:
+        context.error(
+            "bad-hint",
+            f"'{told.value}' is not a value of liveness_timeout",
+            told.span,
+            help="it takes seconds (30), a length of time ('5m') or 'off': wait for ever",
+        )
+        return None
 
 
 def bind_options(context: Context, statement: ast.QueryStatement) -> Options:

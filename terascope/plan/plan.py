@@ -26,6 +26,8 @@ class Stream:
     text: str = field(default="", compare=False)
     """Canonical GSQL of the query, for the manifest."""
     comment: str = field(default="", compare=False)
+    liveness: float | None = field(default=None, compare=False)
+    """Seconds that its stream waits for a source that is gone; None: it does not say."""
 
 
 @dataclass(frozen=True)

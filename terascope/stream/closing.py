@@ -79,6 +79,8 @@ def hear(state: State, beats: Iterable[Heartbeat], offset: Offset) -> None:
                 seen.late_streams[key] = seen.late_streams.get(key, 0) + number
             for column, value in heard.late_behind.items():
                 seen.late_behind[column] = max(seen.late_behind.get(column, value), value)
+                if column in heard.smallest:
+                    seen.late_smallest[column] = heard.smallest[column]
             if heard.tuples:
                 seen.last_tuple_ns = offset.now_ns
     for name, link in offset.links.items():
@@ -89,6 +91,8 @@ def hear(state: State, beats: Iterable[Heartbeat], offset: Offset) -> None:
         seen.arrived_ns = max(seen.arrived_ns, offset.arrived_ns)
         if link.quiet_ns is not None:
             seen.quiet_ns = max(seen.quiet_ns or link.quiet_ns, link.quiet_ns)
+        if link.is_left_behind:
+            seen.left_ns = seen.quiet_ns
     state.ended = offset.ended
 
 

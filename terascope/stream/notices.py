@@ -128,7 +128,7 @@ def late_count(source: SourceStatus) -> str:
 def late_remedy(source: SourceStatus) -> str:
     """What to do so that tuples of a source are not late, and why."""
     name, behind = source.name, source.late_seconds
-    if source.left_behind or source.away:
+    if source.left_behind or source.away or source.late_after_absence:
         return f"a longer --liveness makes the others wait, which went on without {name}"
     if source.disorder_observed > source.disorder_declared:
         return (

@@ -43,6 +43,8 @@ class RunFacts:
     """Whether the present is that of the clock on the wall; in a replay the trace has its own."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     liveness_seconds: float = 300.0
+    own_liveness_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Of sources for which queries say so."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Reporter:
         self._pulse = Pulse()
         self._pace = Pace(
             facts.trigger_seconds, facts.heartbeat_seconds, facts.skew_seconds,
-            facts.liveness_seconds,
+            facts.liveness_seconds, facts.own_liveness_seconds,
         )  # fmt: skip
         self._low = LowReporter((), {})
         self._resumed: BatchState | None = None

@@ -36,6 +36,7 @@ class Pace:
     heartbeat_seconds: float
     skew_seconds: float
     liveness_seconds: float = math.inf
+    own_liveness_seconds: Mapping[str, float] = field(default_factory=dict)
 
     def patience(self, batch_seconds: float) -> float:
         """How long a source may give no sign of life."""
@@ -188,10 +189,11 @@ class SourceReporter:
             replay=bool(here.is_replay),
             replay_behind_seconds=behind_the_wall(clock, seen, here, now_ns),
             away=here.is_away,
-            waited_for_seconds=self.waited_for(here, report.offset),
+            waited_for_seconds=self.waited_for(name, report.offset),
             left_behind=here.is_left_behind,
             late_queries=self.late_queries(seen),
             late_seconds=late_seconds(columns, seen),
+            late_after_absence=late_after_absence(columns, seen),
         )
 
     def late_queries(self, seen: Seen) -> dict[str, int]:
@@ -202,11 +204,12 @@ class SourceReporter:
         }
         return {query: count for query, count in counts.items() if count}
 
-    def waited_for(self, link: LinkOffset, offset: Offset) -> float | None:
+    def waited_for(self, name: str, offset: Offset) -> float | None:
         """How long others will still wait for a source; None: it is as it should be, or they wait
         for ever, or no more.
         """
-        limit = self.pace.liveness_seconds
+        link = offset.link(name)
+        limit = self.pace.own_liveness_seconds.get(name, self.pace.liveness_seconds)
         if link.is_left_behind or link.alive_ns is None or math.isinf(limit):
             return None
         silent = (offset.now_ns - link.alive_ns) / NANOSECONDS
@@ -237,6 +240,12 @@ def late_seconds(columns: Sequence[SourceField], seen: Seen) -> float | None:
         if c.clock is not None and c.read_from in seen.late_behind
     ]
     return max(found, default=None)
+
+
+def late_after_absence(columns: Sequence[SourceField], seen: Seen) -> bool:
+    """Whether the last late tuples are of a time when others went on without their source."""
+    moments = [clock_ns(column, seen.late_smallest) for column in columns]
+    return seen.left_ns is not None and any(m is not None and m < seen.left_ns for m in moments)
 
 
 def behind_the_wall(

@@ -49,6 +49,10 @@ class Seen:
     """By the key of a low-level stream: tuples that came when their slice of it was closed."""
     late_behind: dict[str, SliceValue] = field(default_factory=dict)
     """By column: how far a late tuple was behind the end of a closed slice, at most."""
+    late_smallest: dict[str, SliceValue] = field(default_factory=dict)
+    """By column: the smallest value in the last batch that had late tuples."""
+    left_ns: int | None = None
+    """How far the clock has moved its watermark while others went on without it."""
     disorder: dict[str, SliceValue] = field(default_factory=dict)
     """By how much a tuple came behind a later one, at most."""
     last_tuple_ns: int | None = None

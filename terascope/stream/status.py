@@ -118,6 +118,8 @@ class SourceStatus:
     """By query: tuples that came when their window of it was closed."""
     late_seconds: float | None = None
     """How far a late tuple was behind the end of a closed window, at most."""
+    late_after_absence: bool = False
+    """Its last late tuples are of a time when others went on without it."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.spark.stream_runner import RunSettings
+from terascope.stream.liveness import liveness_limits
 from terascope.stream.plan import stream_plan
 from terascope.stream.report import BatchReport
 from terascope.stream.reporting import Reporter, RunFacts, Supervised
@@ -62,11 +63,15 @@ class Followed:
             compiled=False, memory_bytes=1 << 28, tasks=2, skew_ns=SKEW * SECOND,
         )  # fmt: skip
         compiled = self.compiled
+        own = liveness_limits(compiled.plan)
+        in_ns = {name: round(limit * SECOND) for name, limit in own.items()}
+        settings = replace(settings, live=replace(live, own_liveness_ns=in_ns))
         run = PlainRun(compiled, settings, self.log, lambda: self.now * SECOND)
         plan = stream_plan(compiled.job(live=True), compiled.texts())
         facts = RunFacts(
             1, NOW, "set.gsql", "state", None, heartbeat_seconds=live.heartbeat_ns / SECOND,
             skew_seconds=SKEW, liveness_seconds=(live.liveness_ns or 0) / SECOND,
+            own_liveness_seconds=own,
         )  # fmt: skip
         self.reporter = Reporter(plan, facts, lambda: float(self.now), lambda: (0, 0))
         return run

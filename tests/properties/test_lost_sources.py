@@ -15,8 +15,12 @@ from unittest.mock import patch
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from terascope.diagnostic import QueryError, Source
+from terascope.pipeline import compile_set
 from terascope.stream.causes import causes
+from terascope.stream.liveness import liveness_limits
 from terascope.stream.metrics import StatusCollector
+from terascope.stream.notices import late_text
 from tests.properties.followed_folders import NOW, SECOND, Followed
 
 SET = """
@@ -172,6 +176,13 @@ def test_after_the_limit_the_others_go_on_and_it_rejoins(
     source = run.status.source("b")
     assert source is not None
     assert (source.away, source.left_behind) == (False, False)
+    assert "a longer --liveness" in late_text(source), "though it is back since"
+    run.drop("b", [run.now - 16])
+    busy(run, 1)
+    assert run.late("b") == late + 1
+    source = run.status.source("b")
+    assert source is not None
+    assert "--liveness" not in late_text(source), "this one is merely slow"
     run.finish()
     run.assert_adds_up("counts", ["a", "b"])
 
@@ -206,3 +217,42 @@ def test_pieces_that_were_found_and_not_read_are_read_when_the_folder_is_back(
     run.finish()
     run.assert_adds_up("counts", ["a", "b"])
     assert run.late("b") == 0
+
+
+def test_the_liveness_timeout_of_a_query_is_that_of_its_sources(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    text = SET.replace("QUERY counts:", "DEFINE { query_name 'counts'; liveness_timeout 6; }")
+    assert liveness_limits(compile_set(Source(text)).plan) == {}, "no source is bound"
+    run = Followed(tmp_path, text, ["a", "b"], liveness_ns=1000 * SECOND)
+    assert liveness_limits(run.compiled.plan) == {"a": 6.0, "b": 6.0}
+    for _ in range(5):
+        run.drop("a", [run.now])
+        run.drop("b", [run.now])
+        run.seconds(1)
+    Renamed(run, stack).lose()
+    busy(run, 4)
+    source = run.status.source("b")
+    assert source is not None
+    assert source.waited_for_seconds == pytest.approx(2, abs=1)
+    assert not source.left_behind
+    busy(run, 20)
+    source = run.status.source("b")
+    assert source is not None
+    assert source.left_behind
+    assert max(run.counted("counts")) >= run.now // 10 - 2
+
+
+def test_of_several_limits_the_shortest_counts() -> None:
+    text = """
+    DEFINE { query_name 'x'; liveness_timeout '2m'; } SELECT time FROM a.TCP;
+    DEFINE { query_name 'y'; liveness_timeout off; } SELECT time FROM x;
+    DEFINE { query_name 'z'; liveness_timeout 30; } SELECT time FROM b.TCP;
+    QUERY both: MERGE x.time : z.time FROM x, z;
+    DEFINE { query_name 'u'; liveness_timeout 1.5; } SELECT time FROM both;
+    """
+    limits = {"a": 120.0, "b": 30.0}
+    assert liveness_limits(compile_set(Source(text.split("QUERY both")[0])).plan) == limits
+    assert liveness_limits(compile_set(Source(text)).plan) == {"a": 1.5, "b": 1.5}
+    with pytest.raises(QueryError, match="soon"):
+        compile_set(Source("DEFINE { liveness_timeout soon; } SELECT time FROM TCP"))

@@ -89,7 +89,7 @@ def is_left_behind(
     name: str, links: Mapping[str, LinkOffset], now_ns: int, settings: LiveSettings
 ) -> bool:
     """Whether others go on without a source that was not alive for the liveness limit."""
-    alive, limit = links[name].alive_ns, settings.liveness_ns
+    alive, limit = links[name].alive_ns, settings.liveness_of(name)
     if alive is None or limit is None or now_ns - alive < limit:
         return False
     return bool(live_partners(name, links, settings))

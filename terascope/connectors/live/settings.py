@@ -6,7 +6,7 @@ In: plain values. Out: `LiveSettings` for all links of a run, `LinkClock` for ea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from terascope.connectors.live.speed import Speed
@@ -41,9 +41,15 @@ class LiveSettings:
     liveness_ns: int | None = 300_000_000_000
     """How long live sources wait for a source that cannot be read, or for a replay that gives
     nothing; None: for ever."""
+    own_liveness_ns: Mapping[str, int | None] = field(default_factory=dict)
+    """The same of sources for which queries say so."""
     partners: Mapping[str, frozenset[str]] | None = None
     """By source: the others that some query combines with it, which wait for its watermark; None:
     every source is combined with every other."""
+
+    def liveness_of(self, source: str) -> int | None:
+        """How long others wait for a source; None: for ever."""
+        return self.own_liveness_ns.get(source, self.liveness_ns)
 
     def cut_bytes(self, at_edges: bool) -> int:
         """About the size of splits: no split may be longer than what a micro-batch reads, and one
