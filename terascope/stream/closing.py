@@ -21,6 +21,7 @@ from terascope.plan.expr import Col, columns_of
 from terascope.plan.rel import Aggregate, Scan, SourceField
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.late import ClosedColumn
+from terascope.stream.missed import missed_columns
 from terascope.stream.plan import LowStream, StreamPlan
 from terascope.stream.segments import Segment, SliceValue
 from terascope.stream.state import Seen, State
@@ -286,6 +287,8 @@ def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[ClosedColum
             continue
         for interface in stream.scan.interfaces:
             found.setdefault(interface, []).append((column.read_from, limit, stream.key))
+    for interface, missed in missed_columns(plan, state):
+        found.setdefault(interface, []).append(missed)
     return {name: sorted(columns) for name, columns in found.items()}
 
 

@@ -17,6 +17,7 @@ from terascope.connectors.live import LinkState
 from terascope.stream.amounts import NANOSECONDS
 from terascope.stream.low_report import LowReporter
 from terascope.stream.memory import memory_now
+from terascope.stream.missed import late_keys
 from terascope.stream.plan import StreamPlan
 from terascope.stream.query_report import QueryReporter, store_status
 from terascope.stream.rates import Rates
@@ -90,7 +91,7 @@ class Reporter:
         kinds = {i.name: i.kind for read in plan.job.reads for i in read.interfaces}
         self._queries = QueryReporter(plan, self._pace)
         streams = {
-            query: frozenset(stream.key for stream in leaves)
+            query: frozenset(stream.key for stream in leaves) | late_keys(plan, query)
             for query, leaves in self._queries.leaves.items()
         }
         self._sources = SourceReporter(
