@@ -46,6 +46,7 @@ from terascope.stream.closing import (
 from terascope.stream.crash import crash_here
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.layouts import Layouts
+from terascope.stream.passing import pass_by
 from terascope.stream.plan import LowStream, RunningStream
 from terascope.stream.report import BatchReport
 from terascope.stream.segments import Segment, SliceValue
@@ -114,6 +115,8 @@ class Batch:
         self._hearing_ns += time.thread_time_ns() - began
         state.peak_bytes = max(state.peak_bytes, self._new_bytes)
         self._promises = self._promised()
+        if pass_by(state, self._offset, self._wiring.plan, self._promises):
+            self._promises = self._promised()
         self._close_groups()
         self._hops.append(("merge", time.time()))
         self._promises = self._promised()

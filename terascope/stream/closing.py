@@ -155,6 +155,8 @@ def reached(column: SourceField, seen: Seen | None, skew_ns: int) -> SliceValue 
     if column.slope.trend is not Trend.INCREASING:
         return seen.smallest.get(column.read_from)
     told = [seen.largest[column.read_from]] if column.read_from in seen.largest else []
+    if column.read_from in seen.passed:
+        told.append(seen.passed[column.read_from] + column.slope.band)
     if column.clock is not None and seen.quiet_ns is not None:
         # What the clock says holds without the band, which is taken off later.
         tick = 10**9 // FINENESS[column.clock]

@@ -40,12 +40,15 @@ class Misses(Needs):
     """
 
     def of_column(self, rel: Rel, name: str, bound: Value) -> Iterator[Need]:
-        if isinstance(rel, Window) and name in (WSTART, WEND) and isinstance(bound, int):
-            if isinstance(rel.spec, Sliding) and not rel.elements:
-                end = bound if name == WEND else bound + rel.spec.range
-                yield from self.of_time(rel.source, rel.on, end - rel.spec.slide)
-                return
-        yield from super().of_column(rel, name, bound)
+        match rel:
+            case Window(spec=Sliding(range_, slide), elements=False) if name in (
+                WSTART,
+                WEND,
+            ) and isinstance(bound, int):
+                end = bound if name == WEND else bound + range_
+                yield from self.of_time(rel.source, rel.on, end - slide)
+            case _:
+                yield from super().of_column(rel, name, bound)
 
     def of_band_left(self, join: Join, bound: Bound, value: Value) -> Iterator[Need]:
         """Rows with a left side, x before `value`: their partners end before x + high."""

@@ -244,6 +244,8 @@ def late_seconds(columns: Sequence[SourceField], seen: Seen) -> float | None:
 
 def late_after_absence(columns: Sequence[SourceField], seen: Seen) -> bool:
     """Whether the last late tuples are of a time when others went on without their source."""
+    if any(seen.late_smallest.get(name, value) < value for name, value in seen.passed.items()):
+        return True
     moments = [clock_ns(column, seen.late_smallest) for column in columns]
     return seen.left_ns is not None and any(m is not None and m < seen.left_ns for m in moments)
 

@@ -51,6 +51,8 @@ class Seen:
     """By column: how far a late tuple was behind the end of a closed slice, at most."""
     late_smallest: dict[str, SliceValue] = field(default_factory=dict)
     """By column: the smallest value in the last batch that had late tuples."""
+    passed: dict[str, SliceValue] = field(default_factory=dict)
+    """By column that is no clock: how far others have come that went on without it."""
     left_ns: int | None = None
     """How far the clock has moved its watermark while others went on without it."""
     disorder: dict[str, SliceValue] = field(default_factory=dict)

@@ -22,6 +22,7 @@ from terascope.stream.liveness import liveness_limits
 from terascope.stream.metrics import StatusCollector
 from terascope.stream.notices import late_text
 from tests.properties.followed_folders import NOW, SECOND, Followed
+from tests.properties.stream_results import rows_of
 
 SET = """
 PROTOCOL F (time UINT increasing clock(s), a INT);
@@ -241,6 +242,7 @@ def test_the_liveness_timeout_of_a_query_is_that_of_its_sources(
     assert source is not None
     assert source.left_behind
     assert max(run.counted("counts")) >= run.now // 10 - 2
+    run.run.close()
 
 
 def test_of_several_limits_the_shortest_counts() -> None:
@@ -256,3 +258,59 @@ def test_of_several_limits_the_shortest_counts() -> None:
     assert liveness_limits(compile_set(Source(text)).plan) == {"a": 1.5, "b": 1.5}
     with pytest.raises(QueryError, match="soon"):
         compile_set(Source("DEFINE { liveness_timeout soon; } SELECT time FROM TCP"))
+
+
+CLOCKLESS = "PROTOCOL F (time UINT increasing, a INT);"
+COUNT = "SELECT tb, COUNT(*) AS n FROM {} GROUP BY time/10 AS tb;"
+COMBINED = {
+    "merge": "QUERY m: MERGE x.time : y.time FROM a.F x, b.F y; QUERY q: " + COUNT.format("m"),
+    "join of tuples": "QUERY q: SELECT x.time, 1 AS n FROM a.F x LEFT JOIN b.F y"
+    " ON x.time = y.time;",
+    "band": "QUERY q: SELECT x.time, 1 AS n FROM a.F x LEFT JOIN b.F y"
+    " ON y.time >= x.time AND y.time <= x.time + 3;",
+    "join of groups": f"QUERY ga: {COUNT.format('a.F')} QUERY gb: {COUNT.format('b.F')}"
+    " QUERY q: SELECT x.tb, x.n FROM ga x LEFT JOIN gb y ON x.tb = y.tb;",
+}
+
+
+@pytest.mark.parametrize("text", COMBINED.values(), ids=COMBINED)
+def test_a_source_without_a_clock_is_left_behind_as_well(
+    text: str, tmp_path: Path, stack: ExitStack
+) -> None:
+    run = Followed(tmp_path, CLOCKLESS + text, ["a", "b"], liveness_ns=6 * SECOND)
+    run.drop("a", range(15))
+    run.drop("b", range(15))
+    run.seconds(1)
+    losing = Renamed(run, stack)
+    losing.lose()
+    for place in range(15, 30, 5):
+        run.drop("a", range(place, place + 5))
+        run.seconds(1)
+    held = [row[0] for row in rows_of(tmp_path / "out" / "q")]
+    assert max(map(to_time(text), held), default=0) <= 15, "before the limit they wait"
+    run.restart()
+    for place in range(30, 60, 5):
+        run.drop("a", range(place, place + 5))
+        run.seconds(1)
+    found = [row[0] for row in rows_of(tmp_path / "out" / "q")]
+    assert max(map(to_time(text), found)) >= 40, "after it they go on"
+    losing.find()
+    run.drop("b", range(15, 60))
+    run.drop("b", range(60, 70))
+    run.drop("a", range(60, 70))
+    run.seconds(2)
+    source = run.status.source("b")
+    assert source is not None
+    late = source.late_queries["q"]
+    assert 20 < late < 55, "what is behind the others is late, the rest is not"
+    assert "--liveness" in late_text(source)
+    run.finish()
+    if "MERGE" in text:
+        assert sum(int(str(r[1])) for r in rows_of(tmp_path / "out" / "q")) + late == sum(
+            run.read.values()
+        )
+
+
+def to_time(text: str) -> Callable[[object], int]:
+    """The time of a row by its first column, which may be that of ten."""
+    return (lambda v: int(str(v)) * 10) if "tb" in text else (lambda v: int(str(v)))
