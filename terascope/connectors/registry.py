@@ -37,6 +37,7 @@ from terascope.connectors.tables import CsvConnector, JsonConnector, ParquetConn
 from terascope.connectors.tables.csv import csv_fault
 from terascope.connectors.tables.jsonlines import json_fault
 from terascope.connectors.tables.parquet import parquet_fault
+from terascope.connectors.version import VERSION_OPTION, check_unchanged, version_of
 from terascope.types import Type
 
 GENERATE = "generate"
@@ -214,7 +215,45 @@ def unusable(path: Path, fault: FileFault) -> SourceError:
 def read_split(
     split: Split, columns: Iterable[Column], report: ReadReport
 ) -> Iterator[pa.RecordBatch]:
-    """Read one split with the connector of its kind."""
+    """Read one split with the connector of its kind.
+
+    Raises:
+        SourceError: the file of a batch is not what it was when the batch was planned.
+    """
+    planned = dict(split.options).get(VERSION_OPTION)
+    if planned is None:
+        yield from read_as_it_is(split, columns, report)
+        return
+    path = Path(split.path)
+    before = check_unchanged(path, planned)
+    own = replace(split, options=tuple(o for o in split.options if o[0] != VERSION_OPTION))
+    try:
+        yield from read_as_it_is(own, columns, report)
+    except Exception:
+        check_unchanged(path, planned, before)  # what was wrong may be of another file
+        raise
+    check_unchanged(path, planned, before)
+
+
+def versioned(splits: Iterable[Split]) -> list[Split]:
+    """Splits that know what their files are now; those of a file that cannot be used need not."""
+    known: dict[str, str] = {}
+    found = []
+    for split in splits:
+        if any(name == FAULT_OPTION for name, _ in split.options):
+            found.append(split)
+            continue
+        if split.path not in known:
+            known[split.path] = version_of(Path(split.path)).told()
+        version = (VERSION_OPTION, known[split.path])
+        found.append(replace(split, options=(*split.options, version)))
+    return found
+
+
+def read_as_it_is(
+    split: Split, columns: Iterable[Column], report: ReadReport
+) -> Iterator[pa.RecordBatch]:
+    """Read one split of a file that may have changed since it was found."""
     fault = dict(split.options).get(FAULT_OPTION)
     if fault is not None:
         report.blame(split.path, FileFault(fault))

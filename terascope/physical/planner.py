@@ -18,7 +18,7 @@ from terascope.analysis.order import Orders, emitted_orders, plan_orders
 from terascope.analysis.sequence import falls, sequence
 from terascope.connectors.arrival import arrived, is_arrival
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError, Split
-from terascope.connectors.registry import Interface
+from terascope.connectors.registry import Interface, versioned
 from terascope.low.part_order import KeptOrder
 from terascope.low.sampling import SampleLimits
 from terascope.optimize.driver import apply_below
@@ -267,7 +267,7 @@ class Drafting:
         """Of a source; a live one has none yet."""
         if self.split_bytes is None:
             return None
-        return self.splits_of(members, edge, self.split_bytes)
+        return versioned(self.splits_of(members, edge, self.split_bytes))
 
     def splits_of(
         self, members: Sequence[Interface], edge: Edge | None, split_bytes: int
