@@ -7,7 +7,8 @@ tuple, however many conditions have it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -77,11 +78,15 @@ class Choices:
         self._words = words
         self._known: dict[object, Choice] = {}
         self._conditions: list[Condition] = []
+        self._asking: Counter[Expr] = Counter()
+        """How many conditions have a predicate."""
 
     def number(self, condition: Condition) -> Choice:
         number = self._known.setdefault(condition.meaning, len(self._conditions))
         if number == len(self._conditions):
             self._conditions.append(condition)
+            alternatives = (p for where in condition.anyof for p in where.rest)
+            self._asking.update((*condition.rest, *alternatives))
         return number
 
     def of(self, query: LowQuery) -> Chosen:
@@ -92,15 +97,20 @@ class Choices:
 
     def rows(self, batch: Batch, bits: Sequence[Hashes]) -> dict[Choice, Codes]:
         """The tuples of a batch that each takes."""
-        asked = Asked(batch, bits, self._words)
+        once = {predicate for predicate, times in self._asking.items() if times == 1}
+        asked = Asked(batch, bits, self._words, once)
         return {number: asked.rows(c) for number, c in enumerate(self._conditions)}
 
 
 class Asked:
     """The conditions of one batch, and what is known of them by now."""
 
-    def __init__(self, batch: Batch, bits: Sequence[Hashes], words: int) -> None:
+    def __init__(
+        self, batch: Batch, bits: Sequence[Hashes], words: int, once: Collection[Expr]
+    ) -> None:
+        """`once`: predicates of a single condition, whose answers nobody needs again."""
         self._batch = batch
+        self._once = once
         self._bits = bits
         self._words = words
         self._rows: dict[object, Codes] = {}
@@ -125,6 +135,8 @@ class Asked:
         return rows
 
     def _passing(self, predicate: Expr, rows: Codes) -> NDArray[Any]:
+        if predicate in self._once:
+            return self._batch.passing(predicate, rows)
         answers = self._answers.get(predicate)
         if answers is None:
             answers = self._answers[predicate] = np.full(len(self._batch), -1, np.int8)

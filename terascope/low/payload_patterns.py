@@ -41,6 +41,57 @@ def matches(payloads: pa.Array, pattern: str) -> pa.Array:
     return pc.match_substring_regex(payloads, pattern)
 
 
+@lru_cache(maxsize=256)
+def required_text(pattern: str) -> str:
+    """The longest text that stands in every match of a pattern that RE2 reads; empty if there may
+    be matches without one. Only what stands outside of groups is looked at.
+    """
+    pattern = portable(pattern)
+    texts, current, at = [""], "", 0
+    while at < len(pattern):
+        c, then = pattern[at], pattern[at + 1 : at + 2]
+        if c == "|":
+            return ""
+        if c in "([":
+            texts.append(current)
+            current, at = "", end_of_brackets(pattern, at)
+        elif c in "*?{":  # what stands before it may be missing
+            texts.append(current[:-1])
+            current, at = "", pattern.index("}", at) + 1 if c == "{" else at + 1
+        elif c == "\\" and not then.isalnum():
+            current, at = current + then, at + 2
+        elif c in "\\+.^$":
+            texts.append(current)
+            current, at = "", end_of_escape(pattern, at) if c == "\\" else at + 1
+        else:
+            current, at = current + c, at + 1
+    return max(*texts, current, key=len)
+
+
+def end_of_escape(pattern: str, at: int) -> int:
+    r"""Behind an escape such as \d, \n or \x41."""
+    return at + 4 if pattern[at + 1] == "x" else at + 2
+
+
+def end_of_brackets(pattern: str, at: int) -> int:
+    """Behind the group or the class that begins there."""
+    depth, in_class = 0, False
+    while at < len(pattern):
+        c = pattern[at]
+        if c == "\\":
+            at += 1
+        elif in_class:
+            in_class = c != "]"
+        elif c == "[":
+            in_class = True
+        elif c in "()":
+            depth += 1 if c == "(" else -1
+        at += 1
+        if depth == 0 and not in_class:
+            break
+    return at
+
+
 # ---- extraction ----------------------------------------------------------------------------------
 
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from terascope.functions.values import as_bytes, as_text
 from terascope.low.kernels import INTEGER, column, compiled
-from terascope.low.payload_patterns import matches, re2_pattern
+from terascope.low.payload_patterns import matches, re2_pattern, required_text
+from terascope.low.payload_search import contains
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.types import Type
 
@@ -61,12 +62,7 @@ def payload_values(expr: Expr, payloads: pa.Array, rows: NDArray[np.int32]) -> N
     place = PAYLOAD_ARGUMENT[expr.function.name]
     given = [a.value for i, a in enumerate(expr.args) if i != place and isinstance(a, Lit)]
     if expr.function.name == "str_regex_match":
-        pattern = re2_pattern(as_text(given[0]))
-        assert pattern is not None
-        few = 4 * len(rows) < len(payloads)  # else copying takes longer than matching the others
-        some = payloads.take(pa.array(rows)) if few else payloads
-        hits: Ints = matches(some, pattern).fill_null(False).cast(pa.int64()).to_numpy()
-        return hits if few else hits[rows]
+        return pattern_values(as_text(given[0]), payloads, rows)
     offsets, data = content_of(payloads)
     match expr.function.name:
         case "str_match_start":
@@ -84,6 +80,27 @@ def payload_values(expr: Expr, payloads: pa.Array, rows: NDArray[np.int32]) -> N
             return matches_at(offsets, data, rows, given[0], wanted)
         case _:
             return lengths(offsets, rows)
+
+
+def pattern_values(text: str, payloads: pa.Array, rows: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Whether a regular expression matches. Where every match has some text in it, only payloads
+    that have that text are matched.
+    """
+    pattern, inside = re2_pattern(text), required_text(text)
+    assert pattern is not None
+    if inside:
+        found = contains(*content_of(payloads), rows, needle(inside))
+        few = rows[found != 0]
+        found[found != 0] = matching(payloads.take(pa.array(few)), pattern)
+        return found
+    if 4 * len(rows) < len(payloads):  # else copying takes longer than matching the others
+        return matching(payloads.take(pa.array(rows)), pattern)
+    return matching(payloads, pattern)[rows]
+
+
+def matching(payloads: pa.Array, pattern: str) -> Ints:
+    found: Ints = matches(payloads, pattern).fill_null(False).cast(pa.int64()).to_numpy()
+    return found
 
 
 def content_of(payloads: pa.Array) -> tuple[NDArray[np.int32], Bytes]:
@@ -122,34 +139,4 @@ def matches_at(
                 same = False
                 break
         out[r] = same
-    return out
-
-
-@compiled(column(np.int32), column(np.uint8), column(np.int32), column(np.uint8))
-def contains(
-    offsets: NDArray[np.int32], data: Bytes, rows: NDArray[np.int32], wanted: Bytes
-) -> NDArray[np.int64]:
-    """Horspool: a byte that does not occur lets the search skip the length of what is sought."""
-    out = np.zeros(len(rows), np.int64)
-    size = len(wanted)
-    if size == 0:
-        out[:] = 1
-        return out
-    skip = np.full(256, size, np.int64)
-    for k in range(size - 1):
-        skip[wanted[k]] = size - 1 - k
-    last = wanted[size - 1]
-    for r in range(len(rows)):
-        end = offsets[rows[r] + 1]
-        at = offsets[rows[r]] + size - 1
-        while at < end:
-            byte = data[at]
-            if byte == last:
-                k = 0
-                while k < size - 1 and data[at - size + 1 + k] == wanted[k]:
-                    k += 1
-                if k == size - 1:
-                    out[r] = 1
-                    break
-            at += skip[byte]
     return out

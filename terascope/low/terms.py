@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from terascope.plan.expr import Expr
+from terascope.plan.hashing import hashed_once
 from terascope.types import INT_MAX, INT_MIN, Type
 
 
@@ -33,6 +34,7 @@ class Source(enum.Enum):
     """Whether a number is in a long list of constants."""
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Input:
     """A lane the statements read."""

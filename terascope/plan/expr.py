@@ -12,9 +12,11 @@ from typing import TypeAlias, assert_never
 
 from terascope.functions.base import Aggregate, Scalar, Value
 from terascope.functions.casts import may_be_outside
+from terascope.plan.hashing import hashed_once
 from terascope.types import Type
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Col:
     """A column of the relation below."""
@@ -23,6 +25,7 @@ class Col:
     type: Type
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Lit:
     """A constant in held form."""
@@ -33,6 +36,7 @@ class Lit:
     """The parameter whose value it is, if it is one's."""
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Bound(Lit):
     """A constant that is another one whenever the plan runs: how far rows are let go. Whoever
@@ -40,6 +44,7 @@ class Bound(Lit):
     """
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Param:
     """A `$parameter`; its value is given when the plan runs."""
@@ -48,6 +53,7 @@ class Param:
     type: Type
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Call:
     """A scalar function or operator applied to arguments."""
@@ -57,6 +63,7 @@ class Call:
     type: Type
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Case:
     """The value of the first branch whose condition is TRUE."""
@@ -66,6 +73,7 @@ class Case:
     type: Type
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Cast:
     """A value made to be of another type; what cannot be converted is NULL."""

@@ -39,6 +39,7 @@ from terascope.plan.rel import Field, Rel
 from terascope.spark.frame import Frame, place, schema_of
 from terascope.spark.low_task import OUTGOING, OUTGOING_ARROW, NativeRead, to_arrow
 from terascope.spark.rests import RestJoining, join_rests, rest_sizes, small_rests
+from terascope.spark.session import planned_once
 from terascope.spark.source import source_frame
 from terascope.spark.told import Packed, Told, told_rows
 from terascope.spark.worker import working
@@ -81,9 +82,10 @@ def native_streams(
         numbers = stream_numbers(job, read)
         own = tuple(p for p in pairings if p.left.stream in numbers)
         reading = NativeRead(read, numbers, targets, sink, max(1, partitions // 2), own)
-        df = source_frame(spark, reading, partitions).persist(KEPT)
-        result.kept.append(df)
-        told = told_rows(df, [side.rest for p in own for side in p.sides])
+        with planned_once(spark):
+            df = source_frame(spark, reading, partitions).persist(KEPT)
+            result.kept.append(df)
+            told = told_rows(df, [side.rest for p in own for side in p.sides], partitions)
         result.reports[read.name] = reports_from_json(told.lines("report"))
         result.parts += map(Part.of, told.lines("part"))
         sizes += rest_sizes(told.lines("rest"))
@@ -105,7 +107,7 @@ def native_streams(
         else:
             merged = merge(partial, merging, max(1, partitions // 2)).persist(KEPT)
             result.kept.append(merged)
-            told = told_rows(merged, [side.rest for side in sides])
+            told = told_rows(merged, [side.rest for side in sides], partitions)
         result.parts += map(Part.of, told.lines("part"))
         sizes += rest_sizes(told.lines("rest"))
         rests.add(told.packed("rows"))

@@ -8,9 +8,11 @@ others use is computed once.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -105,7 +107,17 @@ def run_job(
     except BaseException:
         result.close()
         raise
+    spare_collector()
     return result
+
+
+@cache
+def spare_collector() -> None:
+    """After the first job: what was imported and compiled stays for as long as this process does,
+    and to walk over all of it takes the collector of garbage a tenth of a second, again and again.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def run_low_level(

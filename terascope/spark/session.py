@@ -13,12 +13,14 @@ import os
 import re
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -30,6 +32,8 @@ from terascope.spark import class_archive
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 KERNELS_USED = "TERASCOPE_KERNELS_USED"
 NO_FOLDER = "/nonexistent/terascope"
+LONGEST_SOCKET = 100
+"""Bytes of a path that every system takes for a socket."""
 JAVA_RECORD = "terascope-java-home"
 """File in the Python environment where the installation noted the Java it found."""
 
@@ -273,8 +277,37 @@ def default_settings(master: str, folder: Path) -> dict[str, str]:
             "spark.python.daemon.module": "terascope.spark.daemon",
             f"spark.executorEnv.{KERNELS_USED}": str(folder / "kernels-used"),
             JAVA_OPTIONS: " ".join((BATCH_JAVA, collector(parallelism(master)))),
+            **socket_settings(folder),
         }
     return settings
+
+
+def socket_settings(folder: Path) -> dict[str, str]:
+    """The JVM and its workers talk over sockets in a private folder: by TCP, each task would wait
+    for acknowledgements that are held back for 40 ms, and other users could connect. A path that
+    is too long for a socket leaves Spark's own way.
+    """
+    longest = folder / f".{uuid4()}.sock"
+    if not hasattr(socket, "AF_UNIX") or len(os.fsencode(longest)) > LONGEST_SOCKET:
+        return {}
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": str(folder),
+    }
+
+
+@contextmanager
+def planned_once(spark: SparkSession) -> Iterator[None]:
+    """Rows that are kept and asked for in the same job: a plan that adapts itself would compute
+    them in a job of their own before.
+    """
+    name = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before or "true")
 
 
 def secret_settings(master: str) -> dict[str, str]:

@@ -20,7 +20,8 @@ from terascope.low.delivery import Kind
 LITTLE_BYTES: Final = 1 << 16
 """A payload up to this size comes along."""
 ENOUGH_BYTES: Final = 8 << 20
-"""All that the driver works on itself."""
+"""All that the driver works on itself. Tuples to be joined come along in larger payloads, as long
+as one of each task and stream is not more than this."""
 PACKED: Final = pa.schema([("stream", pa.int32()), ("payload", pa.binary())])
 
 
@@ -62,15 +63,18 @@ class Told:
         return {row.stream for row in self.packed(kind)}
 
 
-def told_rows(df: DataFrame, rests: Collection[int]) -> Told:
+def told_rows(df: DataFrame, rests: Collection[int], tasks: int) -> Told:
     """The lines, the groups to be merged, and the tuples of some streams: what no task could
     join.
     """
     kind, stream, payload = F.col("kind"), F.col("stream"), F.col("payload")
     wanted = F.col("told").isNotNull() | (kind == "groups")
+    most = F.lit(LITTLE_BYTES)
     if rests:
         wanted |= (kind == "rows") & stream.isin(*rests)
-    little = F.when(F.length(payload) <= LITTLE_BYTES, payload)
+        share = max(LITTLE_BYTES, ENOUGH_BYTES // (tasks * len(rests)))
+        most = F.when(kind == "rows", share).otherwise(LITTLE_BYTES)
+    little = F.when(F.length(payload) <= most, payload)
     rows = df.filter(wanted).select(stream, kind, "told", little).collect()
     return Told([ToldRow(s, k, t, None if p is None else bytes(p)) for s, k, t, p in rows])
 

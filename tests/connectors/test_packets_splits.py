@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import struct
 import tempfile
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from terascope.connectors.base import ReadReport
-from terascope.connectors.packets import PacketConnector
+from terascope.connectors.packets import PacketConnector, connector
 from tests.connectors.packet_bytes import (
     WHOLE,
     Frame,
@@ -334,3 +335,26 @@ def test_a_fraction_of_more_than_a_second_is_no_time(
         assert times == [(SECOND + k) * 10**9 + f * unit for k, f in good]
         assert report.malformed == {"timestamp out of range": len(frames) - len(good)}
         assert report.tuples + sum(report.malformed.values()) == len(frames)
+
+
+def test_a_file_that_changed_is_cut_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the records of a file begin is remembered, for as long as the file stays as it is."""
+    monkeypatch.setattr(connector, "UNSETTLED", -1)  # a file that was just written, too
+    path = tmp_path / "a.pcap"
+
+    def write(sizes: list[int], time: int) -> None:
+        path.write_bytes(pcap([packet(k, b"x" * size) for k, size in enumerate(sizes)]))
+        os.utime(path, (time, time))
+
+    def ranges() -> list[tuple[int, int]]:
+        return [(s.start, s.end) for s in PacketConnector().splits("a", [path], {}, 300)]
+
+    write([10] * 20 + [100] * 20, SECOND)
+    first = ranges()
+    walks = connector.known_parts.cache_info().misses
+    assert ranges() == first
+    assert connector.known_parts.cache_info().misses == walks
+    write([100] * 20 + [10] * 20, SECOND + 1)  # as long as before
+    second = ranges()
+    assert second != first
+    assert second[-1][1] == first[-1][1]

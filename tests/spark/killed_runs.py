@@ -60,6 +60,7 @@ def main(capture: str, queries: str, folder: Path) -> None:
     spark = open_session("local-cluster[1,2,1024]", "terascope-killed", settings)
     try:
         with (
+            patch.object(told, "ENOUGH_BYTES", -1),
             patch.object(told, "LITTLE_BYTES", -1),  # or the driver merges so little by itself
             Session(spark, config=load_config(split_bytes=1 << 18)) as session,
         ):

@@ -6,7 +6,10 @@ start, and Arrow batches of the columns asked for; what could not be read is cou
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -43,6 +46,8 @@ from terascope.connectors.packets.window import (
 PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
 PCAPNG_ORDERS: Final = tuple(BYTE_ORDER.to_bytes(4, order) for order in ("big", "little"))
 """How a section header says in which order its bytes are."""
+UNSETTLED: Final = 2_000_000_000
+"""Nanoseconds after a change within which another might not show in a file's times."""
 
 
 class PacketConnector:
@@ -129,8 +134,22 @@ def batches(
         yield batch.finish()
 
 
-def parts(path: Path, cut: Cutting) -> list[Part]:
-    """The ranges of one file."""
+def parts(path: Path, cut: Cutting) -> Sequence[Part]:
+    """The ranges of one file. A file that has not changed since it was cut is not walked again."""
+    with opened(path) as file:
+        found = os.fstat(file.fileno())
+    state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    settled = time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > UNSETTLED
+    return known_parts(path, state, cut) if settled else found_parts(path, cut)
+
+
+@lru_cache(maxsize=256)
+def known_parts(path: Path, state: tuple[int, ...], cut: Cutting) -> Sequence[Part]:
+    """The same for the same state of a file."""
+    return found_parts(path, cut)
+
+
+def found_parts(path: Path, cut: Cutting) -> Sequence[Part]:
     with opened(path) as file:
         start, fault = looked_at(file)
         size = file.seek(0, 2)

@@ -1,0 +1,33 @@
+"""Immutable trees that are looked up over and over: each node computes its hash once.
+
+In: a frozen dataclass. Out: the same class, whose objects remember their hash. Expressions are keys
+of dictionaries in planning and, batch by batch, in tasks; without this every look-up would walk the
+whole tree. The hash of a text differs between processes, so it is left out when an object is
+pickled.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+Node = TypeVar("Node")
+
+KNOWN: Final = "_hash"
+
+
+def hashed_once(cls: type[Node]) -> type[Node]:
+    """Make objects of a frozen dataclass remember their hash."""
+    computed = cls.__hash__
+
+    def remembered(self: Any) -> int:
+        known: int | None = self.__dict__.get(KNOWN)
+        if known is None:
+            known = self.__dict__[KNOWN] = computed(self)
+        return known
+
+    def state(self: Any) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != KNOWN}
+
+    cls.__hash__ = remembered  # type: ignore[method-assign]
+    cls.__getstate__ = state  # type: ignore[method-assign]
+    return cls
