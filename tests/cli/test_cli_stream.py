@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from http.client import HTTPConnection
@@ -24,10 +25,18 @@ import pytest
 
 from terascope.cli.run_stream import AtOnce, Stopping
 from terascope.cli.stream_rows import ConsoleRows
+from terascope.connectors.registry import Interface
+from terascope.diagnostic import Source
+from terascope.pipeline import Bindings, compile_set
 from terascope.plan.rel import Field
+from terascope.reference.interpreter import evaluate
+from terascope.reference.sources import ConnectorSources
 from terascope.stream.runs import Run, announced
+from terascope.stream.subscription import Subscription
 from terascope.types import Type
+from tests.agreement import delivered
 from tests.cli.calls import Called, call, small_trace
+from tests.properties.stream_cases import readable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -178,8 +187,20 @@ class Process:
         with self._process.stderr as lines:
             self.err += lines
 
-    def ask_to_stop(self) -> None:
-        self._process.send_signal(signal.SIGINT)
+    def ask_to_stop(self, number: signal.Signals = signal.SIGINT) -> None:
+        self._process.send_signal(number)
+
+    @property
+    def jvm(self) -> int:
+        """The process of its Spark."""
+        own = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        pending = own.read_text().split()
+        while pending:
+            child = Path("/proc") / pending.pop()
+            if child.joinpath("comm").read_text().strip() == "java":
+                return int(child.name)
+            pending += child.joinpath("task", child.name, "children").read_text().split()
+        raise AssertionError("it has no JVM")
 
     def end(self) -> int:
         code = self._process.wait(240)
@@ -221,8 +242,8 @@ def page(port: int, path: str) -> tuple[int, str]:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)  # Spark starts twice, and on a busy machine that takes its time
-def test_a_run_is_watched_stopped_and_goes_on(
+@pytest.mark.timeout(600)  # Spark starts three times; on a busy machine that takes its time
+def test_a_run_is_watched_loses_its_jvm_is_terminated_and_goes_on(
     gsql: Path, trace: Path, tmp_path: Path, processes: list[Process]
 ) -> None:
     captures, output, state = tmp_path / "captures", tmp_path / "out", tmp_path / "state"
@@ -264,21 +285,37 @@ def test_a_run_is_watched_stopped_and_goes_on(
     assert f'terascope_source_tuples_total{{source="eth0"}} {float(source["tuples"])}' in metrics
     assert page(port, "/health")[0] in (200, 503)  # without heartbeats silence looks like death
 
-    first.ask_to_stop()
+    os.kill(first.jvm, signal.SIGKILL)
+    growing.write_bytes(content[: len(content) * 3 // 4])
+    first.called_when(lambda c: has_gone_on(c, source["tuples"]), "status", "--json")
+    growing.write_bytes(content)
+    first.ask_to_stop(signal.SIGTERM)
     assert first.end() == 0, first.err
     assert first.err[-1] == (
         f"to go on from here, give the same command again (checkpoint {state})\n"
     )
+    assert any("Spark's JVM has ended" in line for line in first.err)
+    assert not any("Traceback" in line for line in first.err), first.err
     assert call("status").code == 1
 
-    growing.write_bytes(content)
     second = Process(*flags, "--until-idle")
     processes.append(second)
     assert second.end() == 0, second.err
     assert second.err[-1].startswith("all was read: 1,500 tuples read")
     out = call("tail", "talkers", "--from-start", "--format", "csv", "--checkpoint", str(state)).out
-    header, *lines = out.splitlines()
-    assert header == "tb,srcIP,packets"
-    rows = [line.split(",") for line in lines]
-    assert sum(int(packets) for _, _, packets in rows) == PACKETS
-    assert len({(tb, address) for tb, address, _ in rows}) == len(rows), "a row came twice"
+    assert out.splitlines()[0] == "tb,srcIP,packets"
+    interfaces = {"eth0": Interface("eth0", "pcap", str(trace))}
+    plan = compile_set(Source(SET), Bindings(interfaces)).optimized
+    answers = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
+    for name, answer in answers.items():
+        told_rows = Subscription(output / name, follow=False, from_start=True).rows()
+        found = Counter(tuple(row.values()) for row in told_rows)
+        assert found == Counter(map(tuple, readable(answer).rows)), "nothing is lost or repeated"
+
+
+def has_gone_on(called: Called, tuples: int) -> bool:
+    """Whether a run has read more than so many tuples, in another JVM."""
+    if called.code:
+        return False
+    told = json.loads(called.out)
+    return bool(told["run"]["restarts"] == 1 and told["sources"][0]["tuples"] > tuples)
