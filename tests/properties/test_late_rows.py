@@ -10,6 +10,7 @@ import pytest
 
 from terascope.stream.notices import late_text
 from tests.properties.followed_folders import NOW, Followed
+from tests.properties.stream_cases import KillPoint
 from tests.properties.stream_results import rows_of
 
 PROTOCOL = "PROTOCOL F (time UINT increasing clock(s), a INT);\n"
@@ -26,14 +27,14 @@ USED_BY_COUNT = {
 }
 
 
-def disturbed(run: Followed) -> int:
+def disturbed(run: Followed, kill: KillPoint | None = None) -> int:
     """Both sources give a tuple a second; then some of b come, of all ages. Returns when."""
     for place in range(20):
         run.drop("a", [run.now])
         run.drop("b", [run.now])
         if place == 15:
             run.drop("b", range(run.now - 14, run.now))
-        run.seconds(1)
+        run.seconds(1, kill if place >= 14 else None)
     return NOW + 15
 
 
@@ -50,16 +51,23 @@ def told(run: Followed) -> int:
     return query.late
 
 
-@pytest.mark.parametrize("text", USED_BY_ROW.values(), ids=USED_BY_ROW)
-def test_rows_of_tuples_are_there_or_late(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "kill"),
+    list(zip(USED_BY_ROW.values(), (None, "state", "manifest"), strict=True)),
+    ids=USED_BY_ROW,
+)
+def test_rows_of_tuples_are_there_or_late(
+    text: str, kill: KillPoint | None, tmp_path: Path
+) -> None:
     run = Followed(tmp_path, PROTOCOL + text, ["a", "b"])
-    disturbed(run)
+    disturbed(run, kill)
     late = told(run)
     assert 5 < late < 14, "some are, and some are within the skew"
     run.finish()
     rows = rows_of(tmp_path / "out" / "q")
     assert len(rows) + late == sum(run.read.values())
     assert (run.late("a"), run.late("b")) == (0, late)
+    assert len(rows_of(tmp_path / "late" / "b")) == late, "they are kept apart"
 
 
 @pytest.mark.parametrize("text", USED_BY_COUNT.values(), ids=USED_BY_COUNT)
