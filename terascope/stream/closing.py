@@ -288,7 +288,7 @@ def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[ClosedColum
         if limit is None or limit is ALL:
             continue
         for interface in stream.scan.interfaces:
-            found.setdefault(interface, []).append((column.read_from, limit, stream.key))
+            found.setdefault(interface, []).append((column.read_from, limit, stream.key, False))
     for interface, missed in missed_columns(plan, state):
         found.setdefault(interface, []).append(missed)
     return {name: sorted(columns) for name, columns in found.items()}

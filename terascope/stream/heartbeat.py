@@ -54,7 +54,13 @@ class Ends:
 class Apart(Protocol):
     """Who looks for tuples that come too late."""
 
-    def see(self, columns: pa.RecordBatch, interface: str, smallest: Mapping[str, Any]) -> None: ...
+    def see(
+        self,
+        columns: pa.RecordBatch,
+        interface: str,
+        smallest: Mapping[str, Any],
+        largest: Mapping[str, Any],
+    ) -> None: ...
 
     def close(self) -> Iterator[tuple[str, str]]: ...
 
@@ -88,18 +94,19 @@ class Watch:
 
     def _see(self, batch: pa.RecordBatch, interface: str) -> None:
         known = self.ends.setdefault(interface, {})
-        now: dict[str, SliceValue] = {}
+        smallest: dict[str, SliceValue] = {}
+        largest: dict[str, SliceValue] = {}
         for name in self._columns:
             at = batch.schema.get_field_index(name)
             found = None if at < 0 else column_ends(batch.column(at), known.get(name))
             if found is None:
                 continue
-            now[name] = found.smallest
+            smallest[name], largest[name] = found.smallest, found.largest
             if name in known:
                 known[name].add(found)
             else:
                 known[name] = found
-        self._late.see(batch, interface, now)
+        self._late.see(batch, interface, smallest, largest)
 
     @property
     def late(self) -> Apart:

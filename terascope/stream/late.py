@@ -22,8 +22,9 @@ from terascope.plan.rel import Field
 from terascope.stream.segments import SliceValue
 from terascope.types import Type
 
-ClosedColumn: TypeAlias = tuple[str, SliceValue, str]
-"""A column, the value below which a slice of a stream is closed, and the key of the stream."""
+ClosedColumn: TypeAlias = tuple[str, SliceValue, str, bool]
+"""A column, the value below which a slice of a stream is closed, the key of the stream, and whether
+the column falls: then slices above the value are closed."""
 LATE: Final = "late:"
 """Before the name of an interface: who has the rows of its late tuples."""
 
@@ -52,19 +53,31 @@ class LateWatch:
         self.behind: dict[str, dict[str, SliceValue]] = {}
         """By interface and column: how far a late tuple was behind a closed slice, at most."""
 
-    def see(self, columns: pa.RecordBatch, interface: str, smallest: Mapping[str, Any]) -> None:
-        """`smallest`: of the ordered columns in this batch; most batches are told by these."""
+    def see(
+        self,
+        columns: pa.RecordBatch,
+        interface: str,
+        smallest: Mapping[str, Any],
+        largest: Mapping[str, Any],
+    ) -> None:
+        """`smallest`, `largest`: of the ordered columns in this batch, or further apart; most
+        batches are told by these.
+        """
         late: pa.Array | None = None
         found: dict[tuple[str, SliceValue], pa.Array] = {}
-        for name, limit, stream in self._closed.get(interface, ()):
-            if name not in smallest or smallest[name] >= limit:
+        for name, limit, stream, falls in self._closed.get(interface, ()):
+            if name not in smallest:
+                continue
+            excess = largest[name] - limit if falls else limit - smallest[name]
+            if excess <= 0:
                 continue
             if (name, limit) not in found:
-                mask = pc.fill_null(pc.less(columns.column(name), limit), False)
+                is_late = pc.greater if falls else pc.less
+                mask = pc.fill_null(is_late(columns.column(name), limit), False)
                 found[name, limit] = mask
                 late = mask if late is None else pc.or_(late, mask)
                 behind = self.behind.setdefault(interface, {})
-                behind[name] = max(behind.get(name, 0), limit - smallest[name])
+                behind[name] = max(behind.get(name, 0), excess)
             missed = pc.sum(found[name, limit]).as_py() or 0
             self.by_stream.setdefault(interface, Counter())[stream] += missed
         if late is None:

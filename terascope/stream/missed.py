@@ -68,7 +68,7 @@ def missed_columns(plan: StreamPlan, state: State) -> Iterator[tuple[str, Closed
     the key of that query.
     """
     raw = {stream.name for stream in plan.low if stream.groups is None}
-    limits: dict[tuple[str, str, str], int | float] = {}
+    limits: dict[tuple[str, str, str, bool], int | float] = {}
     for key, need in missing(plan, state):
         if not isinstance(need.leaf, Read) or need.leaf.stream not in raw:
             continue
@@ -76,11 +76,11 @@ def missed_columns(plan: StreamPlan, state: State) -> Iterator[tuple[str, Closed
             continue
         tree = plan.trees.streams[need.leaf.stream]
         for below in Misses(plan.trees, ()).of_column(tree, need.column, need.bound):
-            for interface, column, value in of_scan(below):
-                known = limits.get((interface, column, key), value)
-                limits[interface, column, key] = max(known, value)
-    for (interface, column, key), value in limits.items():
-        yield interface, (column, value, key)
+            for interface, column, value, falls in of_scan(below):
+                known = limits.get((interface, column, key, falls), value)
+                limits[interface, column, key, falls] = (min if falls else max)(known, value)
+    for (interface, column, key, falls), value in limits.items():
+        yield interface, (column, value, key, falls)
 
 
 def missing(plan: StreamPlan, state: State) -> Iterator[tuple[str, Need]]:
@@ -90,8 +90,9 @@ def missing(plan: StreamPlan, state: State) -> Iterator[tuple[str, Need]]:
         progress = state.queries[output.name]
         if output.release is None or output.release.kind != "ordered" or progress.ended:
             continue
-        values = [begun(v, progress) for v in progress.lows(len(output.release.parts))]
-        for part, value in zip(output.release.parts, values, strict=True):
+        values = progress.lows(len(output.release.parts))
+        for part, low in zip(output.release.parts, values, strict=True):
+            value = begun(low, progress, part.descending)
             for need in misses.of_part(output.release.node, part, value):
                 yield late_key(output.name), need
     for running in plan.running:
@@ -102,19 +103,17 @@ def missing(plan: StreamPlan, state: State) -> Iterator[tuple[str, Need]]:
                 yield late_key(running.name), need
 
 
-def begun(value: Value, progress: Progress) -> Value:
+def begun(value: Value, progress: Progress, falls: bool = False) -> Value:
     """How far a query was let go; None: it has not begun, and misses nothing."""
-    if value is not None and progress.since is not None and value <= progress.since:
-        return None
-    return value
+    if value is None or progress.since is None:
+        return value
+    return value if value != progress.since and (value < progress.since) == falls else None
 
 
-def of_scan(need: Need) -> Sequence[tuple[str, str, int | float]]:
-    """The columns of interfaces that a bound on a scan is about."""
+def of_scan(need: Need) -> Sequence[tuple[str, str, int | float, bool]]:
+    """The columns of interfaces that a bound on a scan is about, and whether they fall."""
     scan = need.leaf
     if not isinstance(scan, Scan) or need.column is None or need.bound in (None, ALL):
         return ()
     column = next(c for c in scan.columns if c.name == need.column)
-    if column.slope is None or column.slope.trend is not Trend.INCREASING:
-        return ()
-    return [(interface, column.read_from, need.bound) for interface in scan.interfaces]
+    return [(name, column.read_from, need.bound, column.falls) for name in scan.interfaces]

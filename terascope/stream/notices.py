@@ -131,8 +131,9 @@ def late_remedy(source: SourceStatus) -> str:
     if source.left_behind or source.away or source.late_after_absence:
         return f"a longer --liveness makes the others wait, which went on without {name}"
     if source.disorder_observed > source.disorder_declared:
+        band = "banded_decreasing(n)" if source.falls else "banded_increasing(n)"
         return (
-            "declare banded_increasing(n) on its time column, or SLACK n of a MERGE: they came up"
+            f"declare {band} on its time column, or SLACK n of a MERGE: they came up"
             f" to {disorder_text(source)} behind later ones"
         )
     if source.replay:

@@ -115,8 +115,8 @@ class Beginning:
 
 def closed_column(told: Sequence[Any]) -> ClosedColumn:
     """One from a state, which may be of a version that did not name streams."""
-    column, value, *stream = told
-    return column, value, stream[0] if stream else ""
+    column, value, *more = told
+    return column, value, more[0] if more else "", bool(more[1:] and more[1])
 
 
 def owned_epochs(

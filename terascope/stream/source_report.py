@@ -177,9 +177,10 @@ class SourceReporter:
             malformed_reasons=dict(seen.malformed),
             skipped_bytes=seen.skipped_bytes,
             unusable_files=dict(seen.files),
-            disorder_observed=0.0 if main is None else seen.disorder.get(main.read_from, 0),
+            disorder_observed=0.0 if main is None else disorder_of(main, seen),
             disorder_declared=0.0 if main is None or main.slope is None else main.slope.band,
             disorder_unit="" if main is None or main.clock is None else main.clock,
+            falls=main is not None and main.falls,
             silent_seconds=max(0.0, (now_ns - (last_ns or now_ns)) / NANOSECONDS),
             stalled=stalled or self.overdue(name, report, backlog),
             heartbeat=self.pulse.count(name),
@@ -230,6 +231,14 @@ class SourceReporter:
         if behind_ns <= OVERDUE * beat * NANOSECONDS or age <= self.pace.patience(report.seconds):
             return None
         return f"no heartbeat for {readable_seconds(age)}"
+
+
+def disorder_of(column: SourceField, seen: Seen) -> float:
+    """By how much a tuple came behind a later one, at most; where values fall, as far as late
+    tuples tell.
+    """
+    known = seen.late_behind if column.falls else seen.disorder
+    return known.get(column.read_from, 0)
 
 
 def late_seconds(columns: Sequence[SourceField], seen: Seen) -> float | None:

@@ -102,7 +102,7 @@ class State:
     """By the key of a low-level stream."""
     queries: dict[str, Progress] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
-    closed: dict[str, list[tuple[str, SliceValue, str]]] = field(default_factory=dict)
+    closed: dict[str, list[tuple[str, SliceValue, str, bool]]] = field(default_factory=dict)
     """By interface: columns, the value below which a slice of a stream is closed, and its key."""
     texts: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By query: what it is, and what it is made of; one that changes begins anew."""

@@ -94,6 +94,8 @@ class SourceStatus:
     disorder_observed: float = 0.0
     disorder_declared: float = 0.0
     disorder_unit: str = "s"
+    falls: bool = False
+    """Its main ordered column gets smaller with time."""
     silent_seconds: float = 0.0
     stalled: str | None = None
     """Why no promise can be had from it; None when all is well."""

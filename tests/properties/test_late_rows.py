@@ -104,3 +104,31 @@ def test_a_tuple_that_has_missed_a_pair_is_late(on: str, reach: int, tmp_path: P
         whole = 2 * len([x for x in range(NOW, y + 1) if x >= y - reach])
         lost += found.get(y, 0) < whole
     assert late == lost > 5
+
+
+FALLING = {
+    "groups": "QUERY q: SELECT tb, COUNT(*) AS n FROM a.F GROUP BY time/10 AS tb;",
+    "merge": MERGED.replace("merged", "q"),
+    "groups of a merge": MERGED
+    + "QUERY q: SELECT tb, COUNT(*) AS n FROM merged GROUP BY time/10 AS tb;",
+}
+
+
+@pytest.mark.parametrize("text", FALLING.values(), ids=FALLING)
+def test_where_time_falls_larger_values_are_late(text: str, tmp_path: Path) -> None:
+    names = ["a", "b"] if "MERGE" in text else ["a"]
+    run = Followed(tmp_path, "PROTOCOL F (time INT decreasing, a INT);" + text, names)
+    for place in range(6):
+        for name in names:
+            run.drop(name, range(1000 - 10 * place, 990 - 10 * place, -1))
+        if place == 4:
+            run.drop("a", [999, 985, 970])
+        run.seconds(1)
+    source = run.status.source("a")
+    assert source is not None
+    assert source.late_queries["q"] == source.late == 3
+    assert "banded_decreasing(n)" in late_text(source)
+    run.finish()
+    rows = rows_of(tmp_path / "out" / "q")
+    used = sum(int(str(row[1])) for row in rows) if "COUNT" in text else len(rows)
+    assert used + 3 == sum(run.read.values())
