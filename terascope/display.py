@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from terascope.plan.rel import Field
+from terascope.types import Type
 
 WIDEST = 48
 """Letters of a cell at most."""
@@ -40,6 +41,11 @@ def cell(value: Any) -> str:
         letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
     )
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+
+
+def is_number(type: Type) -> bool:
+    """Whether a column stands to the right."""
+    return type.is_numeric or type.is_whole
 
 
 def cells(head: pa.Table) -> list[list[str]]:
@@ -80,7 +86,7 @@ class ResultTable:
     def table(self, fitting: int) -> Table:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         for field in self.fields[:fitting]:
-            justify: JustifyMethod = "right" if field.type.is_numeric else "left"
+            justify: JustifyMethod = "right" if is_number(field.type) else "left"
             table.add_column(Text(field.name), justify=justify, no_wrap=True)
         for row in zip(*self.columns[:fitting], strict=True):
             table.add_row(*(Text(text, style="dim" if text == NULL else "") for text in row))
@@ -114,9 +120,9 @@ def fitting_columns(names: Sequence[str], columns: Sequence[Sequence[str]], widt
 
 def html_table(name: str, fields: Sequence[Field], head: pa.Table, total: int) -> str:
     """The same for a notebook."""
-    align = ["right" if f.type.is_numeric else "left" for f in fields]
+    align = ["right" if is_number(f.type) else "left" for f in fields]
     header = "".join(
-        f'<th style="text-align:{side}" title="{f.type.value}">{escape(f.name)}</th>'
+        f'<th style="text-align:{side}" title="{f.type.label}">{escape(f.name)}</th>'
         for f, side in zip(fields, align, strict=True)
     )
     body = "".join(

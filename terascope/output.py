@@ -181,7 +181,7 @@ def manifest(compiled: Compiled, query: str, reports: Mapping[str, ReadReport]) 
         "parameters": [
             {
                 "name": p.name,
-                "type": p.type.value,
+                "type": p.type.label,
                 "value": None if p.value is None else show_value(p.value, p.type),
             }
             for p in plan.parameters
@@ -197,7 +197,7 @@ def column_entries(compiled: Compiled, query: str) -> list[dict[str, Any]]:
     orders = compiled.orders[query]
     entries: list[dict[str, Any]] = []
     for field in compiled.plan[query].rel.visible:
-        entry: dict[str, Any] = {"name": field.name, "type": field.type.value}
+        entry: dict[str, Any] = {"name": field.name, "type": field.type.label}
         known = orders.get(field.name)
         if known is not None:
             entry["order"] = known.slope.trend.value

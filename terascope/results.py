@@ -194,7 +194,7 @@ class Result:
         return html_table(self.name, self.fields, self.head(), self.row_count)
 
     def __repr__(self) -> str:
-        columns = ", ".join(f"{f.name} {f.type.value}" for f in self.fields)
+        columns = ", ".join(f"{f.name} {f.type.label}" for f in self.fields)
         return f"<result {self.name}: {columns}>"
 
 

@@ -7,6 +7,7 @@ type      Python value                             Arrow column
 ========  =======================================  ==================
 BOOL      bool                                     bool
 integers  int, signed 64-bit                       int64
+WIDE      int, the number less 2^63                int64
 FLOAT     float                                    float64
 STRING    str                                      string
 IP        bytes: version (4 or 6), then the        binary
@@ -16,6 +17,12 @@ BINARY    bytes                                    binary
 
 The leading version byte makes an address self-describing and gives one order: IPv4 before IPv6,
 then numeric. NULL is None everywhere.
+
+WIDE is ULLONG with all of its 64 bits, the type of columns that a source may fill with numbers up
+to 2^64 - 1. Such a number is held less 2^63, so that it is a signed 64-bit integer and held values
+have the order of the numbers: whoever only compares, keeps or counts values does that as with every
+other integer column, and whoever computes converts it first (the operator `narrow`). Sources hold
+numbers so, and outputs turn them back.
 """
 
 from __future__ import annotations
@@ -26,19 +33,32 @@ from typing import Final
 
 
 class Type(enum.Enum):
-    """A GSQL type. The integer types differ in name only: arithmetic is signed 64-bit for all."""
+    """A GSQL type. The integer types differ in name only: arithmetic is signed 64-bit for all. WIDE
+    is none of them, for its values are held otherwise.
+    """
 
     BOOL = "BOOL"
     INT = "INT"
     UINT = "UINT"
     LLONG = "LLONG"
     ULLONG = "ULLONG"
+    WIDE = "ULLONG64"  # all 64 bits of ULLONG; nobody writes it
     FLOAT = "FLOAT"
     STRING = "STRING"
     IP = "IP"
     IPV6 = "IPV6"
     BINARY = "BINARY"
     NULL = "NULL"  # the type of a bare NULL; takes on any other
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return "ULLONG" if self is Type.WIDE else self.value
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether values are integers, whatever they are held as."""
+        return self in INTEGERS or self is Type.WIDE
 
     @property
     def is_integer(self) -> bool:
@@ -66,12 +86,17 @@ INTEGERS: Final = frozenset({Type.INT, Type.UINT, Type.LLONG, Type.ULLONG})
 UINT_MAX: Final = 2**32 - 1
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
+WIDE_MAX: Final = 2**64 - 1
+BIAS: Final = 2**63
+"""What is taken off a WIDE number to hold it."""
 
 
 def value_range(type: Type) -> tuple[int, int]:
-    """The smallest and largest value that a source may give an integer column, and that a cast
+    """The smallest and largest number that a source may give an integer column, and that a cast
     gives. What is computed may be outside: arithmetic is signed 64-bit for all.
     """
+    if type is Type.WIDE:
+        return 0, WIDE_MAX
     least = 0 if type.is_unsigned else INT_MIN
     return least, UINT_MAX if type is Type.UINT else INT_MAX
 
@@ -117,6 +142,8 @@ def unify(left: Type, right: Type) -> Type | None:
         return left
     if left is Type.NULL:
         return right
+    if Type.WIDE in (left, right):
+        return _unify_wide(right if left is Type.WIDE else left)
     if left.is_numeric and right.is_numeric:
         if Type.FLOAT in (left, right):
             return Type.FLOAT
@@ -129,3 +156,12 @@ def unify(left: Type, right: Type) -> Type | None:
     if left.is_text and right.is_text:
         return Type.BINARY
     return None
+
+
+def _unify_wide(other: Type) -> Type | None:
+    """WIDE with another type: no integer type holds it and negative numbers, too."""
+    if other.is_unsigned:
+        return Type.WIDE
+    if other.is_integer:
+        return Type.LLONG
+    return Type.FLOAT if other is Type.FLOAT else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from terascope.bind.context import Context
+from terascope.bind.wide import aggregable
 from terascope.diagnostic import Span
 from terascope.functions.base import Aggregate, TypeMistake, ValueMistake
 from terascope.plan.expr import AggCall, Cast, Col, Expr, Lit, Param, is_constant
@@ -72,6 +73,7 @@ def bind_aggregate(
     if constants is None:
         return None
     try:
+        args = aggregable(function, args)
         type = function.type_rule(tuple(a.type for a in (*args, *constants)))
         check_parameters(function, constants)
     except TypeMistake as mistake:

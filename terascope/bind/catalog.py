@@ -6,13 +6,14 @@ In: PROTOCOL statements and the interfaces bound outside of the query. Out: `Sca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from terascope.bind.stream_order import rising
 from terascope.connectors.arrival import ACCESSOR, arrival_column, is_arrival
 from terascope.connectors.base import INTERFACE, POSITION
+from terascope.connectors.dataframe import KIND as DATAFRAME
 from terascope.connectors.packets import fields as packets
 from terascope.connectors.registry import Interface
 from terascope.connectors.tables.csv import positional
@@ -184,7 +185,7 @@ class Catalog:
         if slope and clock is None and declared.type_name is None and known and known.clock:
             clock = next(u for u in FINEST_FIRST if u == known.clock)
         if slope and not type.is_numeric:
-            text = f"only a number can be ordered, '{declared.name}' is {type.value}"
+            text = f"only a number can be ordered, '{declared.name}' is {type.label}"
             mistakes.append(Diagnostic("bad-property", text, declared.span))
         made = SourceField(declared.name, type, slope, clock)
         if declared.accessor != ACCESSOR:
@@ -343,10 +344,24 @@ class Catalog:
         declared = [f for f in protocol.fields if f.name not in lacking]
         if here and all(one.kind == "csv" for one in here):
             declared = [replace(f, column=placed(f, protocol)) for f in declared]
+        if layer is None:
+            declared = [self.in_full(f, here) for f in declared]
         fields = tuple(read_as_packet(f) if layer else f for f in declared)
         checked = tuple(f for f in fields if any(self.may_fail(n, f) for n in names))
         columns = (*fields, *place_fields(fields))
         return with_rising_place(Scan(names, protocol.name, columns, layer, checked))
+
+    def in_full(self, declared: SourceField, read: Sequence[Interface]) -> SourceField:
+        """A ULLONG field with all of its 64 bits, unless it is ordered or no source has so many: an
+        order is followed in signed 64-bit numbers.
+        """
+        if declared.type is not Type.ULLONG or declared.slope is not None:
+            return declared
+        if any(one.is_packets for one in read):
+            return declared
+        if read and all(has_signed_integers(one, declared.read_from) for one in read):
+            return declared
+        return replace(declared, type=Type.WIDE)
 
     def lacked(self, interface: Interface, protocol: Protocol) -> Iterable[str]:
         """The names of the fields that an interface does not have."""
@@ -373,11 +388,23 @@ class Catalog:
         if interface.kind not in TYPED_KINDS or not interface.is_there:
             return True
         own = next((c.type for c in interface.columns if c.name == field.read_from), None)
-        if own is field.type:
+        if own is field.type or (own is Type.ULLONG and field.type is Type.WIDE):
             return False
+        if field.type is Type.WIDE and own is not None:
+            return own is not Type.UINT
         if own is None or not own.is_numeric or not field.type.is_numeric:
             return True
         return field.type.is_unsigned and own is not Type.UINT
+
+
+def has_signed_integers(interface: Interface, column: str) -> bool:
+    """Whether a column holds nothing above 2^63 - 1 and never will: Spark holds that of a DataFrame
+    as an integer, or as a time.
+    """
+    if interface.kind != DATAFRAME:
+        return False
+    own = next((c.type for c in interface.columns if c.name == column), None)
+    return own is not None and own.is_integer and own is not Type.ULLONG
 
 
 def placed(declared: SourceField, protocol: Protocol) -> str | None:
@@ -442,8 +469,8 @@ def check_packet_fields(protocol: Protocol) -> dict[str, UnknownSource]:
         if not same:
             raise UnknownSource(
                 "wrong-type",
-                f"'{declared.name}' of a packet is {known.type.value}, "
-                f"{protocol.name} declares {declared.type.value}",
+                f"'{declared.name}' of a packet is {known.type.label}, "
+                f"{protocol.name} declares {declared.type.label}",
                 "leave the type out, or declare that one",
             )
     return missing

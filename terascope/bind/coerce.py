@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from terascope.bind.wide import narrowed, needs_care, of_type, wide_literal
 from terascope.functions.base import TypeMistake
-from terascope.plan.expr import Cast, Expr, Lit
+from terascope.plan.expr import Expr, Lit
 from terascope.types import Type, parse_ip, unify
 
 
@@ -20,21 +21,32 @@ def coerce_alike(args: Sequence[Expr]) -> tuple[Expr, ...]:
     """
     target = next((a.type for a in args if not isinstance(a, Lit)), None)
     if target is None:
-        return tuple(args)
+        return common_literals(args)
     coerced = tuple(coerce(a, target) if isinstance(a, Lit) else a for a in args)
+    if needs_care(coerced):
+        return coerced
     common: Type | None = Type.NULL
     for arg in coerced:
         common = None if common is None else unify(common, arg.type)
-    if common is not None and (common.is_numeric or common is Type.BINARY):
+    if common is not None and (common.is_numeric or common in (Type.BINARY, Type.WIDE)):
         return tuple(to_type(a, common) for a in coerced)
     return coerced
+
+
+def common_literals(args: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Constants only: if one is above 2^63 - 1, all that can are held as it is."""
+    if not any(a.type is Type.WIDE for a in args):
+        return tuple(args)
+    return tuple(coerce(a, Type.WIDE) if isinstance(a, Lit) else a for a in args)
 
 
 def to_type(expr: Expr, type: Type) -> Expr:
     """Widen integers to FLOAT and text to bytes where the other side is so."""
     if expr.type is type or expr.type is Type.NULL or (expr.type.is_integer and type.is_integer):
         return expr
-    return Cast(expr, type)
+    if expr.type is Type.WIDE and type.is_integer:
+        return narrowed(expr)
+    return of_type(expr, type)
 
 
 def coerce(literal: Lit, target: Type) -> Lit:
@@ -52,8 +64,12 @@ def coerce(literal: Lit, target: Type) -> Lit:
         return Lit(b"\x04" + value.to_bytes(4, "big"), Type.IP)
     if target is Type.BOOL and value in (0, 1) and literal.type.is_integer:
         return Lit(bool(value), Type.BOOL)
+    if target.is_whole and isinstance(value, bool):
+        literal = Lit(int(value), Type.UINT)
+    if target is Type.WIDE and literal.type.is_integer and literal.value >= 0:
+        return wide_literal(literal.value)
     if target.is_integer and isinstance(value, bool):
-        return Lit(int(value), Type.UINT)
+        return literal
     if target is Type.BINARY and isinstance(value, str):
         return Lit(value.encode(), Type.BINARY)
     return literal

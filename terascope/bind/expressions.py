@@ -15,15 +15,25 @@ from terascope.bind.coerce import coerce_alike, to_type
 from terascope.bind.context import Context
 from terascope.bind.missing_side import with_common_values
 from terascope.bind.scope import NoSuchColumn, Scope
+from terascope.bind.wide import (
+    compared,
+    computable,
+    full_cast,
+    member,
+    needs_care,
+    of_type,
+    wide_literal,
+)
 from terascope.diagnostic import Span
 from terascope.functions.base import Scalar, TypeMistake, Value, ValueMistake
 from terascope.functions.casts import cast_value, check_cast, is_within
 from terascope.functions.members import SHORT_LIST
+from terascope.functions.operators import operators
 from terascope.plan.build import call, list_call
 from terascope.plan.evaluate import constant_value
 from terascope.plan.expr import Call, Case, Cast, Expr, Lit, Param, is_constant, walk
 from terascope.syntax import ast
-from terascope.types import INT_MAX, UINT_MAX, Type, type_names, unify, value_range
+from terascope.types import INT_MAX, UINT_MAX, WIDE_MAX, Type, type_names, unify, value_range
 
 LITERAL_TYPES: Mapping[str, Type] = {
     "int": Type.INT,
@@ -111,7 +121,7 @@ class ExprBinder:
         if bound is not None and bound.type not in (Type.BOOL, Type.NULL):
             self.context.error(
                 "type-mismatch",
-                f"a condition must be BOOL, this is {bound.type.value}",
+                f"a condition must be BOOL, this is {bound.type.label}",
                 node.span,
                 help="compare it with something, such as = 0",
             )
@@ -149,13 +159,10 @@ class ExprBinder:
         if node.type_name is not None:
             type = type_names[node.type_name]
         if isinstance(node.value, int) and not isinstance(node.value, bool):
-            if abs(node.value) > INT_MAX:
-                self.context.error(
-                    "bad-literal", "integers are signed 64-bit, this one is larger", node.span
-                )
-                return None
             if type is Type.INT and node.value >= 0:
                 type = Type.UINT if node.value <= UINT_MAX else Type.ULLONG
+            if type is Type.ULLONG and INT_MAX < node.value <= WIDE_MAX:
+                return wide_literal(node.value)
             if not is_within(node.value, type):
                 self.out_of_range(node.value, type, node.span)
                 return None
@@ -200,10 +207,22 @@ class ExprBinder:
         if args is None:
             return None
         try:
-            return call(operator, *(coerce_alike(args) if alike else args))
+            return self.alike(operator, args) if alike else self.call(operator, args)
         except TypeMistake as mistake:
             self.context.error("type-mismatch", str(mistake), span)
             return None
+
+    def alike(self, operator: str, args: tuple[Expr, ...]) -> Expr:
+        """A comparison of values brought to one type."""
+        coerced = coerce_alike(args)
+        if not needs_care(coerced):
+            return call(operator, *coerced)
+        if operator == "in":
+            return member(coerced[0], coerced[1:])
+        return compared(operator, *coerced)
+
+    def call(self, operator: str, args: tuple[Expr, ...]) -> Call:
+        return call(operator, *computable(operators[operator], args))
 
     def bind_in(self, operand: ast.Expr, items: Sequence[ast.Expr], span: Span) -> Expr | None:
         """A long list of constants is one constant."""
@@ -227,6 +246,9 @@ class ExprBinder:
         if op == "-" and isinstance(operand, ast.Literal_) and operand.kind in ("int", "float"):
             value = operand.value
             assert isinstance(value, int | float)
+            if isinstance(value, int) and not is_within(-value, Type.LLONG):
+                self.out_of_range(-value, Type.LLONG, span)
+                return None
             return Lit(-value, LITERAL_TYPES[operand.kind])
         args = self.bind_all((operand,))
         if args is None:
@@ -260,8 +282,8 @@ class ExprBinder:
             return self.checked_call(op, args, span)
         if other.type.is_address:
             other = Cast(other, Type.ULLONG)
-        elif op != "&" and (other.type.is_integer or other.type is Type.NULL):
-            other = call("&", other, Lit(UINT_MAX, Type.UINT))
+        elif op != "&" and (other.type.is_whole or other.type is Type.NULL):
+            other = self.call("&", (other, Lit(UINT_MAX, Type.UINT)))
         masked = self.checked_call("mask", (address, other), span)
         if op == "&" or masked is None:
             return masked
@@ -274,13 +296,13 @@ class ExprBinder:
         args = self.bind_all((left, right))
         if args is None:
             return None
-        integers = args[0].type.is_integer and args[1].type.is_integer
+        integers = args[0].type.is_whole and args[1].type.is_whole
         whole = op == "DIV" or (integers and is_constant(args[1]))
         return self.checked_call("div" if whole else "/", args, span)
 
     def checked_call(self, operator: str, args: tuple[Expr, ...], span: Span) -> Expr | None:
         try:
-            return call(operator, *args)
+            return self.call(operator, args)
         except TypeMistake as mistake:
             self.context.error("type-mismatch", str(mistake), span)
             return None
@@ -312,12 +334,12 @@ class ExprBinder:
         for value in kept:
             type = None if type is None else unify(type, value.type)
         if type is None:
-            kinds = ", ".join(sorted({v.type.value for v in kept}))
+            kinds = ", ".join(sorted({v.type.label for v in kept}))
             self.context.error(
                 "type-mismatch", f"the branches of CASE give different types: {kinds}", node.span
             )
             return None
-        typed = [v if v.type is type else Cast(v, type) for v in kept]
+        typed = [of_type(v, type) for v in kept]
         pairs = zip((c for c in conditions if c is not None), typed[:-1], strict=True)
         return Case(tuple(pairs), typed[-1], type)
 
@@ -335,12 +357,15 @@ class ExprBinder:
         except TypeMistake as mistake:
             self.context.error("type-mismatch", str(mistake), span)
             return None
-        made = Cast(operand, type)
+        made = full_cast(operand, type)
         return made if self.is_possible(made, span) else None
 
-    def is_possible(self, cast: Cast, span: Span) -> bool:
+    def is_possible(self, cast: Expr, span: Span) -> bool:
         """Whether a constant number is in the range of the type it is made to be of."""
-        if not cast.checks_range or not cast.operand.type.is_numeric or not is_fixed(cast):
+        if not isinstance(cast, Cast) or not is_fixed(cast):
+            return True
+        checks = cast.checks_range or cast.type is Type.WIDE
+        if not (checks and cast.operand.type.is_numeric):
             return True
         try:
             value = constant_value(cast.operand, {})
@@ -355,7 +380,7 @@ class ExprBinder:
         least, most = value_range(type)
         self.context.error(
             "bad-literal",
-            f"{value} is no {type.value}, which goes from {least} to {most}",
+            f"{value} is no {type.label}, which goes from {least} to {most}",
             span,
             help="take LLONG for numbers with a sign, ULLONG for large ones",
         )
@@ -412,6 +437,7 @@ class ExprBinder:
         if args is None:
             return None
         try:
+            args = computable(scalar, args)
             type = scalar.type_rule(tuple(a.type for a in args))
             if scalar.unified_from is not None:
                 fixed, free = args[: scalar.unified_from], args[scalar.unified_from :]
@@ -460,7 +486,7 @@ class ExprBinder:
                 "wrong-arguments", f"'{node.name}' converts one value, such as UINT(x)", node.span
             )
             return None
-        return self.bind_cast(node.args[0], type.value, node.span)
+        return self.bind_cast(node.args[0], type.label, node.span)
 
     def bind_extractor(self, extractor: ast.ExtractorDeclaration, node: ast.Call) -> Expr | None:
         """`percentile(len, 95)` means `percentile_fcn(approx_quantile(len), 95)` (paper 1, 3.2)."""

@@ -41,7 +41,7 @@ from terascope.plan.expr import (
 )
 from terascope.plan.rel import Field, Filter, Join, JoinKind, Named, Project, Rel
 from terascope.syntax import ast
-from terascope.types import Type
+from terascope.types import BIAS, Type
 
 BindCondition = Callable[[ast.Expr, Scope], Expr | None]
 KINDS: dict[str, JoinKind] = {
@@ -52,7 +52,7 @@ KINDS: dict[str, JoinKind] = {
     "WATCHLIST": "inner",
     "FILTER": "semi",
 }
-DEFAULTS = {Type.STRING: "", Type.BINARY: b"", Type.BOOL: False, Type.FLOAT: 0.0}
+DEFAULTS = {Type.STRING: "", Type.BINARY: b"", Type.BOOL: False, Type.FLOAT: 0.0, Type.WIDE: -BIAS}
 
 
 @dataclass(frozen=True)
@@ -427,6 +427,8 @@ def solve(unknown: Expr, known: Expr) -> dict[str, Expr]:
         case Col(name, type):
             renames = known.type.is_integer and type.is_integer
             return {name: known if known.type is type else Cast(known, type, renames)}
+        case Cast(operand, Type.WIDE) if operand.type.is_unsigned:
+            return solve(operand, known)
         case Call(function, (Col() as column, Lit() as shift)) if function.name in ("+", "-"):
             inverse = call("-" if function.name == "+" else "+", known, shift)
             return solve(column, inverse)

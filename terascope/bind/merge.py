@@ -10,8 +10,9 @@ from terascope.bind.context import Context
 from terascope.bind.joins import Leaf
 from terascope.bind.sources import SourceBinder, flatten_items
 from terascope.bind.stream_order import rising, says_place
+from terascope.bind.wide import of_type
 from terascope.functions.base import Trend
-from terascope.plan.expr import Cast, Col, Expr, Lit
+from terascope.plan.expr import Col, Expr, Lit
 from terascope.plan.rel import Merge, Project, Rel
 from terascope.syntax import ast
 from terascope.types import Type, unify
@@ -164,8 +165,8 @@ def alike(context: Context, leaves: list[Leaf], query: ast.Merge) -> tuple[Rel, 
             if common is None:
                 context.error(
                     "merge-mismatch",
-                    f"column '{field.name}' is {field.type.value} in '{leaf.qualifier}' "
-                    f"and {target.type.value} in '{leaves[0].qualifier}'",
+                    f"column '{field.name}' is {field.type.label} in '{leaf.qualifier}' "
+                    f"and {target.type.label} in '{leaves[0].qualifier}'",
                     query.span,
                 )
                 return None
@@ -175,7 +176,7 @@ def alike(context: Context, leaves: list[Leaf], query: ast.Merge) -> tuple[Rel, 
         items: list[tuple[str, Expr]] = []
         for target, field, type in zip(first.visible, leaf.rel.visible, types, strict=True):
             column = Col(field.name, field.type)
-            items.append((target.name, column if field.type is type else Cast(column, type)))
+            items.append((target.name, of_type(column, type)))
         if with_place:
             carried = [f for f in leaf.rel.fields if f.hidden]
             items += [(f.name, Col(f.name, f.type)) for f in carried]

@@ -34,7 +34,7 @@ def bind_parameters(
             if known is not None and known.type is not type:
                 context.error(
                     "type-mismatch",
-                    f"parameter '${declared.name}' is declared {known.type.value} elsewhere",
+                    f"parameter '${declared.name}' is declared {known.type.label} elsewhere",
                     declared.span,
                 )
                 continue
@@ -63,7 +63,7 @@ def parameter(
     value = cast_value(given[name], Type.STRING, type)
     if value is None:
         context.error(
-            "bad-parameter", f"'{given[name]}' is not a value of type {type.value}", declared.span
+            "bad-parameter", f"'{given[name]}' is not a value of type {type.label}", declared.span
         )
     return Parameter(name, type, value)
 

@@ -71,7 +71,7 @@ def check_value(run: Run, name: str, value: str) -> Callable[[str | None], bool]
 
     wanted = read(value)
     if wanted is None:
-        raise StreamError(f"'{value}' is not a value of type {type.value}, which {name} has")
+        raise StreamError(f"'{value}' is not a value of type {type.label}, which {name} has")
     return lambda text: text is not None and read(text) == wanted
 
 

@@ -121,7 +121,12 @@ def text_columns(table: pa.Table) -> tuple[list[pa.Array], list[Type]]:
 
     from terascope.types import Type
 
-    kinds = {pa.bool_(): Type.BOOL, pa.int64(): Type.INT, pa.float64(): Type.FLOAT}
+    kinds = {
+        pa.bool_(): Type.BOOL,
+        pa.int64(): Type.INT,
+        pa.uint64(): Type.INT,
+        pa.float64(): Type.FLOAT,
+    }
     whole = table.combine_chunks()
     columns = [column.chunk(0) for column in whole.columns]
     return columns, [kinds.get(column.type, Type.STRING) for column in columns]

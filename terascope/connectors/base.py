@@ -168,7 +168,7 @@ def arrow_type(type: Type) -> pa.DataType:
     match type:
         case Type.BOOL:
             return pa.bool_()
-        case Type.INT | Type.UINT | Type.LLONG | Type.ULLONG:
+        case Type.INT | Type.UINT | Type.LLONG | Type.ULLONG | Type.WIDE:
             return pa.int64()
         case Type.FLOAT:
             return pa.float64()

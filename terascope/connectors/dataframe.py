@@ -97,8 +97,8 @@ class DataFrameInterface(Interface):
             own = own_type(found.arrow)
             assert own is not None
             return (
-                f"{told}, which {type.value} cannot hold",
-                f"declare it {own.value}, or change the column with df.withColumn(...)",
+                f"{told}, which {type.label} cannot hold",
+                f"declare it {own.label}, or change the column with df.withColumn(...)",
             )
         return None
 

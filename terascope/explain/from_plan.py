@@ -44,6 +44,6 @@ def scanned(scan: Scan) -> tuple[str, ...]:
 
 def parameter_notes(parameters: tuple[Parameter, ...]) -> tuple[tuple[str, str, str], ...]:
     return tuple(
-        (p.name, p.type.value, "?" if p.value is None else show_value(p.value, p.type))
+        (p.name, p.type.label, "?" if p.value is None else show_value(p.value, p.type))
         for p in parameters
     )

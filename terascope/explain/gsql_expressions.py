@@ -13,7 +13,7 @@ from terascope.functions.base import Value
 from terascope.functions.members import Members
 from terascope.plan.expr import AggCall, Call, Case, Cast, Col, Expr, Lit, Param, is_constant
 from terascope.syntax import ast
-from terascope.types import Type
+from terascope.types import BIAS, Type
 
 Scope: TypeAlias = Mapping[str, ast.Expr]
 """Column -> how it is written."""
@@ -47,8 +47,12 @@ def written(expr: Expr, scope: Scope) -> ast.Expr:
             nulls = (None,) if members.has_null else ()
             items = tuple(literal(value, type) for value in (*members.values, *nulls))
             return ast.InList(written(operand, scope), items)
+        case Cast(operand, Type.WIDE) if operand.type.is_integer:
+            return written(operand, scope)  # whoever reads it finds out that it must be
+        case Call(function, (operand,)) if function.name == "narrow":
+            return written(operand, scope)
         case Cast(operand, type):
-            return ast.Cast(written(operand, scope), type.value)
+            return ast.Cast(written(operand, scope), type.label)
         case Case(branches, otherwise):
             pairs = tuple((written(c, scope), written(v, scope)) for c, v in branches)
             return ast.Case(None, pairs, written(otherwise, scope))
@@ -93,6 +97,8 @@ def aggregate(agg: AggCall, scope: Scope) -> ast.Expr:
 def literal(value: Value, type: Type) -> ast.Expr:
     if value is None:
         return ast.Literal_("null", None)
+    if type is Type.WIDE:
+        return ast.Literal_("int", value + BIAS)
     if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
         return ast.Unary("-", literal(-value, type))
     return ast.Literal_(KINDS.get(type, "int"), value)

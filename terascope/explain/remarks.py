@@ -55,6 +55,6 @@ def column_notes(fields: tuple[Field, ...], orders: Orders) -> tuple[ColumnNote,
 
 def column_note(field: Field, ordered: Ordered | None) -> ColumnNote:
     if ordered is None:
-        return ColumnNote(field.name, field.type.value)
+        return ColumnNote(field.name, field.type.label)
     order = str(Ordered(ordered.slope))
-    return ColumnNote(field.name, field.type.value, order, ordered.clock)
+    return ColumnNote(field.name, field.type.label, order, ordered.clock)

@@ -114,6 +114,9 @@ class Scalar:
     )
     """Raises ValueMistake when a constant argument cannot be meant, such as a broken regular
     expression. Called once before a run, with None for every argument that is not constant."""
+    takes_held: bool = field(default=False, compare=False)
+    """Takes values of type WIDE (terascope.types) as they are held: it compares or hands on, and
+    never computes with them. For all others they are converted first."""
     doc: str = field(default="", compare=False, repr=False)
 
     def __call__(self, *args: Value) -> Value:
@@ -163,6 +166,8 @@ class Aggregate(ABC):
     under DISTINCT."""
     keeps_one: ClassVar[bool] = False
     """Of one value it gives just that value, as SUM and MIN do."""
+    takes_held: ClassVar[bool] = False
+    """Takes values of type WIDE as they are held, as a Scalar of that property does."""
     counts_true: ClassVar[bool] = False
     """Takes a condition for a number: TRUE is 1 and FALSE is 0."""
     user_defined: ClassVar[bool] = False

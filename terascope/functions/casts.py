@@ -17,7 +17,7 @@ from typing import Final
 
 from terascope.functions.base import TypeMistake, Value
 from terascope.functions.values import as_bytes, as_text, truncated
-from terascope.types import INT_MAX, INT_MIN, Type, format_ip, parse_ip, value_range
+from terascope.types import BIAS, INT_MAX, INT_MIN, WIDE_MAX, Type, format_ip, parse_ip, value_range
 
 BLANKS: Final = " \t\n\r\f\v"
 WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
@@ -42,21 +42,25 @@ def check_cast(source: Type, target: Type) -> None:
         return
     if source.is_text or target is Type.STRING:
         return
-    if (source.is_numeric or source is Type.BOOL) and (target.is_numeric or target is Type.BOOL):
+    if _is_number(source) and _is_number(target):
         return
     if {_group(source), _group(target)} == {"integer", "address"}:
         return
-    raise TypeMistake(f"cannot cast {source.value} to {target.value}")
+    raise TypeMistake(f"cannot cast {source.label} to {target.label}")
 
 
 def cast_value(value: Value, source: Type, target: Type) -> Value:
     """The value as one of the target type, or NULL."""
     check_cast(source, target)
-    if value is None:
-        return None
+    if value is None or source is target is Type.WIDE:
+        return value
+    if source is Type.WIDE:
+        value, source = value + BIAS, Type.ULLONG
+    if target is Type.WIDE:
+        number = _to_integer(value, source, target)
+        return None if number is None else number - BIAS
     if target.is_integer:
-        whole = _to_integer(value, source)
-        return whole if is_within(whole, target) else None
+        return _to_integer(value, source, target)
     if target.is_address:
         return _to_address(value, source)
     match target:
@@ -73,7 +77,7 @@ def cast_value(value: Value, source: Type, target: Type) -> Value:
 
 
 def is_within(value: int | None, target: Type) -> bool:
-    """Whether an integer is one of an integer type; NULL is of every type."""
+    """Whether a number is one of an integer type; NULL is of every type."""
     least, most = value_range(target)
     return value is None or least <= value <= most
 
@@ -84,6 +88,8 @@ def may_be_outside(source: Type, target: Type) -> bool:
     """
     if source is Type.BOOL or source.is_address or not target.is_unsigned:
         return False
+    if source is Type.WIDE:
+        return False  # whoever converts it looks at the range
     return target is Type.UINT or not source.is_unsigned
 
 
@@ -109,16 +115,16 @@ def format_float(value: float) -> str:
     return f"{mantissa}E{exponent}"
 
 
-def parse_integer(text: str) -> int | None:
+def parse_integer(text: str, most: int = INT_MAX) -> int | None:
     """A decimal integer of 64 bits, blanks around it allowed."""
     text = text.strip(BLANKS)
     if not WHOLE_NUMBER.fullmatch(text):
         return None
     # a number of more digits than that cannot fit, and very long ones are slow to convert
-    if len(text.lstrip("+-").lstrip("0")) > 19:
+    if len(text.lstrip("+-").lstrip("0")) > len(str(WIDE_MAX)):
         return None
     value = int(text)
-    return value if INT_MIN <= value <= INT_MAX else None
+    return value if INT_MIN <= value <= most else None
 
 
 def parse_float(text: str) -> float | None:
@@ -129,12 +135,16 @@ def parse_float(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _to_integer(value: Value, source: Type) -> int | None:
+def _to_integer(value: Value, source: Type, target: Type) -> int | None:
+    """The number, if it is one of the target type."""
+    least, most = value_range(target)
     if source.is_text:
-        return parse_integer(as_text(value))
-    if source.is_address:
-        return int.from_bytes(value[1:], "big") if value[0] == 4 else None
-    return truncated(value) if isinstance(value, float) else int(value)
+        number = parse_integer(as_text(value), most)
+    elif source.is_address:
+        number = int.from_bytes(value[1:], "big") if value[0] == 4 else None
+    else:
+        number = truncated(value, most) if isinstance(value, float) else int(value)
+    return number if number is not None and least <= number <= most else None
 
 
 def _to_float(value: Value, source: Type) -> float | None:
@@ -149,17 +159,21 @@ def _to_address(value: Value, source: Type) -> bytes | None:
     return bytes(value)
 
 
+def _is_number(type_: Type) -> bool:
+    return type_.is_whole or type_ is Type.FLOAT or type_ is Type.BOOL
+
+
 def _trimmed(value: str | bytes) -> str:
     return as_text(value).strip(BLANKS)
 
 
 def _group(type_: Type) -> str:
     """Types whose values need no conversion, or only that between text and bytes."""
-    if type_.is_integer:
+    if type_.is_whole:
         return "integer"
     if type_.is_address:
         return "address"
-    return "text" if type_.is_text else type_.value
+    return "text" if type_.is_text else type_.label
 
 
 def _plain(digits: str) -> str:

@@ -77,5 +77,7 @@ def _is_bool(args: tuple[Type, ...]) -> Type:
     return Type.BOOL
 
 
-IN_LIST: Final = Scalar("in_list", _is_bool, _in_list, strict=False, cost_ns=10, payload_ns=50)
+IN_LIST: Final = Scalar(
+    "in_list", _is_bool, _in_list, strict=False, cost_ns=10, payload_ns=50, takes_held=True
+)
 """x IN (...) of many constants: the second argument is `Members`."""

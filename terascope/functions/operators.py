@@ -24,6 +24,7 @@ from terascope.functions.signatures import (
     INTEGER,
     NUMBER,
     TEXT,
+    Want,
     expect,
     known,
     signature,
@@ -31,7 +32,7 @@ from terascope.functions.signatures import (
     unified,
 )
 from terascope.functions.values import as_text, compare, whole
-from terascope.types import Type, unify
+from terascope.types import BIAS, Type, unify
 
 __all__ = ["cast_value", "like_regex", "operators"]
 
@@ -68,7 +69,7 @@ def _conditions(word: str) -> TypeRule:
             raise TypeMistake(f"{word} takes conditions")
         for type_ in args:
             if not BOOLEAN.takes(type_):
-                raise TypeMistake(f"{word} takes conditions, not {type_.value}")
+                raise TypeMistake(f"{word} takes conditions, not {type_.label}")
         return Type.BOOL
 
     return rule
@@ -89,7 +90,7 @@ def _members(args: tuple[Type, ...]) -> Type:
 def _comparable(args: tuple[Type, ...]) -> Type:
     left, right = expect("a comparison", args, ANYTHING, ANYTHING)
     if unify(left, right) is None:
-        raise TypeMistake(f"cannot compare {left.value} with {right.value}{_advice(left, right)}")
+        raise TypeMistake(f"cannot compare {left.label} with {right.label}{_advice(left, right)}")
     return Type.BOOL
 
 
@@ -107,7 +108,9 @@ def _comparison(name: str, test: Callable[[int], bool]) -> Scalar:
         return test(compare(left, right))
 
     slope = slopes.folding(evaluate)
-    return Scalar(name, _comparable, evaluate, slope=slope, cost_ns=2, payload_ns=10)
+    return Scalar(
+        name, _comparable, evaluate, slope=slope, cost_ns=2, payload_ns=10, takes_held=True
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -147,7 +150,7 @@ def _numeric(name: str, result: Callable[[Type], Type] = lambda t: t) -> TypeRul
     def rule(args: tuple[Type, ...]) -> Type:
         left, right = expect(name, args, ANYTHING, ANYTHING)
         if not (want.takes(left) and want.takes(right)):
-            verb = VERBS[name].format(left.value, right.value)
+            verb = VERBS[name].format(left.label, right.label)
             if name == "+" and left.is_text and right.is_text:
                 raise TypeMistake(f"cannot {verb}; to join texts write ||")
             if want is INTEGER and Type.FLOAT in (left, right):
@@ -197,6 +200,15 @@ def _quotient(left: int | float, right: int | float) -> float | None:
     return float(left) / float(right) if right else None
 
 
+def _narrow(held: int) -> int:
+    return whole(held + BIAS, str(held + BIAS))
+
+
+def _narrow_type(args: tuple[Type, ...]) -> Type:
+    expect("narrow", args, Want("a WIDE", lambda t: t is Type.WIDE))
+    return Type.ULLONG
+
+
 def _shift_left(value: int, places: int) -> int | None:
     return whole(value << places, f"{value} << {places}") if 0 <= places <= 63 else None
 
@@ -215,7 +227,7 @@ def _mask(address: bytes, mask: int) -> bytes | None:
 def _mask_type(args: tuple[Type, ...]) -> Type:
     left, right = expect("a mask", args, ANYTHING, ANYTHING)
     if not (left.is_address and INTEGER.takes(right)):
-        raise TypeMistake(f"cannot mask {left.value} with {right.value}; write ip & 0xFFFFFF00")
+        raise TypeMistake(f"cannot mask {left.label} with {right.label}; write ip & 0xFFFFFF00")
     return Type.IP
 
 
@@ -263,9 +275,19 @@ _ALL: Final = (
     _operator("~", _bits("~", 1, signed), lambda a: ~a, slopes.negated),
     _operator("<<", _shift_type("<<"), _shift_left, slopes.shifted_left),
     _operator(">>", _shift_type(">>"), _shift_right, slopes.shifted_right),
+    _operator("narrow", _narrow_type, _narrow, cost_ns=1, doc="a WIDE as a number to compute with"),
     _operator("mask", _mask_type, _mask, cost_ns=5, doc="masks an IPv4 address; IPv6 is NULL"),
     _operator("||", signature("||", TEXT, TEXT, returns=Type.STRING), _concatenate, cost_ns=40),
-    Scalar("in", _members, _in, strict=False, cost_ns=10, payload_ns=20, unified_from=0),
+    Scalar(
+        "in",
+        _members,
+        _in,
+        strict=False,
+        cost_ns=10,
+        payload_ns=20,
+        unified_from=0,
+        takes_held=True,
+    ),
     _operator("like", signature("LIKE", TEXT, TEXT, returns=Type.BOOL), _like, cost_ns=300),
     Scalar(
         "is_null",
@@ -274,6 +296,7 @@ _ALL: Final = (
         strict=False,
         cost_ns=1,
         payload_ns=1,
+        takes_held=True,
     ),
     Scalar(
         "coalesce",
@@ -287,6 +310,7 @@ _ALL: Final = (
         strict=False,
         cost_ns=2,
         unified_from=0,
+        takes_held=True,
         doc="the first argument that is not NULL",
     ),
 )

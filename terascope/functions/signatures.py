@@ -79,7 +79,7 @@ def unified(name: str, args: Sequence[Type]) -> Type:
     def both(left: Type, right: Type) -> Type:
         result = unify(left, right)
         if result is None:
-            raise TypeMistake(f"{name} cannot choose between {left.value} and {right.value}")
+            raise TypeMistake(f"{name} cannot choose between {left.label} and {right.label}")
         return result
 
     return reduce(both, args)
@@ -107,5 +107,5 @@ def _hint(type_: Type, want: Want) -> str:
     if want is NUMBER and type_ is Type.BOOL:
         return "BOOL; write CAST(... AS INT)"
     if want is TEXT:
-        return f"{type_.value}; write CAST(... AS STRING)"
-    return type_.value
+        return f"{type_.label}; write CAST(... AS STRING)"
+    return type_.label

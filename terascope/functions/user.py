@@ -229,7 +229,7 @@ def _want(name: str, word: str) -> Want:
 
 
 def _exactly(type_: Type) -> Want:
-    return Want(f"a {type_.value}", lambda t: t is type_)
+    return Want(f"a {type_.label}", lambda t: t is type_)
 
 
 def _type(name: str, word: str) -> Type:

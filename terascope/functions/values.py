@@ -71,12 +71,12 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def truncated(value: float) -> int | None:
+def truncated(value: float, most: int = INT_MAX) -> int | None:
     """A FLOAT as integer, towards zero; NULL when there is none of 64 bits."""
     if not math.isfinite(value):
         return None
     result = math.trunc(value)
-    return result if INT_MIN <= result <= INT_MAX else None
+    return result if INT_MIN <= result <= most else None
 
 
 def holds(value: Value, type_: Type) -> bool:
@@ -85,7 +85,7 @@ def holds(value: Value, type_: Type) -> bool:
         return True
     if type_ is Type.BOOL:
         return isinstance(value, bool)
-    if type_.is_integer:
+    if type_.is_whole:
         return type(value) is int and INT_MIN <= value <= INT_MAX
     if type_ is Type.FLOAT:
         return isinstance(value, float)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from terascope.low.statements import Recipe, Statements, alike, convert
+from terascope.low.statements import SMALLEST, Recipe, Statements, alike, convert
 from terascope.low.terms import Term, both
 from terascope.plan.expr import Call, Expr, Lit, walk
 from terascope.types import INT_MAX, Type
@@ -79,6 +79,13 @@ def negative(w: Statements, call: Call, guard: str | None) -> Term:
     return w.made(f"-({term.value})", term.valid, call.type)
 
 
+def narrowed(w: Statements, call: Call, guard: str | None) -> Term:
+    """A WIDE as a number; above 2^63 - 1 it is an overflow."""
+    term = w.term(call.args[0], guard)
+    w.flag(f"{term.value} >= 0", term.valid, guard)
+    return w.made(f"{term.value} ^ {SMALLEST}", term.valid, call.type)
+
+
 def shifted(w: Statements, call: Call, guard: str | None) -> Term:
     a, b = alike(w, call, guard)
     possible = w.assign(f"({b.value} >= 0) & ({b.value} <= 63)")
@@ -113,6 +120,7 @@ ARITHMETIC_RECIPES: Final[Mapping[str, Recipe]] = {
     "<<": shifted,
     ">>": shifted,
     "abs": absolute,
+    "narrow": narrowed,
 }
 
 
@@ -123,7 +131,7 @@ def can_overflow(expr: Expr) -> bool:
     """Whether computing it may meet an integer overflow."""
     return any(
         isinstance(e, Call)
-        and e.function.name in ("+", "-", "*", "neg", "<<", "div", "abs")
+        and e.function.name in ("+", "-", "*", "neg", "<<", "div", "abs", "narrow")
         and e.type.is_integer
         and not harmless(e)
         for e in walk(expr)

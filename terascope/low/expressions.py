@@ -63,12 +63,12 @@ class Writer(Statements):
         """A number, or None for text and addresses that are a dictionary's own or derived ones."""
         if is_coded(expr.type):
             if not depends_on_one_coded(expr):
-                raise Unsupported(f"{expr.type.value} computed from several columns")
+                raise Unsupported(f"{expr.type.label} computed from several columns")
             return None
         if isinstance(expr, Col) and expr.type is Type.BINARY:
             return None
         if not is_number(expr.type):
-            raise Unsupported(f"{expr.type.value} values")
+            raise Unsupported(f"{expr.type.label} values")
         return self.term(expr)
 
     def term(self, expr: Expr, guard: str | None = None) -> Term:
@@ -91,7 +91,7 @@ class Writer(Statements):
             case Col(name, type) if is_number(type):
                 return self.load(Source.NUMBER, expr)
             case Col(name, type):
-                raise Unsupported(f"{type.value} {name} as a number")
+                raise Unsupported(f"{type.label} {name} as a number")
         if is_payload_test(expr):
             return self.load(Source.BYTES, expr)
         if any(is_coded(e.type) or e.type is Type.BINARY for e in walk(expr)):
@@ -111,7 +111,7 @@ class Writer(Statements):
             case Cast(operand, type):
                 made = convert(self, self.term(operand, guard), type)
                 return within(self, made) if expr.checks_range else made
-        raise Unsupported(f"{expr.type.value} value")
+        raise Unsupported(f"{expr.type.label} value")
 
     def same_dictionary(self, expr: Expr) -> Term | None:
         """Two addresses are equal when their codes are: all of them share a dictionary."""

@@ -38,7 +38,7 @@ from terascope.low.parquet_thrift import (
     varint,
 )
 from terascope.low.text import readable
-from terascope.types import Type
+from terascope.types import INT_MIN, Type
 
 Kind: TypeAlias = Literal["constants", "codes", "values"]
 NO_INDICES: Final = b"\x01"
@@ -80,6 +80,11 @@ class ColumnPages:
                 return "codes"
             case _:
                 return "values"
+
+    @property
+    def file_type(self) -> Type:
+        """The type of the column in the file."""
+        return Type.LLONG if self.held and self.type is Type.WIDE else self.type
 
     @property
     def is_text(self) -> bool:
@@ -137,6 +142,8 @@ class ColumnPages:
         rows = len(values)
         if valid is not None:
             values = values[valid]
+        if self.type is Type.WIDE and not self.held:
+            values = values ^ np.int64(INT_MIN)
         if self.type is Type.FLOAT:
             self._page(rows, levels(rows, valid), values.tobytes(), PLAIN)
             return
@@ -192,13 +199,17 @@ class ColumnPages:
             offset + before,
             offset if first else None,
             # Epochs: whoever asks for some of them need not read the others.
-            (min(self._constants), max(self._constants)) if self._constants else None,
+            (min(self._constants), max(self._constants)) if self._has_bounds else None,
         )
         pages = first + self._pages
         self._pages, self.bytes, self._rows, self._encodings = [], 0, 0, set()
         self._codes = CodesInUse()  # a task writes many parts: nothing is kept
         self._constants, self._kind = [], None
         return chunk, pages
+
+    @property
+    def _has_bounds(self) -> bool:
+        return bool(self._constants) and self.type is not Type.WIDE
 
     def _dictionary_values(self) -> pa.Array | None:
         if self._constants:

@@ -19,9 +19,10 @@ PLAIN, RLE, DELTA_BINARY_PACKED, RLE_DICTIONARY = 0, 3, 5, 8
 DATA_PAGE, DICTIONARY_PAGE = 0, 2
 OPTIONAL: Final = 1
 UTF8: Final = 0
+UINT_64: Final = 14
 UNCOMPRESSED: Final = 0
 
-TRUE, FALSE, I32, I64, BINARY, LIST, STRUCT = 1, 2, 5, 6, 8, 9, 12
+TRUE, FALSE, BYTE, I32, I64, BINARY, LIST, STRUCT = 1, 2, 3, 5, 6, 8, 9, 12
 Member: TypeAlias = tuple[int, int, bytes]
 """The number of a member, its Thrift type, and its content."""
 
@@ -50,7 +51,7 @@ class RowGroup:
 def physical_type(type: Type) -> int:
     if type is Type.BOOL:
         return BOOLEAN
-    if type.is_integer:
+    if type.is_whole:
         return INT64
     return DOUBLE if type is Type.FLOAT else BYTE_ARRAY
 
@@ -88,6 +89,9 @@ def file_metadata(columns: Sequence[tuple[str, Type, bool]], groups: Sequence[Ro
 
 def schema_element(name: str, type: Type, is_text: bool) -> bytes:
     members = [i32(1, physical_type(type)), i32(3, OPTIONAL), text(4, name)]
+    if type is Type.WIDE:
+        unsigned = struct((1, BYTE, bytes([64])), (2, FALSE, b""))
+        members += [i32(6, UINT_64), (10, STRUCT, struct((10, STRUCT, unsigned)))]
     if is_text:
         members += [i32(6, UTF8), (10, STRUCT, struct((1, STRUCT, struct())))]
     return struct(*members)

@@ -293,7 +293,7 @@ class ParquetSink:
 
     def close(self) -> None:
         self._end_group()
-        columns = [(pages.name, pages.type, pages.is_text) for pages in self._pages]
+        columns = [(pages.name, pages.file_type, pages.is_text) for pages in self._pages]
         footer = file_metadata(columns, self._groups)
         self.file.write(footer + len(footer).to_bytes(4, "little") + MAGIC)
         self.file.close()

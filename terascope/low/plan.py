@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeAlias
 from terascope.connectors.base import Column
 from terascope.functions.overflow import SUM
 from terascope.low.slots import Shape, SlotKind
+from terascope.low.terms import is_number
 from terascope.plan.expr import AggCall, Expr, substitute
 from terascope.plan.rel import Field
 from terascope.plan.show import show_expr
@@ -179,4 +180,4 @@ def has_slot(agg: AggCall) -> bool:
         return True
     if agg.function.name == "sum" and agg.args[0].type is Type.FLOAT:
         return False
-    return agg.function.name in KINDS and agg.args[0].type.is_numeric
+    return agg.function.name in KINDS and is_number(agg.args[0].type)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from terascope.low.terms import Input, Source, Term, Unsupported, both, is_number, literal
 from terascope.plan.expr import Call, Expr, walk
-from terascope.types import Type, value_range
+from terascope.types import INT_MAX, Type, value_range
 
 
 @dataclass
@@ -84,6 +84,10 @@ def convert(w: Statements, term: Term, type: Type) -> Term:
         return Term(term.value, term.valid, type)
     if term.type is Type.NULL:
         return literal(None, type)
+    if term.type is Type.WIDE:
+        return from_wide(w, term, type)
+    if type is Type.WIDE:
+        return to_wide(w, term)
     if type is Type.FLOAT and is_number(term.type):
         return Term(f"np.float64({term.value})", term.valid, type)
     if type.is_integer and term.type is Type.BOOL:
@@ -96,7 +100,51 @@ def convert(w: Statements, term: Term, type: Type) -> Term:
         fits = w.assign(f"{low} & {high}")
         safe = w.assign(f"np.int64(pick({fits}, {value}, 0.0))")
         return Term(safe, both(term.valid, fits), type)
-    raise Unsupported(f"a cast of {term.type.value} to {type.value}")
+    raise Unsupported(f"a cast of {term.type.label} to {type.label}")
+
+
+SMALLEST: Final = f"np.int64({-INT_MAX} - 1)"
+"""The lowest bit pattern: with it, the exclusive or takes 2^63 off, or adds it."""
+
+
+def from_wide(w: Statements, term: Term, type: Type) -> Term:
+    """A WIDE as a number, a BOOL or a FLOAT; NULL where there is none."""
+    held = term.value
+    if type is Type.BOOL:
+        return w.made(f"{held} != {SMALLEST}", term.valid, type)
+    if type is Type.FLOAT:
+        # Half of a large number, its last bit kept, is rounded as the number itself would be.
+        large = w.assign(f"{held} >= 0")
+        half = w.assign(f"((({held} >> 1) + {1 << 62}) | ({held} & 1))")
+        small = w.assign(f"np.float64({held} ^ {SMALLEST})")
+        return w.made(f"pick({large}, 2.0 * np.float64({half}), {small})", term.valid, type)
+    if not type.is_integer:
+        raise Unsupported(f"a cast of {term.type.label} to {type.label}")
+    made = w.made(f"{held} ^ {SMALLEST}", None, type)
+    fits = w.assign(f"{held} < 0")
+    valid = both(term.valid, fits)
+    return (
+        within(w, Term(made.value, valid, type))
+        if type is Type.UINT
+        else Term(made.value, valid, type)
+    )
+
+
+def to_wide(w: Statements, term: Term) -> Term:
+    """A number as a WIDE; NULL when it is negative, or no integer of 64 bits."""
+    value = term.value
+    if term.type is Type.FLOAT:
+        fits = w.assign(f"({value} > -1.0) & ({value} < 18446744073709551616.0)")
+        large = w.assign(f"{value} >= 9223372036854775808.0")
+        less = f"pick({large}, {value} - 9223372036854775808.0, {value})"
+        number = w.assign(f"np.int64(pick({fits}, {less}, 0.0))")
+        made = w.assign(f"pick({large}, {number}, {number} ^ {SMALLEST})")
+        return Term(made, both(term.valid, fits), Type.WIDE)
+    if not is_number(term.type):
+        raise Unsupported(f"a cast of {term.type.label} to {Type.WIDE.label}")
+    number = f"np.int64({value})" if term.type is Type.BOOL else value
+    fits = w.assign(f"{number} >= 0")
+    return Term(w.assign(f"{number} ^ {SMALLEST}"), both(term.valid, fits), Type.WIDE)
 
 
 def within(w: Statements, term: Term) -> Term:
@@ -113,6 +161,7 @@ def alike(w: Statements, call: Call, guard: str | None) -> tuple[Term, Term]:
         return convert(w, left, Type.FLOAT), convert(w, right, Type.FLOAT)
     if left.type is Type.BOOL and right.type is Type.BOOL:
         return convert(w, left, Type.INT), convert(w, right, Type.INT)
-    if not all(t.type.is_integer or t.type is Type.NULL for t in (left, right)):
-        raise Unsupported(f"{call.function.name} of {left.type.value} and {right.type.value}")
+    known = {t.type for t in (left, right)} - {Type.NULL}
+    if known != {Type.WIDE} and not all(type.is_integer for type in known):
+        raise Unsupported(f"{call.function.name} of {left.type.label} and {right.type.label}")
     return left, right

@@ -58,7 +58,7 @@ def is_coded(type: Type) -> bool:
 
 
 def is_number(type: Type) -> bool:
-    return type.is_numeric or type is Type.BOOL
+    return type.is_numeric or type is Type.BOOL or type is Type.WIDE
 
 
 # ---- validity and literals -----------------------------------------------------------------------
@@ -91,4 +91,4 @@ def literal(value: object, type: Type) -> Term:
                 return Term("np.inf" if value > 0 else "(-np.inf)", None, type)
             return Term(repr(value), None, type)
         case _:
-            raise Unsupported(f"{type.value} constant as a number")
+            raise Unsupported(f"{type.label} constant as a number")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from terascope.low.kernels import column as values
 from terascope.low.kernels import compiled, output
 from terascope.plan.rel import Field
-from terascope.types import Type, format_ip
+from terascope.types import INT_MIN, Type, format_ip
 
 LONGEST_IPV4 = len("255.255.255.255")
 OCTETS = np.array(
@@ -31,9 +31,13 @@ JSON_SPECIAL = '["\\\\\x00-\x1f\x7f]'
 
 
 def readable(column: pa.Array, type: Type) -> pa.Array:
-    """Addresses as text and raw bytes in hexadecimal; every other column as it is."""
+    """Addresses as text, raw bytes in hexadecimal, WIDE as the numbers they are; every other column
+    as it is.
+    """
     if type.is_address:
         return address_text(column)
+    if type is Type.WIDE:
+        return wide_numbers(column)
     return hexadecimal(column) if type is Type.BINARY else column
 
 
@@ -47,7 +51,14 @@ def readable_type(type: Type) -> pa.DataType:
         return pa.bool_()
     if type.is_integer:
         return pa.int64()
+    if type is Type.WIDE:
+        return pa.uint64()
     return pa.float64() if type is Type.FLOAT else pa.string()
+
+
+def wide_numbers(column: pa.Array) -> pa.Array:
+    """The numbers of a WIDE column."""
+    return pc.bit_wise_xor(column, pa.scalar(INT_MIN, pa.int64())).view(pa.uint64())
 
 
 def address_text(column: pa.Array) -> pa.Array:

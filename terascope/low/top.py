@@ -117,7 +117,7 @@ def hopeful(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
     if columns.num_rows <= 4 * top.limit or not top.order or top.limit < 1:
         return columns
     expr, descending = top.order[0]
-    if not expr.type.is_integer:
+    if not expr.type.is_whole:
         return columns
     found = FinishedRows(columns).column(expr)
     if pa.types.is_dictionary(found.type) or found.null_count:

@@ -17,7 +17,7 @@ from terascope.plan.expr import Call, Case, Cast, Col, Expr, children, is_consta
 from terascope.types import INTEGERS, Type
 
 EVERYTHING: Final = frozenset(Type)
-NUMBERS: Final = INTEGERS | {Type.FLOAT}
+NUMBERS: Final = INTEGERS | {Type.FLOAT, Type.WIDE}
 
 
 def knows_all(expr: Expr) -> str | None:
@@ -69,7 +69,7 @@ class Host:
     def own_refusal(self, expr: Expr) -> str | None:
         match expr:
             case Col(name, kind) if kind not in self.column_types:
-                return f"does not look into {name}, which is {kind.value}"
+                return f"does not look into {name}, which is {kind.label}"
             case Call(function) if self.scalars is not None and function.name not in self.scalars:
                 return f"does not know {function.name}"
             case Cast() if is_renaming(expr):

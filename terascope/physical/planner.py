@@ -470,8 +470,8 @@ def add_column(columns: dict[str, Column], column: Column, source: str) -> None:
     same = known.type is column.type or (known.type.is_integer and column.type.is_integer)
     if not same:
         raise SourceError(
-            f"column '{column.name}' of '{source}' is declared {known.type.value} "
-            f"in one PROTOCOL and {column.type.value} in another"
+            f"column '{column.name}' of '{source}' is declared {known.type.label} "
+            f"in one PROTOCOL and {column.type.label} in another"
         )
     if known.clock and column.clock and known.clock != column.clock:
         # A date in a file becomes ticks of one unit; a second one would be told the wrong time.

@@ -62,14 +62,14 @@ class Judge:
 
     def key(self, expr: Expr) -> str | None:
         if expr.type not in self.host.key_types:
-            return f"host {self.host.name} does not group by {expr.type.value}"
+            return f"host {self.host.name} does not group by {expr.type.label}"
         return self.unsafe(expr, self.host.refuses)
 
     def sub_aggregate(self, call: AggCall) -> str | None:
         if not call.function.cheap:
             return f"aggregate {call.function.name} is not for the low level"
         if call.type not in self.host.value_types:
-            return f"host {self.host.name} holds no {call.type.value} in a group"
+            return f"host {self.host.name} holds no {call.type.label} in a group"
         for arg in call.args:
             if (reason := self.unsafe(arg, self.host.refuses)) is not None:
                 return reason

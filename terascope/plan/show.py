@@ -30,7 +30,7 @@ from terascope.plan.rel import (
     WindowSpec,
     inputs,
 )
-from terascope.types import Type, format_ip
+from terascope.types import BIAS, Type, format_ip
 
 Annotate = Callable[[Rel], str]
 """Something to say of a node, shown behind it; empty for nothing."""
@@ -55,6 +55,8 @@ def show_value(value: Value, type: Type) -> str:
             return format_ip(value) if type.is_address else f"HEX'{value.hex()}'"
         case str():
             return "'" + value.replace("'", "''") + "'"
+        case int() if type is Type.WIDE:
+            return str(value + BIAS)
         case _:
             return repr(value)
 
@@ -68,11 +70,15 @@ def show_expr(expr: Expr, outer: int = 0) -> str:
             return show_value(value, type)
         case Param(name):
             return f"${name}"
+        case Cast(operand, Type.WIDE) if operand.type.is_integer:
+            return show_expr(operand, outer)  # as it was written
         case Cast(operand, type):
-            return f"CAST({show_expr(operand)} AS {type.value})"
+            return f"CAST({show_expr(operand)} AS {type.label})"
         case Case(branches, otherwise):
             arms = " ".join(f"WHEN {show_expr(c)} THEN {show_expr(v)}" for c, v in branches)
             return f"CASE {arms} ELSE {show_expr(otherwise)} END"
+        case Call(function, (operand,)) if function.name == "narrow":
+            return show_expr(operand, outer)
         case Call(function, args):
             return show_call(function.name, args, outer)
         case _:

@@ -19,7 +19,7 @@ from terascope.connectors.registry import Interface, read_split
 from terascope.functions.base import Value
 from terascope.plan.rel import IFACE, POS, Scan, SourceField
 from terascope.reference.rows import Row
-from terascope.types import Type
+from terascope.types import BIAS, Type
 
 SPLIT_BYTES = 64 << 20
 
@@ -137,7 +137,8 @@ class MemorySources:
             return interface
         if column.name == POS:
             return row.get(POSITION, place)
-        return row.get(column.read_from)
+        value = row.get(column.read_from)
+        return value - BIAS if column.type is Type.WIDE and value is not None else value
 
     def horizon(self, scan: Scan) -> Mapping[str, int]:
         furthest: dict[str, int] = {}

@@ -12,12 +12,15 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from terascope.low.text import address_text
 from terascope.plan.rel import Field
+from terascope.spark.casts import wide_number
 from terascope.spark.frame import place, spark_type
 from terascope.spark.worker import working
+from terascope.types import Type
 
 __all__ = [
     "DataFrame",
@@ -59,7 +62,26 @@ def tasks(spark: SparkSession) -> tuple[int, int] | None:
 
 
 def readable_frame(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
-    """The same rows in the same order, with addresses as text."""
+    """The same rows in the same order, with addresses as text and WIDE as the numbers they are."""
+    return with_numbers(with_addresses(df, fields), fields)
+
+
+def with_numbers(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
+    """ULLONG columns of 64 bits are decimals of 20 digits, as Spark reads unsigned integers."""
+    if not any(f.type is Type.WIDE for f in fields):
+        return df
+    # A dot in a name would be taken for a field of a struct.
+    plain = df.toDF(*(place(i) for i in range(len(fields))))
+    columns = [F.col(place(i)) for i in range(len(fields))]
+    return plain.select(
+        *(
+            (wide_number(c) if f.type is Type.WIDE else c).alias(f.name)
+            for c, f in zip(columns, fields, strict=True)
+        )
+    )
+
+
+def with_addresses(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
     if not any(f.type.is_address for f in fields):
         return df
     types = [f.type for f in fields]

@@ -6,6 +6,8 @@ decides first what is a number.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -13,9 +15,9 @@ from terascope.functions.casts import IPV4_MAX, TRUTH
 from terascope.low.text import address_text
 from terascope.spark.arrow_functions import arrow_function
 from terascope.spark.frame import spark_type
-from terascope.spark.operands import Operand, as_text, null, number
+from terascope.spark.operands import WIDE, Operand, as_text, flipped, null, number
 from terascope.spark.operators import ipv4_address, ipv4_number, is_ipv4
-from terascope.types import Type, value_range
+from terascope.types import BIAS, INT_MIN, WIDE_MAX, Type, value_range
 
 BLANK = "[ \\t\\n\\r\\f\\x{b}]*"
 INTEGER_TEXT = f"\\A{BLANK}[+-]?[0-9]+{BLANK}\\z"
@@ -36,6 +38,10 @@ def native_cast(operand: Operand, target: Type) -> Column | None:
         return null(target)
     if source is target or (source.is_integer and target.is_integer):
         return value
+    if source is Type.WIDE:
+        return from_wide(value, target)
+    if target is Type.WIDE:
+        return to_wide(operand)
     if source.is_address and target.is_address:
         return value
     if target.is_integer:
@@ -53,6 +59,46 @@ def native_cast(operand: Operand, target: Type) -> Column | None:
             return value.cast("binary")
         case _:
             return value.cast(spark_type(target))
+
+
+def wide_number(held: Column) -> Column:
+    """The number a WIDE is, as a decimal."""
+    return (held.cast(WIDE) + F.lit(Decimal(BIAS)).cast(WIDE)).cast(WIDE)
+
+
+def from_wide(held: Column, target: Type) -> Column | None:
+    """A WIDE as a value of another type; NULL where there is none."""
+    if target.is_integer:
+        number_ = F.when(held < number(0), flipped(held))
+        return range_checked(number_, target)
+    match target:
+        case Type.FLOAT:
+            return wide_number(held).cast("double")
+        case Type.BOOL:
+            return held != number(INT_MIN)
+        case Type.STRING:
+            return wide_number(held).cast("string")
+        case Type.BINARY:
+            return wide_number(held).cast("string").cast("binary")
+        case _:
+            return None
+
+
+def to_wide(operand: Operand) -> Column:
+    """A WIDE; NULL for what is negative, or no integer of 64 bits."""
+    value = operand.column
+    if operand.type.is_text:
+        text = as_text(operand)
+        found = F.btrim(text, F.lit(BLANKS)).try_cast("decimal(38, 0)")
+        fits = text.rlike(INTEGER_TEXT) & found.between(F.lit(0), F.lit(Decimal(WIDE_MAX)))
+        return F.when(fits, (found - F.lit(Decimal(BIAS))).cast("bigint"))
+    if operand.type is Type.FLOAT:
+        fits = (value > F.lit(-1.0)) & (value < F.lit(2.0**64))
+        large = value >= F.lit(2.0**63)
+        less = (value - F.lit(2.0**63)).try_cast("bigint")
+        return F.when(fits & large, less).when(fits, flipped(value.try_cast("bigint")))
+    whole = value.cast("bigint")
+    return F.when(whole >= number(0), flipped(whole))
 
 
 def to_integer(operand: Operand) -> Column:

@@ -24,7 +24,7 @@ def spark_type(type: Type) -> T.DataType:
     match type:
         case Type.BOOL:
             return T.BooleanType()
-        case Type.INT | Type.UINT | Type.LLONG | Type.ULLONG:
+        case Type.INT | Type.UINT | Type.LLONG | Type.ULLONG | Type.WIDE:
             return T.LongType()
         case Type.FLOAT:
             return T.DoubleType()

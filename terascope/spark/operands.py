@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from terascope.functions.base import Value
 from terascope.spark.frame import spark_type
-from terascope.types import Type
+from terascope.types import INT_MIN, Type
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ def literal(value: Value, type: Type) -> Column:
 
 def number(value: int) -> Column:
     return literal(value, Type.LLONG)
+
+
+def flipped(value: Column) -> Column:
+    """A WIDE as the number it is, or back: 2^63 taken off or added."""
+    return value.bitwiseXOR(number(INT_MIN))
 
 
 def changing(value: int) -> Column:

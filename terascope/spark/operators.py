@@ -10,6 +10,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import reduce
 
 from pyspark.sql import Column
@@ -18,8 +19,8 @@ from pyspark.sql import functions as F
 from terascope.functions.base import Value
 from terascope.functions.overflow import overflow_message
 from terascope.spark.mistakes import marked_line
-from terascope.spark.operands import Builder, Operand, alike, as_text, null, number
-from terascope.types import INT_MAX, INT_MIN, Type, unify
+from terascope.spark.operands import WIDE, Builder, Operand, alike, as_text, flipped, null, number
+from terascope.types import BIAS, INT_MAX, INT_MIN, Type, unify
 
 Operands = tuple[Operand, ...]
 
@@ -82,6 +83,15 @@ def floor_modulo(operands: Operands, _: Type) -> Column:
     dividend, divisor = operands[0].column, F.nullif(operands[1].column, number(0))
     rest, down = remainder(dividend, divisor)
     return F.when(down, rest + divisor).otherwise(rest)
+
+
+def narrow(operands: Operands, _: Type) -> Column:
+    """A WIDE as a number; above 2^63 - 1 it is an overflow."""
+    held = operands[0].column
+    before, after = marked_line("value", overflow_message("#")).split("#")
+    told = (held.cast(WIDE) + F.lit(Decimal(BIAS))).cast("string")
+    overflow = F.raise_error(F.concat(F.lit(before), told, F.lit(after))).cast("long")
+    return F.when(held < number(0), flipped(held)).when(held.isNotNull(), overflow)
 
 
 def shift_left(operands: Operands, _: Type) -> Column:
@@ -217,6 +227,7 @@ OPERATORS: Mapping[str, Builder] = {
     "~": lambda operands, type: F.bitwise_not(alike(operands[0], type)),
     "<<": shift_left,
     ">>": shift_right,
+    "narrow": narrow,
     "mask": mask,
     "||": lambda operands, _: F.concat(*(as_text(o) for o in operands)),
     "in": member,

@@ -43,7 +43,7 @@ def cast_python(operand: Operand, type: Type) -> Column:
     def evaluate(row: Sequence[Value]) -> Value:
         return cast_value(row[0], source, type)
 
-    return row_function(evaluate, [operand.column], type, f"CAST AS {type.value}")
+    return row_function(evaluate, [operand.column], type, f"CAST AS {type.label}")
 
 
 def evaluate_python(expr: Expr, scope: Callable[[str], Column], parameters: Parameters) -> Column:

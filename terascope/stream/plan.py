@@ -48,6 +48,7 @@ from terascope.stream.parameters import spelled
 from terascope.stream.slice_streams import SliceStream, slice_stream
 from terascope.stream.strands import Strands, strands_of
 from terascope.stream.windowing import WindowFamily, Windowing, WindowingPlanner
+from terascope.types import Type
 
 
 @dataclass(frozen=True)
@@ -316,9 +317,9 @@ def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: 
     if isinstance(query, LowAggregate):
         assert isinstance(rel, Aggregate)
         assert groups is not None
-        keys = [show_expr(spelled(expr)) for _, expr in query.keys]
+        keys = [held_text(expr) for _, expr in query.keys]
         slots = [
-            f"{slot.kind}({'' if slot.argument is None else show_expr(spelled(slot.argument))})"
+            f"{slot.kind}({'' if slot.argument is None else held_text(slot.argument)})"
             for slot in query.slots
         ]
         value = None if groups.epoch is None else groups.keys[groups.epoch].name
@@ -330,7 +331,7 @@ def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: 
             sliced=slice_stream(rel),
         )  # fmt: skip
     assert isinstance(rel, Project)
-    texts = tuple(show_expr(spelled(expr)) for _, expr in query.items)
+    texts = tuple(held_text(expr) for _, expr in query.items)
     key = digest("|".join(["rows", *tuples_of(rel.source)]))
     read = Read(query.name, rel.fields)
     value = next(iter(release_columns(read, trees)), None)
@@ -344,6 +345,12 @@ def keeping(stream: LowStream, kept_by: Mapping[Leaf, str], trees: Trees) -> Low
         column is not None and column in orders and orders[column].slope.trend is Trend.DECREASING
     )
     return replace(stream, kept_by=column, descending=falling)
+
+
+def held_text(expr: Expr) -> str:
+    """What a stored column is. A WIDE is held otherwise than the same number of another type."""
+    text = show_expr(spelled(expr))
+    return f"{text} {Type.WIDE.value}" if expr.type is Type.WIDE else text
 
 
 def tuples_of(rel: Rel) -> list[str]:

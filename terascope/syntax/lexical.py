@@ -15,7 +15,6 @@ from terascope.diagnostic import Diagnostic, Source, Span
 from terascope.syntax.ast import Literal_
 from terascope.syntax.keywords import LITERAL_PREFIXES, TWO_WORDS
 from terascope.syntax.literals import BadLiteral, read_number, read_prefixed
-from terascope.types import INT_MAX
 
 
 @dataclass(frozen=True)
@@ -160,17 +159,13 @@ class _Scanner:
 
     def number(self, text: str, start: int, end: int) -> None:
         try:
-            literal = read_number(text, most=INT_MAX + 1 if self.negated() else INT_MAX)
+            literal = read_number(text)
         except BadLiteral as bad:
             self.mistake("bad-literal", str(bad), start, end, bad.help)
             literal = Literal_("int", 0)
         plain = literal.type_name is None
         kind = {"int": "NUMBER", "float": "FLOAT"}.get(literal.kind) if plain else None
         self.add(kind or "LITERAL", text, start, text, literal)
-
-    def negated(self) -> bool:
-        """Whether a minus stands before: -2^63 fits, 2^63 does not (see `parser.too_large`)."""
-        return bool(self.tokens) and self.tokens[-1].kind == "MINUS"
 
     def string(self, text: str, start: int, end: int) -> None:
         quote = text[0]

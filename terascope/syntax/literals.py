@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Final, Literal, TypeAlias
 
 from terascope.syntax.ast import Duration, Literal_
-from terascope.types import INT_MAX, parse_ip
+from terascope.types import INT_MAX, WIDE_MAX, parse_ip
 
 Unit: TypeAlias = Literal["ns", "us", "ms", "s", "min", "h", "d"]
 
@@ -40,7 +40,7 @@ FLOAT: Final = re.compile(r"(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
 DOTTED: Final = re.compile(r"\d+\.\d+\.[\d.]+")
 
 
-def read_number(text: str, *, most: int = INT_MAX) -> Literal_:
+def read_number(text: str) -> Literal_:
     """`42`, `0xFFF0`, `17UL`, `1.5`, `5.`, `1e9`, or the IPv4 address `10.0.0.1`."""
     if matched := INTEGER.fullmatch(text):
         digits, suffix = matched.groups()
@@ -48,7 +48,7 @@ def read_number(text: str, *, most: int = INT_MAX) -> Literal_:
         if len(digits) > 40:
             raise BadLiteral(f"'{digits[:12]}...' does not fit in 64 bits")
         value = int(digits, 16 if hexadecimal else 10)
-        return whole(value, SUFFIX_TYPES[suffix.upper()], hexadecimal=hexadecimal, most=most)
+        return whole(value, SUFFIX_TYPES[suffix.upper()], hexadecimal=hexadecimal)
     if FLOAT.fullmatch(text):
         number = float(text)
         if math.isinf(number):
@@ -59,13 +59,9 @@ def read_number(text: str, *, most: int = INT_MAX) -> Literal_:
     raise BadLiteral(f"'{text}' is not a number", "a name cannot start with a digit")
 
 
-def whole(
-    value: int, type_name: str | None = None, *, hexadecimal: bool = False, most: int = INT_MAX
-) -> Literal_:
-    if value > most:
-        raise BadLiteral(
-            f"'{value}' does not fit in a signed 64-bit integer", f"the largest is {INT_MAX}"
-        )
+def whole(value: int, type_name: str | None = None, *, hexadecimal: bool = False) -> Literal_:
+    if value > WIDE_MAX:
+        raise BadLiteral(f"'{value}' does not fit in 64 bits", f"the largest is {WIDE_MAX}")
     return Literal_("int", value, type_name, hexadecimal=hexadecimal)
 
 

@@ -20,7 +20,7 @@ import lark
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from terascope.diagnostic import Diagnostic, QueryError, Source, Span
-from terascope.syntax.ast import Expr, Literal_, Node, Script, Statement
+from terascope.syntax.ast import Expr, Node, Script, Statement
 from terascope.syntax.foreign import refuse_foreign
 from terascope.syntax.keywords import BEFORE_PARENTHESIS, CONTEXTUAL, RESERVED
 from terascope.syntax.lexical import Scan, Token, scan
@@ -28,7 +28,6 @@ from terascope.syntax.mistakes import Failure, explain
 from terascope.syntax.parts import Mistake, lexeme, lexeme_list
 from terascope.syntax.split import SCHEMA_WORDS, Chunk, split
 from terascope.syntax.transform import ToScript
-from terascope.types import INT_MAX
 
 DEEPEST = 250
 """How deep expressions may nest: later stages walk them recursively."""
@@ -149,8 +148,6 @@ def _run(
         return None, (explain(failure),)
     if len(tokens) > DEEPEST and (deep := _too_deep(result)):
         return None, (deep,)
-    if any(token.literal and token.literal.value == INT_MAX + 1 for token in tokens):
-        return result, tuple(too_large(result))
     return result, ()
 
 
@@ -192,17 +189,6 @@ def _accepted(tokens: Sequence[Token], count: int, start: str) -> frozenset[str]
     for index in range(max(count, 0)):
         parser.feed_token(lexeme(_terminal(parser, tokens, index), tokens[index]))
     return frozenset(parser.accepts()) - {"LITERALS"}
-
-
-def too_large(root: Node) -> Iterator[Diagnostic]:
-    """2^63 where the minus before it turned out to be a subtraction."""
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Literal_) and node.kind == "int" and node.value == INT_MAX + 1:
-            message = f"'{node.value}' does not fit in a signed 64-bit integer"
-            yield Diagnostic("bad-literal", message, node.span, help=f"the largest is {INT_MAX}")
-        pending += _children(node)
 
 
 def _too_deep(root: Node) -> Diagnostic | None:

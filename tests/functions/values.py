@@ -24,6 +24,7 @@ BY_TYPE: dict[Type, st.SearchStrategy[object]] = {
     Type.BOOL: st.booleans(),
     Type.INT: INTEGERS,
     Type.UINT: st.one_of(st.integers(0, 70), st.integers(0, INT_MAX)),
+    Type.WIDE: st.integers(INT_MIN, INT_MAX),
     Type.FLOAT: FLOATS,
     Type.STRING: TEXTS,
     Type.IP: ADDRESSES,

@@ -145,7 +145,7 @@ def show_answers(answers: Answers) -> str:
 
 def shown_lines(answers: Answers) -> Iterator[str]:
     for name, answer in answers.items():
-        columns = ", ".join(f"{f.name} {f.type.value}" for f in answer.fields)
+        columns = ", ".join(f"{f.name} {f.type.label}" for f in answer.fields)
         yield f"[{name}] {columns}"
         for row in answer.rows:
             values = zip(row, answer.fields, strict=True)

@@ -55,7 +55,7 @@ def held_as(type: Type) -> object:
     match type:
         case Type.BOOL:
             return bool
-        case Type.INT | Type.UINT | Type.LLONG | Type.ULLONG:
+        case Type.INT | Type.UINT | Type.LLONG | Type.ULLONG | Type.WIDE:
             return int
         case Type.FLOAT:
             return float

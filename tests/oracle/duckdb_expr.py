@@ -64,6 +64,8 @@ class Translator:
         return f"{name}({', '.join(sql for sql, _ in args)})"
 
     def cast(self, sql: str, from_type: Type, to_type: Type) -> str:
+        if Type.WIDE in (from_type, to_type) and (made := self.wide(sql, from_type, to_type)):
+            return made
         if from_type is to_type or sql_type(from_type) == sql_type(to_type):
             return sql
         if from_type.is_integer and to_type is Type.FLOAT:
@@ -85,6 +87,18 @@ class Translator:
             to_type,
         )
         return f"{name}({sql})"
+
+    def wide(self, sql: str, from_type: Type, to_type: Type) -> str | None:
+        """DuckDB's own conversions between UBIGINT and other numbers."""
+        if from_type is to_type:
+            return sql
+        if from_type is Type.WIDE and (to_type is Type.FLOAT or to_type is Type.STRING):
+            return f"CAST({sql} AS {sql_type(to_type)})"
+        if from_type is Type.WIDE and to_type is Type.BOOL:
+            return f"({sql} <> 0)"
+        if from_type.is_integer or to_type.is_integer:
+            return f"TRY_CAST({sql} AS {sql_type(to_type)})"
+        return f"CAST({sql} AS UBIGINT)" if from_type is Type.NULL else None
 
 
 def comparable(args: Sequence[Typed]) -> list[str]:
@@ -168,6 +182,7 @@ NATIVE: Mapping[str, Native] = {
     "-": infix("-"),
     "*": infix("*"),
     "neg": negate,
+    "narrow": lambda args: f"CAST({args[0][0]} AS BIGINT)",
     "/": divide,
     "div": function("floor_div"),
     "%": function("floor_mod"),

@@ -15,7 +15,7 @@ from duckdb.func import FunctionNullHandling
 
 from terascope.functions.base import Value
 from terascope.functions.members import Members
-from terascope.types import Type
+from terascope.types import BIAS, Type
 
 MACROS = (
     # DuckDB's // and % round towards zero.
@@ -91,7 +91,7 @@ class Session:
         signature = (key, tuple(args), result)
         if signature not in self.names:
             name = f"python_{len(self.names)}"
-            fixed: Any = fixed_arity(evaluate, len(args))
+            fixed: Any = fixed_arity(on_numbers(evaluate, args, result), len(args))
             self.connection.create_function(
                 name,
                 fixed,
@@ -104,6 +104,24 @@ class Session:
 
     def close(self) -> None:
         self.connection.close()
+
+
+def on_numbers(
+    evaluate: Callable[..., Value], args: Sequence[Type], result: Type
+) -> Callable[..., Value]:
+    """A function of held values as one of the numbers that DuckDB has in a UBIGINT."""
+    if Type.WIDE not in (*args, result):
+        return evaluate
+
+    def made(*given: Value) -> Value:
+        held = [
+            v - BIAS if t is Type.WIDE and v is not None else v
+            for v, t in zip(given, args, strict=True)
+        ]
+        value = evaluate(*held)
+        return value + BIAS if result is Type.WIDE and value is not None else value
+
+    return made
 
 
 def fixed_arity(evaluate: Callable[..., Value], count: int) -> Callable[..., Value]:
@@ -119,6 +137,8 @@ def sql_type(type: Type) -> str:
             return "BOOLEAN"
         case Type.INT | Type.UINT | Type.LLONG | Type.ULLONG:
             return "BIGINT"
+        case Type.WIDE:
+            return "UBIGINT"
         case Type.FLOAT:
             return "DOUBLE"
         case Type.STRING | Type.NULL:
@@ -133,6 +153,8 @@ def literal(value: Value, type: Type) -> str:
     match value:
         case bool():
             return "TRUE" if value else "FALSE"
+        case int() if type is Type.WIDE:
+            return f"CAST({value + BIAS} AS UBIGINT)"
         case int():
             return f"CAST({value} AS {sql_type(type)})"
         case float():

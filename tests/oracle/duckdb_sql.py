@@ -37,7 +37,7 @@ from terascope.plan.rel import (
 )
 from terascope.reference.context import Context, Sources
 from terascope.reference.rows import Row, Rows
-from terascope.types import Type
+from terascope.types import BIAS, Type
 from tests.oracle.duckdb_aggregate import Grouping
 from tests.oracle.duckdb_expr import Columns, Translator, equality
 from tests.oracle.duckdb_running import running_sql
@@ -66,12 +66,24 @@ def run_duckdb(
             else:
                 text = compiler.relation(stream.rel)
                 session.connection.execute(f"CREATE TEMP TABLE stream_{place} AS {text}")
-            rows[stream.name] = session.connection.execute(
-                f"SELECT * FROM stream_{place}"
-            ).fetchall()
+            found = session.connection.execute(f"SELECT * FROM stream_{place}").fetchall()
+            rows[stream.name] = shifted(found, stream.rel.fields, -BIAS)
         return rows
     finally:
         session.close()
+
+
+def shifted(rows: Sequence[Row], fields: Sequence[Field], by: int) -> list[Row]:
+    """Held values of WIDE columns as DuckDB has them, or back."""
+    if not any(f.type is Type.WIDE for f in fields):
+        return list(rows)
+    return [
+        tuple(
+            v + by if f.type is Type.WIDE and v is not None else v
+            for v, f in zip(row, fields, strict=True)
+        )
+        for row in rows
+    ]
 
 
 def numbered(rel: Rel, table: str = "") -> Columns:
@@ -131,8 +143,10 @@ class Compiler:
         return f"SELECT * FROM {name}"
 
     def store(self, name: str, fields: Sequence[Field], rows: Sequence[Row]) -> None:
-        schema = pa.schema([(f"c{i}", arrow_type(f.type)) for i, f in enumerate(fields)])
-        columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in fields]
+        types = [pa.uint64() if f.type is Type.WIDE else arrow_type(f.type) for f in fields]
+        schema = pa.schema([(f"c{i}", type) for i, type in enumerate(types)])
+        numbers = shifted(rows, fields, BIAS)
+        columns = [list(column) for column in zip(*numbers, strict=True)] or [[] for _ in fields]
         arrays = [pa.array(c, type=t) for c, t in zip(columns, schema.types, strict=True)]
         self.session.connection.register(name, pa.Table.from_arrays(arrays, schema=schema))
 

@@ -58,8 +58,8 @@ def check_columns(columns: Sequence[Column]) -> None:
             raise SourceError(f"packets have no field '{column.name}'")
         if arrow_type(type) != arrow_type(column.type):
             raise SourceError(
-                f"packet field '{column.name}' is {type.value}, not {column.type.value}; "
-                f"declare it as {type.value} in the PROTOCOL"
+                f"packet field '{column.name}' is {type.label}, not {column.type.label}; "
+                f"declare it as {type.label} in the PROTOCOL"
             )
 
 

@@ -21,15 +21,16 @@ from terascope.connectors.tables.convert import (
     Fault,
     Texts,
     from_text,
+    held_wide,
     of_version,
     parse_address,
     parse_distinct,
     validity,
 )
 from terascope.connectors.tables.kernels import Bytes
-from terascope.types import INT_MAX, INT_MIN, Type
+from terascope.types import INT_MAX, INT_MIN, WIDE_MAX, Type
 
-WIDE = pa.decimal256(76, 0)
+LONG = pa.decimal256(76, 0)
 """Holds the whole part of any decimal of 128 bits."""
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """In a tick of a clock."""
@@ -75,8 +76,8 @@ def from_arrow(array: pa.Array, type: Type) -> Converted:
         integers = _nanoseconds(array)
         return integers if type.is_integer else _then(integers, type)
     if pa.types.is_decimal(held):
-        if type.is_integer:
-            return _from_decimal(array)
+        if type.is_whole:
+            return _from_decimal(array, type)
         # By way of text: Arrow's own cast often misses the nearest number by one bit.
         array = array.cast(pa.string()).cast(pa.float64())
     return _from_number(array, type)
@@ -141,35 +142,56 @@ def _from_number(array: pa.Array, type: Type) -> Converted:
         return Converted(array.cast(pa.float64(), safe=False))
     if type.is_address:
         return of_version(_from_ipv4_number(array), type)
-    return _from_integral(array)
+    return _wide(array) if type is Type.WIDE else _from_integral(array)
+
+
+def _wide(array: pa.Array) -> Converted:
+    """Numbers as a WIDE column holds them."""
+    if pa.types.is_floating(array.type):
+        converted = _whole_floats(array.cast(pa.float64()), 0.0, 2.0**64, pa.uint64())
+        return Converted(held_wide(converted.values), converted.faults)
+    if array.type == pa.uint64():
+        return Converted(held_wide(array))
+    numbers = array.cast(pa.int64())
+    return _faulty(held_wide(numbers), _mask(pc.less(numbers, 0)), Fault.NEGATIVE)
+
+
+def _whole_floats(floats: pa.Array, least: float, above: float, to: pa.DataType) -> Converted:
+    """FLOATs that are integers from `least` to below `above`."""
+    whole = pc.equal(floats, pc.trunc(floats))  # false for NaN
+    inside = pc.and_(pc.less(floats, above), pc.greater_equal(floats, least))
+    faults = np.zeros(len(floats), np.uint8)
+    faults[_mask(pc.invert(whole)) | _mask(pc.is_nan(floats))] = Fault.NOT_INTEGER
+    faults[_mask(pc.and_(whole, pc.invert(inside)))] = Fault.OUT_OF_RANGE
+    if least == 0.0:
+        faults[_mask(pc.and_(whole, pc.less(floats, 0.0)))] = Fault.NEGATIVE
+    fitting = pc.if_else(pa.array(faults == 0), floats, pa.scalar(None, pa.float64()))
+    return Converted(fitting.cast(to, safe=False), faults if faults.any() else None)
 
 
 def _from_integral(array: pa.Array) -> Converted:
     held = array.type
     if pa.types.is_floating(held):
-        floats = array.cast(pa.float64())
-        whole = pc.equal(floats, pc.trunc(floats))  # false for NaN
-        inside = pc.and_(pc.less(floats, 2.0**63), pc.greater_equal(floats, -(2.0**63)))
-        faults = np.zeros(len(array), np.uint8)
-        faults[_mask(pc.invert(whole)) | _mask(pc.is_nan(floats))] = Fault.NOT_INTEGER
-        faults[_mask(pc.and_(whole, pc.invert(inside)))] = Fault.OUT_OF_RANGE
-        fitting = pc.if_else(pa.array(faults == 0), floats, pa.scalar(None, pa.float64()))
-        return Converted(fitting.cast(pa.int64(), safe=False), faults if faults.any() else None)
+        return _whole_floats(array.cast(pa.float64()), -(2.0**63), 2.0**63, pa.int64())
     bad = np.zeros(len(array), np.bool_)
     if held == pa.uint64():
         bad = _mask(pc.greater(array, pa.scalar(2**63 - 1, pa.uint64())))
     return _faulty(array.cast(pa.int64(), safe=False), bad, Fault.OUT_OF_RANGE)
 
 
-def _from_decimal(array: pa.Array) -> Converted:
+def _from_decimal(array: pa.Array, type: Type) -> Converted:
     """Decimals as integers, with all their digits."""
-    whole = pc.floor(array).cast(WIDE)
+    is_wide = type is Type.WIDE
+    whole = pc.floor(array).cast(LONG)
     faults = np.zeros(len(array), np.uint8)
-    least, most = (pa.scalar(decimal.Decimal(limit), WIDE) for limit in (INT_MIN, INT_MAX))
-    faults[_mask(pc.or_(pc.less(whole, least), pc.greater(whole, most)))] = Fault.OUT_OF_RANGE
+    ends = (0, WIDE_MAX) if is_wide else (INT_MIN, INT_MAX)
+    least, most = (pa.scalar(decimal.Decimal(limit), LONG) for limit in ends)
+    faults[_mask(pc.less(whole, least))] = Fault.NEGATIVE if is_wide else Fault.OUT_OF_RANGE
+    faults[_mask(pc.greater(whole, most))] = Fault.OUT_OF_RANGE
     faults[_mask(pc.not_equal(pc.floor(array), array))] = Fault.NOT_INTEGER
-    fitting = pc.if_else(pa.array(faults == 0), whole, pa.scalar(None, WIDE))
-    return Converted(fitting.cast(pa.int64()), faults if faults.any() else None)
+    fitting = pc.if_else(pa.array(faults == 0), whole, pa.scalar(None, LONG))
+    found = held_wide(fitting.cast(pa.uint64())) if is_wide else fitting.cast(pa.int64())
+    return Converted(found, faults if faults.any() else None)
 
 
 def _from_ipv4_number(array: pa.Array) -> Converted:

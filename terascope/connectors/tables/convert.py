@@ -28,7 +28,7 @@ from terascope.connectors.base import arrow_type
 from terascope.connectors.tables import kernels
 from terascope.connectors.tables.kernels import Bytes, Int32s, Int64s
 from terascope.connectors.tables.records import Arrays
-from terascope.types import INT_MAX, INT_MIN, Type, parse_ip, value_range
+from terascope.types import BIAS, INT_MAX, INT_MIN, WIDE_MAX, Type, parse_ip, value_range
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
@@ -130,8 +130,8 @@ def from_text(texts: Texts, type: Type) -> Converted:
     if type is Type.BINARY:
         return Converted(texts.arrow().cast(pa.binary()))
     filled = Texts(texts.data, texts.offsets, texts.valid & (np.diff(texts.offsets) > 0))
-    if type.is_integer:
-        return _integers(filled)
+    if type.is_whole:
+        return _integers(filled, type)
     if type is Type.FLOAT:
         return _floats(filled.arrow())
     if type is Type.BOOL:
@@ -178,7 +178,7 @@ def _parse_float(text: str) -> object:
         return Fault.NOT_NUMBER
 
 
-def _parse_whole(text: str) -> object:
+def _parse_whole(text: str, type: Type = Type.LLONG) -> object:
     """An integer written with a fraction or an exponent that comes to nothing."""
     try:
         number = decimal.Decimal(text)
@@ -186,11 +186,18 @@ def _parse_whole(text: str) -> object:
         return Fault.NOT_INTEGER
     if not number.is_finite() or not _is_plain(text):
         return Fault.NOT_INTEGER
-    if number.adjusted() > 18:  # also keeps 1e999999999 from being written out
+    if number.adjusted() > 19:  # also keeps 1e999999999 from being written out
         return Fault.OUT_OF_RANGE
     if number != number.to_integral_value():
         return Fault.NOT_INTEGER
+    if type is Type.WIDE:
+        return Fault.NEGATIVE if number < 0 else _held(int(number))
     return int(number) if INT_MIN <= number <= INT_MAX else Fault.OUT_OF_RANGE
+
+
+def _held(number: int) -> object:
+    """A number as a WIDE column holds it."""
+    return number - BIAS if number <= WIDE_MAX else Fault.OUT_OF_RANGE
 
 
 def parse_address(text: str) -> object:
@@ -200,18 +207,23 @@ def parse_address(text: str) -> object:
     return parse_ip(text) or Fault.NOT_IP
 
 
-def _integers(texts: Texts) -> Converted:
+def _integers(texts: Texts, type: Type) -> Converted:
     values = np.empty(len(texts), np.int64)
     states = np.empty(len(texts), np.uint8)
-    kernels.parse_integers(texts.data, texts.offsets, values, states)
+    kernels.parse_integers(texts.data, texts.offsets, values, states, type is Type.WIDE)
     valid = texts.valid & (states == kernels.PARSED)
     held = pa.Array.from_buffers(pa.int64(), len(texts), [validity(valid), pa.py_buffer(values)])
     if not (texts.valid & (states > kernels.EMPTY)).any():
         return Converted(held)
     faults = np.zeros(len(texts), np.uint8)
     faults[texts.valid & (states == kernels.OUT_OF_RANGE)] = Fault.OUT_OF_RANGE
+    faults[texts.valid & (states == kernels.NEGATIVE)] = Fault.NEGATIVE
     odd = texts.valid & (states == kernels.NOT_INTEGER)
-    rest = parse_distinct(texts.arrow().filter(pa.array(odd)), _parse_whole, pa.int64())
+
+    def parse(text: str) -> object:
+        return _parse_whole(text, type)
+
+    rest = parse_distinct(texts.arrow().filter(pa.array(odd)), parse, pa.int64())
     if rest.faults is not None:
         faults[odd] = rest.faults
     return Converted(pc.replace_with_mask(held, pa.array(odd), rest.values), faults)
@@ -241,6 +253,11 @@ def _addresses(texts: Texts, type: Type) -> Converted:
         if rest.faults is not None:
             faults[odd] = rest.faults
     return of_version(Converted(values, faults if faults.any() else None), type)
+
+
+def held_wide(numbers: pa.Array) -> pa.Array:
+    """Integers of 64 bits, of which none is negative, as a WIDE column holds them."""
+    return pc.bit_wise_xor(numbers.view(pa.int64()), pa.scalar(INT_MIN, pa.int64()))
 
 
 def of_range(integers: Converted, type: Type) -> Converted:

@@ -24,7 +24,7 @@ def infer_type(texts: Texts) -> Type:
     if not filled.any():
         return Type.STRING
     states = np.empty(len(texts), np.uint8)
-    kernels.parse_integers(texts.data, texts.offsets, np.empty(len(texts), np.int64), states)
+    kernels.parse_integers(texts.data, texts.offsets, np.empty(len(texts), np.int64), states, False)
     if not (states[filled] > kernels.EMPTY).any():
         return Type.INT
     for type in (Type.FLOAT, Type.BOOL):

@@ -28,6 +28,7 @@ PARSED: Final = 0
 EMPTY: Final = 1
 NOT_INTEGER: Final = 2
 OUT_OF_RANGE: Final = 3
+NEGATIVE: Final = 4
 
 LF: Final = 10
 CR: Final = 13
@@ -156,8 +157,13 @@ def pack_fields(
 
 
 @kernel
-def parse_integers(data: Bytes, offsets: Int32s, values: Int64s, states: Bytes) -> None:
-    """Decimal or 0x hexadecimal integers, signed, blanks around them allowed."""
+def parse_integers(data: Bytes, offsets: Int32s, values: Int64s, states: Bytes, wide: bool) -> None:
+    """Decimal or 0x hexadecimal integers, signed, blanks around them allowed. If `wide`, unsigned
+    ones of 64 bits, as WIDE columns hold them (terascope.types).
+    """
+    signed_most = np.uint64(9223372036854775807)
+    most = np.uint64(18446744073709551615) if wide else signed_most
+    flipped = np.uint64(9223372036854775808) if wide else np.uint64(0)
     for row in range(values.size):
         i, end = offsets[row], offsets[row + 1]
         values[row] = 0
@@ -177,7 +183,7 @@ def parse_integers(data: Bytes, offsets: Int32s, values: Int64s, states: Bytes) 
             i += 2
         state = PARSED if i < end else NOT_INTEGER
         total = np.uint64(0)
-        limit = np.uint64(9223372036854775808) if negative else np.uint64(9223372036854775807)
+        limit = signed_most + np.uint64(1) if negative else most
         while i < end:
             digit = hex_digit(data[i])
             if digit < 0 or digit >= base:
@@ -189,10 +195,12 @@ def parse_integers(data: Bytes, offsets: Int32s, values: Int64s, states: Bytes) 
                 else:
                     total = total * np.uint64(base) + np.uint64(digit)
             i += 1
+        if wide and negative and (state == OUT_OF_RANGE or total != np.uint64(0)):
+            state = state if state == NOT_INTEGER else NEGATIVE
         states[row] = state
         if state == PARSED:
             # Negating the unsigned number wraps to the right bits, also for the smallest one.
-            values[row] = np.int64(np.uint64(0) - total) if negative else np.int64(total)
+            values[row] = np.int64((np.uint64(0) - total if negative else total) ^ flipped)
 
 
 @kernel

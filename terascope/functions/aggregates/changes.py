@@ -19,6 +19,7 @@ State: TypeAlias = tuple[int, Value, Value]
 class CountDiff(Aggregate):
     name = "count_diff"
     ordered = True
+    takes_held = True
     doc = "how often the value differs from the one before it; the first one counts"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:

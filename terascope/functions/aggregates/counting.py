@@ -14,6 +14,7 @@ from terascope.types import Type
 class Count(Aggregate):
     name = "count"
     takes_star = True
+    takes_held = True
     sampling = "rescale"
     doc = "count(*): the number of tuples; count(x): of those whose x is not NULL"
 

@@ -20,6 +20,7 @@ class CountDistinct(Aggregate):
     kind = "holistic"
     of_set = True
     cheap = False
+    takes_held = True
     doc = "the number of different values, as COUNT(DISTINCT x)"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
@@ -47,6 +48,7 @@ class CountDups(Aggregate):
     kind = "holistic"
     running = True
     cheap = False
+    takes_held = True
     doc = "how many values had occurred before: COUNT(x) - COUNT(DISTINCT x)"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:

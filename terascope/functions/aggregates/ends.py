@@ -13,6 +13,7 @@ class First(Aggregate):
     name = "first"
     ordered = True
     running = True
+    takes_held = True
     doc = "the value of the first tuple, in stream order, that has one"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:

@@ -14,6 +14,7 @@ from terascope.types import Type
 class Minimum(Aggregate):
     name = "min"
     keeps_one = True
+    takes_held = True
     doc = "the smallest value"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:

@@ -11,9 +11,11 @@ from typing import Final
 
 from terascope.functions.aggregates.runs import EMPTY, Runs, add, items, join
 from terascope.functions.base import Aggregate, Value, ValueMistake
-from terascope.functions.signatures import NUMBER, expect
+from terascope.functions.signatures import NUMBER, Want, expect
 from terascope.functions.values import order_key
 from terascope.types import Type
+
+RANKED: Final = Want(NUMBER.words, lambda t: NUMBER.accepts(t) or t is Type.WIDE)
 
 
 class Rank(Aggregate):
@@ -22,13 +24,14 @@ class Rank(Aggregate):
     kind = "holistic"
     sampling = "keep"
     cheap = False
+    takes_held = True
 
     @property
     def state_name(self) -> str:
         return "values"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return expect(self.name, args[: self.arity], NUMBER)[0]
+        return expect(self.name, args[: self.arity], RANKED)[0]
 
     def zero(self, *parameters: Value) -> Runs:
         return EMPTY

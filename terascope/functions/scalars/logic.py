@@ -54,6 +54,7 @@ SCALARS: Final = (
         _if,
         strict=False,
         unified_from=1,
+        takes_held=True,
         doc="IF(condition, x, y): x when the condition is TRUE or not 0, else y",
     ),
     Scalar(
@@ -62,6 +63,7 @@ SCALARS: Final = (
         _nullif,
         strict=False,
         unified_from=0,
+        takes_held=True,
         doc="NULLIF(x, y): NULL when the two are equal, else x",
     ),
     _as_number("eq", "=", "="),
@@ -80,6 +82,7 @@ SCALARS: Final = (
         signature("non_temporal", ANYTHING, returns=lambda args: args[0]),
         lambda value: value,
         slope=_forget_order,
+        takes_held=True,
         cost_ns=0,
         doc="x itself, no longer known to be ordered",
     ),

@@ -103,7 +103,9 @@ def _whole_scalar(name: str, rounding: Callable[[float], int], doc: str) -> Scal
 
 def _choice(name: str, better: Callable[[Value, Value], Value], doc: str) -> Scalar:
     rule = signature(name, ANYTHING, returns=lambda args: unified(name, args), repeated=True)
-    return Scalar(name, rule, _extreme(better), strict=False, unified_from=0, doc=doc)
+    return Scalar(
+        name, rule, _extreme(better), strict=False, unified_from=0, takes_held=True, doc=doc
+    )
 
 
 _REAL: Final = (
@@ -166,7 +168,7 @@ SCALARS: Final = (
             short + word,
             signature((short + word).upper(), NUMBER, NUMBER, returns=type_),
             _typed_extreme(better, type_),
-            doc=f"the {adjective} of two numbers, as {type_.value}",
+            doc=f"the {adjective} of two numbers, as {type_.label}",
         )
         for short, type_ in _NAMED_EXTREMES
         for word, better, adjective in (("min", smaller, "smaller"), ("max", larger, "larger"))
