@@ -398,10 +398,10 @@ class Catalog:
 
 
 def has_signed_integers(interface: Interface, column: str) -> bool:
-    """Whether a column holds nothing above 2^63 - 1 and never will: Spark holds that of a DataFrame
-    as an integer, or as a time.
+    """Whether a column holds nothing above 2^63 - 1 and never will: it is an integer or a time of a
+    DataFrame, or of the one Parquet file that is named. Of a folder, other files may follow.
     """
-    if interface.kind != DATAFRAME:
+    if interface.kind != DATAFRAME and not (interface.kind == "parquet" and interface.names_file):
         return False
     own = next((c.type for c in interface.columns if c.name == column), None)
     return own is not None and own.is_integer and own is not Type.ULLONG

@@ -31,7 +31,7 @@ def bind_parameters(
                 context.error("unknown-type", f"unknown type '{declared.type_name}'", declared.span)
                 continue
             known = found.get(declared.name)
-            if known is not None and known.type is not type:
+            if known is not None and known.type.label != type.label:
                 context.error(
                     "type-mismatch",
                     f"parameter '${declared.name}' is declared {known.type.label} elsewhere",
@@ -61,6 +61,8 @@ def parameter(
             )
         return Parameter(name, type, None)
     value = cast_value(given[name], Type.STRING, type)
+    if value is None and type is Type.ULLONG:
+        type, value = Type.WIDE, cast_value(given[name], Type.STRING, Type.WIDE)
     if value is None:
         context.error(
             "bad-parameter", f"'{given[name]}' is not a value of type {type.label}", declared.span
@@ -70,7 +72,7 @@ def parameter(
 
 def guess(text: str) -> tuple[Value, Type]:
     """The value of a parameter that no PARAM declares: a number if it looks like one."""
-    for type in (Type.INT, Type.FLOAT):
+    for type in (Type.INT, Type.WIDE, Type.FLOAT):
         value = cast_value(text, Type.STRING, type)
         if value is not None:
             return value, type

@@ -126,7 +126,7 @@ class SourceBinder:
                 text = f"unknown type '{declared.type_name}'"
                 context.error("unknown-type", text, declared.span)
                 type = Type.STRING
-            fields.append(Field(declared.name, type))
+            fields.append(Field(declared.name, Type.WIDE if type is Type.ULLONG else type))
         keys = tuple(f.name for f in statement.fields if any(p.name == "key" for p in f.properties))
         filename = options.get("filename")
         if filename is None:

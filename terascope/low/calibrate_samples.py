@@ -21,7 +21,7 @@ from terascope.functions.base import Scalar, TypeMistake, Value, ValueMistake
 from terascope.low.expressions import unsupported
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Call, Col, Expr, Lit
-from terascope.types import Type, parse_ip
+from terascope.types import BIAS, Type, parse_ip
 
 ROWS: Final = 1 << 14
 REPEATS: Final = 16
@@ -39,6 +39,7 @@ COLUMNS: Final = tuple(
         ("text", Type.STRING),
         ("address", Type.IP),
         ("payload", Type.BINARY),
+        ("counter", Type.WIDE),
     )
 )
 PREFIXES: Final = "10.0.0.0/8|1\n10.1.0.0/16|2\n"
@@ -69,6 +70,7 @@ def traffic(seed: int = 1) -> pa.RecordBatch:
         "text": [rng.choice(words) for _ in range(ROWS)],
         "address": [rng.choice(addresses) for _ in range(ROWS)],
         "payload": [rng.choice(contents) for _ in range(ROWS)],
+        "counter": [rng.randrange(1, 65536) - BIAS for _ in range(ROWS)],
     }
     types = {column.name: arrow_type(column.type) for column in COLUMNS}
     return pa.record_batch({n: pa.array(v, types[n]) for n, v in columns.items()})

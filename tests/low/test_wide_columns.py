@@ -4,6 +4,7 @@ the same as DuckDB with its UBIGINT.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 
 
-def interface(folder: Path, given: list[tuple[int | None, ...]]) -> dict[str, Interface]:
+def interface(folder: Path, given: Sequence[tuple[int | None, ...]]) -> dict[str, Interface]:
     lines = [(place // 4, *row) for place, row in enumerate(given)]
     columns = [pa.array(c, t) for c, t in zip(zip(*lines, strict=True), SCHEMA.types, strict=True)]
     path = folder / "t.parquet"

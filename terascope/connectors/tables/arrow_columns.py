@@ -153,6 +153,9 @@ def _wide(array: pa.Array) -> Converted:
     if array.type == pa.uint64():
         return Converted(held_wide(array))
     numbers = array.cast(pa.int64())
+    least = pc.min(numbers).as_py()
+    if least is None or least >= 0:
+        return Converted(held_wide(numbers))
     return _faulty(held_wide(numbers), _mask(pc.less(numbers, 0)), Fault.NEGATIVE)
 
 

@@ -257,7 +257,13 @@ def _addresses(texts: Texts, type: Type) -> Converted:
 
 def held_wide(numbers: pa.Array) -> pa.Array:
     """Integers of 64 bits, of which none is negative, as a WIDE column holds them."""
-    return pc.bit_wise_xor(numbers.view(pa.int64()), pa.scalar(INT_MIN, pa.int64()))
+    valid, content = numbers.buffers()
+    if numbers.offset % 8 or content is None:
+        return pc.bit_wise_xor(numbers.view(pa.int64()), pa.scalar(INT_MIN, pa.int64()))
+    start, end = numbers.offset, numbers.offset + len(numbers)
+    held = np.frombuffer(content, np.int64)[start:end] ^ np.int64(INT_MIN)
+    present = None if valid is None or not numbers.null_count else valid.slice(start // 8)
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [present, pa.py_buffer(held)])
 
 
 def of_range(integers: Converted, type: Type) -> Converted:

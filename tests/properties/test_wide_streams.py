@@ -1,0 +1,69 @@
+"""ULLONG columns with all of their 64 bits in streams: what a batch gives, over restarts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from terascope.connectors.live import LiveSettings, Speed
+from terascope.connectors.registry import Interface
+from terascope.diagnostic import Source
+from terascope.pipeline import Bindings, compile_set
+from terascope.plan.rel import Field
+from terascope.reference.interpreter import evaluate
+from terascope.reference.rows import Row
+from terascope.reference.sources import ConnectorSources
+from terascope.spark.stream_runner import RunSettings
+from terascope.types import BIAS, Type
+from tests.agreement import WITHOUT_COMPILING, delivered
+from tests.properties.plain_streams import OffsetLog, PlainRun
+from tests.properties.stream_results import rows_of
+
+TEXT = """
+PROTOCOL P (ts UINT increasing clock(s), id ULLONG, n UINT);
+QUERY chosen: SELECT ts, id, n FROM P WHERE id > 9223372036854775806;
+QUERY groups: SELECT tb, id, COUNT(*) AS cnt, MIN(id) AS least FROM P GROUP BY ts/10 AS tb, id;
+QUERY extremes: SELECT tb, MIN(id) AS least, MAX(id) AS most, COUNT(DISTINCT id) AS kinds
+FROM P GROUP BY ts/10 AS tb;
+QUERY above: SELECT tb, MAX(most) AS most FROM extremes WHERE most > 9223372036854775807
+GROUP BY tb;
+QUERY sliding: SELECT MAX(id) AS most, MIN(id) AS least FROM P [RANGE '20 sec' SLIDE '10 sec'];
+QUERY paired: SELECT g.tb, g.id, g.cnt, e.most FROM groups g, extremes e
+WHERE g.tb = e.tb AND g.id = e.most;
+"""
+EDGES = (0, 7, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1)
+
+
+def numbers(row: Row, fields: tuple[Field, ...]) -> Row:
+    return tuple(
+        v + BIAS if f.type is Type.WIDE and v is not None else v
+        for v, f in zip(row, fields, strict=True)
+    )
+
+
+@pytest.mark.parametrize(("split_bytes", "most_bytes", "tasks"), [(300, 700, 2), (4000, 4000, 1)])
+def test_batches_cannot_be_seen(
+    split_bytes: int, most_bytes: int, tasks: int, tmp_path: Path
+) -> None:
+    lines = [f"{i // 3},{EDGES[i * i % 7 % 6] if i % 11 else ''},{i}" for i in range(150)]
+    (tmp_path / "p.csv").write_text("ts,id,n\n" + "\n".join(lines) + "\n")
+    interfaces = {"p": Interface("p", "csv", str(tmp_path / "p.csv"))}
+    made = compile_set(Source(TEXT, "set.gsql"), Bindings(interfaces, low=WITHOUT_COMPILING))
+    live = LiveSettings(Speed.parse("max"), True, split_bytes=split_bytes, most_bytes=most_bytes)
+    folder = tmp_path / "out"
+    settings = RunSettings(tmp_path / "state", folder, live=live, compiled=False, tasks=tasks)
+    log = OffsetLog()
+    ended = False
+    while not ended:  # a restart after every second batch
+        run = PlainRun(made, settings, log)
+        run.step()
+        run.step()
+        ended = run.ended
+        run.close()
+    streams = evaluate(made.optimized, ConnectorSources(interfaces))
+    for name, answer in delivered(made.optimized, streams).items():
+        expected = [numbers(row, answer.fields) for row in answer.rows]
+        assert expected, name
+        found = rows_of(folder / name)
+        assert sorted(map(repr, found)) == sorted(map(repr, expected)), name
