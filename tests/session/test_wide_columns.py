@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ TEXT = """
 PROTOCOL P (ts UINT increasing clock(s), id ULLONG, n ULLONG, ip IP);
 QUERY chosen: SELECT ts, id, n, ip FROM p.P WHERE id >= 9223372036854775807;
 QUERY groups: SELECT tb, id, COUNT(*) AS cnt, MAX(id) AS most FROM p.P GROUP BY ts/10 AS tb, id;
+QUERY real: SELECT tb, SUM(FLOAT(id)) AS total FROM p.P GROUP BY ts/10 AS tb;
 """
 ROWS = [
     (1, 2**63 - 1, 1, "10.0.0.1"),
@@ -60,7 +62,9 @@ def test_a_dataframe_of_decimals(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("low", ["native", "catalyst"])
-def test_a_folder_of_parquet_files(spark: SparkSession, tmp_path: Path, low: str) -> None:
+def test_a_folder_of_parquet_files(
+    spark: SparkSession, tmp_path: Path, low: Literal["native", "catalyst"]
+) -> None:
     columns = [
         pa.array(column, type)
         for column, type in zip(
@@ -79,6 +83,8 @@ def test_a_folder_of_parquet_files(spark: SparkSession, tmp_path: Path, low: str
         assert [row["id"] for row in results["chosen"].rows()] == LARGE
         found = [(r["id"], r["cnt"]) for r in results["groups"].rows()]
         assert found == GROUPED
+        total = float(sum(row[1] or 0 for row in ROWS))
+        assert results["real"].rows() == [{"tb": 0, "total": total}]
         assert results["groups"].dataframe.schema["id"].dataType == T.DecimalType(20, 0)
         assert results["groups"].dataframe.schema["cnt"].dataType == T.LongType()
         wrong = session.query("""
