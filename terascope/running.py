@@ -16,7 +16,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -31,6 +31,8 @@ from terascope.diagnostic import OutputError, SparkLost
 from terascope.functions.base import ValueMistake
 from terascope.functions.casts import cast_value
 from terascope.pipeline import Compiled
+from terascope.sharing.compositions import Composition
+from terascope.stream.adoption import adopted
 from terascope.stream.callback import Callback, CallbackSink
 from terascope.stream.control import Control
 from terascope.stream.following import followed
@@ -128,11 +130,14 @@ class RunningSet:
         callback: Callback | None = None,
         obey: Callable[[State, Order], bool] | None = None,
         lost: Callable[[], SparkLost | None] = lambda: None,
+        accepts: Callable[[Mapping[str, Composition]], bool] = lambda changed: True,
     ) -> None:
         """`make` opens the checkpoint and sets everything up; `say` is told of restarts; `obey`
         takes an order into the state, and says whether it changes anything; `lost` gives the
-        mistake when Spark is gone and cannot be started again.
+        mistake when Spark is gone and cannot be started again; `accepts` says whether the run could
+        go on with other compositions of its windows.
         """
+        self._accepts = accepts
         self._lost = lost
         self._obey = obey
         self._make = make
@@ -251,6 +256,7 @@ class RunningSet:
             if self.runner.wait(POLL_SECONDS):
                 break
             self._take_orders()
+            self._recompose_windows()
         self.runner.stop()
         self._supervised = replace(self._supervised, state="stopped")
         if self.runner.ended:
@@ -269,6 +275,22 @@ class RunningSet:
             self._begin()
         for order in asked:
             order.path.unlink(missing_ok=True)
+
+    def _recompose_windows(self) -> None:
+        """Windows share other slices from the next batch on, when it is time for that."""
+        replanner = self.runner.windows
+        changed = {} if replanner is None else replanner.due()
+        if replanner is None or not changed:
+            return
+        if not self._accepts(changed):
+            replanner.pin(changed)
+            return
+        self.runner.pause()
+        replanner.put_in_force(changed)
+        self.runner.close()
+        self.runner = self._make(self._batch)
+        self.runner.prepare()
+        self._begin()
 
     def _obeyed(self, asked: Sequence[Order]) -> State | None:
         """The state with what was asked for; None: it changes nothing."""
@@ -385,6 +407,7 @@ class RunningSet:
             ),
             parameters=current(state, told.parameters),
             trees=runner.replanner.status(),
+            windows=() if runner.windows is None else runner.windows.status(),
         )
 
     def _call_at_work(self, now: float) -> CallStatus | None:
@@ -457,6 +480,7 @@ def open_running(
             chosen.replanning,
             trees=sharing.trees,
             tables=chosen.replanning.tables and sharing.predicates == "cost",
+            windows=chosen.replanning.windows and sharing.predicates != "always",
         ),
     )
 
@@ -476,6 +500,7 @@ def open_running(
         callback,
         lambda state, order: obey(state, compiled.plan, order),
         lost,
+        lambda changed: could_go_on(compiled, states.newest(), windows.with_changes(changed)),
     )
     if chosen.port is not None:
         running.announce(
@@ -548,6 +573,15 @@ def planned_stream(
 
     plan = planned()
     return planned() if before is not None and known.forget_empty(plan, before) else plan
+
+
+def could_go_on(compiled: Compiled, before: State | None, windows: WindowPlans) -> bool:
+    """Whether a set could go on from a state with other compositions of its windows."""
+    try:
+        adopted(planned_stream(compiled, before, windows), before, 1)
+    except OutputError:
+        return False
+    return True
 
 
 def time_text(moment_ns: int) -> str:

@@ -47,7 +47,7 @@ class StatusView:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         status = self.status
-        alarms, trees = alarm_lines(status), tree_lines(status)
+        alarms, trees = alarm_lines(status), [*tree_lines(status), *window_lines(status)]
         notes = note_lines(status)
         room = max(2, self.height - AROUND - len(alarms) - len(trees) - len(notes))
         for_sources = min(len(status.sources), max(1, room // 3))
@@ -127,6 +127,26 @@ def tree_lines(status: Status) -> list[Text]:
         lines.append(line)
     if len(lines) > MOST_TREES:
         lines[MOST_TREES - 1 :] = [f"{len(lines) - MOST_TREES + 1:,} more trees"]
+    return [one_line(line, "dim") for line in lines]
+
+
+def window_lines(status: Status) -> list[Text]:
+    """Families of windows that could share slices, and what that was planned for."""
+    lines = []
+    for one in (family for family in status.windows if len(family.queries) > 1):
+        keys = f" by {', '.join(one.keys)}" if one.keys else ""
+        number = len(one.clusters)
+        age = readable_seconds(max(0.0, status.run.updated - one.since))
+        line = f"windows on {one.on}{keys}: {len(one.queries):,} queries in {number:,}"
+        line += f" cluster{'' if number == 1 else 's'} of slices, planned {age} ago for"
+        line += f" {one.rate:,.0f} tuples a second ({'measured' if one.measured else 'assumed'})"
+        if one.rate_now is not None:
+            line += f"; now {one.rate_now:,.0f}"
+        if one.retired:
+            line += f"; {one.retired:,} earlier still read"
+        lines.append(line)
+    if len(lines) > MOST_TREES:
+        lines[MOST_TREES - 1 :] = [f"{len(lines) - MOST_TREES + 1:,} more families of windows"]
     return [one_line(line, "dim") for line in lines]
 
 

@@ -185,9 +185,9 @@ class Splitter:
             return None
         keys = other_keys(rel, found)
         vector = self.slicing.ask(query, found, keys)
-        if vector is None:
-            return None
         earlier = self.slicing.earlier(found, keys)
+        if vector is None and not earlier:
+            return None
         made = split_windowed(
             query, rel, found, vector, self.judge, self.drafts, self.live, earlier
         )

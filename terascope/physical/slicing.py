@@ -94,10 +94,13 @@ class Slicing:
             return None if windowed.has_own_key else paired(window)
         return None if self.compositions[family].has_own_key(window) else cluster.vector
 
-    def earlier(self, windowed: Windowed, keys: Iterable[Expr]) -> tuple[SliceVector, ...]:
-        """Other slices that a window is made of as well, which get no more tuples."""
+    def earlier(self, windowed: Windowed, keys: Iterable[Expr]) -> tuple[SliceVector | None, ...]:
+        """Other slices that a window is made of as well, which get no more tuples; None: groups by
+        a key of its own.
+        """
         composition = self.compositions.get(family_of(windowed, keys))
-        return () if composition is None else composition.earlier(windowed.periodic)
+        found = () if composition is None else composition.earlier(windowed.periodic)
+        return tuple(None if cluster.own else cluster.vector for cluster in found)
 
     def refuse(self, query: str, windowed: Windowed, keys: Iterable[Expr]) -> None:
         """A query whose aggregates cannot be made of slices reads tuples: its window neither shares

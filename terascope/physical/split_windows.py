@@ -16,7 +16,7 @@ from typing import Final
 
 from terascope.functions.slices import SliceVector
 from terascope.physical.drafts import Drafts
-from terascope.physical.low_keys import fewest, follows
+from terascope.physical.low_keys import fewest, follows, unscaled
 from terascope.physical.low_planner import epoch_key
 from terascope.physical.selection import Selection
 from terascope.physical.split_aggregation import (
@@ -141,15 +141,15 @@ def split_windowed(
     query: str,
     rel: Aggregate,
     windowed: Windowed,
-    vector: SliceVector,
+    vector: SliceVector | None,
     judge: Judge,
     drafts: Drafts,
     live: bool,
-    earlier: tuple[SliceVector, ...] = (),
+    earlier: tuple[SliceVector | None, ...] = (),
 ) -> Rel | NotSplit:
     """The high half of an aggregation over windows whose slices are aggregated next to the source,
     or what speaks against that. `earlier`: other slices of the same windows, of tuples that were
-    read before.
+    read before. None instead of slices: groups by the key of a window that tumbles.
     """
     chosen, time = windowed.chosen, windowed.time
     refused = tuple(looking_at_windows(rel))
@@ -158,17 +158,20 @@ def split_windowed(
     keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
     plain = tuple((n, e) for n, e in keys if not edges_in(e) and e != windowed.key)
 
-    def sliced(vector: SliceVector, *more: Expr) -> SlicedGroups | NotSplit:
-        start = slice_call("slice_start", time, vector)
+    def sliced(vector: SliceVector | None, *more: Expr) -> SlicedGroups | NotSplit:
+        length = Lit(windowed.spec.slide, time.type)
+        start = call("*", call("div", time, length), length)
+        if vector is not None:
+            start = slice_call("slice_start", time, vector)
         conditions = [call("not", call("is_null", time)), *more]
-        if vector.gaps:
+        if vector is not None and vector.gaps:
             conditions.append(slice_call("in_slices", time, vector))
         all_of = tuple(dict.fromkeys((*chosen.conditions, *conditions)))
         made = sub_aggregation(
             query, rel, ((WSTART, start), *plain), replace(chosen, conditions=all_of), judge,
             drafts, live, finer=True,
         )  # fmt: skip
-        return made if isinstance(made, NotSplit) else SlicedGroups(made, start, vector)
+        return made if isinstance(made, NotSplit) else SlicedGroups(made, start, vector, length)
 
     now = sliced(vector)
     if isinstance(now, NotSplit):
@@ -200,27 +203,34 @@ class SlicedGroups:
 
     groups: SubAggregation
     start: Expr
-    """The slice, over the scan."""
-    vector: SliceVector
+    """Where a slice begins, over the scan."""
+    vector: SliceVector | None
+    """None: the window tumbles, and its groups are whole windows."""
+    length: Lit
+    """Of these."""
 
     @property
     def columns(self) -> list[Expr]:
         """Keys beside the slice, and values: in the same order whatever the slices are."""
-        made = self.groups
-        keys = [made.columns[expr] for expr in made.columns if expr != self.start]
+        made, base = self.groups, unscaled(self.start)
+        keys = [made.columns[expr] for expr in made.columns if expr != base]
         values = [c for split in made.splits for c in low_columns(split, made.draft, made.columns)]
         return [*keys, *values]
 
     def elements(self, names: Sequence[Expr]) -> Project:
         """The groups as elements with a begin and an end, their columns by the names of others."""
-        slice_column = self.groups.columns[self.start]
+        start = follows(self.start, self.groups.columns)
+        assert start is not None, "the slice is a key"
         items: dict[str, Expr] = {
             named.name: own
             for named, own in zip(names, self.columns, strict=True)
             if isinstance(named, Col)
         }
-        items[WSTART] = slice_column
-        items[WEND] = slice_call("slice_end", slice_column, self.vector)
+        items[WSTART] = start
+        if self.vector is None:
+            items[WEND] = call("+", start, self.length)
+        else:
+            items[WEND] = slice_call("slice_end", start, self.vector)
         return Project(self.groups.draft.read, tuple(items.items()))
 
 

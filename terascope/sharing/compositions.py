@@ -34,9 +34,6 @@ class Composition:
     """What they were chosen by."""
     since: float = 0.0
     """When they were chosen, in unix seconds."""
-    sliced: frozenset[Periodic] = frozenset()
-    """Tumbling windows that are made of slices, even if they share them with no other; all other
-    tumbling windows that are alone have a key of their own."""
     retired: tuple[Cluster, ...] = ()
     """Those that get no more tuples."""
 
@@ -44,40 +41,42 @@ class Composition:
     def windows(self) -> frozenset[Periodic]:
         return frozenset(window for cluster in self.clusters for window in cluster.windows)
 
-    def earlier(self, window: Periodic) -> tuple[SliceVector, ...]:
-        """The slices of retired clusters that a window is made of as well."""
-        return tuple(cluster.vector for cluster in self.retired if window in cluster.windows)
+    def earlier(self, window: Periodic) -> tuple[Cluster, ...]:
+        """The retired clusters that a window is made of as well."""
+        return tuple(cluster for cluster in self.retired if window in cluster.windows)
 
     def has_own_key(self, window: Periodic) -> bool:
         """Whether a window is made of no slices."""
-        alone = any(cluster.windows == (window,) for cluster in self.clusters)
-        return alone and is_tumbling(window) and window not in self.sliced
-
-    @property
-    def costs(self) -> WindowCosts:
-        """Those of another choice for the same windows."""
-        return WindowCosts(own_keys=not self.sliced)
+        return any(cluster.own and window in cluster.windows for cluster in self.clusters)
 
     @property
     def shared(self) -> Shared:
         return Shared(self.clusters, self.traffic, WindowCosts())
 
 
+def marked(clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
+    """Clusters that were chosen by cost: a tumbling window that is alone has a key of its own."""
+    return tuple(replace(cluster, own=not cluster.assembles) for cluster in clusters)
+
+
 def first_composition(shared: Shared, now: float = 0.0) -> Composition:
     """Of windows that were not planned before."""
-    several = (cluster for cluster in shared.clusters if len(cluster.windows) > 1)
-    tumbling = frozenset(w for cluster in several for w in cluster.windows if is_tumbling(w))
-    return Composition(shared.clusters, shared.traffic, now, tumbling)
+    return Composition(marked(shared.clusters), shared.traffic, now)
 
 
-def best_clusters(before: Composition, traffic: Traffic) -> tuple[Cluster, ...]:
-    """The cheapest clusters of the same windows. Whether a tumbling window has a key of its own
-    does not change while a stream runs: its rows would be released in another way.
+def best_clusters(
+    before: Composition,
+    windows: frozenset[Periodic],
+    traffic: Traffic,
+    pinned: bool = False,
+) -> tuple[Cluster, ...]:
+    """The cheapest clusters of some windows. `pinned`: clusters with tumbling windows stay as they
+    are. Such a window may be released in another way when it is made of slices, which not every
+    query can change to while it runs.
     """
-    own = sorted(window for window in before.windows if before.has_own_key(window))
-    free = before.windows.difference(own)
-    alone = tuple(cluster for cluster in before.clusters if cluster.windows[0] in own)
-    return (*alone, *share(free, traffic, before.costs).clusters) if free else alone
+    kept = [c for c in before.clusters if pinned and any(map(is_tumbling, c.windows))]
+    free = windows.difference(*(c.windows for c in kept))
+    return (*kept, *marked(share(free, traffic).clusters)) if free else tuple(kept)
 
 
 def recomposed(
@@ -87,19 +86,23 @@ def recomposed(
     has slices, goes on. The slices of a new one are written in a way that no other cluster has:
     streams are known by it, and one that others read as well would count tuples twice.
     """
-    known = {(c.windows, shortest(c.vector)): c for c in (*before.retired, *before.clusters)}
-    taken = {str(cluster.vector) for cluster in known.values()}
+    known = [*before.clusters, *before.retired]
+    taken = {str(cluster.vector) for cluster in known if not cluster.own}
     made: list[Cluster] = []
     for cluster in clusters:
-        same = known.pop((cluster.windows, shortest(cluster.vector)), None)
-        made.append(same or replace(cluster, vector=unlike(cluster.vector, taken)))
-        taken.add(str(made[-1].vector))
-    retired = tuple(c for c in known.values() if not is_own_key(c, before))
-    return replace(before, clusters=tuple(made), traffic=traffic, since=now, retired=retired)
+        same = next((one for one in known if what_it_is(one) == what_it_is(cluster)), None)
+        if same is not None:
+            known.remove(same)
+        elif not cluster.own:
+            same = replace(cluster, vector=unlike(cluster.vector, taken))
+            taken.add(str(same.vector))
+        made.append(same or cluster)
+    return replace(before, clusters=tuple(made), traffic=traffic, since=now, retired=tuple(known))
 
 
-def is_own_key(cluster: Cluster, composition: Composition) -> bool:
-    return len(cluster.windows) == 1 and composition.has_own_key(cluster.windows[0])
+def what_it_is(cluster: Cluster) -> tuple[tuple[Periodic, ...], SliceVector, bool]:
+    """However its slices are written."""
+    return cluster.windows, shortest(cluster.vector), cluster.own
 
 
 def unlike(vector: SliceVector, taken: Collection[str]) -> SliceVector:
@@ -123,16 +126,8 @@ def for_windows(
         before,
         clusters=tuple(among(before.clusters, windows)),
         retired=tuple(among(before.retired, windows)),
-        sliced=before.sliced & windows,
     )
-    own = frozenset(window for window in kept.windows if before.has_own_key(window))
-    costs = WindowCosts(own_keys=not kept.sliced)
-    free = windows - own
-    shared = share(free, traffic, costs).clusters if free else ()
-    alone = tuple(cluster for cluster in kept.clusters if cluster.windows[0] in own)
-    made = recomposed(kept, (*alone, *shared), traffic, now)
-    sliced = first_composition(Shared(shared, traffic, costs)).sliced | kept.sliced
-    return replace(made, sliced=sliced)
+    return recomposed(kept, best_clusters(kept, windows, traffic, pinned=True), traffic, now)
 
 
 def among(clusters: Iterable[Cluster], windows: frozenset[Periodic]) -> Iterable[Cluster]:

@@ -49,8 +49,6 @@ class WindowCosts:
     moved_ns: float = 400.0
     """More for a group of a tumbling window, which else is finished by the task that read it: it is
     then delivered after the merge, and what is above it, such as a join, is Spark's."""
-    own_keys: bool = True
-    """Whether a tumbling window that shares nothing has a key of its own, and needs no slices."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +100,8 @@ class Cluster:
 
     windows: tuple[Periodic, ...]
     vector: SliceVector
+    own: bool = False
+    """Its only window tumbles, and has a key of its own such as time/60 instead of slices."""
 
     @property
     def assembles(self) -> bool:
@@ -127,7 +127,7 @@ class Cluster:
     def cost(self, traffic: Traffic, costs: WindowCosts) -> float:
         """Nanoseconds for each unit of time, results aside."""
         looked_up = traffic.rate * costs.tuple_ns
-        if not self.assembles and costs.own_keys:
+        if not self.assembles:
             return looked_up
         passes = len(self.windows) * costs.pass_ns
         tumbling = (w for w in self.windows if is_tumbling(w))

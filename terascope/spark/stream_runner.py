@@ -45,6 +45,7 @@ from terascope.stream.report import BatchReport
 from terascope.stream.state import State, StateFolder
 from terascope.stream.tree_choice import ReplanSettings
 from terascope.stream.window_plans import WindowPlans
+from terascope.stream.window_replanning import WindowReplanner
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,12 @@ class Runner:
         self._tell = watch or (lambda report: None)
         self.replanner = Replanner(plan.deliveries.reads, self.folder.path, settings.replanning)
         self._query: StreamingQuery | None = None
+        self.windows: WindowReplanner | None = None
         try:
             self.results = self._open_results()
             if windows is not None:
                 windows.save(self.folder.path)
+                self.windows = WindowReplanner(plan, windows, settings.replanning, self.folder.path)
             self.pipeline = self._pipeline()
         except BaseException:
             self.close()
@@ -105,6 +108,8 @@ class Runner:
 
     def _watch(self, report: BatchReport) -> None:
         self.replanner.hear(report.beats, report.samples)
+        if self.windows is not None:
+            self.windows.hear(report)
         self._tell(report)
 
     def _open_results(self) -> dict[str, GrowingResult]:
@@ -283,6 +288,8 @@ class Runner:
     def close(self) -> None:
         """Somebody else may run from the checkpoint."""
         self.replanner.close()
+        if self.windows is not None:
+            self.windows.close()
         self._lock.close()
 
 

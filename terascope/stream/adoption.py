@@ -31,6 +31,7 @@ from terascope.stream.plan import LowStream, RunningStream, StreamOutput, Stream
 from terascope.stream.segments import SliceValue
 from terascope.stream.state import Progress, State
 from terascope.stream.tiers import base_stream
+from terascope.stream.windowing import released_by_start
 
 ALIVE: Final = ".alive"
 """Behind the key of a stream: the groups of it that live on."""
@@ -75,6 +76,8 @@ def description(output: StreamOutput, plan: StreamPlan) -> dict[str, Any]:
         "own": output.own,
         "keys": keys_of(plan.trees.streams[output.name], plan.trees.streams),
         "leaves": sorted(leaves_of(output, plan)),
+        "direct": output.low is not None,
+        "by_start": None if output.release is None else released_by_start(output.release),
         "interfaces": sorted(interfaces_of(output.name, plan)),
     }
 
@@ -165,7 +168,9 @@ def check_unchanged(
                         f"query {name} is the one of the checkpoint, but column '{column}' of"
                         f" '{interface}' was {was} and is {declared}{advice}"
                     )
-        if then["keys"] != now["keys"]:
+        # A window that tumbles may have a key of its own, or be made of slices.
+        same_way = then["text"] != now["text"] or then.get("direct", now["direct"]) == now["direct"]
+        if then["keys"] != now["keys"] and same_way:
             raise OutputError(
                 f"query {name} is the one of the checkpoint, but its keys were {then['keys']} and"
                 f" are {now['keys']}{advice}"
@@ -204,8 +209,8 @@ class Change:
         state.queries = {}
         for output in plan.outputs:
             if self._goes_on(output):
-                state.queries[output.name] = before.queries[output.name]
-                if output.name in before.starts:
+                state.queries[output.name] = self._carried_on(output)
+                if output.name in before.starts and output.low is not None:
                     state.starts[output.name] = before.starts[output.name]
             else:
                 state.queries[output.name] = self._new_query(output)
@@ -233,7 +238,10 @@ class Change:
         """
         leaves = self._told[output.name]["leaves"]
         streams = {stream.key: stream for stream in self._plan.low}
-        return any(one.key in leaves for one in self._replaced(streams.get(key)))
+        found = [one for one in self._replaced(streams.get(key)) if one.key in leaves]
+        # Groups of whole windows may have been made of other columns than those of slices are.
+        whole = (one for one in found if one.sliced is not None and one.sliced.scale > 1)
+        return bool(found) and not any(map(self._has_new_columns, whole))
 
     def _replaced(self, stream: LowStream | None) -> list[LowStream]:
         """The streams of the checkpoint whose place another one takes: they differ from it in
@@ -249,6 +257,59 @@ class Change:
             and one.sliced.is_like(stream.sliced)
             and one.key in self._before.streams
         ]
+
+    def _carried_on(self, output: StreamOutput) -> Progress:
+        """How far a query is that goes on. One over windows that tumble may have been written by
+        the tasks that close them, and be put together from slices now, or the other way round.
+        """
+        before, direct = self._before, output.low is not None
+        progress, then = before.queries[output.name], before.texts[output.name]
+        if then.get("direct", direct) == direct:
+            return progress
+        made = self._from_windows(output) if direct else self._from_direct(output)
+        if made is None:
+            raise OutputError(
+                f"query {output.name} would be released in another way than before, because"
+                " settings have changed; restore them, or begin anew with another --checkpoint"
+            )
+        return made
+
+    def _from_direct(self, output: StreamOutput) -> Progress | None:
+        """Windows up to the last one that was closed were written; None: it is not known which."""
+        assert output.release is not None
+        leaves, by_start = leaves_of(output, self._plan), released_by_start(output.release)
+        own = [
+            stream
+            for stream in self._plan.low
+            if stream.key in leaves & self._before.streams.keys()
+            and stream.sliced is not None
+            and stream.sliced.scale > 1
+        ]
+        if by_start is None or len(own) != 1 or own[0].sliced is None:
+            return None
+        until, sliced = self._before.streams[own[0].key].until, own[0].sliced
+        since = self._before.starts.get(output.name)
+        known = [sliced.closed_before(value) for value in (until, since) if value is not None]
+        if not known:
+            return Progress()
+        return Progress(bounds=[max(known) + (0 if by_start else sliced.scale)])
+
+    def _from_windows(self, output: StreamOutput) -> Progress | None:
+        """None: not all windows that were closed were written."""
+        assert output.low is not None
+        stream, before = self._plan.low[output.low], self._before
+        then, progress = before.texts[output.name], before.queries[output.name]
+        one = before.streams.get(stream.key)
+        if one is None or stream.sliced is None or stream.sliced.scale == 1:
+            return None
+        shift = 0 if then.get("by_start") else stream.sliced.scale
+        released = progress.bounds[0] if len(progress.bounds) == 1 else None
+        if one.until is None:
+            return Progress() if released is None else None
+        closed = stream.sliced.closed_before(one.until)
+        if released is None or released < closed + shift:
+            return None
+        return Progress(until=one.until)
 
     def _check_float_sums(self, output: StreamOutput) -> None:
         """Sums that were rounded as tuples came cannot be made exact."""
@@ -269,10 +330,9 @@ class Change:
         replaced = self._replaced(stream)
         if replaced and stream.sliced is not None:
             # What was closed stays closed; what was open goes on, in slices of both kinds.
-            ends = [self._closed_time(one) for one in replaced]
-            known = [end for end in ends if end is not None]
-            until = stream.sliced.vector.start(max(known)) if known else None
-            return Progress(until=until, since=since)
+            known = [end for one in replaced if (end := self._closed_time(one)) is not None]
+            until = stream.sliced.value_at(max(known)) if known else None
+            return Progress(until=until, since=since, goes_on=True)
         return Progress(until=since, since=since)
 
     def _closed_time(self, stream: LowStream) -> int | None:
@@ -280,8 +340,7 @@ class Change:
         until = self._before.streams[stream.key].until
         if until is None or stream.sliced is None:
             return None
-        vector, edge = stream.sliced.vector, int(until)
-        return edge if vector.start(edge) == edge else vector.end(edge)
+        return stream.sliced.closed_before(until)
 
     def _unseen(self, stream: LowStream, column: str | None) -> SliceValue | None:
         """The first value of a column that no tuple had which was read before."""
@@ -305,7 +364,7 @@ class Change:
             if self._has_new_columns(stream):
                 column = stream.kept_by if stream.groups is None else stream.value
                 gone = self._unseen(stream, column)
-            if stream.sliced is not None and progress.since is not None:
+            if progress.goes_on and progress.since is not None:
                 # Slices before may have tuples in streams that a new query does not read.
                 gone = progress.since if gone is None else max(gone, progress.since)
             found[stream.name] = gone

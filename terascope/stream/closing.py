@@ -275,8 +275,7 @@ def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[ClosedColum
             continue
         if stream.is_retired:
             continue  # it gets no tuples
-        goes_on = takes_place(stream, plan)
-        if progress.since is not None and until <= progress.since and not goes_on:
+        if progress.since is not None and until <= progress.since and not progress.goes_on:
             continue  # it has not begun: nobody misses those tuples
         key = dict(rel.keys)[stream.value or ""]
         (name,) = columns_of(key)
@@ -292,9 +291,3 @@ def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[ClosedColum
     for interface, missed in missed_columns(plan, state):
         found.setdefault(interface, []).append(missed)
     return {name: sorted(columns) for name, columns in found.items()}
-
-
-def takes_place(stream: LowStream, plan: StreamPlan) -> bool:
-    """Whether the windows that a stream has slices of were made of other slices before."""
-    made = (one.sliced for one in plan.low if one.is_retired and one.sliced is not None)
-    return stream.sliced is not None and any(one.is_like(stream.sliced) for one in made)

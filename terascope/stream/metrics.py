@@ -12,7 +12,13 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from terascope.stream.amounts import NANOSECONDS
-from terascope.stream.status import QueryStatus, SourceStatus, Status, TreeStatus
+from terascope.stream.status import (
+    QueryStatus,
+    SourceStatus,
+    Status,
+    TreeStatus,
+    WindowStatus,
+)
 
 Row: TypeAlias = tuple[tuple[str, ...], float | None]
 """The labels of a sample, and its value; None when there is none."""
@@ -33,6 +39,7 @@ class StatusCollector(Collector):
             yield from query_families(status.queries)
             yield from low_families(status)
             yield from tree_families(status.trees)
+            yield from window_families(status.windows)
 
 
 def counter(
@@ -193,3 +200,30 @@ def tree_families(trees: tuple[TreeStatus, ...]) -> Iterator[Metric]:
     for name, help, amount in TREE_GAUGES:
         rows: list[Row] = [((t.source, t.queries[0]), amount(t)) for t in trees]
         yield gauge(f"terascope_tree_{name}", help, rows, ("source", "first"))
+
+
+WINDOW_GAUGES: tuple[tuple[str, str, Callable[[WindowStatus], float | None]], ...] = (
+    ("planned_rate", "Tuples a second that slices were planned for.", lambda w: w.rate),
+    ("planned_measured", "1: that rate was measured; 0: assumed.", lambda w: float(w.measured)),
+    ("planned_seconds", "When slices were planned, unix time.", lambda w: w.since),
+    ("rate", "Tuples a second of the slices that were closed last.", lambda w: w.rate_now),
+    ("clusters", "Clusters of windows that share slices.", lambda w: len(w.clusters)),
+    ("retired", "Clusters without new tuples that windows still have.", lambda w: w.retired),
+    ("possible_gain", "What other slices would save now.", lambda w: w.possible_gain),
+)
+
+
+def window_families(windows: tuple[WindowStatus, ...]) -> Iterator[Metric]:
+    """Windows that could share slices, by what they are on, their keys and the first of their
+    queries.
+    """
+    labels = "on", "keys", "first"
+    told = {(w.on, ", ".join(w.keys), w.queries[0]): w for w in windows if w.queries}
+    for name, help, amount in WINDOW_GAUGES:
+        rows: list[Row] = [(which, amount(w)) for which, w in told.items()]
+        yield gauge(f"terascope_windows_{name}", help, rows, labels)
+    costs: list[Row] = [
+        ((*which, name), cost) for which, w in told.items() for name, cost in w.costs.items()
+    ]
+    help = "What an alternative costs at the planned rate, in microseconds a second."
+    yield gauge("terascope_windows_cost", help, costs, (*labels, "alternative"))

@@ -18,6 +18,7 @@ from terascope.plan.expr import Call, Col, Expr, Lit, conjuncts
 from terascope.plan.rel import Aggregate, Filter, Scan
 from terascope.plan.show import show_expr
 from terascope.stream.parameters import spelled
+from terascope.stream.segments import SliceValue
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,17 @@ class SliceStream:
     """Beside the slice."""
     vector: SliceVector
     retired: bool = False
+    scale: int = 1
+    """What its values are multiplied by to give the begin of a slice: 60 of time/60."""
+
+    def closed_before(self, until: SliceValue) -> int:
+        """The time before which all slices are closed, if those before a value are."""
+        edge = int(until) * self.scale
+        return edge if self.vector.start(edge) == edge else self.vector.end(edge)
+
+    def value_at(self, time: int) -> int:
+        """The slice of a time."""
+        return self.vector.start(time) // self.scale
 
     def is_like(self, other: SliceStream) -> bool:
         """Whether both are the same but for their slices."""
@@ -46,7 +58,7 @@ class SliceStream:
 
 
 def slice_stream(rel: Aggregate) -> SliceStream | None:
-    """None: its groups are no slices."""
+    """None: its groups are no slices of time. Groups by time/60 are, each a window that tumbles."""
     scan = rel.source.source if isinstance(rel.source, Filter) else rel.source
     parts = conjuncts(rel.source.predicate) if isinstance(rel.source, Filter) else ()
     if not isinstance(scan, Scan):
@@ -56,9 +68,16 @@ def slice_stream(rel: Aggregate) -> SliceStream | None:
             case Call(function, (Col() as time, Lit(value=str(text)))):
                 if function.name != "slice_start":
                     continue
-                others = frozenset(as_text(e) for _, e in rel.keys if e != key)
-                tuples = windowed_tuples(scan.protocol, scan.interfaces, parts, time)
-                return SliceStream(tuples, others, parse_slices(text), any(map(is_retired, parts)))
+                vector, scale = parse_slices(text), 1
+            case Call(function, (Col() as time, Lit(value=int(scale)))):
+                if function.name != "div" or scale < 1:
+                    continue
+                vector = SliceVector((scale,))
+            case _:
+                continue
+        others = frozenset(as_text(e) for _, e in rel.keys if e != key)
+        tuples = windowed_tuples(scan.protocol, scan.interfaces, parts, time)
+        return SliceStream(tuples, others, vector, any(map(is_retired, parts)), scale)
     return None
 
 

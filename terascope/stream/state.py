@@ -74,6 +74,9 @@ class Progress:
     kept_from: SliceValue | None = None
     """Rows before this one are gone from the store."""
     ended: bool = False
+    goes_on: bool = False
+    """It took the place of other slices, which windows are made of as well: from `since` on for a
+    query that came later, without a gap for all others."""
 
     def lows(self, parts: int) -> list[SliceValue | None]:
         """Where each part goes on."""

@@ -211,6 +211,45 @@ class TreeStatus:
 
 
 @dataclass(frozen=True)
+class ClusterStatus:
+    """Windows that are made of the same slices."""
+
+    queries: tuple[str, ...]
+    windows: tuple[str, ...]
+    """RANGE/SLIDE of each."""
+    slices: str
+    """Their lengths, over a period."""
+
+
+@dataclass(frozen=True)
+class WindowStatus:
+    """How a family of windows is composed: windows over the same tuples, with the same keys."""
+
+    on: str
+    """The stream of tuples, and the time that its windows are measured on."""
+    keys: tuple[str, ...] = ()
+    clusters: tuple[ClusterStatus, ...] = ()
+    rate: float = 0.0
+    """The tuples a second, of event time, that it was planned for."""
+    measured: bool = False
+    """Whether that was measured, in a sample or in the slices that closed; else it is assumed."""
+    since: float = 0.0
+    """When it was planned, in unix seconds."""
+    costs: Mapping[str, float | None] = field(default_factory=dict)
+    """Of each alternative at that rate, in microseconds a second; None: it is impossible."""
+    rate_now: float | None = None
+    """The tuples a second of the slices that were closed last."""
+    possible_gain: float = 0.0
+    """The part of the cost that another composition would save at that rate."""
+    retired: int = 0
+    """Clusters that get no more tuples, and still have slices that windows are made of."""
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        return tuple(query for cluster in self.clusters for query in cluster.queries)
+
+
+@dataclass(frozen=True)
 class Trace:
     """One tuple followed through the run."""
 
@@ -232,6 +271,7 @@ class Status:
     parameters: Mapping[str, str] = field(default_factory=dict)
     """The value of every parameter, as text."""
     trees: tuple[TreeStatus, ...] = ()
+    windows: tuple[WindowStatus, ...] = ()
 
     def source(self, name: str) -> SourceStatus | None:
         """The source of that name."""

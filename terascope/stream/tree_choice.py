@@ -29,6 +29,10 @@ class ReplanSettings:
     trees: TreeSettings = field(default_factory=TreeSettings)
     tables: bool = True
     """Whether aggregations with the same keys and different conditions may have one table."""
+    windows: bool = True
+    """Whether windows may share other slices than at first."""
+    least_core: float = 1e-5
+    """Of one core: windows whose slices cost less stay as they are."""
     gain: float = 0.15
     """More than this part of what the present trees cost must be saved."""
     slices: int = 3

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from terascope.functions.slices import parse_slices
 from terascope.physical.slicing import Family, Slicing
+from terascope.plan.plan import reads
 from terascope.sharing.compositions import Composition, first_composition, for_windows
 from terascope.sharing.slices import Periodic
 from terascope.sharing.windows import (
@@ -35,6 +36,7 @@ from terascope.stream.plan import StreamPlan
 from terascope.stream.slice_streams import keys_of_family, tuples_of_family
 from terascope.stream.state import State
 from terascope.stream.tiers import base_stream
+from terascope.stream.windowing import released_by_start
 
 WINDOWS: Final = "windows.json"
 
@@ -55,6 +57,8 @@ class WindowPlans:
 
     known: dict[str, Composition] = field(default_factory=dict)
     """By the key of a family."""
+    latest: dict[str, Traffic] = field(default_factory=dict)
+    """What was measured last of each family, since it was composed or before."""
     unwritten: bool = False
     """The checkpoint is of a version that did not write its compositions down: they are those of
     the assumed traffic."""
@@ -67,7 +71,9 @@ class WindowPlans:
             told = json.loads((folder / WINDOWS).read_bytes())
         except FileNotFoundError:
             return WindowPlans(unwritten=has_state)
-        return WindowPlans({key: composition_of(one) for key, one in told.items()})
+        known = {key: composition_of(one) for key, one in told.items()}
+        latest = {key: one["latest"] for key, one in told.items() if one["latest"] is not None}
+        return WindowPlans(known, {key: traffic_of(one) for key, one in latest.items()})
 
     def in_force(
         self, family: Family, windows: frozenset[Periodic], guessed: Traffic
@@ -75,7 +81,8 @@ class WindowPlans:
         """How a family is composed, whose windows may be others than before."""
         before = self.known.get(family_key(family))
         if before is not None:
-            return for_windows(before, windows, before.traffic, self.clock())
+            latest = self.latest.get(family_key(family), before.traffic)
+            return for_windows(before, windows, latest, self.clock())
         return first_composition(share(windows, guessed)) if self.unwritten else None
 
     def learn(self, slicing: Slicing) -> None:
@@ -86,6 +93,10 @@ class WindowPlans:
             family_key(family): planned(made, now) for family, made in slicing.compositions.items()
         }
 
+    def with_changes(self, changed: Mapping[str, Composition]) -> WindowPlans:
+        """A copy in which some families are composed in another way."""
+        return replace(self, known={**self.known, **changed}, latest=dict(self.latest))
+
     def change(self, changed: Mapping[str, Composition]) -> None:
         """Some families are composed in another way from the next batch on."""
         self.known |= changed
@@ -93,10 +104,10 @@ class WindowPlans:
     def forget_empty(self, plan: StreamPlan, state: State) -> bool:
         """Forget retired clusters that no slices are left of; whether there were any."""
         forgotten = False
-        left = {base_stream(segment.stream) for segment in state.segments}
         for family in plan.slicing.compositions:
             before = self.known[family_key(family)]
-            kept = tuple(c for c in before.retired if streams_of(family, c, plan) & left)
+            needs = Needed(family, before, plan, state)
+            kept = tuple(made for c in before.retired if (made := needs.left_of(c)) is not None)
             if kept != before.retired:
                 self.known[family_key(family)] = replace(before, retired=kept)
                 forgotten = True
@@ -108,20 +119,92 @@ class WindowPlans:
         Raises:
             StreamError: the file cannot be written.
         """
-        put(folder / WINDOWS, {key: to_json(made) for key, made in self.known.items()})
+        told = {}
+        for key, made in self.known.items():
+            latest = self.latest.get(key)
+            told[key] = {**to_json(made), "latest": latest and traffic_to_json(latest)}
+        put(folder / WINDOWS, told)
 
 
-def streams_of(family: Family, cluster: Cluster, plan: StreamPlan) -> set[str]:
+def streams_of(family: Family, cluster: Cluster, plan: StreamPlan, retired: bool) -> set[str]:
     """The keys of the low-level streams that have the slices of a cluster."""
     tuples, keys = tuples_of_family(family), keys_of_family(family)
     return {
         stream.key
         for stream in plan.low
         if stream.sliced is not None
+        and stream.is_retired == retired
         and stream.sliced.tuples == tuples
         and stream.sliced.keys >= keys
         and str(stream.sliced.vector) == str(cluster.vector)
+        and (stream.sliced.scale > 1) == cluster.own
     }
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What windows of a family still need of retired clusters."""
+
+    family: Family
+    composition: Composition
+    plan: StreamPlan
+    state: State
+
+    def left_of(self, cluster: Cluster) -> Cluster | None:
+        """The windows of a cluster that still need its slices; None: there are none."""
+        keys = streams_of(self.family, cluster, self.plan, retired=True)
+        scale = cluster.vector.period if cluster.own else 1
+        last = max(
+            (
+                math.inf if segment.high is None else segment.high * scale
+                for segment in self.state.segments
+                if base_stream(segment.stream) in keys
+            ),
+            default=-math.inf,
+        )
+        windows = tuple(
+            window
+            for window in cluster.windows
+            if self.first_begin(window) <= last != -math.inf or not self.is_settled(window)
+        )
+        return replace(cluster, windows=windows) if windows else None
+
+    def first_begin(self, window: Periodic) -> float:
+        """Where the first window begins that was not let go by all of its queries."""
+        names = self.plan.slicing.queries.get((self.family, window), ())
+        outputs = {output.name: output for output in self.plan.outputs}
+        found = [-math.inf] if not names else []
+        for name in names:
+            output = outputs.get(name)
+            by_start = (
+                None
+                if output is None or output.release is None
+                else released_by_start(output.release)
+            )
+            bounds = self.state.queries[name].bounds if name in self.state.queries else []
+            if by_start is None or len(bounds) != 1 or bounds[0] is None or self.is_read(name):
+                found.append(-math.inf)
+            else:
+                found.append(bounds[0] - (0 if by_start else window.range))
+        return min(found)
+
+    def is_read(self, name: str) -> bool:
+        """Whether other queries are made of a query, which may be behind it."""
+        trees = self.plan.trees.streams
+        return any(read.stream == name for rel in trees.values() for read in reads(rel))
+
+    def is_settled(self, window: Periodic) -> bool:
+        """Whether a window could do without earlier slices: the checkpoint knows the present ones.
+        If they are a key of its own, all that was closed by that key must have been let go.
+        """
+        (now,) = (c for c in self.composition.clusters if window in c.windows)
+        keys = streams_of(self.family, now, self.plan, retired=False)
+        streams = [self.state.streams.get(key) for key in keys]
+        known = [one for one in streams if one is not None]
+        if not known or len(known) < len(streams):
+            return False
+        until = [int(one.until) * window.slide for one in known if one.until is not None]
+        return not now.own or self.first_begin(window) >= max(until, default=-math.inf)
 
 
 def planned(made: Composition, now: float) -> Composition:
@@ -143,32 +226,36 @@ def to_json(made: Composition) -> dict[str, Any]:
     return {
         "clusters": [cluster_to_json(cluster) for cluster in made.clusters],
         "retired": [cluster_to_json(cluster) for cluster in made.retired],
-        "sliced": [[window.range, window.slide] for window in sorted(made.sliced)],
-        "rate": made.traffic.rate,
-        "measured": made.traffic.known,
-        "groups": groups_to_json(made.traffic.groups),
+        "traffic": traffic_to_json(made.traffic),
         "since": made.since,
     }
 
 
 def composition_of(told: Mapping[str, Any]) -> Composition:
-    traffic = Traffic(told["rate"], groups_of(told["groups"]), told["measured"])
     return Composition(
         tuple(map(cluster_of, told["clusters"])),
-        traffic,
+        traffic_of(told["traffic"]),
         told["since"],
-        frozenset(windows_of(told["sliced"])),
         tuple(map(cluster_of, told["retired"])),
     )
 
 
+def traffic_to_json(traffic: Traffic) -> dict[str, Any]:
+    groups = groups_to_json(traffic.groups)
+    return {"rate": traffic.rate, "measured": traffic.known, "groups": groups}
+
+
+def traffic_of(told: Mapping[str, Any]) -> Traffic:
+    return Traffic(told["rate"], groups_of(told["groups"]), told["measured"])
+
+
 def cluster_to_json(cluster: Cluster) -> dict[str, Any]:
     windows = [[window.range, window.slide] for window in cluster.windows]
-    return {"windows": windows, "slices": str(cluster.vector)}
+    return {"windows": windows, "slices": str(cluster.vector), "own": cluster.own}
 
 
 def cluster_of(told: Mapping[str, Any]) -> Cluster:
-    return Cluster(tuple(windows_of(told["windows"])), parse_slices(told["slices"]))
+    return Cluster(tuple(windows_of(told["windows"])), parse_slices(told["slices"]), told["own"])
 
 
 def windows_of(told: Sequence[Sequence[int]]) -> list[Periodic]:

@@ -17,10 +17,13 @@ from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.sharing.compositions import Composition, recomposed
+from terascope.running import could_go_on
+from terascope.sharing.compositions import Composition, marked, recomposed
 from terascope.sharing.slices import Periodic, composed, composed_panes
 from terascope.sharing.windows import Cluster
 from terascope.spark.stream_runner import RunSettings
+from terascope.stream.state import StateFolder
+from terascope.stream.tree_choice import ReplanSettings
 from tests.agreement import WITHOUT_COMPILING, Answers, delivered
 from tests.oracle.compare import assert_same_rows
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun, limited_to
@@ -81,16 +84,16 @@ def settings(folder: Path, rng: random.Random) -> RunSettings:
 
 def drawn(rng: random.Random, before: Composition) -> Composition:
     """Any other composition of the same windows."""
-    free = [w for w in sorted(before.windows) if not before.has_own_key(w)]
+    free = sorted(before.windows)
     rng.shuffle(free)
-    clusters = [c for c in before.clusters if before.has_own_key(c.windows[0])]
+    clusters: list[Cluster] = []
     while free:
         some: tuple[Periodic, ...] = tuple(sorted(free[: rng.randrange(1, len(free) + 1)]))
         free = [window for window in free if window not in some]
         vector = rng.choice([composed, composed_panes])(some)
         assert vector is not None
         clusters.append(Cluster(some, vector))
-    return recomposed(before, clusters, before.traffic, before.since + 1)
+    return recomposed(before, marked(clusters), before.traffic, before.since + 1)
 
 
 def assert_answers(answers: Answers, folder: Path) -> None:
@@ -116,7 +119,10 @@ def test_answers_do_not_depend_on_compositions_or_kills(seed: int, tmp_path: Pat
                     run.step(rng.choice(KILL_POINTS), rng.randrange(4))
             if rng.random() < 0.7:
                 plans = run.windows
-                plans.change({key: drawn(rng, one) for key, one in plans.known.items()})
+                changed = {key: drawn(rng, one) for key, one in plans.known.items()}
+                state = StateFolder(run.runner.folder.state).newest()
+                assert could_go_on(made, state, plans.with_changes(changed))
+                plans.change(changed)
                 plans.save(run.runner.folder.path)
                 changes += 1
             ended = run.ended
@@ -124,4 +130,63 @@ def test_answers_do_not_depend_on_compositions_or_kills(seed: int, tmp_path: Pat
             assert late == 0
             run.close()
     assert changes > 1
+    assert_answers(expected(made), tmp_path / "out")
+
+
+JUMPING = {
+    "each": "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM T [RANGE 6 SLIDE 6] GROUP BY k",
+    "over": "SELECT k, MAX(v) AS m FROM T [RANGE 30 SLIDE 6] GROUP BY k",
+}
+AT_ONCE = ReplanSettings(seconds=0.0, least_core=0.0, share=float("inf"))
+
+
+@pytest.mark.parametrize("kills", [False, True], ids=["stopped", "killed"])
+def test_windows_share_slices_while_many_tuples_come(kills: bool, tmp_path: Path) -> None:
+    """One tuple a second, then a hundred, then one: to look a tuple up for both windows costs more
+    than slices do while there are many, and less while there are few.
+    """
+    rng = random.Random(kills)
+    rates = [1] * 120 + [100] * 48 + [1] * 240
+    times = [second for second, rate in enumerate(rates) for _ in range(rate)]
+    columns = {
+        "time": pa.array(times, pa.int64()),
+        "k": pa.array([rng.randrange(3) for _ in times], pa.int64()),
+        "v": pa.array([rng.randrange(-5, 50) for _ in times], pa.int64()),
+        "x": pa.array([0.5 for _ in times]),
+    }
+    path = tmp_path / "link.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=25)
+    bindings = Bindings({"link": parse_interface(f"link=parquet:{path}")}, low=WITHOUT_COMPILING)
+    text = PROTOCOL + "".join(f"QUERY {n}: {q};\n" for n, q in JUMPING.items())
+    made = compile_set(Source(text, "set"), bindings)
+    live = LiveSettings(Speed.parse("max"), True, split_bytes=400, most_bytes=1500)
+    running = RunSettings(
+        tmp_path / "state", tmp_path / "out", live=live, compiled=False, tasks=2,
+        replanning=AT_ONCE,
+    )  # fmt: skip
+    log, ended = OffsetLog(), False
+    used: list[tuple[int, int, bool]] = []
+    while not ended:
+        run = PlainRun(made, running, log)
+        replanner = run.runner.windows
+        assert replanner is not None
+        changed: dict[str, Composition] = {}
+        with suppress(Killed):
+            while not run.ended and not changed:
+                kill = kills and rng.random() < 0.02
+                run.step(rng.choice(KILL_POINTS) if kill else None)
+                (told,) = replanner.status()
+                used.append((len(told.clusters), round(told.rate_now or 0.0), told.measured))
+                changed = replanner.due()
+        state = run.runner.pipeline.state
+        if changed:
+            assert could_go_on(made, state, run.windows.with_changes(changed))
+            replanner.put_in_force(changed)
+        ended = run.ended
+        assert sum(seen.late for seen in state.seen.values()) == 0
+        run.close()
+    assert all(measured for _, _, measured in used), "the first plan was made of a sample"
+    if not kills:  # after a restart three slices have to be seen once more
+        assert 1 in {number for number, rate, _ in used if rate > 90}
+        assert used[-1][0] == 2, "apart when few come again"
     assert_answers(expected(made), tmp_path / "out")
