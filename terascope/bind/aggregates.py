@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from terascope.bind.context import Context
-from terascope.bind.wide import aggregable
+from terascope.bind.wide import aggregable, narrowed
 from terascope.diagnostic import Span
 from terascope.functions.base import Aggregate, TypeMistake, ValueMistake
 from terascope.plan.expr import AggCall, Cast, Col, Expr, Lit, Param, is_constant
@@ -74,6 +74,8 @@ def bind_aggregate(
         return None
     try:
         args = aggregable(function, args)
+        for constant in constants:
+            narrowed(constant)
         type = function.type_rule(tuple(a.type for a in (*args, *constants)))
         check_parameters(function, constants)
     except TypeMistake as mistake:

@@ -20,7 +20,7 @@ import lark
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from terascope.diagnostic import Diagnostic, QueryError, Source, Span
-from terascope.syntax.ast import Expr, Node, Script, Statement
+from terascope.syntax.ast import Expr, Literal_, Node, Script, Statement
 from terascope.syntax.foreign import refuse_foreign
 from terascope.syntax.keywords import BEFORE_PARENTHESIS, CONTEXTUAL, RESERVED
 from terascope.syntax.lexical import Scan, Token, scan
@@ -28,6 +28,7 @@ from terascope.syntax.mistakes import Failure, explain
 from terascope.syntax.parts import Mistake, lexeme, lexeme_list
 from terascope.syntax.split import SCHEMA_WORDS, Chunk, split
 from terascope.syntax.transform import ToScript
+from terascope.types import INT_MAX
 
 DEEPEST = 250
 """How deep expressions may nest: later stages walk them recursively."""
@@ -148,6 +149,8 @@ def _run(
         return None, (explain(failure),)
     if len(tokens) > DEEPEST and (deep := _too_deep(result)):
         return None, (deep,)
+    if any(t.literal and t.literal.kind == "int" and too_many(t.literal.value) for t in tokens):
+        return result, tuple(too_large(result))
     return result, ()
 
 
@@ -189,6 +192,24 @@ def _accepted(tokens: Sequence[Token], count: int, start: str) -> frozenset[str]
     for index in range(max(count, 0)):
         parser.feed_token(lexeme(_terminal(parser, tokens, index), tokens[index]))
     return frozenset(parser.accepts()) - {"LITERALS"}
+
+
+def too_many(value: object) -> bool:
+    return isinstance(value, int) and value > INT_MAX
+
+
+def too_large(root: Node) -> Iterator[Diagnostic]:
+    """Numbers above 2^63 - 1 that are no constants of an expression, such as that of LIMIT."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if not isinstance(node, Literal_):
+            for value in (getattr(node, each.name) for each in fields(node)):
+                if too_many(value):
+                    text = f"'{value}' is too large here"
+                    help = f"the largest is {INT_MAX}"
+                    yield Diagnostic("bad-literal", text, node.span, help=help)
+        pending += _children(node)
 
 
 def _too_deep(root: Node) -> Diagnostic | None:

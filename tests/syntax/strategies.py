@@ -76,7 +76,7 @@ literals: st.SearchStrategy[Expr] = st.one_of(
     st.builds(
         Literal_,
         st.just("int"),
-        st.integers(0, 2**63 - 1),
+        st.integers(0, 2**64 - 1).filter(lambda n: n != 2**63),
         st.sampled_from([None, "UINT", "ULLONG", "LLONG"]),
         hexadecimal=st.booleans(),
     ),

@@ -80,6 +80,7 @@ def test_one_mistake(text: str, at: str, message: str, help_: str | None) -> Non
         ("SELECT a - 18446744073709551616 FROM c", "18446744073709551616"),
         ("SELECT 0x10000000000000000 FROM c", "0x10000000000000000"),
         ("SELECT 1e999 FROM c", "1e999"),
+        ("SELECT a FROM c [RANGE 9223372036854775808]", "9223372036854775808"),
         ("SELECT a FROM x [RANGE 'r' SLIDE 's']", "'r'"),
         ("SELECT a FROM x [RANGE '0 sec']", "'0 sec'"),
         ("SELECT a FROM x EVERY 15 parsecs", "15 parsecs"),
