@@ -145,6 +145,12 @@ def frame(spark: SparkSession, partitions: int) -> DataFrame:
     return spark.createDataFrame(rows, COLUMNS)
 
 
+def only_file(folder: Path) -> str:
+    """By its name: as of a DataFrame, no other types can follow in another file."""
+    (path,) = folder.glob("*.parquet")
+    return str(path)
+
+
 @pytest.fixture(scope="module")
 def file(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Interface:
     """The same rows as Spark writes them."""
@@ -152,7 +158,7 @@ def file(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Inter
     # A column without a type cannot be written; one of that type holds the same.
     whole = frame(spark, 1).withColumn("nothing", F.col("nothing").cast("int"))
     whole.write.parquet(str(folder))
-    return Interface("flows", "parquet", str(folder))
+    return Interface("flows", "parquet", only_file(folder))
 
 
 def bound(name: str, df: DataFrame) -> Interface:
@@ -334,7 +340,7 @@ def half(df: DataFrame) -> DataFrame:
 def half_file(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Interface:
     folder = tmp_path_factory.mktemp("half") / "parquet"
     half(frame(spark, 1)).drop("nothing").write.parquet(str(folder))
-    return Interface("frame", "parquet", str(folder))
+    return Interface("frame", "parquet", only_file(folder))
 
 
 def run_mixed(set_: Compiled, spark: SparkSession, partitions: int) -> Answers:
