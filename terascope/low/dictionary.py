@@ -62,6 +62,13 @@ def dictionary_for(type: Type) -> Dictionary:
     return NumberDictionary(type)
 
 
+def room_for(count: int, room: int) -> int:
+    """What a room for some values becomes that doubles until it holds so many."""
+    while room < count:
+        room *= 2
+    return room
+
+
 # ---- numbers -------------------------------------------------------------------------------------
 
 
@@ -96,9 +103,15 @@ class NumberDictionary:
             self._grow()
 
     def _grow(self) -> None:
+        self._table = self._table[:0].copy()  # makes room
         self._values = np.concatenate([self._values, np.zeros_like(self._values)])
         self._table = np.zeros((2 * len(self._values), 2), np.int64)
         refill(self._values, self._count, self._table)
+
+    def bytes_with(self, more: int) -> int:
+        """Memory it needs at most with so many more values."""
+        room = room_for(self._count + more, len(self._values))
+        return self.memory_bytes // len(self._values) * room
 
     def numbers(self, codes: Codes) -> Ints:
         """The 64-bit words of some codes."""
@@ -296,10 +309,16 @@ class BytesDictionary:
                 [self._content, np.zeros(room - len(self._content), np.uint8)]
             )
         if self._count == len(self._words):
+            self._table = self._table[:0].copy()  # makes room
             self._ends = np.concatenate([self._ends, np.zeros(len(self._words), np.int64)])
             self._words = np.concatenate([self._words, np.zeros_like(self._words)])
             self._table = np.zeros((2 * len(self._words), 2), np.int64)
             refill_bytes(self._words, self._count, self._table)
+
+    def bytes_with(self, more: int) -> int:
+        """Memory it needs at most with so many more values, if they are as long as those before."""
+        room = room_for(self._count + more, len(self._words))
+        return self.memory_bytes // len(self._words) * room
 
     def values(self, codes: Codes | None = None) -> pa.Array:
         large = pa.large_string() if self.type in (Type.STRING, Type.NULL) else pa.large_binary()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import Final
 
@@ -30,3 +31,13 @@ def keep_freed_memory() -> None:
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
     mallopt(M_MMAP_MAX, 0)
     pa.set_memory_pool(pa.system_memory_pool())
+
+
+def give_back() -> None:
+    """Hand memory that nothing uses to the system, after much of it was freed: what is kept lies in
+    pieces between what is still used, and the next large array might find none that is large
+    enough.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)

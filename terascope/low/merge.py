@@ -22,6 +22,7 @@ import numpy as np
 from terascope.functions.overflow import SUM, Overflow
 from terascope.low.dictionary import Codes, Ints, dictionary_for
 from terascope.low.groups import NO_EPOCH, Block, Groups
+from terascope.low.memory import give_back
 from terascope.low.merge_rows import (
     STRIP,
     fits,
@@ -98,6 +99,8 @@ class Merger:
             OutputError: there is no room on disk for what memory does not hold.
         """
         unpacked = unpack(payload)
+        if not self._has_room(self._table.memory_bytes, unpacked):
+            self._to_disk()
         keys = self._encoded(unpacked)
         for start in range(0, unpacked.rows, STRIP):
             count = min(STRIP, unpacked.rows - start)
@@ -136,11 +139,19 @@ class Merger:
             for j, slot in enumerate(wide.sums):
                 put_signs(strip, wide.first_high + j, unpacked.slots[slot][start:end])
 
-    def _has_room(self, table_bytes: int) -> bool:
-        """Whether a table of this size may be held beside what the dictionaries know."""
-        known = self._dictionary_bytes() - self._empty_bytes
+    def _has_room(self, table_bytes: int, coming: Unpacked | None = None) -> bool:
+        """Whether a table of this size may be held beside what the dictionaries know, or will know
+        with a payload that is coming. As much again is for what is done with it: dictionaries and
+        tables that grow, rows put in order to be packed.
+        """
+        known = self._dictionary_bytes() if coming is None else self._bytes_with(coming)
         small = len(self._table) <= FEW_ROWS or self.level >= DEEPEST
-        return small or table_bytes + known <= self.memory_bytes
+        return small or 3 * (table_bytes + known - self._empty_bytes) <= self.memory_bytes
+
+    def _bytes_with(self, coming: Unpacked) -> int:
+        new = [len(values) for _, values in coming.keys] + [len(coming.epochs)]
+        pairs = zip((*self._dictionaries, self._epochs), new, strict=True)
+        return sum(dictionary.bytes_with(more) for dictionary, more in pairs)
 
     # ---- giving groups ---------------------------------------------------------------------------
 
@@ -253,3 +264,4 @@ class Merger:
         for part, payload in packed:
             self._spill.append(part, payload)
         self._start()
+        give_back()

@@ -26,7 +26,7 @@ from terascope.low.dictionary import Codes, Dictionary, Hashes, Ints
 from terascope.low.gathered import Gathering
 from terascope.low.groups import Block
 from terascope.low.lanes import Batch, Dictionaries
-from terascope.low.memory import keep_freed_memory
+from terascope.low.memory import give_back, keep_freed_memory
 from terascope.low.ownership import ALL, Epochs, Timeline, timelines
 from terascope.low.plan import LowAggregate, LowPlan, LowSelect
 from terascope.low.program import functions, programs
@@ -370,6 +370,7 @@ class LowTask:
             return
         surrendered = self._surrendered
         self._begin()
+        give_back()
         self._surrendered = surrendered
 
     @property
