@@ -52,6 +52,10 @@ class Dictionary(Protocol):
         """The codes of a column of values."""
         ...
 
+    def bytes_with(self, more: int) -> int:
+        """Memory it needs at most with so many more values."""
+        ...
+
     @property
     def memory_bytes(self) -> int: ...
 
@@ -109,7 +113,6 @@ class NumberDictionary:
         refill(self._values, self._count, self._table)
 
     def bytes_with(self, more: int) -> int:
-        """Memory it needs at most with so many more values."""
         room = room_for(self._count + more, len(self._values))
         return self.memory_bytes // len(self._values) * room
 
@@ -316,7 +319,7 @@ class BytesDictionary:
             refill_bytes(self._words, self._count, self._table)
 
     def bytes_with(self, more: int) -> int:
-        """Memory it needs at most with so many more values, if they are as long as those before."""
+        """If they are as long as those before."""
         room = room_for(self._count + more, len(self._words))
         return self.memory_bytes // len(self._words) * room
 
