@@ -34,6 +34,7 @@ EXPERIMENTS: dict[str, str] = {
     "stream-rate": "bench.streams.rate",
     "soak": "bench.streams.soak",
     "shapes": "bench.shapes",
+    "float-sums": "bench.float_sums",
 }
 """Name -> the module that holds it as EXPERIMENT."""
 

@@ -19,6 +19,7 @@ from terascope.analysis.sequence import falls, sequence
 from terascope.connectors.arrival import arrived, is_arrival
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError, Split
 from terascope.connectors.registry import Interface, versioned
+from terascope.functions.aggregates.float_sums import FloatRange
 from terascope.low.part_order import KeptOrder
 from terascope.low.sampling import SampleLimits
 from terascope.optimize.driver import apply_below
@@ -312,9 +313,11 @@ def native_job(draft: Draft, measured: Measured, settings: LowSettings, live: bo
     """The job of a draft whose tasks run the low level themselves."""
     whole, streams = draft.whole, draft.streams
     lowest = {stream.name for stream in draft.halves.low}
-    # Of a stream that both give, groups are merged above.
+    # Of a stream that both give, groups are merged above. Spark gives a row for each range of a
+    # group whose FLOATs are summed.
     both = {s.name for s in streams} & draft.in_spark.keys()
-    keys = {name: keys for name, keys in draft.halves.low_keys.items() if name not in both}
+    partial = both | {name for name, rel in draft.in_spark.items() if has_ranges(rel)}
+    keys = {name: keys for name, keys in draft.halves.low_keys.items() if name not in partial}
     shared = share_tables(
         draft.reads,
         [low_output(stream) for stream in streams if stream.name not in both],
@@ -359,6 +362,12 @@ def native_job(draft: Draft, measured: Measured, settings: LowSettings, live: bo
         draft.trees | assembly.trees,
         tuple(decisions),
     )
+
+
+def has_ranges(rel: Rel) -> bool:
+    """Whether groups have a row for each range of the FLOATs that are summed."""
+    aggs = rel.aggs if isinstance(rel, Aggregate) else ()
+    return any(isinstance(call.function, FloatRange) for _, call in aggs)
 
 
 def rides(sharing: SharingSettings, measured: Measured, reads: Sequence[SourceRead]) -> Rides:

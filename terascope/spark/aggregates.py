@@ -14,11 +14,12 @@ from typing import TypeAlias
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
 from terascope.functions.aggregates.rank import Rank
 from terascope.functions.aggregates.spread import Spread
 from terascope.functions.base import Value
 from terascope.functions.overflow import overflow_message
-from terascope.plan.expr import AggCall
+from terascope.plan.expr import AggCall, Call
 from terascope.plan.show import written_agg
 from terascope.spark.float_sums import (
     FloatDigits,
@@ -146,6 +147,8 @@ def total(a: Arguments) -> Aggregated:
         if a.call.distinct:
             return Aggregated((F.collect_set(a.value),), lambda p: finished_list(p[0]))
         return Aggregated(float_sum_parts(a.float_digits), finished_sum)
+    if is_digit(a.call):
+        return Aggregated((F.sum(a.value),), itself)
     if not a.call.distinct:
         return Aggregated(halves(a.value), whole_sum(a.call))
 
@@ -155,6 +158,12 @@ def total(a: Arguments) -> Aggregated:
         return F.when(fits, parts[0].cast("bigint")).when(parts[0].isNotNull(), wrong)
 
     return Aggregated((F.sum_distinct(a.value.cast("decimal(20,0)")),), finish)
+
+
+def is_digit(call: AggCall) -> bool:
+    """Whether digits of FLOATs are summed, which have room for all tuples of a group."""
+    argument = call.args[0]
+    return isinstance(argument, Call) and argument.function is FLOAT_DIGIT
 
 
 def running_total(a: Arguments) -> Aggregated:
@@ -271,7 +280,7 @@ RECIPES: Mapping[str, Recipe] = {
     "var_pop": moments,
     "stddev_samp": moments,
     "stddev_pop": moments,
-    "float_range": lone(lambda a: F.max(a.value)),
+    "float_range": lambda a: Aggregated((), lambda _: a.value),  # it is a key of the groups
     "float_sum": lambda a: Aggregated(merged_float_sum_parts(a.columns), finished_sum),
     "median": ranked,
     "percentile": ranked,

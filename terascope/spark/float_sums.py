@@ -1,9 +1,12 @@
-"""Sums of FLOATs in Spark: the digits are summed as integers, values beyond are collected.
+"""Sums of FLOATs in Spark: the digits are summed as integers.
 
-In: columns of FLOATs. Out: their digits (terascope.functions.exact_floats) as columns, computed one
-step after the other before the GROUP BY, and the aggregates of these. Sums of integers do not
-depend on the order in which Spark adds them. A value beyond the ordinary range, which is rare, goes
-into a list; what is made of digits and lists is computed once for each group.
+In: columns of FLOATs. Out: their ranges and digits (terascope.functions.exact_floats) as columns,
+computed in the JVM one step after the other before the GROUP BY, and the aggregates of these. Sums
+of integers do not depend on the order in which Spark adds them.
+
+Where it can be, the range is a key of the groups, and a second GROUP BY merges the ranges of a
+group (terascope.spark.two_steps). Where some aggregate beside the sum does not split, a value
+beyond the ordinary range goes into a list. A sum is rounded once for each group.
 
 Squares are summed as two FLOATs, the rounded square and what rounding took from it (Dekker 1971),
 each moved by a power of two to where it has its bits.
@@ -11,6 +14,7 @@ each moved by a power of two to where it has its bits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -23,19 +27,23 @@ from pyspark.sql import functions as F
 
 from terascope.functions.aggregates.spread import Moments, Spread, moments, moments_together
 from terascope.functions.exact_floats import (
+    DIGIT_BITS,
     DIGITS,
     LIMIT,
+    LOWEST,
     NOTHING,
     ORDINARY,
+    RANGE_BITS,
+    SPECIAL,
+    UNIT_EXPONENT,
     WEIGHTS,
     ExactSum,
     added,
     exact,
     from_digits,
     rounded,
-    to_digits,
 )
-from terascope.low.float_ranges import ranges_of, totals
+from terascope.low.float_ranges import totals
 from terascope.spark.arrow_functions import arrow_function
 from terascope.spark.operands import Operand, number
 from terascope.types import Type
@@ -47,6 +55,9 @@ REST_SHIFT = 32
 LEAST_SQUARED, MOST_SQUARED = 2.0**-60, 2.0**37
 """Between these, squaring in two FLOATs is exact."""
 SPLITTER = 2.0**27 + 1
+MANTISSA_BITS = 52
+ALL_BITS = WEIGHTS[0] * 2.0**MANTISSA_BITS
+"""From here on all bits of a FLOAT are in the ordinary range or above."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +74,48 @@ Columns: TypeAlias = Callable[[DataFrame], DataFrame]
 """Adds columns."""
 
 
+def range_name(column: str) -> str:
+    return f"{column}_range"
+
+
+def digit_name(column: str, place: int) -> str:
+    return f"{column}_{place}"
+
+
+def add_digits(df: DataFrame, column: str) -> DataFrame:
+    """The same rows with the range and the digits of a column. Each step is a column of its own, so
+    that Spark computes it once for all that is made of it.
+    """
+    scaled, whole = f"{column}_scaled", [f"{column}_whole_{k}" for k in range(DIGITS)]
+    df = df.withColumn(range_name(column), float_range(F.col(column)))
+    df = df.withColumn(scaled, moved(F.col(column), F.col(range_name(column))))
+    df = df.withColumns({name: units(F.col(scaled), k) for k, name in enumerate(whole)})
+    above = [*map(F.col, whole[1:]), None]
+    digits = {
+        digit_name(column, k): difference(F.col(name), above[k]) for k, name in enumerate(whole)
+    }
+    return df.withColumns(digits)
+
+
 def digits_of_sum(column: str) -> tuple[FloatDigits, Columns]:
     """The digits of a column, and what makes them."""
-    return named([column], column), lambda df: finished_digits(cut(df, column, 0), [column], column)
+    beyond = f"{column}_beyond"
+
+    def make(df: DataFrame) -> DataFrame:
+        df = add_digits(df, column)
+        ordinary = F.col(range_name(column)) == number(ORDINARY)
+        names = [digit_name(column, k) for k in range(DIGITS)]
+        digits = {name: F.when(ordinary, F.col(name)) for name in names}
+        return df.withColumns({beyond: F.when(~ordinary, F.col(column)), **digits})
+
+    return named([column], column), make
 
 
 def digits_of_moments(column: str) -> tuple[FloatDigits, Columns]:
     """The digits of a column, of its square, and of what the square was rounded by."""
     source, column = column, f"{column}_moments"
     square, rest, upper = f"{column}_square", f"{column}_rest", f"{column}_upper"
+    parts = {column: 0, square: SQUARE_SHIFT, rest: REST_SHIFT}
 
     def make(df: DataFrame) -> DataFrame:
         df = df.withColumn(column, F.col(source))
@@ -84,66 +128,79 @@ def digits_of_moments(column: str) -> tuple[FloatDigits, Columns]:
         lower, twice = value - F.col(upper), F.lit(2.0) * F.col(upper)
         off = F.col(upper) * F.col(upper) - F.col(square) + twice * lower + lower * lower
         df = df.withColumn(rest, off).drop(upper)
-        df = cut(cut(cut(df, column, 0), square, SQUARE_SHIFT), rest, REST_SHIFT)
-        return finished_digits(df, [column, square, rest], column).drop(square, rest)
+        ordinary = F.lit(True)
+        for part, shift in parts.items():
+            df = add_digits(df.withColumn(part, F.col(part) * F.lit(2.0**shift)), part)
+            in_range = F.col(range_name(part)) == number(ORDINARY)
+            ordinary = ordinary & F.coalesce(in_range, F.lit(False))
+        df = df.withColumn(f"{column}_beyond", F.when(~ordinary, F.col(column)))
+        inside = F.col(f"{column}_beyond").isNull()
+        names = [digit_name(part, k) for part in parts for k in range(DIGITS)]
+        return df.withColumns({name: F.when(inside, F.col(name)) for name in names})
 
-    return named([column, square, rest], column), make
-
-
-def names_of(column: str) -> list[str]:
-    return [f"{column}_{k}" for k in range(DIGITS)]
+    return named(list(parts), column), make
 
 
 def named(cut_columns: Iterable[str], column: str) -> FloatDigits:
-    digits = tuple(tuple(map(F.col, names_of(one))) for one in cut_columns)
+    digits = tuple(tuple(F.col(digit_name(one, k)) for k in range(DIGITS)) for one in cut_columns)
     return FloatDigits(digits, F.col(f"{column}_beyond"))
 
 
-def cut(df: DataFrame, column: str, shift: int) -> DataFrame:
-    """With the digits of a column times a power of two, and what is then left of it."""
-    value, left = F.col(column) * F.lit(2.0**shift), f"{column}_left"
-    df = df.withColumn(left, F.when(F.abs(value) < F.lit(LIMIT), value))
-    for k, name in reversed(list(enumerate(names_of(column)))):
-        df = df.withColumn(name, (F.col(left) * F.lit(1 / WEIGHTS[k])).cast("bigint"))
-        df = df.withColumn(left, F.col(left) - F.col(name).cast("double") * F.lit(WEIGHTS[k]))
-    return df
-
-
-def finished_digits(df: DataFrame, cut_columns: Sequence[str], column: str) -> DataFrame:
-    """Digits only of values of which nothing is left; all others are beyond."""
-    fits = F.lit(True)
-    for one in cut_columns:
-        fits = fits & F.coalesce(F.col(f"{one}_left") == F.lit(0.0), F.lit(False))
-    df = df.withColumn(f"{column}_beyond", F.when(~fits, F.col(column)))
-    ordinary = F.col(f"{column}_beyond").isNull()
-    for name in (name for one in cut_columns for name in names_of(one)):
-        df = df.withColumn(name, F.when(ordinary, F.col(name)))
-    return df.drop(*(f"{one}_left" for one in cut_columns))
-
-
 # ---- ranges and digits of single values ----------------------------------------------------------
+# A digit is the difference of two roundings: x in units of the digit, and x in units of the next
+# one. All of these are integers times powers of two that a FLOAT holds exactly. A digit is between
+# -2^29 and 2^29, the highest one has what is above.
 
 
 def float_range(value: Column) -> Column:
-    """The range of a value; NULL for NULL."""
-    return arrow_function(ranges_of_values, Type.LLONG)(value)
+    """The range of a value; NULL for NULL. Logarithms are not exact, and a value just above the
+    first of a range counts to the range before, whose digits have room for it.
+    """
+    size, lowest = F.abs(value), value * F.lit(1 / WEIGHTS[0])
+    whole = (size >= F.lit(ALL_BITS)) | (lowest == F.rint(lowest))
+    exponent = F.log2(size) - F.lit(UNIT_EXPONENT + MANTISSA_BITS + 0.5)
+    others = F.greatest(F.floor(exponent / F.lit(float(RANGE_BITS))) + number(1), number(1))
+    return (
+        F.when((size < F.lit(LIMIT)) & whole, number(ORDINARY))
+        .when(size < F.lit(math.inf), others)
+        .when(value.isNotNull(), number(SPECIAL))
+    )
 
 
-def ranges_of_values(values: pa.Array) -> pa.Array:
-    found = ranges_of(as_floats(values))
-    ranges = np.zeros(len(values), np.int64) if found is None else found
-    return pa.array(ranges, mask=nulls(values))
+def moved(value: Column, range_: Column) -> Column:
+    """A value times the power of two that moves its range to the ordinary one. Of what is not
+    finite, a number with the digits that count it.
+    """
+    highest = F.lit(float(LOWEST - UNIT_EXPONENT + RANGE_BITS))
+    power = F.pow(F.lit(2.0), highest - range_.cast("double") * F.lit(float(RANGE_BITS)))
+    nan, up, down = (F.lit(WEIGHTS[k]) for k in range(3))
+    return (
+        F.when(range_ == number(ORDINARY), value)
+        .when(range_ < number(SPECIAL), value * power)
+        .when(F.isnan(value), nan)
+        .otherwise(F.when(value > F.lit(0.0), up).when(value < F.lit(0.0), down))
+    )
+
+
+def units(scaled: Column, place: int) -> Column:
+    """A value in units of a digit, rounded."""
+    return F.rint(scaled * F.lit(1 / WEIGHTS[place]))
+
+
+def difference(rounded_units: Column, above: Column | None) -> Column:
+    """The digit, from the value in its units and in those of the next one."""
+    if above is not None:
+        rounded_units = rounded_units - above * F.lit(2.0**DIGIT_BITS)
+    return rounded_units.cast("bigint")
 
 
 def float_digit(operands: Sequence[Operand], type: Type) -> Column:
     """A digit of a value, whatever its range is; the place is constant."""
-    place = operands[1].value
-
-    def of_values(values: pa.Array) -> pa.Array:
-        digits = [to_digits(value)[1][place] for value in as_floats(values).tolist()]
-        return pa.array(np.array(digits, np.int64), mask=nulls(values))
-
-    return arrow_function(of_values, type)(operands[0].column)
+    value, place = operands[0].column.cast("double"), operands[1].value
+    assert isinstance(place, int)
+    scaled = moved(value, float_range(value))
+    above = units(scaled, place + 1) if place + 1 < DIGITS else None
+    return difference(units(scaled, place), above)
 
 
 def float_total(operands: Sequence[Operand], type: Type) -> Column:
@@ -155,11 +212,6 @@ def float_total(operands: Sequence[Operand], type: Type) -> Column:
         return pa.array(totals(ranges, digits), mask=missing)
 
     return arrow_function(of_groups, type)(*(operand.column for operand in operands))
-
-
-def as_floats(values: pa.Array) -> NDArray[np.float64]:
-    """FLOATs, zero for NULL."""
-    return np.asarray(values.fill_null(0.0).to_numpy(zero_copy_only=False), np.float64)
 
 
 def nulls(values: pa.Array) -> NDArray[np.bool_]:

@@ -14,10 +14,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from terascope.functions.aggregates.average import Average
+from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
 from terascope.functions.aggregates.spread import Spread
 from terascope.functions.aggregates.total import Sum
 from terascope.plan.evaluate import Parameters, constant_value
-from terascope.plan.expr import AggCall, Col, Expr
+from terascope.plan.expr import AggCall, Call, Col, Expr
 from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Sliding, WindowSpec
 from terascope.spark.aggregate_python import empty_value, python_aggregate
 from terascope.spark.aggregates import Aggregated, Arguments, native_aggregate
@@ -25,12 +26,15 @@ from terascope.spark.expressions import Translator
 from terascope.spark.float_sums import (
     Columns,
     FloatDigits,
+    add_digits,
+    digit_name,
     digits_of_moments,
     digits_of_sum,
-    float_range,
+    range_name,
 )
 from terascope.spark.frame import Frame, place, project
 from terascope.spark.operands import literal, null, number
+from terascope.spark.two_steps import in_two_steps
 from terascope.spark.windows import ENDS, STARTS, windows_between
 from terascope.types import Type
 
@@ -48,7 +52,7 @@ class Prepared:
         self.parameters = parameters
         self._translator = Translator(source.columns, parameters)
         self._names: dict[tuple[Expr, str | None], str] = {}
-        self.ranges: list[Column] = []
+        self.ranges: dict[str, Column] = {}
         """Of FLOATs whose digits are summed: these tell groups apart, as keys do."""
         self._selected: list[Column] = []
         self.keys = [F.col(f"k{i}") for i in range(len(keys))]
@@ -56,11 +60,14 @@ class Prepared:
             self._selected.append(self._translator.column(key).alias(f"k{i}"))
         self._types = {f.name: f.type for f in source.fields}
         self._digits: dict[tuple[str, bool], tuple[FloatDigits, Columns]] = {}
+        self._in_digits: dict[str, None] = {}
         self.arguments = [self._arguments(call) for _, call in aggs]
         # With neither keys nor arguments there still are tuples to count.
         self.df = source.df.select(*self._selected or [F.lit(0).alias("x")])
-        for _, add_digits in self._digits.values():
-            self.df = add_digits(self.df)
+        for name in self._in_digits:
+            self.df = add_digits(self.df, name)
+        for _, make in self._digits.values():
+            self.df = make(self.df)
 
     def _arguments(self, call: AggCall) -> Arguments:
         names = [self._argument(arg, call.function.name) for arg in call.args]
@@ -76,6 +83,13 @@ class Prepared:
         return F.col(self._argument(expr))
 
     def _argument(self, expr: Expr, function: str = "") -> str:
+        if function == FLOAT_RANGE:
+            found = range_name(self._taken_apart(expr))
+            self.ranges.setdefault(found, F.col(found))
+            return found
+        if isinstance(expr, Call) and expr.function is FLOAT_DIGIT:
+            value, place = expr.args
+            return digit_name(self._taken_apart(value), constant_value(place, self.parameters))
         change = CHANGES.get(function)
         key = expr, None if change is None else function
         if key not in self._names:
@@ -83,9 +97,13 @@ class Prepared:
             column = self._translator.column(expr)
             changed = column if change is None else change(column, expr.type)
             self._selected.append(changed.alias(name))
-            if function == FLOAT_RANGE:
-                self.ranges.append(F.col(name))
         return self._names[key]
+
+    def _taken_apart(self, value: Expr) -> str:
+        """The name of a FLOAT, whose range and digits then are columns, too."""
+        name = self._argument(value)
+        self._in_digits.setdefault(name)
+        return name
 
     def _digits_of(self, call: AggCall, names: Sequence[str]) -> FloatDigits | None:
         function = call.function
@@ -107,7 +125,6 @@ def not_negative(column: Column, type: Type) -> Column:
 FLOAT_RANGE: Final = "float_range"
 CHANGES: Final[Mapping[str, Callable[[Column, Type], Column]]] = {
     "posavg": not_negative,
-    FLOAT_RANGE: lambda column, _: float_range(column),
 }
 """What becomes of the argument of an aggregate before it is one, by the aggregate's name."""
 
@@ -117,6 +134,16 @@ def aggregated(arguments: Arguments) -> Aggregated:
 
 
 def aggregate_frame(rel: Aggregate, source: Frame, parameters: Parameters) -> Frame:
+    steps = in_two_steps(rel)
+    if steps is None:
+        return in_one_step(rel, source, parameters)
+    subs = in_one_step(steps.subs, source, parameters)
+    merged = in_one_step(steps.merge, subs, parameters)
+    translator = Translator(merged.columns, parameters)
+    return project(merged.df, [translator.column(e) for _, e in steps.values], rel.fields)
+
+
+def in_one_step(rel: Aggregate, source: Frame, parameters: Parameters) -> Frame:
     prepared = Prepared(source, rel.keys, rel.aggs, parameters)
     parts = [aggregated(a) for a in prepared.arguments]
     sets = [[name for name, _ in rel.keys]] if rel.sets is None else [list(s) for s in rel.sets]
@@ -134,7 +161,7 @@ def grouped(
     """The groups of one grouping set; keys that are not in it are NULL."""
     names = set(key_set)
     used = [k for k, (name, _) in zip(prepared.keys, rel.keys, strict=True) if name in names]
-    df = group_by(prepared.df, [*used, *prepared.ranges], parts)
+    df = group_by(prepared.df, [*used, *prepared.ranges.values()], parts)
     keys = [
         column if name in names else null(key.type)
         for column, (name, key) in zip(prepared.keys, rel.keys, strict=True)

@@ -10,6 +10,7 @@ import pytest
 from terascope.physical.planner import LowSettings
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
+from terascope.spark.dataframes import bound_dataframe
 from tests.agreement import CATALYST, INTERPRETED, WITHOUT_COMPILING, delivered, spark_answers
 from tests.low.test_float_sums import PROTOCOL, as_bits, written
 
@@ -50,5 +51,29 @@ def test_bits_of_the_reference(
     plan = compiled.optimized
     expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
     found = spark_answers(plan, interfaces, spark, 2, split_bytes, INTERPRETED, low)
+    for name, answer in expected.items():
+        assert as_bits(found[name].rows) == as_bits(answer.rows), name
+
+
+ABOVE = f"""{PROTOCOL}
+QUERY whole: SELECT tb, SUM(x) AS s, AVG(y) AS m, COUNT(*) AS n, MIN(k) AS a, MAX(ts) AS b
+FROM src.p GROUP BY ts AS tb;
+QUERY above: SELECT tc, SUM(s) AS s, AVG(m) AS m, SUM(n) AS n, COUNT(*) AS c, MIN(a) AS a
+FROM whole GROUP BY tb/20 AS tc;
+QUERY middle: SELECT tb, SUM(x) AS s, MEDIAN(x) AS m FROM src.p GROUP BY ts/20 AS tb;
+"""
+
+
+@pytest.mark.parametrize("text", [SUMS, ABOVE], ids=["sums", "above"])
+def test_a_dataframe_gives_the_bits_of_the_reference(
+    text: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Every group once, whatever ranges its values are of, and with NULLs among them."""
+    compiled = written(tmp_path, 4, 0.2, text)
+    plan, interfaces = compiled.optimized, dict(compiled.bindings.interfaces)
+    expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
+    frame = spark.read.parquet(interfaces["src"].location).repartition(3)
+    bound = {"src": bound_dataframe("src", frame)}
+    found = spark_answers(plan, bound, spark, 2, 1 << 30, INTERPRETED, LowSettings())
     for name, answer in expected.items():
         assert as_bits(found[name].rows) == as_bits(answer.rows), name
