@@ -50,6 +50,8 @@ class SliceVector:
     @cached_property
     def kept(self) -> Mapping[int, int]:
         """How many slices of each length windows have in a period."""
+        if not self.gaps:
+            return Counter(self.lengths)
         return Counter(n for i, n in enumerate(self.lengths) if i not in self.gaps)
 
     @cached_property

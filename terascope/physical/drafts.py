@@ -151,7 +151,7 @@ class Drafts:
     """For a stream, whose set may change while groups are kept."""
     made: list[SelectionDraft | AggregationDraft] = field(default_factory=list)
     _alike: dict[object, list[SelectionDraft | AggregationDraft]] = field(default_factory=dict)
-    """Those with the same tuples."""
+    """Those with the same tuples and, if they are aggregations, the same keys."""
 
     def selection(self, query: str, scan: Scan, conditions: Iterable[Expr]) -> SelectionDraft:
         """The stream with these tuples, made when there is none yet."""
@@ -176,8 +176,8 @@ class Drafts:
         most_slots: int,
     ) -> AggregationDraft:
         """The stream with these groups that still has room for the sub-aggregates."""
-        wanted, grouped, needed = tuple(dict.fromkeys(conditions)), set(keys), set(calls)
-        alike = self.with_tuples(scan, wanted)
+        wanted, grouped, needed = tuple(dict.fromkeys(conditions)), frozenset(keys), set(calls)
+        alike = self.with_tuples(scan, wanted, grouped)
         for draft in alike:
             if not isinstance(draft, AggregationDraft) or draft.keys.keys() != grouped:
                 continue
@@ -192,7 +192,9 @@ class Drafts:
         return made
 
     def with_tuples(
-        self, scan: Scan, conditions: tuple[Expr, ...]
+        self, scan: Scan, conditions: tuple[Expr, ...], keys: frozenset[Expr] | None = None
     ) -> list[SelectionDraft | AggregationDraft]:
-        """The streams with the tuples of a scan that meet some conditions."""
-        return self._alike.setdefault((scan_key(scan), frozenset(conditions)), [])
+        """The selections with the tuples of a scan that meet some conditions, or the aggregations
+        of these by some keys.
+        """
+        return self._alike.setdefault((scan_key(scan), frozenset(conditions), keys), [])

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from operator import sub
 from typing import Final, TypeAlias
 
 from terascope.functions.slices import SliceVector
@@ -61,7 +62,7 @@ def with_gaps(edges: Iterable[int], period: int, windows: Sequence[Periodic]) ->
     """Slices between edges; those that no window needs are gaps."""
     starts = sorted(set(edges))
     cuts = [*starts, period]
-    lengths = tuple(b - a for a, b in pairwise(cuts))
+    lengths = tuple(map(sub, cuts[1:], cuts))
     if any(window.range >= window.slide for window in windows):
         return SliceVector(lengths)
     gaps = (
@@ -115,10 +116,11 @@ def composed_panes(windows: Sequence[Periodic], most: int = MOST_SLICES) -> Slic
 
 def shortest(vector: SliceVector) -> SliceVector:
     """The same slices with the shortest period after which they repeat."""
-    marked = [(n, i in vector.gaps) for i, n in enumerate(vector.lengths)]
+    # A gap counts as a length below zero.
+    marked = [-n if i in vector.gaps else n for i, n in enumerate(vector.lengths)]
     number = len(marked)
     for part in range(1, number // 2 + 1):
-        if number % part == 0 and marked[:part] * (number // part) == marked:
+        if number % part == 0 and marked[part:] == marked[:-part]:
             return SliceVector(vector.lengths[:part], frozenset(i for i in vector.gaps if i < part))
     return vector
 

@@ -67,15 +67,23 @@ class Growing:
     statistics: Statistics
     slots: Mapping[Attributes, int]
     costs: LookupCosts
-    parents: dict[Attributes, Attributes | None] = field(default_factory=dict)
+    parents: dict[Attributes, Attributes | None] = field(default_factory=dict, init=False)
     """None: of the stream."""
+    _children: dict[Attributes | None, dict[Attributes, None]] = field(
+        default_factory=dict, init=False
+    )
+    """In the order of `parents`."""
+    _tables: dict[Attributes, float] = field(default_factory=dict, init=False)
 
-    @property
-    def inner(self) -> list[Attributes]:
-        return [node for node in self.parents if node not in self.slots]
+    def hang(self, node: Attributes, parent: Attributes | None) -> None:
+        """Make a node, new or not, a child of a parent."""
+        if node in self.parents:
+            del self._children[self.parents[node]][node]
+        self.parents[node] = parent
+        self._children.setdefault(parent, {})[node] = None
 
     def children(self, node: Attributes | None) -> list[Attributes]:
-        return [child for child, parent in self.parents.items() if parent == node]
+        return list(self._children.get(node, ()))
 
     def rows(self, node: Attributes | None) -> float:
         """What leaves a node in an epoch."""
@@ -83,12 +91,17 @@ class Growing:
 
     def lookup(self, node: Attributes, parent: Attributes | None) -> float:
         """Of one row of a parent in the table of a node."""
+        found = self._tables.get(node)
+        if found is None:
+            found = self._tables[node] = self.table(node)
+        return found if parent is None else found + self.costs.group
+
+    def table(self, node: Attributes) -> float:
+        """Of one tuple in the table of a node."""
         sizes = (self.statistics.groups(frozenset({one})) + 1 for one in node)
         if prod(sizes) <= self.costs.dense_places:
-            found = self.costs.dense
-        else:
-            found = self.costs.sparse + self.costs.word * ((len(node) - 1) // 2)
-        return found if parent is None else found + self.costs.group
+            return self.costs.dense
+        return self.costs.sparse + self.costs.word * ((len(node) - 1) // 2)
 
     def descent(self, node: Attributes, children: Sequence[Attributes]) -> float:
         """Of one row on its way from a node to its children."""
@@ -115,11 +128,16 @@ class Growing:
 
     def below(self, node: Attributes, parent: Attributes | None) -> list[Attributes]:
         """The children of a parent that a new node would take over."""
-        return [child for child in self.children(parent) if child < node]
+        return [child for child in self._children.get(parent, ()) if child < node]
 
-    def gain(self, node: Attributes, parent: Attributes | None, groups: float) -> float:
-        """What a new node saves that has so many groups."""
-        taken = self.below(node, parent)
+    def gain(
+        self,
+        node: Attributes,
+        parent: Attributes | None,
+        taken: Sequence[Attributes],
+        groups: float,
+    ) -> float:
+        """What a new node saves that takes over some children and has so many groups."""
         before = self.rows(parent) * sum(self.lookup(child, parent) for child in taken)
         own = self.rows(parent) * self.lookup(node, parent)
         each = sum(self.lookup(child, node) for child in taken) + self.descent(node, taken)
@@ -132,15 +150,16 @@ class Growing:
         for union in {a | b for a, b in combinations(among, 2)}:
             if union in self.parents:
                 continue
-            least = max(self.statistics.groups(child) for child in self.below(union, parent))
-            best = self.gain(union, parent, least)
+            taken = self.below(union, parent)
+            least = max(self.statistics.groups(child) for child in taken)
+            best = self.gain(union, parent, taken, least)
             if best > 0:
                 yield best, union
 
     def add(self, node: Attributes, parent: Attributes | None) -> None:
         for child in self.below(node, parent):
-            self.parents[child] = node
-        self.parents[node] = parent
+            self.hang(child, node)
+        self.hang(node, parent)
 
 
 def plan_for_time(
@@ -152,7 +171,8 @@ def plan_for_time(
     for query in queries:
         slots[query.attributes] = max(query.slots, slots.get(query.attributes, 0))
     growing = Growing(RememberedStatistics(statistics), slots, costs or LookupCosts())
-    growing.parents = dict.fromkeys(sorted(slots, key=lambda a: (-len(a), sorted(a))))
+    for node in sorted(slots, key=lambda a: (-len(a), sorted(a))):
+        growing.hang(node, None)
     flat, flat_operations = growing.nanoseconds(), growing.operations()
     hang_below_queries(growing)
     waiting: list[Attributes | None] = [None, *growing.parents]
@@ -173,14 +193,14 @@ def plan_for_time(
 
 def hang_below_queries(growing: Growing) -> None:
     """A query whose keys another one has is made of that where it saves time."""
-    for child in growing.parents:
+    for child in list(growing.parents):
         rivals = [node for node in growing.slots if child < node]
         now = growing.rows(None) * growing.lookup(child, None)
         for node in sorted(rivals, key=lambda n: (growing.rows(n), sorted(n))):
             taken = [*growing.children(node), child]
             more = growing.descent(node, taken) - growing.descent(node, taken[:-1])
             if growing.rows(node) * (growing.lookup(child, node) + more) < now:
-                growing.parents[child] = node
+                growing.hang(child, node)
                 break
 
 
@@ -194,7 +214,8 @@ def best_node(growing: Growing, parent: Attributes | None, least: float) -> Attr
     found, gain = None, least
     while queue and -queue[0][0] > gain:
         _, _, union = heapq.heappop(queue)
-        saved = growing.gain(union, parent, growing.statistics.groups(union))
+        taken = growing.below(union, parent)
+        saved = growing.gain(union, parent, taken, growing.statistics.groups(union))
         if saved > gain:
             found, gain = union, saved
     return found
@@ -237,7 +258,7 @@ def time_of(
     growing = Growing(RememberedStatistics(statistics), slots, costs or LookupCosts())
     for node in tree.nodes:
         above = None if node.parent is None else tree.nodes[node.parent].attributes
-        growing.parents[node.attributes] = above
+        growing.hang(node.attributes, above)
     more = Counter(query.attributes for query in queries)
     more.subtract(slots.keys())
     return growing.nanoseconds() + sum(n * growing.lookups(node) for node, n in more.items())

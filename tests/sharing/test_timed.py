@@ -79,7 +79,9 @@ def test_costs_are_those_of_the_tree() -> None:
     groups |= {frozenset("ab"): 9e3, frozenset("bc"): 9e3}
     known, costs = KnownStatistics(1e6, groups), LookupCosts()
     slots = {frozenset("ab"): 2, frozenset("bc"): 2}
-    growing = Growing(known, slots, costs, {frozenset("ab"): None, frozenset("bc"): None})
+    growing = Growing(known, slots, costs)
+    for node in slots:
+        growing.hang(node, None)
     assert growing.nanoseconds() == 2e6 * costs.sparse
     growing.add(frozenset("abc"), None)
     inner = 1e6 * (costs.sparse + costs.word)
