@@ -15,6 +15,7 @@ EXPERIMENTS: dict[str, str] = {
     "onemore": "bench.onemore",
     "scaling": "bench.scaling",
     "budget": "bench.budget",
+    "many-groups": "bench.many_groups",
     "group-counts": "bench.group_counts",
     "trees": "bench.shared.trees",
     "hundred": "bench.shared.many",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.dialects import translate
 from bench.experiment import Figures
@@ -15,12 +16,17 @@ class DuckDb:
     pair: Pair
     name: str = "duckdb"
     needs: tuple[str, ...] = ("duckdb",)
+    memory_mb: int | None = None
+    """Its memory limit; by default most of the machine."""
 
     def start(self, cores: int) -> Queries:
         import duckdb
 
         # Nobody's results have an order.
-        session = duckdb.connect(config={"threads": cores, "preserve_insertion_order": False})
+        config: dict[str, Any] = {"threads": cores, "preserve_insertion_order": False}
+        if self.memory_mb is not None:
+            config["memory_limit"] = f"{self.memory_mb}MB"
+        session = duckdb.connect(config=config)
 
         def answer(workload: Workload, output: Path) -> Figures:
             scan = f"read_parquet('{workload.parquet}')"

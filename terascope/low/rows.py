@@ -14,14 +14,15 @@ import pyarrow as pa
 
 from terascope.functions.aggregates.float_sums import float_sum_part
 from terascope.functions.base import Value
+from terascope.functions.operators import operators
 from terascope.low.expressions import unsupported
-from terascope.low.finished_rows import FinishedRows
+from terascope.low.finished_rows import FinishedRows, is_optional_column
 from terascope.low.payload_patterns import is_payload_text
 from terascope.low.plan import has_slot, slot_of
 from terascope.low.regroup import Regroup
 from terascope.low.top import Top
 from terascope.plan.build import term_expr
-from terascope.plan.expr import AggCall, Cast, Col, Expr, Lit, Param, transform
+from terascope.plan.expr import AggCall, Call, Case, Cast, Col, Expr, Lit, Param, transform
 from terascope.plan.rel import Aggregate, Field, Filter, Named, NamedAgg, Project, Rank, Read, Rel
 from terascope.types import Type
 
@@ -150,7 +151,7 @@ def extended(
 ) -> RowProgram | None:
     if below is None:
         return None
-    bound = [with_values(expr, parameters) for expr in expressions]
+    bound = [simpler_tests(with_values(expr, parameters)) for expr in expressions]
     if not all(is_computable(e) for e in bound):
         return None
     step = Keep(bound[0]) if names is None else Compute(tuple(zip(names, bound, strict=True)))
@@ -236,7 +237,22 @@ def origin(program: RowProgram, name: str) -> str | None:
 
 
 def is_computable(expr: Expr) -> bool:
-    return isinstance(expr, Lit) or is_payload_text(expr) or unsupported(expr) is None
+    simple = isinstance(expr, Lit) or is_payload_text(expr) or is_optional_column(expr)
+    return simple or unsupported(expr) is None
+
+
+def simpler_tests(expr: Expr) -> Expr:
+    """`g.k IS NULL` of a side that may be missing: it is, or its column is NULL."""
+
+    def simpler(part: Expr) -> Expr:
+        match part:
+            case Call(function, (Case(((Col() as marker, Col() as column),), Lit(None)),), type):
+                if function.name == "is_null":
+                    tests = tuple(Call(function, (one,), type) for one in (marker, column))
+                    return Call(operators["or"], tests, type)
+        return part
+
+    return transform(expr, simpler)
 
 
 def with_values(expr: Expr, parameters: Mapping[str, Value]) -> Expr:
