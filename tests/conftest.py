@@ -22,6 +22,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The Spark tests of a file stay together; those of other files may run in another process,
+    with a session of its own. In one process they would take longer than all other tests.
+    """
+    for item in items:
+        group = item.get_closest_marker("xdist_group")
+        if group is not None and group.args == ("spark",):
+            item.add_marker(pytest.mark.xdist_group(f"spark {item.path.name}"), append=False)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Runs are entered in a folder of the tests, not in that of whoever runs them."""

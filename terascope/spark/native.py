@@ -105,9 +105,10 @@ def native_streams(
             merged = spark.createDataFrame(pa.Table.from_batches(here, OUTGOING_ARROW), OUTGOING)
             told = Told.of(here)
         else:
-            merged = merge(partial, merging, max(1, partitions // 2)).persist(KEPT)
-            result.kept.append(merged)
-            told = told_rows(merged, [side.rest for side in sides], partitions)
+            with planned_once(spark):
+                merged = merge(partial, merging, max(1, partitions // 2)).persist(KEPT)
+                result.kept.append(merged)
+                told = told_rows(merged, [side.rest for side in sides], partitions)
         result.parts += map(Part.of, told.lines("part"))
         sizes += rest_sizes(told.lines("rest"))
         rests.add(told.packed("rows"))
