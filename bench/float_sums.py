@@ -138,7 +138,7 @@ class FloatSums:
                 path = settings.data / f"float-sums-{rows}-{keys}.parquet"
                 made_once(path, partial(measurements, rows=rows, keys=keys))
                 contenders.append(
-                    Sums(f"{rows:,} tuples, {kind} groups", path, 1 if settings.quick else REPEATS)
+                    Sums(f"{rows} tuples of {kind} groups", path, 1 if settings.quick else REPEATS)
                 )
         tell(f"{len(contenders)} shapes of data in {settings.data}")
         return Prepared(

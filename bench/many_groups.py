@@ -43,9 +43,9 @@ class ManyGroups:
         tell(f"{records:,} flow records in {settings.data}")
         pair = flow_pair(settings, records, GSQL, {"groups": SQL}, "flows-many-groups.gsql")
         contenders: tuple[Contender, ...] = (
-            *(Terascope(pair, f"terascope, {mb} MB", memory_bytes=mb << 20) for mb in BUDGETS_MB),
+            *(Terascope(pair, f"terascope {mb} MB", memory_bytes=mb << 20) for mb in BUDGETS_MB),
             DuckDb(pair),
-            DuckDb(pair, f"duckdb, {DUCKDB_MB} MB", memory_mb=DUCKDB_MB),
+            DuckDb(pair, f"duckdb {DUCKDB_MB} MB", memory_mb=DUCKDB_MB),
         )
         return Prepared(
             contenders,
