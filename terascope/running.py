@@ -270,8 +270,7 @@ class RunningSet:
             state = self._obeyed(asked)
             if state is not None:
                 self.runner.save(state)
-            self.runner.close()
-            self.runner = self._make(self._batch)
+            self._renew()
             self._begin()
         for order in asked:
             order.path.unlink(missing_ok=True)
@@ -287,10 +286,14 @@ class RunningSet:
             return
         self.runner.pause()
         replanner.put_in_force(changed)
-        self.runner.close()
-        self.runner = self._make(self._batch)
+        self._renew()
         self.runner.prepare()
         self._begin()
+
+    def _renew(self) -> None:
+        """Another runner takes over from the checkpoint."""
+        self.runner.close()
+        self.runner = self._make(self._batch)
 
     def _obeyed(self, asked: Sequence[Order]) -> State | None:
         """The state with what was asked for; None: it changes nothing."""
@@ -434,10 +437,9 @@ def open_running(
     that is alive, each time the stream is started; `lost` says why it cannot.
     """
     chosen = settings or StreamSettings()
-    states = StateFolder(run_folder(Path(checkpoint).absolute()) / STATE)
-    given = dict(compiled.bindings.parameters)
-
     folder = run_folder(Path(checkpoint).absolute())
+    states = StateFolder(folder / STATE)
+    given = dict(compiled.bindings.parameters)
     windows = WindowPlans.of(folder, states.newest() is not None)
 
     def planned() -> StreamPlan:

@@ -16,13 +16,7 @@ from dataclasses import dataclass, field, replace
 from terascope.analysis.bounded import is_timeless, join_bound
 from terascope.analysis.order import Orders, column_orders, expression_slope
 from terascope.bind.context import Context
-from terascope.bind.missing_side import (
-    in_rows_with,
-    marker,
-    marker_name,
-    where_present,
-    with_common_values,
-)
+from terascope.bind.missing_side import in_rows_with, marker, marker_name, with_common_values
 from terascope.bind.range_joins import Held, range_conditions
 from terascope.bind.scope import Input, Scope
 from terascope.bind.windows import ticks
@@ -39,6 +33,7 @@ from terascope.plan.expr import (
     equated_sides,
     substitute,
 )
+from terascope.plan.optional import where_present
 from terascope.plan.rel import Field, Filter, Join, JoinKind, Named, Project, Rel
 from terascope.syntax import ast
 from terascope.types import BIAS, Type

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, columns_of, substitute, transform
+from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of, substitute, transform
 from terascope.plan.expr import walk as walk_expr
+from terascope.plan.optional import marked_column
 from terascope.types import Type
 
 STRICT = frozenset(
@@ -28,11 +29,6 @@ def marker_name(names: Collection[str]) -> str:
     while name in names:
         name += "_"
     return name
-
-
-def where_present(column: Col, marker: Col) -> Expr:
-    """The column in rows in which its input is there, NULL in others."""
-    return Case(((marker, column),), Lit(None, column.type), column.type)
 
 
 def in_rows_with(condition: Expr, seen: Mapping[str, Expr]) -> tuple[Expr, ...]:
@@ -60,8 +56,9 @@ def is_strict(condition: Expr) -> bool:
 
 
 def marker_of(seen: Expr) -> Expr:
-    assert isinstance(seen, Case), "a filled column is seen through its marker"
-    return seen.branches[0][0]
+    marked = marked_column(seen)
+    assert marked is not None, "a filled column is seen through its marker"
+    return marked[0]
 
 
 def with_common_values(expr: Expr, equated: Iterable[frozenset[str]]) -> Expr:
@@ -84,13 +81,10 @@ def with_common_values(expr: Expr, equated: Iterable[frozenset[str]]) -> Expr:
 
 def filled_column(expr: Expr) -> Col | None:
     """The column itself, of what a user sees of it."""
-    match expr:
-        case Case(((Col(), Col() as column),), Lit(None)):
-            return column
-        case Col():
-            return expr
-        case _:
-            return None
+    marked = marked_column(expr)
+    if marked is not None:
+        return marked[1]
+    return expr if isinstance(expr, Col) else None
 
 
 def marker(name: str) -> Col:

@@ -157,7 +157,7 @@ def shortened(name: str) -> str:
 
 
 def computable_order(context: Context, queries: Mapping[str, ast.QueryStatement]) -> list[str]:
-    """Queries sorted so that each stands after what it reads; a cycle is told and left out."""
+    """Sort queries so that each stands after those it reads. A cycle is reported and left out."""
     done: dict[str, None] = {}
     visiting: list[str] = []
 

@@ -208,7 +208,7 @@ def check_generated(location: str) -> None:
 
 
 def unusable(path: Path, fault: FileFault) -> SourceError:
-    """What is said of the one file that a location names."""
+    """The error for a file that a location names and that cannot be used."""
     return SourceError(f"'{path}' cannot be used: {fault.value}")
 
 

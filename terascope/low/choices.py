@@ -8,7 +8,7 @@ tuple, however many conditions have it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -79,14 +79,14 @@ class Choices:
         self._known: dict[object, Choice] = {}
         self._conditions: list[Condition] = []
         self._asking: Counter[Expr] = Counter()
-        """How many conditions have a predicate."""
+        """How many conditions have a predicate, alternatives one by one."""
 
     def number(self, condition: Condition) -> Choice:
         number = self._known.setdefault(condition.meaning, len(self._conditions))
         if number == len(self._conditions):
             self._conditions.append(condition)
-            alternatives = (p for where in condition.anyof for p in where.rest)
-            self._asking.update((*condition.rest, *alternatives))
+            for one in condition.alternatives or (condition,):
+                self._asking.update(one.rest)
         return number
 
     def of(self, query: LowQuery) -> Chosen:
@@ -97,8 +97,7 @@ class Choices:
 
     def rows(self, batch: Batch, bits: Sequence[Hashes]) -> dict[Choice, Codes]:
         """The tuples of a batch that each takes."""
-        once = {predicate for predicate, times in self._asking.items() if times == 1}
-        asked = Asked(batch, bits, self._words, once)
+        asked = Asked(batch, bits, self._words, self._asking)
         return {number: asked.rows(c) for number, c in enumerate(self._conditions)}
 
 
@@ -106,11 +105,13 @@ class Asked:
     """The conditions of one batch, and what is known of them by now."""
 
     def __init__(
-        self, batch: Batch, bits: Sequence[Hashes], words: int, once: Collection[Expr]
+        self, batch: Batch, bits: Sequence[Hashes], words: int, asking: Mapping[Expr, int]
     ) -> None:
-        """`once`: predicates of a single condition, whose answers nobody needs again."""
+        """`asking`: how many conditions have a predicate. Answers to one of a single condition are
+        not needed again.
+        """
         self._batch = batch
-        self._once = once
+        self._asking = asking
         self._bits = bits
         self._words = words
         self._rows: dict[object, Codes] = {}
@@ -135,7 +136,7 @@ class Asked:
         return rows
 
     def _passing(self, predicate: Expr, rows: Codes) -> NDArray[Any]:
-        if predicate in self._once:
+        if self._asking[predicate] == 1:
             return self._batch.passing(predicate, rows)
         answers = self._answers.get(predicate)
         if answers is None:

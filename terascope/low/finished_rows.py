@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from terascope.low.lanes import Batch, Dictionaries
 from terascope.low.program import Function, Program
-from terascope.plan.expr import Case, Col, Expr, Lit
-from terascope.types import Type
+from terascope.plan.expr import Expr
+from terascope.plan.optional import marked_column
 
 NOTHING: Final = Program(Function(), 0, Function(), ())
 
@@ -28,9 +28,9 @@ class FinishedRows:
         self._everybody = np.arange(columns.num_rows, dtype=np.int32)
 
     def column(self, expr: Expr) -> pa.Array:
-        match expr:
-            case Case(((Col(type=Type.BOOL) as marker, Col() as column),), Lit(None)):
-                return where_true(self.column(marker), self.column(column))
+        marked = marked_column(expr)
+        if marked is not None:
+            return where_true(*map(self.column, marked))
         return self._batch.column(expr, self._everybody)
 
     def passing(self, predicate: Expr) -> NDArray[np.bool_]:
@@ -38,17 +38,8 @@ class FinishedRows:
         return self._batch.passing(predicate, self._everybody)
 
 
-def is_optional_column(expr: Expr) -> bool:
-    """Whether it is a column where another one is TRUE, and NULL elsewhere: what is seen of one
-    side of an outer join.
-    """
-    match expr:
-        case Case(((Col(type=Type.BOOL), Col()),), Lit(None)):
-            return True
-    return False
-
-
 def where_true(marker: pa.Array, column: pa.Array) -> pa.Array:
+    """The values of a column where a marker is TRUE, NULL elsewhere."""
     if pa.types.is_dictionary(column.type):
         codes = pc.if_else(marker.fill_null(False), column.indices, None)
         return pa.DictionaryArray.from_arrays(codes, column.dictionary)

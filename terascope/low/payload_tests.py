@@ -90,8 +90,8 @@ def pattern_values(text: str, payloads: pa.Array, rows: NDArray[np.int32]) -> ND
     assert pattern is not None
     if inside:
         found = contains(*content_of(payloads), rows, needle(inside))
-        few = rows[found != 0]
-        found[found != 0] = matching(payloads.take(pa.array(few)), pattern)
+        candidates = np.flatnonzero(found)
+        found[candidates] = matching(payloads.take(pa.array(rows[candidates])), pattern)
         return found
     if 4 * len(rows) < len(payloads):  # else copying takes longer than matching the others
         return matching(payloads.take(pa.array(rows)), pattern)

@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from terascope.functions.aggregates.float_sums import float_sum_part
 from terascope.functions.base import Value
-from terascope.functions.operators import operators
 from terascope.low.expressions import unsupported
-from terascope.low.finished_rows import FinishedRows, is_optional_column
+from terascope.low.finished_rows import FinishedRows
 from terascope.low.payload_patterns import is_payload_text
 from terascope.low.plan import has_slot, slot_of
 from terascope.low.regroup import Regroup
 from terascope.low.top import Top
-from terascope.plan.build import term_expr
-from terascope.plan.expr import AggCall, Call, Case, Cast, Col, Expr, Lit, Param, transform
+from terascope.plan.build import call, disjunction, term_expr
+from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, Param, transform
+from terascope.plan.optional import marked_column
 from terascope.plan.rel import Aggregate, Field, Filter, Named, NamedAgg, Project, Rank, Read, Rel
 from terascope.types import Type
 
@@ -237,7 +237,7 @@ def origin(program: RowProgram, name: str) -> str | None:
 
 
 def is_computable(expr: Expr) -> bool:
-    simple = isinstance(expr, Lit) or is_payload_text(expr) or is_optional_column(expr)
+    simple = isinstance(expr, Lit) or is_payload_text(expr) or marked_column(expr) is not None
     return simple or unsupported(expr) is None
 
 
@@ -245,12 +245,10 @@ def simpler_tests(expr: Expr) -> Expr:
     """`g.k IS NULL` of a side that may be missing: it is, or its column is NULL."""
 
     def simpler(part: Expr) -> Expr:
-        match part:
-            case Call(function, (Case(((Col() as marker, Col() as column),), Lit(None)),), type):
-                if function.name == "is_null":
-                    tests = tuple(Call(function, (one,), type) for one in (marker, column))
-                    return Call(operators["or"], tests, type)
-        return part
+        if not isinstance(part, Call) or part.function.name != "is_null":
+            return part
+        marked = marked_column(part.args[0])
+        return part if marked is None else disjunction(call("is_null", one) for one in marked)
 
     return transform(expr, simpler)
 

@@ -64,7 +64,7 @@ class Draft:
 
     @property
     def read(self) -> Read:
-        """How a query reads it, with its columns so far."""
+        """The relation by which a query reads this stream, with the columns it has so far."""
         return Read(self.name, self.rel.fields)
 
 

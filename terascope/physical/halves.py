@@ -147,7 +147,7 @@ class Splitter:
     views: dict[str, Rel] = field(default_factory=dict)
     """Streams that are selections of a scan."""
     transparent: dict[str, Rel] = field(default_factory=dict)
-    """Those of them that nobody sees and that run next to the source as a whole."""
+    """The queries among them that are not delivered and run next to the source as a whole."""
 
     def stream(self, stream: Stream) -> Rel:
         chosen = self.chosen(stream.rel, self.views)

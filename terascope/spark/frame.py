@@ -35,7 +35,7 @@ def spark_type(type: Type) -> T.DataType:
 
 
 def place(index: int) -> str:
-    """What Spark calls the column at a place."""
+    """The name that a column has in Spark, by its place in the relation."""
     return f"c{index}"
 
 

@@ -62,7 +62,7 @@ class JobResult:
     parts: dict[str, list[Part]] = field(default_factory=dict)
     """The outputs that the tasks wrote themselves: they have no DataFrame."""
     part_fields: dict[str, tuple[Field, ...]] = field(default_factory=dict)
-    """Their columns: those delivered, and then those that put their rows in order."""
+    """The columns of those outputs: the delivered ones, then those that rows are sorted by."""
     orders: dict[str, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
     counters: list[dict[str, Any]] = field(default_factory=list)
     """What the low level did in each task: tuples, evaluations, evictions."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from terascope.low.dictionary import Ints
 from terascope.low.kernels import INTEGER, column, compiled
 from terascope.low.reports import Reports
+from terascope.stream.late import LateWatch
 from terascope.stream.segments import SliceValue
 from terascope.stream.tuple_samples import Sampler
 
@@ -51,33 +52,12 @@ class Ends:
         self.behind = max(self.behind, other.behind)
 
 
-class Apart(Protocol):
-    """Who looks for tuples that come too late."""
-
-    def see(
-        self,
-        columns: pa.RecordBatch,
-        interface: str,
-        smallest: Mapping[str, Any],
-        largest: Mapping[str, Any],
-    ) -> None: ...
-
-    def close(self) -> Iterator[tuple[str, str]]: ...
-
-    @property
-    def counts(self) -> Mapping[str, int]: ...
-
-    @property
-    def by_stream(self) -> Mapping[str, Mapping[str, int]]: ...
-
-    @property
-    def behind(self) -> Mapping[str, Mapping[str, SliceValue]]: ...
-
-
 class Watch:
     """Sees all tuples of a task."""
 
-    def __init__(self, columns: Sequence[str], late: Apart, sampler: Sampler | None = None) -> None:
+    def __init__(
+        self, columns: Sequence[str], late: LateWatch, sampler: Sampler | None = None
+    ) -> None:
         """`sampler`: of a task that is asked for a sample of its tuples."""
         self._columns = tuple(columns)
         self._late = late
@@ -109,7 +89,7 @@ class Watch:
         self._late.see(batch, interface, smallest, largest)
 
     @property
-    def late(self) -> Apart:
+    def late(self) -> LateWatch:
         return self._late
 
     def samples(self) -> Iterator[str]:
@@ -121,7 +101,7 @@ class Watch:
         yield from told
 
     def close(self) -> Iterator[tuple[str, str]]:
-        """What is told of tuples that were kept apart."""
+        """Close the files of late tuples, and give a line about each."""
         yield from self._late.close()
 
 

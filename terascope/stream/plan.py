@@ -27,7 +27,7 @@ from terascope.low.plan import LowAggregate, LowQuery
 from terascope.physical.job import Job, Output
 from terascope.physical.low_planner import scanned, source_of
 from terascope.physical.pairings import Joining, joinings
-from terascope.physical.slicing import Slicing
+from terascope.physical.slicing import Family, Slicing
 from terascope.physical.split_windows import without_retired
 from terascope.physical.targets import Deliveries, deliveries
 from terascope.plan.expr import Expr
@@ -45,7 +45,12 @@ from terascope.plan.rel import (
 )
 from terascope.plan.show import show_expr, show_rel
 from terascope.stream.parameters import spelled
-from terascope.stream.slice_streams import SliceStream, slice_stream
+from terascope.stream.slice_streams import (
+    SliceStream,
+    keys_of_family,
+    slice_stream,
+    tuples_of_family,
+)
 from terascope.stream.strands import Strands, strands_of
 from terascope.stream.windowing import WindowFamily, Windowing, WindowingPlanner
 from terascope.types import Type
@@ -187,6 +192,18 @@ class StreamPlan:
     @property
     def by_name(self) -> Mapping[str, LowStream]:
         return {low.name: low for low in self.low}
+
+    def slices_of(self, family: Family, retired: bool) -> Iterator[tuple[LowStream, SliceStream]]:
+        """The low-level streams whose groups are slices of a family of windows, or of it by more
+        keys.
+        """
+        tuples, keys = tuples_of_family(family), keys_of_family(family)
+        for stream in self.low:
+            sliced = stream.sliced
+            if sliced is None or sliced.retired != retired:
+                continue
+            if sliced.tuples == tuples and sliced.keys >= keys:
+                yield stream, sliced
 
 
 def stream_plan(

@@ -128,16 +128,10 @@ class WindowPlans:
 
 def streams_of(family: Family, cluster: Cluster, plan: StreamPlan, retired: bool) -> set[str]:
     """The keys of the low-level streams that have the slices of a cluster."""
-    tuples, keys = tuples_of_family(family), keys_of_family(family)
     return {
         stream.key
-        for stream in plan.low
-        if stream.sliced is not None
-        and stream.is_retired == retired
-        and stream.sliced.tuples == tuples
-        and stream.sliced.keys >= keys
-        and str(stream.sliced.vector) == str(cluster.vector)
-        and (stream.sliced.scale > 1) == cluster.own
+        for stream, sliced in plan.slices_of(family, retired)
+        if str(sliced.vector) == str(cluster.vector) and (sliced.scale > 1) == cluster.own
     }
 
 

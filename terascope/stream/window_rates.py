@@ -18,7 +18,7 @@ from terascope.sharing.windows import Groups, Traffic, fitted
 from terascope.stream.heartbeat import Heartbeat
 from terascope.stream.plan import LowStream, StreamPlan
 from terascope.stream.report import BatchReport
-from terascope.stream.slice_streams import keys_of_family, tuples_of_family
+from terascope.stream.slice_streams import keys_of_family
 from terascope.stream.state import State
 
 SMOOTHED: Final = 3
@@ -54,15 +54,8 @@ class Measuring:
     @staticmethod
     def of(family: Family, plan: StreamPlan) -> Measuring | None:
         """None: no stream of it gets tuples."""
-        tuples, keys = tuples_of_family(family), keys_of_family(family)
-        found = [
-            (stream, stream.sliced)
-            for stream in plan.low
-            if stream.sliced is not None
-            and not stream.is_retired
-            and stream.sliced.tuples == tuples
-            and stream.sliced.keys >= keys
-        ]
+        keys = keys_of_family(family)
+        found = list(plan.slices_of(family, retired=False))
         if not found:
             return None
         stream, sliced = min(

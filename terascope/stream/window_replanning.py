@@ -180,7 +180,7 @@ class WindowReplanner:
 
     def _status(self, one: WatchedWindows) -> WindowStatus:
         made, queries = one.composition, self._plan.slicing.queries
-        shared = Shared(made.clusters, made.traffic, WindowCosts())
+        shared = made.shared
         costs = dict(shared.alternatives) | {"chosen": shared.cost()}
         microseconds = one.second / 1000
         clusters = tuple(
