@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from terascope.analysis.bounded import is_timeless, join_bound
 from terascope.analysis.order import Orders, column_orders, expression_slope
 from terascope.bind.context import Context
-from terascope.bind.missing_side import in_rows_with, marker, marker_name, with_common_values
+from terascope.bind.missing_side import as_written, marker, marker_name
 from terascope.bind.range_joins import Held, range_conditions
 from terascope.bind.scope import Input, Scope
+from terascope.bind.shared_names import merged, on_conditions, scope_of_where
 from terascope.bind.windows import ticks
 from terascope.diagnostic import Span
 from terascope.plan.build import TRUE, call, conjunction
@@ -111,7 +112,7 @@ def join_leaves(
     scope = Scope(inputs)
     pending: list[Expr] = []
     if where is not None:
-        bound = bind_condition(where, scope)
+        bound = bind_condition(where, scope_of_where(clause, where, scope))
         if bound is None:
             return FromClause(unconditional(leaves), scope, any(leaf.windowed for leaf in leaves))
         pending = list(conjuncts(bound))
@@ -123,7 +124,7 @@ def join_leaves(
         iter(leaves),
         leaves,
         pending,
-        any_on(clause.items),
+        any(True for _ in on_conditions(clause.items)),
     )
     rel = tree.fold(clause)
     if rel is None:
@@ -143,23 +144,6 @@ def unconditional(leaves: Sequence[Leaf]) -> Rel:
     for leaf in leaves[1:]:
         rel = Join(rel, qualify(leaf), "inner", ())
     return rel
-
-
-def any_on(items: Sequence[ast.FromItem]) -> bool:
-    return any(
-        isinstance(i, ast.JoinRef) and (i.condition is not None or any_on((i.left, i.right)))
-        for i in items
-    )
-
-
-def merged(sets: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
-    """Equalities closed transitively."""
-    groups: list[frozenset[str]] = []
-    for new in sets:
-        touching = [g for g in groups if g & new]
-        groups = [g for g in groups if not g & new]
-        groups.append(new.union(*touching))
-    return tuple(groups)
 
 
 @dataclass
@@ -225,8 +209,9 @@ class JoinTree:
 
     def as_written(self, conditions: Sequence[Expr]) -> list[Expr]:
         """Conditions over what joins gave so far, by SQL's meaning of the columns they fill."""
-        common = [with_common_values(c, merged(self.equated)) for c in conditions]
-        return list(dict.fromkeys(part for c in common for part in in_rows_with(c, self.seen)))
+        equated = merged(self.equated)
+        parts = (part for c in conditions for part in as_written(c, equated, self.seen))
+        return list(dict.fromkeys(parts))
 
     def leaf(self, nullable: bool, marked: bool) -> Rel | None:
         leaf = next(self.leaves)

@@ -9,7 +9,7 @@ which rows these are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of, substitute, transform
 from terascope.plan.expr import walk as walk_expr
@@ -29,6 +29,26 @@ def marker_name(names: Collection[str]) -> str:
     while name in names:
         name += "_"
     return name
+
+
+def as_written(
+    condition: Expr, equated: Iterable[frozenset[str]], seen: Mapping[str, Expr]
+) -> tuple[Expr, ...]:
+    """A condition over what joins gave, as SQL means it, in conjuncts. `equated`: sets of columns
+    that the joins equate; `seen`: what a filled column is for the user.
+
+    The value that equated columns have in common is there in every row. It is a filled column that
+    stays as it is, so it goes by another name until all other columns have become what is seen.
+    """
+    common: dict[str, Expr] = {}
+
+    def named_apart(column: Col) -> Col:
+        apart = Col(f"common:{column.name}", column.type)
+        common[apart.name] = column
+        return apart
+
+    named = with_common_values(condition, equated, named_apart)
+    return tuple(substitute(part, common) for part in in_rows_with(named, seen))
 
 
 def in_rows_with(condition: Expr, seen: Mapping[str, Expr]) -> tuple[Expr, ...]:
@@ -61,9 +81,14 @@ def marker_of(seen: Expr) -> Expr:
     return marked[0]
 
 
-def with_common_values(expr: Expr, equated: Iterable[frozenset[str]]) -> Expr:
+def with_common_values(
+    expr: Expr,
+    equated: Iterable[frozenset[str]],
+    named: Callable[[Col], Col] = lambda column: column,
+) -> Expr:
     """`coalesce(a.tb, b.tb)` of all columns that a join equates is the value that they have in
-    common, in whatever order they stand: one of them is always there.
+    common, in whatever order they stand: one of them is always there. `named`: how the column that
+    holds it is called from here on.
     """
     groups = tuple(equated)
 
@@ -73,7 +98,7 @@ def with_common_values(expr: Expr, equated: Iterable[frozenset[str]]) -> Expr:
                 columns = [c for arg in args if (c := filled_column(arg)) is not None]
                 names = frozenset(c.name for c in columns)
                 if len(columns) == len(args) and names in groups and columns[0].type is type:
-                    return columns[0]
+                    return named(columns[0])
         return part
 
     return transform(expr, common)

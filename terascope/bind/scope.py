@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from terascope.connectors.packets.fields import canonical
-from terascope.plan.expr import Col, Expr
+from terascope.plan.build import call
+from terascope.plan.expr import Cast, Col, Expr
 from terascope.plan.rel import Field
 
 MOST_SHOWN = 16
@@ -41,15 +42,23 @@ class Input:
         return None
 
 
+def is_among(names: Set[str], equated: Iterable[frozenset[str]]) -> bool:
+    """Whether several columns are equated with each other."""
+    return len(names) > 1 and any(names <= one for one in equated)
+
+
 @dataclass(frozen=True)
 class Scope:
     """All inputs of a query. `equated`: sets of columns that a join condition makes equal. `seen`:
     what a column is for the user, where a join of SQL's meaning fills it (missing_side.py).
+    `later_equated`: like `equated`, of outer joins that are not made yet: before them, only
+    `coalesce` of such columns is the value they have in common.
     """
 
     inputs: tuple[Input, ...]
     equated: tuple[frozenset[str], ...] = ()
     seen: Mapping[str, Expr] = dataclasses.field(default_factory=dict)
+    later_equated: tuple[frozenset[str], ...] = ()
 
     def find(self, name: str, qualifier: str | None) -> Expr:
         """The column a name means.
@@ -59,6 +68,12 @@ class Scope:
         """
         if qualifier is not None:
             return self.as_seen(self.find_qualified(name, qualifier))
+        found = self.find_all(name)
+        if is_among({c.name for c in found}, self.later_equated):
+            return call(
+                "coalesce",
+                *(c if c.type is found[0].type else Cast(c, found[0].type) for c in found),
+            )
         column, shared = self.find_shared(name)
         return column if shared else self.as_seen(column)
 
@@ -69,15 +84,19 @@ class Scope:
         Raises:
             NoSuchColumn: nothing, or more than one thing, is called so.
         """
-        found = [c for i in self.inputs if (c := i.find(name)) is not None]
+        found = self.find_all(name)
         if not found:
             raise NoSuchColumn("unknown-column", f"no column '{name}'", self.suggest(name))
-        if len(found) > 1 and not any({c.name for c in found} <= e for e in self.equated):
+        if len(found) > 1 and not is_among({c.name for c in found}, self.equated):
             names = ", ".join(f"{i.qualifier}.{name}" for i in self.inputs if i.find(name))
             raise NoSuchColumn(
                 "ambiguous-column", f"'{name}' may be any of {names}", "write which one you mean"
             )
         return found[0], len(found) > 1
+
+    def find_all(self, name: str) -> list[Col]:
+        """The columns of that name, of all inputs."""
+        return [c for i in self.inputs if (c := i.find(name)) is not None]
 
     def as_seen(self, column: Col) -> Expr:
         return self.seen.get(column.name, column)

@@ -88,6 +88,8 @@ class _State:
         self.semicolons_inside = 0
         """How deep the brackets were where a list opened that may hold semicolons; or 0."""
         self.last_word = ""
+        self.awaits_parameters = False
+        """A UDAF or EXTR declaration without its list of parameters yet: all words are names."""
 
     @property
     def keeps_semicolon(self) -> bool:
@@ -101,6 +103,7 @@ class _State:
             declares = self.first_body in ("UDAF", "EXTR")
             if token.kind == "LPAR" and (self.last_word == "FOR" or declares):
                 self.semicolons_inside = self.semicolons_inside or len(self.open)
+                self.awaits_parameters = False
         elif token.kind in CLOSING:
             self.close(CLOSING[token.kind])
         elif token.word == "QUERY" and not self.first_body:
@@ -116,6 +119,7 @@ class _State:
             self.open.clear()  # a DEFINE block that was never closed
         if not self.open or word in ("SELECT", "MERGE"):
             self.first_body = word
+            self.awaits_parameters = word in ("UDAF", "EXTR")
 
     def close(self, opening: str) -> None:
         while self.open and self.open.pop() != opening:
@@ -140,6 +144,8 @@ def _starts_statement(tokens: Sequence[Token], index: int, state: _State) -> boo
     kinds = [token.kind for token in following]
     words = [token.word for token in following]
     match tokens[index].word:
+        case "PROTOCOL" | "STREAM" if state.awaits_parameters:
+            return False
         case "QUERY" if kinds[:2] in (["WORD", "COLON"], ["NAME", "COLON"]):
             return bool(state.first_body) or state.named
         case "DEFINE" | "PARAM" if kinds[:1] == ["LBRACE"]:

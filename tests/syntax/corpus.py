@@ -109,6 +109,8 @@ STATEMENTS = (
     "int EXTR percentile_fcn approx_quantile percentile(int; int)",
     "float EXTR f agg name(int, ip; float, float)",
     "UINT EXTR a `extr` `udaf`()",
+    "UINT EXTR a protocol b()",
+    "UINT EXTR stream protocol stream(int; int)",
 )
 
 EXPRESSIONS = (
