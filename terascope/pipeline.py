@@ -40,6 +40,7 @@ from terascope.stream.plan import full_text
 from terascope.stream.showing import with_shown
 from terascope.syntax.ast import Script
 from terascope.syntax.parser import parse_recovering
+from terascope.uncollected import uncollected
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class Compiled:
         """
         return self.job_and_halves(live)[0]
 
+    @uncollected
     def job_and_halves(
         self, live: bool = False, in_force: InForce = nothing_in_force
     ) -> tuple[Job, Halves]:
@@ -138,6 +140,7 @@ class Compiled:
         return {stream.name: full_text(stream.rel, trees) for stream in self.plan}
 
 
+@uncollected
 def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:
     """Text to optimised plan.
 

@@ -50,6 +50,8 @@ class Type(enum.Enum):
     BINARY = "BINARY"
     NULL = "NULL"  # the type of a bare NULL; takes on any other
 
+    __hash__ = object.__hash__  # each is there once; Enum's own hash is slow
+
     @property
     def label(self) -> str:
         """What people call it."""

@@ -4,8 +4,9 @@ far.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from terascope.analysis.order import Orders
@@ -23,6 +24,22 @@ class Known:
 
     fields: tuple[Field, ...]
     orders: Orders
+
+
+@dataclass(frozen=True)
+class StreamOrders(Mapping[str, Orders]):
+    """The ordered columns of streams, of those that are bound later, too."""
+
+    streams: Mapping[str, Known]
+
+    def __getitem__(self, name: str) -> Orders:
+        return self.streams[name].orders
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.streams)
+
+    def __len__(self) -> int:
+        return len(self.streams)
 
 
 @dataclass
@@ -46,9 +63,9 @@ class Context:
     udafs: dict[str, ast.UdafDeclaration] = field(default_factory=dict)
     extractors: dict[str, ast.ExtractorDeclaration] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def stream_orders(self) -> Mapping[str, Orders]:
-        return {name: known.orders for name, known in self.streams.items()}
+        return StreamOrders(self.streams)
 
     def find_file(self, name: str, span: Span) -> Path | None:
         """A file named in the script: beside it, else in the working directory; absolute, for a

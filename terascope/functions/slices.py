@@ -11,14 +11,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, groupby
 
 from terascope.functions.base import ValueMistake
 
-SLICE = re.compile(r"(?:\((?P<gap>\d+)\)|(?P<kept>\d+))(?:x(?P<times>\d{1,6}))?")
+SLICE = re.compile(r"(?:\((\d+)\)|(\d+))(?:x(\d{1,6}))?")
+"""The length of a gap, or else that of a slice; and how many of them there are."""
 MOST_SLICES = 1 << 20
 
 
@@ -37,11 +38,21 @@ class SliceVector:
     def __str__(self) -> str:
         return self._text
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.lengths, self.gaps))
+
     @cached_property
     def _text(self) -> str:
-        words = (f"({n})" if i in self.gaps else str(n) for i, n in enumerate(self.lengths))
-        runs = ((word, len(list(same))) for word, same in groupby(words))
-        return " ".join(word if times == 1 else f"{word}x{times}" for word, times in runs)
+        gaps = self.gaps
+        words: Iterable[str] = map(str, self.lengths)
+        if gaps:
+            words = (f"({word})" if i in gaps else word for i, word in enumerate(words))
+        runs = [(word, len(list(same))) for word, same in groupby(words)]
+        return " ".join([word if times == 1 else f"{word}x{times}" for word, times in runs])
 
     @cached_property
     def period(self) -> int:
@@ -78,14 +89,17 @@ class SliceVector:
 def parse_slices(text: str) -> SliceVector:
     """`12 3`; `(5) 5` with a gap; `30x4 60` for four of 30 and one of 60."""
     words = text.split()
+    if "".join(words).isdecimal():
+        return SliceVector(tuple(map(int, words)))
     found = [match for word in words if (match := SLICE.fullmatch(word))]
-    times = [int(match["times"] or 1) for match in found]
+    times = [int(match[3] or 1) for match in found]
     if not words or len(found) < len(words) or sum(times) > MOST_SLICES:
         raise ValueMistake(f"'{text}' are no slices: write their lengths, such as '12 3'")
     lengths: list[int] = []
     gaps: set[int] = set()
     for match, number in zip(found, times, strict=True):
-        if match["gap"]:
+        gap, kept, _ = match.groups()
+        if gap:
             gaps.update(range(len(lengths), len(lengths) + number))
-        lengths += [int(match["gap"] or match["kept"])] * number
+        lengths += [int(gap or kept)] * number
     return SliceVector(tuple(lengths), frozenset(gaps))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from terascope.low.arithmetic_recipes import ARITHMETIC_RECIPES
@@ -46,6 +47,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def unsupported(expr: Expr) -> str | None:
     """Why the kernels cannot compute an expression; None when they can."""
     try:

@@ -8,7 +8,7 @@ trees, and after every rule the driver checks that no visible stream has changed
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from terascope.optimize.rules.absorb_conditions import absorb_conditions
@@ -85,9 +85,13 @@ def optimize(
 
 
 def observed(name: str, before: Plan, after: Plan, observer: Observer | None) -> Plan:
+    if after is before:
+        return after
     for stream in before.visible:
-        kept = after[stream.name].rel.visible
-        require(kept == stream.rel.visible, f"{name} changed the columns of {stream.name}")
+        kept = after[stream.name].rel
+        if kept is not stream.rel:
+            same = kept.visible == stream.rel.visible
+            require(same, f"{name} changed the columns of {stream.name}")
     if observer is not None and before != after:
         observer(name, before, after)
     return after
@@ -100,13 +104,10 @@ def everywhere(plan: Plan, rule: RelRule) -> Plan:
     for stream in plan:
         rel = apply_below(refreshed(stream.rel, fields), rule)
         fields[stream.name] = rel.fields
-        streams.append(replace(stream, rel=rel))
-    return replace(plan, streams=tuple(streams))
+        streams.append(stream.over(rel))
+    return plan.of(streams)
 
 
 def apply_below(rel: Rel, rule: RelRule) -> Rel:
-    parts = inputs(rel)
-    changed = tuple(apply_below(p, rule) for p in parts)
-    if changed != parts:
-        rel = with_inputs(rel, changed)
+    rel = with_inputs(rel, tuple([apply_below(p, rule) for p in inputs(rel)]))
     return rule(rel) or rel

@@ -13,7 +13,19 @@ from typing import Literal, TypeAlias
 
 from terascope.plan.build import conjunction
 from terascope.plan.expr import AggCall, Col, Expr, columns_of, transform
-from terascope.plan.rel import Aggregate, Filter, Project, Read, Rel, Scan, SourceField
+from terascope.plan.rel import (
+    Aggregate,
+    Field,
+    Filter,
+    Named,
+    NamedAgg,
+    Project,
+    Read,
+    Rel,
+    Scan,
+    SourceField,
+    aggregation_fields,
+)
 from terascope.plan.show import show_expr
 
 LowKind: TypeAlias = Literal["selection", "aggregation"]
@@ -65,7 +77,11 @@ class Draft:
     @property
     def read(self) -> Read:
         """The relation by which a query reads this stream, with the columns it has so far."""
-        return Read(self.name, self.rel.fields)
+        return Read(self.name, self.fields)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.rel.fields
 
 
 @dataclass
@@ -97,11 +113,23 @@ class AggregationDraft(Draft):
     """Keys in an order that does not depend on the query that was first."""
 
     @property
-    def rel(self) -> Aggregate:
+    def named_keys(self) -> tuple[Named, ...]:
         keys = tuple((name, expr) for expr, name in self.keys.items())
         if self.sorted:
             keys = tuple(sorted(keys, key=lambda key: show_expr(key[1])))
-        return Aggregate(self.source, keys, tuple((n, call) for call, n in self.aggs.items()))
+        return keys
+
+    @property
+    def named_aggs(self) -> tuple[NamedAgg, ...]:
+        return tuple((name, call) for call, name in self.aggs.items())
+
+    @property
+    def rel(self) -> Aggregate:
+        return Aggregate(self.source, self.named_keys, self.named_aggs)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return aggregation_fields(self.named_keys, self.named_aggs)
 
     def key(self, expr: Expr, wanted: str) -> Col:
         if expr not in self.keys:

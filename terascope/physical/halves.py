@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from terascope.analysis.costs import Costs
 from terascope.optimize.driver import apply_below
@@ -23,7 +24,12 @@ from terascope.optimize.rules.prune_columns import prune_columns
 from terascope.physical.drafts import Drafts, LowKind, Names
 from terascope.physical.host import COMPILED_HOST, Host
 from terascope.physical.selection import Selection, selection
-from terascope.physical.slicing import InForce, Known, Slicing, nothing_in_force, nothing_known
+from terascope.physical.slicing import (
+    InForce,
+    Slicing,
+    family_of,
+    nothing_in_force,
+)
 from terascope.physical.split_aggregation import Judge, NotSplit, split_aggregation
 from terascope.physical.split_windows import other_keys, split_windowed, windowed
 from terascope.plan.build import conjunction
@@ -96,34 +102,40 @@ def split_plan(
     host: Host = COMPILED_HOST,
     costs: Costs | None = None,
     live: bool = False,
-    traffic: Known = nothing_known,
     share_windows: Mode = "cost",
     tumbling_apart: bool = False,
     in_force: InForce = nothing_in_force,
+    decided: Slicing | None = None,
 ) -> Halves:
     """The plan with every query split into what runs next to its source and the rest. Live: groups
     have to close while the stream goes on, so that an aggregation is split only by epochs.
     `tumbling_apart`: where windows share by cost, tumbling ones keep their own keys. `in_force`:
-    how a running stream composes its windows.
+    how a running stream composes its windows. `decided`: the slices of all windows of the plan,
+    where they are known.
     """
     judge = Judge(host, costs or Costs(), plan.values)
     # A key has a horizon, the edge of a window has none: running groups would live longer.
     windows = live or not any(lives_on_streams(stream.rel) for stream in plan)
-    slicing = Slicing(traffic, share_windows, tumbling_apart and share_windows == "cost")
-    slicing.in_force = in_force
+    slicing = decided or Slicing(
+        mode=share_windows,
+        tumbling_apart=tumbling_apart and share_windows == "cost",
+        in_force=in_force,
+    )
+    selections: Selections = {}
 
     def taken_apart() -> tuple[Splitter, list[Stream]]:
         drafts = Drafts(Names({s.name for s in plan}), live)
-        splitter = Splitter(judge, drafts, slicing, windows, live)
-        return splitter, [replace(s, rel=splitter.stream(s)) for s in plan]
+        splitter = Splitter(judge, drafts, slicing, windows, live, selections=selections)
+        return splitter, [s.over(splitter.stream(s)) for s in plan]
 
     splitter, high = taken_apart()
-    if slicing.asked:  # which windows there are is known only now
+    if slicing.asked and slicing.decided is None:  # which windows there are is known only now
         slicing.decide()
-        splitter, high = taken_apart()
+        if not slicing.shares_nothing:
+            splitter, high = taken_apart()
     low = [Stream(draft.name, draft.rel, visible=False) for draft in splitter.drafts.made]
     fields = {stream.name: stream.rel.fields for stream in low}
-    above = [replace(s, rel=refreshed(s.rel, fields)) for s in high]
+    above = [s.over(refreshed(s.rel, fields)) for s in high]
     kept = still_read(plan, (*low, *above))
     pruned = prune_columns(replace(plan, streams=kept))
     names = {stream.name for stream in low}
@@ -131,6 +143,11 @@ def split_plan(
     made = replace(plan, streams=tidy)
     found = tuple(low_streams(made, names, splitter.stayed))
     return Halves(made, found, tuple(splitter.stayed), host, judge.costs, slicing)
+
+
+Selections: TypeAlias = dict[tuple[int, bool, bool], tuple[Rel, Selection | None]]
+"""By the identity of a relation, by whether all views are looked through, and by whether a tumbling
+window may stand on it: the relation, which has to stay alive, and its selection."""
 
 
 @dataclass
@@ -143,11 +160,14 @@ class Splitter:
     windows: bool
     """Whether windows may become keys of low-level groups."""
     live: bool = False
-    stayed: list[Stayed] = field(default_factory=list)
+    stayed: dict[Stayed, None] = field(default_factory=dict)
+    """In the order of the queries, each once."""
     views: dict[str, Rel] = field(default_factory=dict)
     """Streams that are selections of a scan."""
     transparent: dict[str, Rel] = field(default_factory=dict)
     """The queries among them that are not delivered and run next to the source as a whole."""
+    selections: Selections = field(default_factory=dict)
+    """Those that were found before."""
 
     def stream(self, stream: Stream) -> Rel:
         chosen = self.chosen(stream.rel, self.views)
@@ -183,23 +203,28 @@ class Splitter:
         found = windowed(rel, lambda below: self.chosen(below, self.views), self.live)
         if found is None:
             return None
-        keys = other_keys(rel, found)
-        vector = self.slicing.ask(query, found, keys)
-        earlier = self.slicing.earlier(found, keys)
+        family = family_of(found, other_keys(rel, found))
+        vector = self.slicing.ask(query, found, family)
+        earlier = self.slicing.earlier(found, family)
         if vector is None and not earlier:
             return None
         made = split_windowed(
             query, rel, found, vector, self.judge, self.drafts, self.live, earlier
         )
         if isinstance(made, NotSplit):
-            self.slicing.refuse(query, found, keys)
+            self.slicing.refuse(query, found, family)
             self.stay(query, made.reasons)
             return None
         return made
 
     def chosen(self, rel: Rel, views: Mapping[str, Rel], windows: bool = False) -> Selection | None:
-        found = selection(rel, views, windows)
-        return None if found is None else self.judge.with_values(found)
+        # The streams that a relation reads stand before it: whether they are views is known.
+        key = id(rel), views is self.views, windows
+        if key not in self.selections:
+            found = selection(rel, views, windows)
+            made = None if found is None else self.judge.with_values(found)
+            self.selections[key] = rel, made
+        return self.selections[key][1]
 
     def selection(self, query: str, chosen: Selection) -> Rel:
         low: list[Expr] = []
@@ -227,9 +252,7 @@ class Splitter:
 
     def stay(self, query: str, parts: Iterable[tuple[str, str]]) -> None:
         for text, reason in parts:
-            entry = Stayed(query, text, reason)
-            if entry not in self.stayed:
-                self.stayed.append(entry)
+            self.stayed.setdefault(Stayed(query, text, reason))
 
 
 def lives_on_streams(rel: Rel) -> bool:
@@ -254,7 +277,7 @@ def tidied(stream: Stream) -> Stream:
     rel = stream.rel
     for rule in (filter_below_values, merge_projects, drop_identities, drop_narrowing):
         rel = apply_below(rel, rule)
-    return replace(stream, rel=rel)
+    return stream.over(rel)
 
 
 def filter_below_values(rel: Rel) -> Rel | None:
@@ -279,7 +302,11 @@ def drop_narrowing(rel: Rel) -> Rel | None:
             return None
 
 
-def low_streams(plan: Plan, names: set[str], stayed: list[Stayed]) -> Iterator[LowStream]:
+def low_streams(plan: Plan, names: set[str], stayed: Iterable[Stayed]) -> Iterator[LowStream]:
+    parts: Mapping[str, list[Stayed]] = {s.name: [] for s in plan}
+    for part in stayed:
+        if part.stream in parts:
+            parts[part.stream].append(part)
     readers: Mapping[str, list[str]] = {s.name: [] for s in plan}
     for stream in plan:
         for name in dict.fromkeys(read.stream for read in reads(stream.rel)):
@@ -289,7 +316,7 @@ def low_streams(plan: Plan, names: set[str], stayed: list[Stayed]) -> Iterator[L
             check_form(stream)
             kind: LowKind = "aggregation" if isinstance(stream.rel, Aggregate) else "selection"
             by = tuple(readers[stream.name])
-            yield LowStream(stream.name, kind, by, tuple(s for s in stayed if s.stream in by))
+            yield LowStream(stream.name, kind, by, tuple(s for name in by for s in parts[name]))
 
 
 def check_form(stream: Stream) -> None:

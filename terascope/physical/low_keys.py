@@ -9,6 +9,7 @@ need be neither cheap nor known to the host; and queries that differ in them onl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from terascope.functions.base import Slope, Trend
 from terascope.plan.expr import Call, Col, Expr, Lit, children, is_constant, rebuild
@@ -33,6 +34,7 @@ def follows(expr: Expr, known: Mapping[Expr, Expr]) -> Expr | None:
     return rebuild(expr, found) if len(found) == len(parts) else None
 
 
+@lru_cache(maxsize=4096)
 def unscaled(expr: Expr) -> Expr:
     """Without the outer functions that keep different integers different: x of 60 * x + 7."""
     while isinstance(expr, Call) and expr.type.is_integer:

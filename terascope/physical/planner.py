@@ -38,7 +38,7 @@ from terascope.physical.measured import Measured
 from terascope.physical.merged import assume_merged, merged_jointly, tidy
 from terascope.physical.prospects import Prospect, prospect_of
 from terascope.physical.share_tables import Rides, never, share_tables
-from terascope.physical.slicing import InForce, Known, nothing_in_force, nothing_known
+from terascope.physical.slicing import InForce, Slicing, nothing_in_force
 from terascope.physical.trees import TreeSettings, widened, with_trees
 from terascope.physical.windows import Assembly
 from terascope.plan.build import TRUE, call, conjunction, disjunction
@@ -236,11 +236,12 @@ class Drafting:
         """What is read of a source; None: nothing."""
         return self.settings.sharing.sample if self.samples else None
 
-    def draft(self, traffic: Known = nothing_known) -> Draft:
+    def draft(self, decided: Slicing | None = None) -> Draft:
+        """The halves of the plan. `decided`: the slices of its windows, where they are known."""
         settings, live = self.settings, self.split_bytes is None
         halves = split_plan(
-            self.plan, settings.host, settings.costs, live, traffic, settings.sharing.windows,
-            tumbling_apart=not self.samples, in_force=self.in_force,
+            self.plan, settings.host, settings.costs, live, settings.sharing.windows,
+            tumbling_apart=not self.samples, in_force=self.in_force, decided=decided,
         )  # fmt: skip
         whole = halves.plan
         uses = [use for stream in whole for use in scan_uses(stream.rel)]
@@ -306,7 +307,7 @@ class Drafting:
         decided = slicing.knowing(known.get)
         if decided.decides_as(slicing):
             return replace(draft, halves=replace(draft.halves, slicing=decided))
-        return self.draft(known.get)
+        return self.draft(decided)
 
 
 def native_job(draft: Draft, measured: Measured, settings: LowSettings, live: bool) -> Job:

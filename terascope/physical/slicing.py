@@ -17,6 +17,7 @@ from terascope.functions.slices import SliceVector
 from terascope.physical.drafts import ScanKey, scan_key
 from terascope.physical.split_windows import Windowed
 from terascope.plan.expr import Col, Expr
+from terascope.plan.hashing import hashed_once
 from terascope.plan.rel import Scan
 from terascope.sharing.compositions import Composition, first_composition
 from terascope.sharing.slices import Periodic, paired
@@ -26,6 +27,7 @@ ASSUMED_RATE = 100_000.0
 """Tuples a second, of a stream that nobody has seen."""
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Family:
     """Windows that could share their slices."""
@@ -59,6 +61,11 @@ def nothing_in_force(_: Family, __: frozenset[Periodic], ___: Traffic) -> Compos
     return None
 
 
+def slices_alone(window: Periodic) -> SliceVector | None:
+    """The slices of a window that shares none; None when it tumbles and has a key of its own."""
+    return None if window.range == window.slide else paired(window)
+
+
 @dataclass
 class Slicing:
     """The windows of a set, and their slices."""
@@ -75,38 +82,37 @@ class Slicing:
     compositions: dict[Family, Composition] = field(default_factory=dict)
     """The same as `decided`, with what windows were made of before."""
 
-    def ask(self, query: str, windowed: Windowed, keys: Iterable[Expr]) -> SliceVector | None:
+    def ask(self, query: str, windowed: Windowed, family: Family) -> SliceVector | None:
         """The slices for a window; None when it is better off with a key of its own, as it may be
         when it is tumbling.
         """
         if self.tumbling_apart and windowed.has_own_key:
             return None
-        scan, family = windowed.chosen.scan, family_of(windowed, keys)
         window = windowed.periodic
         if self.decided is None:
             self.asked.setdefault(family, set()).add(window)
-            self.scans[family] = scan
+            self.scans[family] = windowed.chosen.scan
             self.queries.setdefault((family, window), []).append(query)
-            return None if windowed.has_own_key else paired(window)
+            return slices_alone(window)
         shared = self.decided.get(family)
         cluster = None if shared is None else shared.of.get(window)
         if cluster is None:  # only of queries that were refused
-            return None if windowed.has_own_key else paired(window)
-        return None if self.compositions[family].has_own_key(window) else cluster.vector
+            return slices_alone(window)
+        return None if cluster.own else cluster.vector
 
-    def earlier(self, windowed: Windowed, keys: Iterable[Expr]) -> tuple[SliceVector | None, ...]:
+    def earlier(self, windowed: Windowed, family: Family) -> tuple[SliceVector | None, ...]:
         """Other slices that a window is made of as well, which get no more tuples; None: groups by
         a key of its own.
         """
-        composition = self.compositions.get(family_of(windowed, keys))
+        composition = self.compositions.get(family)
         found = () if composition is None else composition.earlier(windowed.periodic)
         return tuple(None if cluster.own else cluster.vector for cluster in found)
 
-    def refuse(self, query: str, windowed: Windowed, keys: Iterable[Expr]) -> None:
+    def refuse(self, query: str, windowed: Windowed, family: Family) -> None:
         """A query whose aggregates cannot be made of slices reads tuples: its window neither shares
         any nor makes those of others finer.
         """
-        family, window = family_of(windowed, keys), windowed.periodic
+        window = windowed.periodic
         asking = self.queries.get((family, window), [])
         if self.decided is not None or query not in asking:
             return
@@ -135,6 +141,17 @@ class Slicing:
             for family, windows in self.asked.items()
         }
         self.decided = {family: made.shared for family, made in self.compositions.items()}
+
+    @property
+    def shares_nothing(self) -> bool:
+        """Whether every window was decided to have the slices that it has alone."""
+        made = self.compositions.values()
+        return not any(one.retired for one in made) and all(
+            (None if cluster.own else cluster.vector) == slices_alone(window)
+            for one in made
+            for cluster in one.clusters
+            for window in cluster.windows
+        )
 
     def composition(self, family: Family, windows: frozenset[Periodic]) -> Composition:
         traffic = self.traffic_of(family)

@@ -39,6 +39,8 @@ class Judge:
 
     def with_value(self, expr: Expr) -> Expr:
         """The expression with constants for parameters."""
+        if not self.values:
+            return expr
 
         def bound(e: Expr) -> Expr:
             value = self.values.get(e.name) if isinstance(e, Param) else None
@@ -47,6 +49,8 @@ class Judge:
         return transform(expr, bound)
 
     def with_values(self, chosen: Selection) -> Selection:
+        if not self.values:
+            return chosen
         conditions = tuple(map(self.with_value, chosen.conditions))
         items = tuple((name, self.with_value(expr)) for name, expr in chosen.items)
         return replace(chosen, conditions=conditions, items=items)

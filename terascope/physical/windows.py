@@ -77,10 +77,8 @@ class Assembly:
             found = self.windows(rel)
             if found is not None:
                 return found
-        parts = inputs(rel)
-        changed = tuple(self.read(part) for part in parts)
-        made = rel if changed == parts else with_inputs(rel, changed)
-        return inlined(made) if isinstance(made, Aggregate) and changed != parts else made
+        made = with_inputs(rel, tuple([self.read(part) for part in inputs(rel)]))
+        return inlined(made) if isinstance(made, Aggregate) and made is not rel else made
 
     def windows(self, window: Window) -> Project | None:
         """Before: Window (Project ... slice_end(s) AS wend (Read low))
@@ -112,7 +110,8 @@ class Assembly:
         }
         read: Rel = Read(made.name, made.fields)
         read = read if now.seen is None else Filter(read, now.seen)
-        wanted: list[Named] = [(f.name, {**now.others, **edges}[f.name]) for f in window.fields]
+        values = {**now.others, **edges}
+        wanted: list[Named] = [(f.name, values[f.name]) for f in window.fields]
         return Project(read, tuple(wanted))
 
     def elements(self, rel: Rel) -> Elements | None:

@@ -91,6 +91,7 @@ class Cast:
 Expr: TypeAlias = Col | Lit | Param | Call | Case | Cast
 
 
+@hashed_once
 @dataclass(frozen=True)
 class AggCall:
     """An aggregate over the tuples of a group. `args` are expressions over the source, `parameters`
@@ -118,10 +119,10 @@ class AggCall:
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     match expr:
+        case Call():
+            return expr.args
         case Col() | Lit() | Param():
             return ()
-        case Call(args=args):
-            return args
         case Case(branches, otherwise):
             return (*(e for branch in branches for e in branch), otherwise)
         case Cast(operand):
@@ -149,22 +150,35 @@ def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Apply `change` to every node, children first."""
     parts = children(expr)
-    changed = tuple(transform(p, change) for p in parts)
+    if not parts:
+        return change(expr)
+    changed = tuple([transform(p, change) for p in parts])
     return change(expr if changed == parts else rebuild(expr, changed))
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    yield expr
-    for part in children(expr):
-        yield from walk(part)
+    """Every node, each before its children, these from left to right."""
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(children(node)))
 
 
 def columns_of(expr: Expr) -> frozenset[str]:
-    return frozenset(e.name for e in walk(expr) if isinstance(e, Col))
+    """The names of the columns in an expression, which remembers them."""
+    known: frozenset[str] | None = expr.__dict__.get("_columns")
+    if known is None:
+        parts = (expr.name,) if isinstance(expr, Col) else ()
+        known = frozenset(parts).union(*map(columns_of, children(expr)))
+        expr.__dict__["_columns"] = known
+    return known
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Put expressions in the place of columns."""
+    if columns_of(expr).isdisjoint(values):
+        return expr
     return transform(expr, lambda e: values.get(e.name, e) if isinstance(e, Col) else e)
 
 

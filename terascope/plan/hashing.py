@@ -2,8 +2,8 @@
 
 In: a frozen dataclass. Out: the same class, whose objects remember their hash. Expressions are keys
 of dictionaries in planning and, batch by batch, in tasks; without this every look-up would walk the
-whole tree. The hash of a text differs between processes, so it is left out when an object is
-pickled.
+whole tree. What a node remembers beside its fields is left out when the node is pickled: it can be
+derived again, and the hash of a text differs between processes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def hashed_once(cls: type[Node]) -> type[Node]:
         return known
 
     def state(self: Any) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != KNOWN}
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     cls.__hash__ = remembered  # type: ignore[method-assign]
     cls.__getstate__ = state  # type: ignore[method-assign]

@@ -6,9 +6,10 @@ reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import is_
 
 from terascope.functions.base import Value
 from terascope.plan.rel import PlanMistake, Read, Rel, require, walk
@@ -28,6 +29,10 @@ class Stream:
     comment: str = field(default="", compare=False)
     liveness: float | None = field(default=None, compare=False)
     """Seconds that its stream waits for a source that is gone; None: it does not say."""
+
+    def over(self, rel: Rel) -> Stream:
+        """The stream computed by another relation, or the stream itself by its own."""
+        return self if rel is self.rel else replace(self, rel=rel)
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,17 @@ class Plan:
                     read.stream in seen, f"{stream.name} reads {read.stream} before it is there"
                 )
                 have = seen[read.stream].rel.fields
-                require(
-                    read.schema == have,
-                    f"{stream.name} reads {read.stream} as {read.schema}, it is {have}",
-                )
+                if read.schema != have:
+                    raise PlanMistake(
+                        f"{stream.name} reads {read.stream} as {read.schema}, it is {have}"
+                    )
             seen[stream.name] = stream
+
+    def of(self, streams: Iterable[Stream]) -> Plan:
+        """The plan with other streams, or the plan itself with its own."""
+        made = tuple(streams)
+        same = len(made) == len(self.streams) and all(map(is_, made, self.streams))
+        return self if same else replace(self, streams=made)
 
     def __getitem__(self, name: str) -> Stream:
         found = self._by_name.get(name)

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias, assert_never
+from operator import is_
+from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 
 from terascope.diagnostic import NOWHERE, Span
 from terascope.functions.base import Slope, Trend
 from terascope.plan.expr import AggCall, Expr, columns_of
+from terascope.plan.hashing import hashed_once
 from terascope.types import Type
 
 
@@ -64,21 +66,26 @@ def require(condition: bool, message: str) -> None:
 
 
 def check_columns(expr: Expr, source: Rel, where: str) -> None:
-    missing = columns_of(expr) - set(source.names)
-    require(not missing, f"{where}: no column {sorted(missing)} among {source.names}")
+    missing = columns_of(expr) - source.all_names
+    if missing:
+        raise PlanMistake(f"{where}: no column {sorted(missing)} among {source.names}")
 
 
 @dataclass(frozen=True)
 class Base:
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         raise PlanMistake(f"{type(self).__name__} has no fields")
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        return tuple(f.name for f in self.fields)
+        return tuple([f.name for f in self.fields])
+
+    @cached_property
+    def all_names(self) -> frozenset[str]:
+        return frozenset(self.names)
 
     @property
     def visible(self) -> tuple[Field, ...]:
@@ -95,6 +102,7 @@ TS, IFACE, POS = "#ts", "#if", "#pos"
 """
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Scan(Base):
     """The tuples of one protocol on some interfaces: their ordered merge."""
@@ -109,11 +117,12 @@ class Scan(Base):
     """Read whether anybody uses them or not: a row of a file is malformed when one of them is, so
     that an answer does not depend on which other columns are asked for."""
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
-        return tuple(Field(c.name, c.type) for c in self.columns)
+        return tuple([Field(c.name, c.type) for c in self.columns])
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Read(Base):
     """Another stream of the plan, by name: this is how work is shared."""
@@ -121,11 +130,12 @@ class Read(Base):
     stream: str
     schema: tuple[Field, ...]
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.schema
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Lookup(Base):
     """A watch list: a small table from a file, without time."""
@@ -135,7 +145,7 @@ class Lookup(Base):
     schema: tuple[Field, ...]
     keys: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.schema
 
@@ -143,6 +153,7 @@ class Lookup(Base):
 # ---- one input -----------------------------------------------------------------------------------
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Filter(Base):
     source: Rel
@@ -152,7 +163,7 @@ class Filter(Base):
         check_columns(self.predicate, self.source, "filter")
         require(self.predicate.type in (Type.BOOL, Type.NULL), "filter: predicate is not BOOL")
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.source.fields
 
@@ -161,6 +172,7 @@ Named: TypeAlias = tuple[str, Expr]
 NamedAgg: TypeAlias = tuple[str, AggCall]
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Project(Base):
     source: Rel
@@ -171,9 +183,9 @@ class Project(Base):
             check_columns(expr, self.source, f"project {name}")
         require(len({n for n, _ in self.items}) == len(self.items), "project: a name twice")
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
-        return tuple(Field(n, e.type) for n, e in self.items)
+        return tuple([Field(n, e.type) for n, e in self.items])
 
 
 @dataclass(frozen=True)
@@ -197,6 +209,7 @@ WindowSpec: TypeAlias = Sliding | Slices
 WSTART, WEND = "wstart", "wend"
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Window(Base):
     """Each tuple once per window it belongs to, with `wstart` and `wend` appended.
@@ -214,15 +227,16 @@ class Window(Base):
     def __post_init__(self) -> None:
         require(self.on in self.source.names, f"window: no column {self.on}")
         if self.elements:
-            require({WSTART, WEND} <= set(self.source.names), "window: elements without windows")
+            require({WSTART, WEND} <= self.source.all_names, "window: elements without windows")
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         kept = tuple(f for f in self.source.fields if f.name not in (WSTART, WEND))
         unit = self.source.type_of(self.on)
         return (*kept, Field(WSTART, unit), Field(WEND, unit))
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Aggregate(Base):
     """GROUP BY. `sets`: grouping sets as key names, each giving rows of its own with the other keys
@@ -241,11 +255,12 @@ class Aggregate(Base):
     def __post_init__(self) -> None:
         check_aggregation(self.source, self.keys, self.aggs)
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return aggregation_fields(self.keys, self.aggs)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Running(Base):
     """GROUP BY with CLOSING_WHEN (dissertation 3.1.2).
@@ -263,10 +278,10 @@ class Running(Base):
     def __post_init__(self) -> None:
         check_aggregation(self.source, self.keys, self.aggs)
         require(
-            columns_of(self.closing) <= set(self.names), "running: closing names unknown columns"
+            columns_of(self.closing) <= self.all_names, "running: closing names unknown columns"
         )
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return aggregation_fields(self.keys, self.aggs)
 
@@ -277,15 +292,16 @@ def check_aggregation(source: Rel, keys: tuple[Named, ...], aggs: tuple[NamedAgg
     for name, agg in aggs:
         for arg in agg.args:
             check_columns(arg, source, f"aggregate {name}")
-        require(set(agg.order) <= set(source.names), f"aggregate {name}: order is not there")
+        require(source.all_names.issuperset(agg.order), f"aggregate {name}: order is not there")
     names = [n for n, _ in keys] + [n for n, _ in aggs]
     require(len(set(names)) == len(names), "aggregate: a name twice")
 
 
 def aggregation_fields(keys: tuple[Named, ...], aggs: tuple[NamedAgg, ...]) -> tuple[Field, ...]:
-    return tuple(Field(n, e.type) for n, e in keys) + tuple(Field(n, a.type) for n, a in aggs)
+    return tuple([Field(n, one.type) for n, one in (*keys, *aggs)])
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Rank(Base):
     """ORDER BY [LIMIT k] within each combination of the columns `per` (the window): top-k.
@@ -300,7 +316,7 @@ class Rank(Base):
     descending."""
     limit: int | None
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.source.fields
 
@@ -310,6 +326,7 @@ class Rank(Base):
 JoinKind = Literal["inner", "left", "right", "full", "semi"]
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Join(Base):
     """A join of two inputs with disjoint names.
@@ -328,19 +345,20 @@ class Join(Base):
     fills: tuple[Named, ...] = ()
 
     def __post_init__(self) -> None:
-        shared = set(self.left.names) & set(self.right.names)
+        shared = self.left.all_names & self.right.all_names
         require(not shared, f"join: both sides have {sorted(shared)}")
         for a, b in self.equalities:
             check_columns(a, self.left, "join, left")
             check_columns(b, self.right, "join, right")
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         if self.kind == "semi":
             return self.left.fields
         return self.left.fields + self.right.fields
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Merge(Base):
     """The ordered union of streams, columns by position; names and types are those of the first.
@@ -358,7 +376,7 @@ class Merge(Base):
             require(len(other.fields) == len(first.fields), "merge: inputs differ in width")
         require(self.on in first.names, f"merge: no column {self.on}")
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.sources[0].fields
 
@@ -383,7 +401,9 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
 
 
 def with_inputs(rel: Rel, parts: tuple[Rel, ...]) -> Rel:
-    """The same operator over other inputs."""
+    """The same operator over other inputs, or the operator itself over its own."""
+    if all(map(is_, parts, inputs(rel))):
+        return rel
     match rel:
         case Scan() | Read() | Lookup():
             return rel
@@ -397,16 +417,27 @@ def with_inputs(rel: Rel, parts: tuple[Rel, ...]) -> Rel:
             assert_never(rel)
 
 
+AnyRel = TypeVar("AnyRel", bound=Base)
+
+
+def changed(rel: AnyRel, **parts: Any) -> AnyRel:
+    """The same operator with other parts, or the operator itself where they are the ones it has."""
+    if all(getattr(rel, name) == part for name, part in parts.items()):
+        return rel
+    return replace(rel, **parts)
+
+
 def walk(rel: Rel) -> Iterator[Rel]:
-    yield rel
-    for part in inputs(rel):
-        yield from walk(part)
+    """Every operator, each before its inputs, these from left to right."""
+    pending = [rel]
+    while pending:
+        one = pending.pop()
+        yield one
+        pending.extend(reversed(inputs(one)))
 
 
 def refreshed(rel: Rel, schemas: Mapping[str, tuple[Field, ...]]) -> Rel:
     """Reads brought up to date with streams that changed their columns."""
     if isinstance(rel, Read):
-        return replace(rel, schema=schemas.get(rel.stream, rel.schema))
-    parts = inputs(rel)
-    changed = tuple(refreshed(p, schemas) for p in parts)
-    return rel if changed == parts else with_inputs(rel, changed)
+        return changed(rel, schema=schemas.get(rel.stream, rel.schema))
+    return with_inputs(rel, tuple([refreshed(p, schemas) for p in inputs(rel)]))

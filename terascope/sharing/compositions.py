@@ -45,10 +45,6 @@ class Composition:
         """The retired clusters that a window is made of as well."""
         return tuple(cluster for cluster in self.retired if window in cluster.windows)
 
-    def has_own_key(self, window: Periodic) -> bool:
-        """Whether a window is made of no slices."""
-        return any(cluster.own and window in cluster.windows for cluster in self.clusters)
-
     @property
     def shared(self) -> Shared:
         return Shared(self.clusters, self.traffic, WindowCosts())

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from operator import sub
 from typing import Final, TypeAlias
@@ -117,12 +118,19 @@ def composed_panes(windows: Sequence[Periodic], most: int = MOST_SLICES) -> Slic
 def shortest(vector: SliceVector) -> SliceVector:
     """The same slices with the shortest period after which they repeat."""
     # A gap counts as a length below zero.
-    marked = [-n if i in vector.gaps else n for i, n in enumerate(vector.lengths)]
-    number = len(marked)
-    for part in range(1, number // 2 + 1):
-        if number % part == 0 and marked[part:] == marked[:-part]:
+    marked = vector.lengths
+    if vector.gaps:
+        marked = tuple([-n if i in vector.gaps else n for i, n in enumerate(vector.lengths)])
+    for part in divisors(len(marked)):
+        if marked[part:] == marked[:-part]:
             return SliceVector(vector.lengths[:part], frozenset(i for i in vector.gaps if i < part))
     return vector
+
+
+@lru_cache(maxsize=MOST_SLICES)
+def divisors(number: int) -> tuple[int, ...]:
+    """The numbers below a number that divide it."""
+    return tuple([part for part in range(1, number // 2 + 1) if number % part == 0])
 
 
 def rate(vector: SliceVector) -> Fraction:

@@ -32,6 +32,7 @@ from terascope.plan.rel import (
     Running,
     Scan,
     Window,
+    changed,
 )
 
 
@@ -42,27 +43,27 @@ def fold_constants(rel: Rel) -> Rel | None:
             return None
         case Filter(source=source, predicate=predicate):
             folded = fold(predicate)
-            return source if folded == TRUE else replace(rel, predicate=folded)
+            return source if folded == TRUE else changed(rel, predicate=folded)
         case Project(items=items):
-            return replace(rel, items=tuple((n, fold(e)) for n, e in items))
+            return changed(rel, items=tuple((n, fold(e)) for n, e in items))
         case Aggregate(keys=keys, aggs=aggs):
-            return replace(
+            return changed(
                 rel,
                 keys=tuple((n, fold(e)) for n, e in keys),
                 aggs=tuple((n, fold_args(a)) for n, a in aggs),
             )
         case Running(keys=keys, aggs=aggs, closing=closing):
-            return replace(
+            return changed(
                 rel,
                 keys=tuple((n, fold(e)) for n, e in keys),
                 aggs=tuple((n, fold_args(a)) for n, a in aggs),
                 closing=fold(closing),
             )
         case Rank(order=order):
-            return replace(rel, order=tuple((fold(e), d) for e, d in order))
+            return changed(rel, order=tuple((fold(e), d) for e, d in order))
         case Join(equalities=equalities, residual=residual):
             rest = None if residual is None else fold(residual)
-            return replace(
+            return changed(
                 rel,
                 equalities=tuple((fold(a), fold(b)) for a, b in equalities),
                 residual=None if rest == TRUE else rest,
@@ -72,7 +73,8 @@ def fold_constants(rel: Rel) -> Rel | None:
 
 
 def fold_args(agg: AggCall) -> AggCall:
-    return replace(agg, args=tuple(fold(a) for a in agg.args))
+    args = tuple(fold(a) for a in agg.args)
+    return agg if args == agg.args else replace(agg, args=args)
 
 
 def fold(expr: Expr) -> Expr:

@@ -38,8 +38,8 @@ def order_joins(plan: Plan) -> Plan:
         rel = reorder(stream.rel, Facts(orders, rows))
         orders[stream.name] = column_orders(rel, orders)
         rows[stream.name] = estimate_rows(rel, rows)
-        streams.append(replace(stream, rel=rel))
-    return replace(plan, streams=tuple(streams))
+        streams.append(stream.over(rel))
+    return plan.of(streams)
 
 
 def reorder(rel: Rel, facts: Facts) -> Rel:

@@ -28,7 +28,9 @@ from terascope.plan.rel import (
     Running,
     Scan,
     Window,
+    changed,
     refreshed,
+    with_inputs,
 )
 
 
@@ -40,9 +42,7 @@ def prune_columns(plan: Plan) -> Plan:
         rel = narrow(stream.rel, needed[stream.name], needed)
         narrowed[stream.name] = exactly(rel, stream.rel, needed[stream.name])
     fields = {name: rel.fields for name, rel in narrowed.items()}
-    return replace(
-        plan, streams=tuple(replace(s, rel=refreshed(narrowed[s.name], fields)) for s in plan)
-    )
+    return plan.of([s.over(refreshed(narrowed[s.name], fields)) for s in plan])
 
 
 def exactly(rel: Rel, before: Rel, needed: set[str]) -> Rel:
@@ -69,35 +69,37 @@ def narrow(rel: Rel, wanted: set[str], needed: dict[str, set[str]]) -> Rel:
     match rel:
         case Scan(columns=columns):
             kept = tuple(c for c in columns if c.name in wanted) or columns[:1]
-            return replace(rel, columns=kept)
+            return changed(rel, columns=kept)
         case Read(stream=stream):
             needed[stream] |= wanted & set(rel.names) or set(rel.names[:1])
             return rel
         case Lookup():
             return rel
         case Filter(source=source, predicate=predicate):
-            return replace(rel, source=narrow(source, wanted | columns_of(predicate), needed))
+            below = narrow(source, wanted | columns_of(predicate), needed)
+            return with_inputs(rel, (below,))
         case Project(source=source, items=items):
             kept_items = tuple((n, e) for n, e in items if n in wanted) or items[:1]
             below = narrow(source, names_in(e for _, e in kept_items), needed)
-            return replace(rel, source=below, items=kept_items)
+            return with_inputs(changed(rel, items=kept_items), (below,))
         case Window(source=source, on=on, elements=elements):
             own = {WSTART, WEND} if elements else set()
-            return replace(
-                rel, source=narrow(source, (wanted - {WSTART, WEND}) | own | {on}, needed)
-            )
+            below = narrow(source, (wanted - {WSTART, WEND}) | own | {on}, needed)
+            return with_inputs(rel, (below,))
         case Aggregate(source=source, keys=keys, aggs=aggs):
             kept_aggs = tuple((n, a) for n, a in aggs if n in wanted)
             needs = aggregate_needs((e for _, e in keys), kept_aggs)
-            return replace(rel, source=narrow(source, needs, needed), aggs=kept_aggs)
+            below = narrow(source, needs, needed)
+            return with_inputs(changed(rel, aggs=kept_aggs), (below,))
         case Running(source=source, keys=keys, aggs=aggs, closing=closing):
             asked = wanted | columns_of(closing)
             kept_aggs = tuple((n, a) for n, a in aggs if n in asked)
             needs = aggregate_needs((e for _, e in keys), kept_aggs)
-            return replace(rel, source=narrow(source, needs, needed), aggs=kept_aggs)
+            below = narrow(source, needs, needed)
+            return with_inputs(changed(rel, aggs=kept_aggs), (below,))
         case Rank(source=source, per=per, order=order):
             needs = wanted | set(per) | names_in(e for e, _ in order)
-            return replace(rel, source=narrow(source, needs, needed))
+            return with_inputs(rel, (narrow(source, needs, needed),))
         case Join():
             return narrow_join(rel, wanted, needed)
         case Merge():

@@ -7,7 +7,6 @@ After:  shared1: Aggregate t   a: Project x (Read shared1)   b: Filter p (Read s
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from terascope.plan.plan import Plan, Stream
 from terascope.plan.rel import (
@@ -36,10 +35,8 @@ def share_subqueries(plan: Plan) -> Plan:
             number += 1
             name = f"shared{number}"
             streams.insert(first, Stream(name, tree, visible=False))
-        streams = [
-            s if s.name == name else replace(s, rel=replaced(s.rel, tree, name)) for s in streams
-        ]
-    return replace(plan, streams=tuple(streams))
+        streams = [s if s.name == name else s.over(replaced(s.rel, tree, name)) for s in streams]
+    return plan.of(streams)
 
 
 def most_shared(streams: list[Stream]) -> Rel | None:
