@@ -142,10 +142,12 @@ def is_halves(expr: Expr) -> bool:
     return False
 
 
-def written_agg(agg: AggCall) -> str:
-    """An aggregate as one writes it, for messages."""
-    text = show_agg(agg)
+def written_agg(agg: AggCall, column: str = "") -> str:
+    """An aggregate as one writes it, for messages. `column`: what its value is called, which is how
+    it was written if partial groups are merged here.
+    """
     name = agg.function.name
+    text = column if column.startswith(f"{name}(") else show_agg(agg)
     return name.upper() + text.removeprefix(name)
 
 

@@ -17,8 +17,11 @@ from terascope.reference.rows import Row, same_row, sort_key
 class Accumulator:
     """The state of one aggregate call, compiled against the columns it stands over."""
 
-    def __init__(self, call: AggCall, names: tuple[str, ...], context: Context) -> None:
+    def __init__(
+        self, call: AggCall, written: str, names: tuple[str, ...], context: Context
+    ) -> None:
         self.call = call
+        self.written = written
         self.function = call.function
         self.args = [context.compile(arg, names) for arg in call.args]
         self.order = [names.index(name) for name in call.order]
@@ -46,7 +49,7 @@ class Accumulator:
             self.state = self.function.reduce(self.state, *values)
 
     def value(self) -> Value:
-        with overflow_in(written_agg(self.call)):
+        with overflow_in(self.written):
             return self.function.finish(self.state, *self.finish_with)
 
     def end_epoch(self) -> None:
@@ -60,7 +63,7 @@ class Accumulator:
 def accumulators(
     aggs: tuple[NamedAgg, ...], names: tuple[str, ...], context: Context
 ) -> list[Accumulator]:
-    return [Accumulator(call, names, context) for _, call in aggs]
+    return [Accumulator(call, written_agg(call, name), names, context) for name, call in aggs]
 
 
 def aggregate_values(group: list[Accumulator], rows: list[Row]) -> Row:

@@ -1,13 +1,17 @@
 """GROUP BY, with grouping sets and the windows that stayed empty.
 
-A group exists when it has a tuple: also without keys, no tuple means no row.
+A group exists when it has a tuple: also without keys, no tuple means no row. A partial group that
+sums FLOATs has a row for each range of its values (terascope.functions.exact_floats).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from terascope.plan.expr import Col
+from terascope.functions.aggregates.float_sums import FloatRange
+from terascope.functions.exact_floats import to_digits
+from terascope.plan.evaluate import Evaluator
+from terascope.plan.expr import AggCall, Col
 from terascope.plan.rel import WEND, WSTART, Aggregate
 from terascope.reference.accumulate import accumulators, aggregate_values
 from terascope.reference.context import Context
@@ -20,6 +24,7 @@ def aggregate(rel: Aggregate, rows: list[Row], context: Context) -> list[Row]:
     keys = [context.compile(expr, names) for _, expr in rel.keys]
     keyed = [(same_row(key(row) for key in keys), row) for row in rows]
     aggs = accumulators(rel.aggs, names, context)
+    ranged = [context.compile(call.args[0], names) for _, call in rel.aggs if has_range(call)]
     given: list[Row] = []
     for key_set in grouping_sets(rel):
         groups: dict[Row, list[Row]] = {}
@@ -28,8 +33,26 @@ def aggregate(rel: Aggregate, rows: list[Row], context: Context) -> list[Row]:
             groups.setdefault(reduced, []).append(row)
         for key in missing_keys(rel, tuple(groups)):
             groups[key] = []
-        given += [(*key, *aggregate_values(aggs, members)) for key, members in groups.items()]
+        for key, members in groups.items():
+            parts = by_ranges(members, ranged)
+            given += [(*key, *aggregate_values(aggs, part)) for part in parts]
     return given
+
+
+def has_range(call: AggCall) -> bool:
+    return isinstance(call.function, FloatRange)
+
+
+def by_ranges(rows: list[Row], summed: Sequence[Evaluator]) -> list[list[Row]]:
+    """The tuples of a group, apart by the ranges of the FLOATs that are summed."""
+    if not summed:
+        return [rows]
+    found: dict[Row, list[Row]] = {}
+    for row in rows:
+        values = (value(row) for value in summed)
+        ranges = tuple(None if v is None else to_digits(v)[0] for v in values)
+        found.setdefault(ranges, []).append(row)
+    return list(found.values())
 
 
 def grouping_sets(rel: Aggregate) -> list[tuple[bool, ...]]:

@@ -20,7 +20,6 @@ from terascope.functions.aggregates.spread import Spread
 from terascope.functions.base import Value
 from terascope.functions.overflow import overflow_message
 from terascope.plan.expr import AggCall, Call
-from terascope.plan.show import written_agg
 from terascope.spark.float_sums import (
     FloatDigits,
     finished_float_moments,
@@ -57,6 +56,8 @@ class Arguments:
     """The constants of the call: those for the state, then those for the end."""
     digits: FloatDigits | None = None
     """Of a sum of FLOATs: the columns it is made of."""
+    written: str = ""
+    """The call as a user writes it, for messages."""
 
     @property
     def value(self) -> Column:
@@ -127,18 +128,18 @@ def carried(high: Column, low: Column) -> tuple[Column, Column]:
     return high + carry, low.bitwiseAND(number(0xFFFFFFFF))
 
 
-def whole_sum(call: AggCall) -> Finish:
+def whole_sum(written: str) -> Finish:
     def finish(parts: Sequence[Column]) -> Column:
         high, low = carried(parts[0], parts[1])
         total = F.call_function("shiftleft", high, F.lit(32)).bitwiseOR(low)
         fits = high.between(number(-(2**31)), number(2**31 - 1))
-        return F.when(fits, total).when(high.isNotNull(), overflow(call))
+        return F.when(fits, total).when(high.isNotNull(), overflow(written))
 
     return finish
 
 
-def overflow(call: AggCall) -> Column:
-    message = marked_line("value", overflow_message(written_agg(call)))
+def overflow(written: str) -> Column:
+    message = marked_line("value", overflow_message(written))
     return F.raise_error(F.lit(message)).cast("bigint")
 
 
@@ -150,11 +151,11 @@ def total(a: Arguments) -> Aggregated:
     if is_digit(a.call):
         return Aggregated((F.sum(a.value),), itself)
     if not a.call.distinct:
-        return Aggregated(halves(a.value), whole_sum(a.call))
+        return Aggregated(halves(a.value), whole_sum(a.written))
 
     def finish(parts: Sequence[Column]) -> Column:
         fits = parts[0].between(number(INT_MIN), number(INT_MAX))
-        wrong = overflow(a.call)
+        wrong = overflow(a.written)
         return F.when(fits, parts[0].cast("bigint")).when(parts[0].isNotNull(), wrong)
 
     return Aggregated((F.sum_distinct(a.value.cast("decimal(20,0)")),), finish)

@@ -20,6 +20,7 @@ from terascope.functions.aggregates.total import Sum
 from terascope.plan.evaluate import Parameters, constant_value
 from terascope.plan.expr import AggCall, Call, Col, Expr
 from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Sliding, WindowSpec
+from terascope.plan.show import written_agg
 from terascope.spark.aggregate_python import empty_value, python_aggregate
 from terascope.spark.aggregates import Aggregated, Arguments, native_aggregate
 from terascope.spark.expressions import Translator
@@ -61,7 +62,7 @@ class Prepared:
         self._types = {f.name: f.type for f in source.fields}
         self._digits: dict[tuple[str, bool], tuple[FloatDigits, Columns]] = {}
         self._in_digits: dict[str, None] = {}
-        self.arguments = [self._arguments(call) for _, call in aggs]
+        self.arguments = [self._arguments(name, call) for name, call in aggs]
         # With neither keys nor arguments there still are tuples to count.
         self.df = source.df.select(*self._selected or [F.lit(0).alias("x")])
         for name in self._in_digits:
@@ -69,7 +70,7 @@ class Prepared:
         for _, make in self._digits.values():
             self.df = make(self.df)
 
-    def _arguments(self, call: AggCall) -> Arguments:
+    def _arguments(self, column: str, call: AggCall) -> Arguments:
         names = [self._argument(arg, call.function.name) for arg in call.args]
         return Arguments(
             call,
@@ -77,6 +78,7 @@ class Prepared:
             tuple(self.argument(Col(name, self._types[name])) for name in call.order),
             tuple(constant_value(p, self.parameters) for p in call.parameters),
             self._digits_of(call, names),
+            written_agg(call, column),
         )
 
     def argument(self, expr: Expr) -> Column:

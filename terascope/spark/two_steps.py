@@ -8,7 +8,7 @@ generated code. In one step, each group would have to hold a list for values of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from terascope.functions.aggregates.average import Average
@@ -44,7 +44,10 @@ def in_two_steps(rel: Aggregate) -> TwoSteps | None:
         merged_again(split, [Col(names[c], c.type) for sub in split.subs for c in sub.calls])
         for split in splits
     ]
-    merged = named("merged", [call for some in merges for call in some])
+    whole = {
+        some[0]: name for (name, _), some in zip(rel.aggs, merges, strict=True) if len(some) == 1
+    }
+    merged = named("merged", [call for some in merges for call in some], whole)
     columns = {call: Col(name, call.type) for name, call in merged}
     keys = tuple((name, Col(name, expr.type)) for name, expr in rel.keys)
     values = tuple(
@@ -55,9 +58,12 @@ def in_two_steps(rel: Aggregate) -> TwoSteps | None:
     return TwoSteps(below, above, (*keys, *values))
 
 
-def named(prefix: str, calls: Sequence[AggCall]) -> list[NamedAgg]:
-    """Each different call once, with a name."""
-    return [(f"#{prefix}{i}", call) for i, call in enumerate(dict.fromkeys(calls))]
+def named(
+    prefix: str, calls: Sequence[AggCall], known: Mapping[AggCall, str] | None = None
+) -> list[NamedAgg]:
+    """Each different call once, with a name; `known`: those of some calls."""
+    names = known or {}
+    return [(names.get(call, f"#{prefix}{i}"), call) for i, call in enumerate(dict.fromkeys(calls))]
 
 
 def is_float_sum(call: AggCall) -> bool:

@@ -13,12 +13,11 @@ import pytest
 from terascope.analysis.costs import Costs
 from terascope.physical.halves import Halves, split_plan
 from terascope.physical.host import CAPTURE_FILTER, COMPILED_HOST, PLAIN_DECODER, Host
-from terascope.physical.merged import assume_merged
-from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate, Filter, Project, Scan, walk
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import MemorySources
 from tests.agreement import assert_same_answers, delivered
+from tests.physical.merged_halves import over_merged_groups
 from tests.properties.engines import make_case
 
 SEEDS = range(200, 200 + int(os.environ.get("TERASCOPE_SEEDS", "16")))
@@ -39,8 +38,9 @@ def test_halves_give_the_answers_of_the_whole(seed: int, tmp_path: Path) -> None
     for host, costs in WAYS:
         halves = split_plan(plan, host, costs)
         check_forms(halves)
-        assert_same_answers(expected, delivered(halves.plan, evaluate(halves.plan, sources)))
-        merged = with_merged_partials(halves)
+        streams = evaluate(halves.plan, sources)
+        assert_same_answers(expected, delivered(halves.plan, streams))
+        merged = over_merged_groups(halves, streams)
         assert_same_answers(expected, delivered(merged, evaluate(merged, sources)))
 
 
@@ -55,11 +55,3 @@ def check_forms(halves: Halves) -> None:
         assert isinstance(stream.rel, Project | Aggregate)
         below = stream.rel.source
         assert isinstance(below.source if isinstance(below, Filter) else below, Scan)
-
-
-def with_merged_partials(halves: Halves) -> Plan:
-    """The reference computes low-level aggregations whole, so that no group comes twice."""
-    streams = tuple(
-        type(s)(s.name, assume_merged(s.rel, halves.low_keys), s.visible) for s in halves.plan
-    )
-    return Plan(streams, halves.plan.parameters)

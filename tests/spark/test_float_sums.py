@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from terascope.diagnostic import Source
+from terascope.functions.base import ValueMistake
 from terascope.physical.planner import LowSettings
+from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from terascope.spark.dataframes import bound_dataframe
@@ -77,3 +80,19 @@ def test_a_dataframe_gives_the_bits_of_the_reference(
     found = spark_answers(plan, bound, spark, 2, 1 << 30, INTERPRETED, LowSettings())
     for name, answer in expected.items():
         assert as_bits(found[name].rows) == as_bits(answer.rows), name
+
+
+def test_an_overflow_beside_a_sum_of_floats_names_what_was_written(spark: SparkSession) -> None:
+    """One group, of FLOATs of two ranges: the overflow is met where its two rows are merged."""
+    text = "PROTOCOL D (id UINT increasing, x INT, f FLOAT);"
+    text += "QUERY q: SELECT tb, SUM(x) AS s, SUM(f) AS g FROM d.D GROUP BY id/10 AS tb;"
+    text += "QUERY r: SELECT tb, SUM(s) AS s, SUM(g) AS g FROM q GROUP BY tb/9 AS tb;"
+    frame = spark.range(4).selectExpr(
+        "id", f"case id when 0 then {2**62} when 1 then {2**62 - 1} else 1 end AS x",
+        "if(id = 0, 1.5D, 1e19D) AS f",
+    )  # fmt: skip
+    bound = {"d": bound_dataframe("d", frame)}
+    plan = compile_set(Source(text, "set.gsql"), Bindings(bound)).optimized
+    with pytest.raises(ValueMistake) as told:
+        spark_answers(plan, bound, spark, 2, 1 << 30, INTERPRETED, LowSettings())
+    assert str(told.value).startswith("integer overflow in SUM(x)")
