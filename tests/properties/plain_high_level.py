@@ -26,6 +26,7 @@ from terascope.spark import stream_closed_rows
 from terascope.spark.parts import Writing
 from terascope.spark.stream_rows import Leaf, StoredRows
 from terascope.stream.plan import StreamOutput
+from tests.properties.plain_running import plain_running
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,14 @@ class PlainHighLevel:
         values = [row[place] for row in self.tuples(rel, trees)]
         return max((v for v in values if v is not None and v < below), default=None)
 
+    def frame(self, rel: Rel, trees: Mapping[str, Rel]) -> Rows:
+        return Rows(rel.fields, self.tuples(rel, trees))
+
+    def read(self, leaf: Leaf) -> Rows:
+        return Rows(
+            leaf.fields, [row for batch in self.stored.batches(leaf) for row in rows(batch)]
+        )
+
     def stream(self, name: str, trees: Mapping[str, Rel]) -> Rows:
         rel = trees[name]
         if name in self.leaves:
@@ -114,5 +123,6 @@ def rows(batch: pa.RecordBatch) -> list[Row]:
 @contextmanager
 def reference_above(plan: Plan) -> Iterator[None]:
     """The high level of pipelines is computed by the reference."""
-    with patch.object(stream_closed_rows, "HighLevel", partial(PlainHighLevel, plan=plan)):
+    high_level = patch.object(stream_closed_rows, "HighLevel", partial(PlainHighLevel, plan=plan))
+    with high_level, plain_running(plan):
         yield

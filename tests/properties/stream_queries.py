@@ -11,9 +11,6 @@ from typing import Final
 
 from tests.properties.random_sets import BASE, RandomSet
 
-RUNNING_GROUPS: Final = False
-"""Whether sets have CLOSING_WHEN, which streams do not have yet."""
-
 WATCH_FILE: Final = "watched.csv"
 WATCHED: Final = "a,tag\n-1,odd\n0,none\n2,even\n7,absent\n"
 WATCH_LIST: Final = (
@@ -33,9 +30,9 @@ class StreamSet(RandomSet):
         self.statements[0] = " ".join([*self.statements, UNORDERED, WATCH_LIST])
 
     def makers(self) -> list[Callable[[], None]]:
-        known = [m for m in super().makers() if RUNNING_GROUPS or m != self.running]
         return [
-            *known, self.empty_epochs, self.empty_windows, self.watch_list, self.filter_join,
+            *super().makers(), self.empty_epochs, self.empty_windows, self.watch_list,
+            self.filter_join,
             self.unordered, self.whole_merge, self.window_tuples, self.tuple_join, self.falling,
             self.window_family,
         ]  # fmt: skip

@@ -24,6 +24,10 @@ USED_BY_COUNT = {
     "groups of a merge": MERGED
     + "QUERY q: SELECT tb, COUNT(*) AS n FROM merged GROUP BY time/5 AS tb;",
     "windows of a merge": MERGED + "QUERY q: SELECT wend, COUNT(*) AS n FROM merged EVERY 5;",
+    "groups of two sources that live on": "QUERY q: SELECT tb, COUNT(*) AS n FROM F"
+    " GROUP BY time/5 AS tb CLOSING_WHEN n = 0;",
+    "groups of a merge that live on": MERGED
+    + "QUERY q: SELECT tb, COUNT(*) AS n FROM merged GROUP BY time/5 AS tb CLOSING_WHEN n = 0;",
 }
 
 
