@@ -29,6 +29,8 @@ NULL_CODE = 0
 FIRST_ROOM = 1 << 10
 SMALL = 1 << 16
 """Integers below this are looked up in an array instead of being hashed."""
+REFILL_BLOCK = 256
+"""Rows of a table whose places are listed at a time when the table grows."""
 
 
 class Dictionary(Protocol):
@@ -73,6 +75,13 @@ def room_for(count: int, room: int) -> int:
     return room
 
 
+def enlarged(table: Ints) -> Ints:
+    """A table of twice the length with the same rows."""
+    larger = np.zeros((2 * len(table), 2), np.int64)
+    refill(table, larger)
+    return larger
+
+
 # ---- numbers -------------------------------------------------------------------------------------
 
 
@@ -107,10 +116,8 @@ class NumberDictionary:
             self._grow()
 
     def _grow(self) -> None:
-        self._table = self._table[:0].copy()  # makes room
         self._values = np.concatenate([self._values, np.zeros_like(self._values)])
-        self._table = np.zeros((2 * len(self._values), 2), np.int64)
-        refill(self._values, self._count, self._table)
+        self._table = enlarged(self._table)
 
     def bytes_with(self, more: int) -> int:
         room = room_for(self._count + more, len(self._values))
@@ -237,18 +244,28 @@ def encode_integers(
     return len(values), count
 
 
-@compiled(column(np.int64), INTEGER, output(np.int64, 2))
-def refill(known: Ints, count: int, table: Ints) -> None:
+@compiled(column(np.int64, 2), output(np.int64, 2))
+def refill(small: Ints, table: Ints) -> None:
+    """Put the rows of a table, (word, code) with code 0 for an empty one, into a larger empty one.
+
+    The rows come in the order of their places, and a place in the larger table is the old one or
+    one that lies the old length above it: both tables are passed through once from front to back,
+    whatever their size, where rows in the order of their codes would go all over the larger one.
+    Rows in use are listed block by block, without a branch, which could not be predicted.
+    """
     top = np.uint64(len(table) - 1)
-    for code in range(1, count):
-        value = known[code]
-        if 0 <= value < 65536:
-            continue
-        at = (mix(value) >> np.uint64(8)) & top
-        while table[at, 1] != 0:
-            at = (at + np.uint64(1)) & top
-        table[at, 0] = value
-        table[at, 1] = code
+    used = np.empty(REFILL_BLOCK, np.int64)
+    for start in range(0, len(small), REFILL_BLOCK):
+        count = 0
+        for i in range(start, min(start + REFILL_BLOCK, len(small))):
+            used[count] = i
+            count += int(small[i, 1] != 0)
+        for i in used[:count]:
+            at = (mix(small[i, 0]) >> np.uint64(8)) & top
+            while table[at, 1] != 0:
+                at = (at + np.uint64(1)) & top
+            table[at, 0] = small[i, 0]
+            table[at, 1] = small[i, 1]
 
 
 @compiled(column(np.int64), column(np.int32))
@@ -312,11 +329,9 @@ class BytesDictionary:
                 [self._content, np.zeros(room - len(self._content), np.uint8)]
             )
         if self._count == len(self._words):
-            self._table = self._table[:0].copy()  # makes room
             self._ends = np.concatenate([self._ends, np.zeros(len(self._words), np.int64)])
             self._words = np.concatenate([self._words, np.zeros_like(self._words)])
-            self._table = np.zeros((2 * len(self._words), 2), np.int64)
-            refill_bytes(self._words, self._count, self._table)
+            self._table = enlarged(self._table)
 
     def bytes_with(self, more: int) -> int:
         """If they are as long as those before."""
@@ -442,17 +457,6 @@ def same(
     while k < end - begin and content[first + k] == data[begin + k]:
         k += 1
     return k == end - begin
-
-
-@compiled(column(np.int64), INTEGER, output(np.int64, 2))
-def refill_bytes(words: Ints, count: int, table: Ints) -> None:
-    top = np.uint64(len(table) - 1)
-    for code in range(1, count):
-        at = (mix(words[code]) >> np.uint64(8)) & top
-        while table[at, 1] != 0:
-            at = (at + np.uint64(1)) & top
-        table[at, 0] = words[code]
-        table[at, 1] = code
 
 
 # ---- what follows from a dictionary --------------------------------------------------------------

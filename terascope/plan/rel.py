@@ -91,8 +91,18 @@ class Base:
     def visible(self) -> tuple[Field, ...]:
         return tuple(f for f in self.fields if not f.hidden)
 
+    @cached_property
+    def _types(self) -> Mapping[str, Type]:
+        """By name; where two columns have one name, the first counts."""
+        return {f.name: f.type for f in reversed(self.fields)}
+
     def type_of(self, name: str) -> Type:
-        return next(f.type for f in self.fields if f.name == name)
+        """The type of a column.
+
+        Raises:
+            KeyError: there is no such column.
+        """
+        return self._types[name]
 
 
 # ---- leaves --------------------------------------------------------------------------------------
