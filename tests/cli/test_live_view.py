@@ -12,7 +12,17 @@ from rich.console import Console
 from terascope.cli.live_view import LiveView, plain_line
 from terascope.cli.status_view import StatusView
 from terascope.stream.status import Status
-from tests.stream.statuses import ETH0, ETH1, STATUS, TALKERS, TREE, TREED, run_status
+from tests.stream.statuses import (
+    ETH0,
+    ETH1,
+    STATUS,
+    TALKERS,
+    TREE,
+    TREED,
+    WINDOWED,
+    WINDOWS,
+    run_status,
+)
 
 LINE = (
     "running: batch 1,204 in 0.31 s, 12,346 tuples/s, 1,221 rows, lag 40 s (talkers),"
@@ -73,6 +83,21 @@ def test_the_tables() -> None:
         "talkers      1,204   2023-11-14 22:33:30         40 s    1.2 MB      4   eth1",
         "scanners        17   170000124                  2.1 s       0 B      1",
     ]
+
+
+def test_a_family_of_windows_has_a_line() -> None:
+    planned = "windows on TCP.time by srcIP: 3 queries in 2 clusters of slices, planned 5 min ago"
+    rates = "for 12,400 tuples a second (measured); now 11,900; 2 earlier still read"
+    others = shown(STATUS, 200)
+    assert shown(WINDOWED, 200) == [*others[:2], f"{planned} {rates}", *others[2:]]
+    new = replace(WINDOWS, measured=False, rate_now=None, retired=0, clusters=WINDOWS.clusters[1:])
+    assert shown(replace(STATUS, windows=(new,)), 200)[2] == (
+        "windows on TCP.time by srcIP: 2 queries in 1 cluster of slices, planned 5 min ago"
+        " for 12,400 tuples a second (assumed)"
+    )
+    alone = replace(WINDOWS, clusters=WINDOWS.clusters[:1])
+    assert shown(replace(STATUS, windows=(alone,))) == shown(STATUS), "nothing to share"
+    assert shown(replace(STATUS, windows=(new,) * 5))[3] == "4 more families of windows"
 
 
 def test_a_tree_has_a_line() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from terascope.cli.status_view import window_lines
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
@@ -24,11 +28,13 @@ from terascope.sharing.windows import Cluster
 from terascope.spark.stream_runner import RunSettings
 from terascope.stream.state import StateFolder
 from terascope.stream.tree_choice import ReplanSettings
+from terascope.stream.window_plans import WINDOWS, WindowPlans
 from tests.agreement import WITHOUT_COMPILING, Answers, delivered
 from tests.oracle.compare import assert_same_rows
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun, limited_to
 from tests.properties.stream_cases import KILL_POINTS
 from tests.properties.stream_results import rows_of
+from tests.stream.statuses import STATUS
 
 SEEDS = range(int(os.environ.get("TERASCOPE_STREAM_SEEDS", "4")))
 PROTOCOL = """PROTOCOL T (time UINT increasing clock(s), k INT, v INT, x FLOAT);
@@ -133,6 +139,37 @@ def test_answers_do_not_depend_on_compositions_or_kills(seed: int, tmp_path: Pat
     assert_answers(expected(made), tmp_path / "out")
 
 
+def test_a_checkpoint_without_compositions_goes_on(tmp_path: Path) -> None:
+    """Versions that did not write compositions down planned every run for assumed traffic."""
+    made = made_set(tmp_path, random.Random(1))
+    running, log = settings(tmp_path, random.Random(1)), OffsetLog()
+    fresh = PlainRun(made, settings(tmp_path / "fresh", random.Random(1)), OffsetLog())
+    fresh.close()
+    with (
+        patch.object(WindowPlans, "of", lambda folder, has_state: WindowPlans(unwritten=True)),
+        patch.object(WindowPlans, "save", lambda plans, folder: None),
+    ):
+        older = PlainRun(made, running, log)
+        for _ in range(4):
+            older.step()
+        older.close()
+    windows = older.runner.folder.path / WINDOWS
+    assert not windows.exists()
+    assert clusters(older) != clusters(fresh), "this version would compose them for a sample"
+    newer = PlainRun(made, running, log)
+    assert clusters(newer) == clusters(older), "slices that are open are of these"
+    while newer.step():
+        pass
+    assert newer.ended
+    newer.close()
+    assert windows.exists(), "from now on they are written down"
+    assert_answers(expected(made), tmp_path / "out")
+
+
+def clusters(run: PlainRun) -> dict[str, set[Cluster]]:
+    return {key: set(made.clusters) for key, made in run.windows.known.items()}
+
+
 JUMPING = {
     "each": "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM T [RANGE 6 SLIDE 6] GROUP BY k",
     "over": "SELECT k, MAX(v) AS m FROM T [RANGE 30 SLIDE 6] GROUP BY k",
@@ -165,6 +202,7 @@ def test_windows_share_slices_while_many_tuples_come(kills: bool, tmp_path: Path
         replanning=AT_ONCE,
     )  # fmt: skip
     log, ended = OffsetLog(), False
+    lines: list[str] = []
     used: list[tuple[int, int, bool]] = []
     while not ended:
         run = PlainRun(made, running, log)
@@ -176,6 +214,7 @@ def test_windows_share_slices_while_many_tuples_come(kills: bool, tmp_path: Path
                 kill = kills and rng.random() < 0.02
                 run.step(rng.choice(KILL_POINTS) if kill else None)
                 (told,) = replanner.status()
+                lines.append(str(window_lines(replace(STATUS, windows=(told,)))[0]))
                 used.append((len(told.clusters), round(told.rate_now or 0.0), told.measured))
                 changed = replanner.due()
         state = run.runner.pipeline.state
@@ -189,4 +228,10 @@ def test_windows_share_slices_while_many_tuples_come(kills: bool, tmp_path: Path
     if not kills:  # after a restart three slices have to be seen once more
         assert 1 in {number for number, rate, _ in used if rate > 90}
         assert used[-1][0] == 2, "apart when few come again"
+        shared = (
+            r"in 1 cluster of slices, .* for (9\d|100) tuples a second \(measured\); now \d+; 2 "
+        )
+        assert any(re.search(shared + "earlier still read$", line) for line in lines)
+        assert "2 queries in 2 clusters of slices" in lines[-1]
+        assert lines[-1].endswith("; now 1; 1 earlier still read")
     assert_answers(expected(made), tmp_path / "out")

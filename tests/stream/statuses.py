@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from terascope.stream.status import (
+    ClusterStatus,
     Hold,
     LowStatus,
     QueryStatus,
@@ -14,6 +15,7 @@ from terascope.stream.status import (
     StoreStatus,
     Trace,
     TreeStatus,
+    WindowStatus,
 )
 
 STARTED = 1_700_000_000.0
@@ -101,6 +103,22 @@ TREE = TreeStatus(
     probes_per_tuple=1.625,
 )
 
+WINDOWS = WindowStatus(
+    "TCP.time",
+    ("srcIP",),
+    (
+        ClusterStatus(("talkers",), ("60/60",), "60"),
+        ClusterStatus(("scanners", "peaks"), ("300/60", "90/30"), "30"),
+    ),
+    rate=12_400.0,
+    measured=True,
+    since=NOW - 300,
+    costs={"shared": 900.0, "unshared": 1_500.5, "paired": None, "chosen": 800.0},
+    rate_now=11_900.0,
+    possible_gain=0.07,
+    retired=2,
+)
+
 STATUS = Status(
     run_status(),
     (ETH0, ETH1),
@@ -111,3 +129,4 @@ STATUS = Status(
     {"threshold": "100"},
 )
 TREED = replace(STATUS, trees=(TREE,))
+WINDOWED = replace(STATUS, windows=(WINDOWS,))

@@ -17,7 +17,7 @@ from terascope.stream.mistakes import StreamError
 from terascope.stream.runs import Run
 from terascope.stream.server import StatusServer
 from terascope.stream.status import Status
-from tests.stream.statuses import ETH0, NOW, STATUS, TALKERS, TREED, run_status
+from tests.stream.statuses import ETH0, NOW, STATUS, TALKERS, TREED, WINDOWED, run_status
 
 
 class Clock:
@@ -113,6 +113,20 @@ def test_metrics_are_for_prometheus(server: StatusServer) -> None:
     assert found["terascope_tree_gain", ("low1", "eth0")] == 0.42
     assert found["terascope_tree_since_seconds", ("low1", "eth0")] == NOW - 300
     assert found["terascope_tree_probes_per_tuple", ("low1", "eth0")] == 1.625
+
+
+def test_metrics_of_windows(server: StatusServer) -> None:
+    server.publish(WINDOWED)
+    found = samples(server)
+    family = "talkers", "srcIP", "TCP.time"
+    gauges = {
+        "planned_rate": 12_400, "planned_measured": 1, "planned_seconds": NOW - 300,
+        "rate": 11_900, "clusters": 2, "retired": 2, "possible_gain": 0.07,
+    }  # fmt: skip
+    for name, value in gauges.items():
+        assert found[f"terascope_windows_{name}", family] == value, name
+    costs = {labels[0]: v for (n, labels), v in found.items() if n == "terascope_windows_cost"}
+    assert costs == {"shared": 900.0, "unshared": 1_500.5, "chosen": 800.0}, "others are impossible"
 
 
 def test_what_is_not_known_has_no_sample_and_what_is_gone_is_gone(server: StatusServer) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from terascope.stream.mistakes import StreamError
 from terascope.stream.status import RunStatus, Status
-from tests.stream.statuses import ETH1, STATUS, TALKERS, TREED
+from tests.stream.statuses import ETH1, STATUS, TALKERS, TREED, WINDOWED
 
 
 def test_json_and_back_is_the_same() -> None:
@@ -18,6 +18,7 @@ def test_json_and_back_is_the_same() -> None:
     again = Status.from_json(text)
     assert again == STATUS
     assert Status.from_json(TREED.to_json()) == TREED
+    assert Status.from_json(WINDOWED.to_json()) == WINDOWED
     assert again.queries[0].holds[0].input == "eth1"
     assert again.traces[0].hops[1][0] == "low1"
     # Numbers stay exact, and of their kind: nanoseconds do not fit into a float.
