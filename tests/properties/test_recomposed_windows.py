@@ -177,12 +177,8 @@ JUMPING = {
 AT_ONCE = ReplanSettings(seconds=0.0, least_core=0.0, share=float("inf"))
 
 
-@pytest.mark.parametrize("kills", [False, True], ids=["stopped", "killed"])
-def test_windows_share_slices_while_many_tuples_come(kills: bool, tmp_path: Path) -> None:
-    """One tuple a second, then a hundred, then one: to look a tuple up for both windows costs more
-    than slices do while there are many, and less while there are few.
-    """
-    rng = random.Random(kills)
+def jumping_set(folder: Path, rng: random.Random) -> Compiled:
+    """Two windows over a stream of one tuple a second, then a hundred, then one."""
     rates = [1] * 120 + [100] * 48 + [1] * 240
     times = [second for second, rate in enumerate(rates) for _ in range(rate)]
     columns = {
@@ -191,11 +187,20 @@ def test_windows_share_slices_while_many_tuples_come(kills: bool, tmp_path: Path
         "v": pa.array([rng.randrange(-5, 50) for _ in times], pa.int64()),
         "x": pa.array([0.5 for _ in times]),
     }
-    path = tmp_path / "link.parquet"
+    path = folder / "link.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=25)
     bindings = Bindings({"link": parse_interface(f"link=parquet:{path}")}, low=WITHOUT_COMPILING)
     text = PROTOCOL + "".join(f"QUERY {n}: {q};\n" for n, q in JUMPING.items())
-    made = compile_set(Source(text, "set"), bindings)
+    return compile_set(Source(text, "set"), bindings)
+
+
+@pytest.mark.parametrize("kills", [False, True], ids=["stopped", "killed"])
+def test_windows_share_slices_while_many_tuples_come(kills: bool, tmp_path: Path) -> None:
+    """One tuple a second, then a hundred, then one: to look a tuple up for both windows costs more
+    than slices do while there are many, and less while there are few.
+    """
+    rng = random.Random(kills)
+    made = jumping_set(tmp_path, rng)
     live = LiveSettings(Speed.parse("max"), True, split_bytes=400, most_bytes=1500)
     running = RunSettings(
         tmp_path / "state", tmp_path / "out", live=live, compiled=False, tasks=2,

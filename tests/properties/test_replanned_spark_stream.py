@@ -1,8 +1,15 @@
-"""A stream on Spark whose tables and trees change while it runs gives the rows of a batch."""
+"""A stream on Spark whose tables, trees and windows change while it runs gives the rows of a batch.
+
+With `--log-cli-level=INFO` pytest shows how long the stream paused for other windows.
+"""
 
 from __future__ import annotations
 
+import logging
+import random
+import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -10,13 +17,19 @@ from unittest.mock import patch
 import pytest
 
 from terascope.physical.trees import TreeSettings
-from terascope.running import StreamSettings, open_running
+from terascope.running import RunningSet, StreamSettings, open_running
 from terascope.stream import replanning
 from tests.agreement import INTERPRETED, configured
 from tests.oracle.compare import assert_same_rows
 from tests.properties.spark_streams import PATIENCE, restarted
 from tests.properties.stream_results import rows_of
 from tests.properties.swapped_skew import SAMPLED, SET, swapped_set
+from tests.properties.test_recomposed_windows import (
+    AT_ONCE,
+    assert_answers,
+    expected,
+    jumping_set,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +45,7 @@ RIVALS = "".join(
         ("abs", "MAX(v)", "v <> 0"),
     ]
 )
+log = logging.getLogger(__name__)
 ONE_PARTITION = {**INTERPRETED, "spark.sql.shuffle.partitions": "1"}
 
 
@@ -80,3 +94,45 @@ def test_tables_and_trees_change_on_spark(tmp_path: Path, spark: SparkSession) -
     assert told.probes_per_tuple < 6.5
     for name, answer in made.expected().items():
         assert_same_rows(answer.rows, rows_of(tmp_path / "out" / name), answer.fields)
+
+
+@pytest.mark.xdist_group("spark")
+def test_windows_change_on_spark(tmp_path: Path, spark: SparkSession) -> None:
+    made = jumping_set(tmp_path, random.Random(0))
+    settings = StreamSettings(
+        speed="max", until_idle=True, trigger_seconds=0, batch_bytes=2_000, tasks=2, port=None,
+        replanning=AT_ONCE,
+    )  # fmt: skip
+    done: list[float] = []
+    pauses: list[tuple[float, int]] = []
+    recompose = RunningSet._recompose_windows
+
+    def timed(running: RunningSet) -> None:
+        before = running.runner
+        recompose(running)
+        if running.runner is not before:
+            pauses.append((time.monotonic(), len(done)))
+
+    with (
+        patch.object(RunningSet, "_recompose_windows", timed),
+        configured(spark, ONE_PARTITION),
+        open_running(
+            lambda: spark,
+            made,
+            tmp_path / "state",
+            tmp_path / "out",
+            settings=settings,
+            watch=lambda report: done.append(time.monotonic()),
+            say=restarted,
+        ) as running,
+    ):
+        assert running.wait(PATIENCE), "the stream hangs"
+        (told,) = running.status().windows
+    assert pauses, "windows were composed anew"
+    assert len(told.clusters) == 2, "apart when few come again"
+    for _, before in pauses:
+        gap = done[before] - done[before - 1]
+        log.info("%.2f s between the batches before and after a change of windows", gap)
+    batches = sorted(after - before for before, after in pairwise(done))
+    log.info("%.2f s between others", batches[len(batches) // 2])
+    assert_answers(expected(made), tmp_path / "out")
