@@ -32,6 +32,7 @@ from terascope.stream.segments import SliceValue
 from terascope.stream.state import Progress, State
 from terascope.stream.tiers import base_stream
 from terascope.stream.windowing import released_by_start
+from terascope.types import Type
 
 ALIVE: Final = ".alive"
 """Behind the key of a stream: the groups of it that live on."""
@@ -163,6 +164,13 @@ def check_unchanged(
         for interface in now["interfaces"]:
             for column, was in before.schemas.get(interface, {}).items():
                 declared = schemas.get(interface, {}).get(column, was)
+                if (was, declared) == (Type.ULLONG.value, Type.WIDE.value):
+                    raise OutputError(
+                        f"query {name} is the one of the checkpoint, but an earlier version of"
+                        f" Terascope wrote it, which had 63 bits for column '{column}' of"
+                        f" '{interface}': give the query another name, or begin anew with another"
+                        " --checkpoint"
+                    )
                 if declared != was:
                     raise OutputError(
                         f"query {name} is the one of the checkpoint, but column '{column}' of"

@@ -8,13 +8,14 @@ import pytest
 
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.registry import Interface
-from terascope.diagnostic import Source
-from terascope.pipeline import Bindings, compile_set
+from terascope.diagnostic import OutputError, Source
+from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.rel import Field
 from terascope.reference.interpreter import evaluate
 from terascope.reference.rows import Row
 from terascope.reference.sources import ConnectorSources
 from terascope.spark.stream_runner import RunSettings
+from terascope.stream.state import StateFolder
 from terascope.types import BIAS, Type
 from tests.agreement import WITHOUT_COMPILING, delivered
 from tests.properties.plain_streams import OffsetLog, PlainRun
@@ -42,17 +43,41 @@ def numbers(row: Row, fields: tuple[Field, ...]) -> Row:
     )
 
 
+def wide_set(folder: Path) -> Compiled:
+    lines = [f"{i // 3},{EDGES[i * i % 7 % 6] if i % 11 else ''},{i}" for i in range(150)]
+    (folder / "p.csv").write_text("ts,id,n\n" + "\n".join(lines) + "\n")
+    interfaces = {"p": Interface("p", "csv", str(folder / "p.csv"))}
+    return compile_set(Source(TEXT, "set.gsql"), Bindings(interfaces, low=WITHOUT_COMPILING))
+
+
+def run_settings(folder: Path, split_bytes: int, most_bytes: int, tasks: int) -> RunSettings:
+    live = LiveSettings(Speed.parse("max"), True, split_bytes=split_bytes, most_bytes=most_bytes)
+    return RunSettings(folder / "state", folder / "out", live=live, compiled=False, tasks=tasks)
+
+
+def test_a_checkpoint_of_63_bits_is_refused(tmp_path: Path) -> None:
+    made, settings, log = wide_set(tmp_path), run_settings(tmp_path, 300, 700, 2), OffsetLog()
+    run = PlainRun(made, settings, log)
+    run.step()
+    run.close()
+    states = StateFolder(run.runner.folder.state)
+    older = states.newest()
+    assert older is not None
+    assert older.schemas["p"]["id"] == Type.WIDE.value
+    older.schemas["p"]["id"] = Type.ULLONG.value
+    states.save(older)
+    with pytest.raises(OutputError) as told:
+        PlainRun(made, settings, log)
+    assert "an earlier version of Terascope" in str(told.value)
+    assert "63 bits for column 'id' of 'p'" in str(told.value)
+    assert "begin anew with another --checkpoint" in str(told.value)
+
+
 @pytest.mark.parametrize(("split_bytes", "most_bytes", "tasks"), [(300, 700, 2), (4000, 4000, 1)])
 def test_batches_cannot_be_seen(
     split_bytes: int, most_bytes: int, tasks: int, tmp_path: Path
 ) -> None:
-    lines = [f"{i // 3},{EDGES[i * i % 7 % 6] if i % 11 else ''},{i}" for i in range(150)]
-    (tmp_path / "p.csv").write_text("ts,id,n\n" + "\n".join(lines) + "\n")
-    interfaces = {"p": Interface("p", "csv", str(tmp_path / "p.csv"))}
-    made = compile_set(Source(TEXT, "set.gsql"), Bindings(interfaces, low=WITHOUT_COMPILING))
-    live = LiveSettings(Speed.parse("max"), True, split_bytes=split_bytes, most_bytes=most_bytes)
-    folder = tmp_path / "out"
-    settings = RunSettings(tmp_path / "state", folder, live=live, compiled=False, tasks=tasks)
+    made, settings = wide_set(tmp_path), run_settings(tmp_path, split_bytes, most_bytes, tasks)
     log = OffsetLog()
     ended = False
     while not ended:  # a restart after every second batch
@@ -61,9 +86,9 @@ def test_batches_cannot_be_seen(
         run.step()
         ended = run.ended
         run.close()
-    streams = evaluate(made.optimized, ConnectorSources(interfaces))
+    streams = evaluate(made.optimized, ConnectorSources(made.bindings.interfaces))
     for name, answer in delivered(made.optimized, streams).items():
         expected = [numbers(row, answer.fields) for row in answer.rows]
         assert expected, name
-        found = rows_of(folder / name)
+        found = rows_of(tmp_path / "out" / name)
         assert sorted(map(repr, found)) == sorted(map(repr, expected)), name
