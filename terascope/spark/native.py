@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -37,14 +36,11 @@ from terascope.physical.job import Job
 from terascope.physical.targets import Deliveries, stream_numbers
 from terascope.plan.rel import Field, Rel
 from terascope.spark.frame import Frame, place, schema_of
-from terascope.spark.low_task import OUTGOING, OUTGOING_ARROW, NativeRead, to_arrow
+from terascope.spark.low_task import OUTGOING, NativeRead, to_arrow
+from terascope.spark.passing import HerePass, Kept, Pass, frame_pass, run_pass
 from terascope.spark.rests import RestJoining, join_rests, rest_sizes, small_rests
-from terascope.spark.session import planned_once
-from terascope.spark.source import source_frame
-from terascope.spark.told import Packed, Told, told_rows
+from terascope.spark.told import Little, Packed
 from terascope.spark.worker import working
-
-KEPT = StorageLevel.MEMORY_AND_DISK
 
 
 @dataclass
@@ -60,7 +56,7 @@ class NativeStreams:
     reports: dict[str, Reports] = field(default_factory=dict)
     """What reading saw, by read and interface."""
     counters: list[dict[str, Any]] = field(default_factory=list)
-    kept: list[DataFrame] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
 
 
 def native_streams(
@@ -70,8 +66,8 @@ def native_streams(
     result = NativeStreams(direct=planned.fields)
     targets, pairings, joined = planned.targets, planned.pairings, planned.joined
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
-    sources: dict[int, list[DataFrame]] = {}
-    partial: dict[int, list[DataFrame]] = {}
+    sources: dict[int, list[Pass]] = {}
+    partial: dict[int, list[Pass]] = {}
     groups, rests = Packed(), Packed()
     budget = max(read.low.memory_bytes for read in planned.reads if read.low is not None)
     sizes: Counter[str] = Counter()
@@ -82,33 +78,32 @@ def native_streams(
         numbers = stream_numbers(job, read)
         own = tuple(p for p in pairings if p.left.stream in numbers)
         reading = NativeRead(read, numbers, targets, sink, max(1, partitions // 2), own)
-        with planned_once(spark):
-            df = source_frame(spark, reading, partitions).persist(KEPT)
-            result.kept.append(df)
-            told = told_rows(df, [side.rest for p in own for side in p.sides], partitions)
+        one = run_pass(spark, reading, [s.rest for p in own for s in p.sides], partitions)
+        result.kept.append(one.kept)
+        told = one.told
         result.reports[read.name] = reports_from_json(told.lines("report"))
         result.parts += map(Part.of, told.lines("part"))
         sizes += rest_sizes(told.lines("rest"))
         result.counters += map(json.loads, told.lines("counters"))
         for number in (*numbers, *(side.rest for p in own for side in p.sides)):
-            sources.setdefault(number, []).append(df)
+            sources.setdefault(number, []).append(one)
         groups.add(told.packed("groups"))
         rests.add(told.packed("rows"))
         for number in told.streams("groups"):
-            partial.setdefault(number, []).append(df)
-    made_of: dict[int, DataFrame] = {}
+            partial.setdefault(number, []).append(one)
+    made_of: dict[int, Pass] = {}
+    merged: Pass
     if partial:
         merging = Merging(targets, sink, budget, pairings)
         sides = [side for p in pairings for side in p.sides]
         if groups.is_little:  # a shuffle takes longer than to merge it here
             here = [to_arrow(row) for row in merging.merged(groups.batches())]
-            merged = spark.createDataFrame(pa.Table.from_batches(here, OUTGOING_ARROW), OUTGOING)
-            told = Told.of(here)
+            merged = HerePass(spark, here)
         else:
-            with planned_once(spark):
-                merged = merge(partial, merging, max(1, partitions // 2)).persist(KEPT)
-                result.kept.append(merged)
-                told = told_rows(merged, [side.rest for side in sides], partitions)
+            df = merge(partial, merging, max(1, partitions // 2))
+            merged = frame_pass(spark, df, Little.of([s.rest for s in sides], partitions))
+            result.kept.append(merged.kept)
+        told = merged.told
         result.parts += map(Part.of, told.lines("part"))
         sizes += rest_sizes(told.lines("rest"))
         rests.add(told.packed("rows"))
@@ -124,25 +119,27 @@ def native_streams(
         if rests.is_little:
             result.parts += RestJoining(own, sink).parts(rests.batches())
         else:
-            frames = {id(df): df for p in pairings for s in p.sides for df in sources[s.rest]}
-            result.parts += join_rests(list(frames.values()), own, sink)
+            having = [one for p in pairings for s in p.sides for one in sources[s.rest]]
+            result.parts += join_rests(all_rows(having), own, sink)
     result.rest = {query: joined[query].rest for query in sizes if query not in small}
     unread = {side.rest for p in pairings if p.query not in result.rest for side in p.sides}
     for number, target in targets.items():
         if target.high and number not in unread:
-            df = reduce(DataFrame.union, sources[number])
-            result.frames[target.name] = exploded(df, number, target)
+            result.frames[target.name] = exploded(all_rows(sources[number]), number, target)
     return result
 
 
-def merge(
-    partial: Mapping[int, Sequence[DataFrame]], merging: Merging, partitions: int
-) -> DataFrame:
+def merge(partial: Mapping[int, Sequence[Pass]], merging: Merging, partitions: int) -> DataFrame:
     """All partials, each group's at one place, merged there."""
-    frames = {id(df): df for some in partial.values() for df in some}
-    everything = reduce(DataFrame.union, frames.values()).filter(F.col("kind") == "groups")
-    exchanged = everything.repartitionById(partitions, F.col("destination"))
+    everything = all_rows(one for some in partial.values() for one in some)
+    groups = everything.filter(F.col("kind") == "groups")
+    exchanged = groups.repartitionById(partitions, F.col("destination"))
     return exchanged.mapInArrow(merging, OUTGOING)
+
+
+def all_rows(passes: Iterable[Pass]) -> DataFrame:
+    """The rows of several passes, those of each once."""
+    return reduce(DataFrame.union, [one.frame for one in {id(p): p for p in passes}.values()])
 
 
 def exploded(df: DataFrame, number: int, target: Target) -> Frame:

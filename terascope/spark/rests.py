@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -39,11 +38,10 @@ def small_rests(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:
     return chosen
 
 
-def join_rests(frames: Sequence[DataFrame], pairings: Sequence[Pairing], sink: Sink) -> list[Part]:
+def join_rests(df: DataFrame, pairings: Sequence[Pairing], sink: Sink) -> list[Part]:
+    """Join the packed rows of both sides, which stand among all rows of tasks, in one task."""
     numbers = [side.rest for pairing in pairings for side in pairing.sides]
-    packed = reduce(DataFrame.union, frames).filter(
-        (F.col("kind") == "rows") & F.col("stream").isin(numbers)
-    )
+    packed = df.filter((F.col("kind") == "rows") & F.col("stream").isin(numbers))
     joining = RestJoining(tuple(pairings), sink)
     together = packed.select("stream", "payload").coalesce(1)
     return [Part.of(row[0]) for row in together.mapInArrow(joining, TOLD).collect()]

@@ -33,8 +33,9 @@ from terascope.plan.rel import Field, Scan
 from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
 from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
-from terascope.spark.native import KEPT, NativeStreams, native_streams
+from terascope.spark.native import NativeStreams, native_streams
 from terascope.spark.parts import more_parts
+from terascope.spark.passing import KEPT, Kept
 from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.source import META, source_frame
 
@@ -58,7 +59,7 @@ class JobResult:
     """What reading saw, by the name of the read."""
     interfaces: Reports = field(default_factory=dict)
     """The same by interface."""
-    kept: list[DataFrame] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
     parts: dict[str, list[Part]] = field(default_factory=dict)
     """The outputs that the tasks wrote themselves: they have no DataFrame."""
     part_fields: dict[str, tuple[Field, ...]] = field(default_factory=dict)

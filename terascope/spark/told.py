@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from terascope.low.delivery import Kind
+from terascope.low.delivery import Kind, Outgoing
 
 LITTLE_BYTES: Final = 1 << 16
 """A payload up to this size comes along."""
@@ -63,19 +63,44 @@ class Told:
         return {row.stream for row in self.packed(kind)}
 
 
-def told_rows(df: DataFrame, rests: Collection[int], tasks: int) -> Told:
-    """The lines, the groups to be merged, and the tuples of some streams: what no task could
-    join.
+@dataclass(frozen=True)
+class Little:
+    """Which rows of tasks come along: the lines, the groups to be merged, and the tuples of some
+    streams, those that no task could join. Payloads only as long as they are little.
     """
+
+    rests: frozenset[int]
+    groups_bytes: int
+    """What a row of groups may have."""
+    rows_bytes: int
+    """What a row of tuples may have."""
+
+    @classmethod
+    def of(cls, rests: Collection[int], tasks: int) -> Little:
+        share = ENOUGH_BYTES // (tasks * len(rests)) if rests else 0
+        return cls(frozenset(rests), LITTLE_BYTES, max(LITTLE_BYTES, share))
+
+    def wants(self, row: Outgoing) -> bool:
+        if row.told is not None or row.kind == "groups":
+            return True
+        return row.kind == "rows" and row.stream in self.rests
+
+    def told(self, row: Outgoing) -> ToldRow:
+        most = self.rows_bytes if row.kind == "rows" else self.groups_bytes
+        payload = row.payload if row.payload is None or len(row.payload) <= most else None
+        return ToldRow(row.stream, row.kind, row.told, payload)
+
+
+def told_rows(df: DataFrame, little: Little) -> Told:
+    """The same, of the rows of a DataFrame."""
     kind, stream, payload = F.col("kind"), F.col("stream"), F.col("payload")
     wanted = F.col("told").isNotNull() | (kind == "groups")
-    most = F.lit(LITTLE_BYTES)
-    if rests:
-        wanted |= (kind == "rows") & stream.isin(*rests)
-        share = max(LITTLE_BYTES, ENOUGH_BYTES // (tasks * len(rests)))
-        most = F.when(kind == "rows", share).otherwise(LITTLE_BYTES)
-    little = F.when(F.length(payload) <= most, payload)
-    rows = df.filter(wanted).select(stream, kind, "told", little).collect()
+    most = F.lit(little.groups_bytes)
+    if little.rests:
+        wanted |= (kind == "rows") & stream.isin(*little.rests)
+        most = F.when(kind == "rows", little.rows_bytes).otherwise(most)
+    payloads = F.when(F.length(payload) <= most, payload)
+    rows = df.filter(wanted).select(stream, kind, "told", payloads).collect()
     return Told([ToldRow(s, k, t, None if p is None else bytes(p)) for s, k, t, p in rows])
 
 
