@@ -8,10 +8,11 @@ Left to the tasks is what only tuples can tell: arguments that are NULL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, assert_never
 
 from terascope.low.aggregator import group_fields
 from terascope.low.bounded_tables import compiled as bounded_kernels
+from terascope.low.compilers import Compilers
 from terascope.low.merge_source import combine_kernel
 from terascope.low.open_table_source import insert_kernel, update_kernel
 from terascope.low.partitioned import group_kernel
@@ -29,8 +30,25 @@ overflows in mind; `masked_parts`: into many small ones), groups into an open ta
 the merge."""
 
 
-def prepare(plan: LowPlan, tell: Told) -> None:
-    """Compile, or load, every kernel of a plan; `tell` hears how many of how many are ready."""
+Wanted: TypeAlias = tuple[Use, Shape]
+Written: TypeAlias = list[Any]
+
+
+def written_kernel(kernel: Wanted) -> Written:
+    """A kernel in a form that JSON has."""
+    use, shape = kernel
+    return [use, shape.keys, list(shape.slots), shape.with_epoch]
+
+
+def read_kernel(written: Written) -> Wanted:
+    use, keys, slots, with_epoch = written
+    return use, Shape(keys, tuple(slots), with_epoch)
+
+
+def prepare(plan: LowPlan, tell: Told, processes: int = 1) -> None:
+    """Compile, or load, every kernel of a plan; `tell` hears how many of how many are ready.
+    `processes`: how many may compile at once.
+    """
     if not plan.compiled:
         return
     tree = tree_of(plan)
@@ -46,9 +64,9 @@ def prepare(plan: LowPlan, tell: Told) -> None:
     tell(0, steps)
     for made in programs(plan):
         functions(made, True)
-    for done, (use, shape) in enumerate(wanted, start=1):
-        tell(done, steps)
-        make(use, shape)
+    Compilers[Wanted](
+        lambda kernel: make(*kernel), written_kernel, processes, lambda taken: tell(taken, steps)
+    ).compile(wanted)
 
 
 def prepare_windows(slices: Regroup, tell: Told) -> None:

@@ -37,6 +37,7 @@ from terascope.spark.native import NativeStreams, native_streams
 from terascope.spark.parts import more_parts
 from terascope.spark.passing import KEPT, Kept
 from terascope.spark.relations import Context, frame_of, sort_column
+from terascope.spark.session import parallelism
 from terascope.spark.source import META, source_frame
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -126,7 +127,7 @@ def run_low_level(
 ) -> NativeStreams:
     """The low level in the tasks that read; its streams are for the high level above it."""
     planned = deliveries(job, sink is not None, sink is not None and sink.format == "held")
-    prepare_kernels(planned.reads, tell)
+    prepare_kernels(planned.reads, tell, parallelism(spark.sparkContext.master))
     tell("reading", 0, 1)
     low = native_streams(job, planned, spark, sink)
     result.kept += low.kept
@@ -153,11 +154,13 @@ def write_rests(low: NativeStreams, context: Context, result: JobResult, sink: S
         result.parts[query] += more_parts(columns, query, folder, sink.format, fields)
 
 
-def prepare_kernels(reads: Sequence[SourceRead], tell: Progress) -> None:
-    """Compile the generated kernels before the tasks ask for them, once for all of them."""
+def prepare_kernels(reads: Sequence[SourceRead], tell: Progress, processes: int) -> None:
+    """Compile the generated kernels before the tasks ask for them, once for all of them, and in so
+    many processes as tasks may run at once.
+    """
     plans = [read.low for read in reads if read.low is not None]
     for done, plan in enumerate(plans):
-        prepare(plan, lambda made, total: tell("compiling kernels", made, total))
+        prepare(plan, lambda made, total: tell("compiling kernels", made, total), processes)
         tell("compiling kernels", done + 1, len(plans))
     tell_used()
 

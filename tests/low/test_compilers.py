@@ -1,0 +1,96 @@
+"""Kernels that several processes compile are all there afterwards, whatever becomes of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from terascope.low import compilers
+from terascope.low.compilers import Compilers
+from terascope.low.kernels import FOLDER_VARIABLE, cache_folder, load_module
+from terascope.low.open_table_source import insert_kernel
+from terascope.low.prepare import Wanted, make, read_kernel, written_kernel
+from terascope.low.slots import Shape
+
+KERNELS: list[Wanted] = [("insert", Shape(keys, ("count",))) for keys in range(1, 9)]
+
+
+@pytest.fixture(autouse=True)
+def _kernel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "kernels"))
+    forget_kernels()
+
+
+def forget_kernels() -> None:
+    for made in (load_module, insert_kernel):
+        made.cache_clear()
+
+
+def on_disk() -> set[str]:
+    folder = cache_folder()
+    assert folder is not None
+    return {path.name for path in folder.rglob("*.nbc")}
+
+
+def compiled(processes: int) -> tuple[list[Wanted], int]:
+    """What this process made, in order, and how many processes it started."""
+    made: list[Wanted] = []
+
+    def make_here(kernel: Wanted) -> None:
+        made.append(kernel)
+        make(*kernel)
+
+    several = Compilers[Wanted](make_here, written_kernel, processes, lambda taken: None)
+    several.compile(KERNELS)
+    return made, several.started
+
+
+def ready() -> bool:
+    """Whether a new process would find all kernels in the cache."""
+    before = on_disk()
+    forget_kernels()
+    for kernel in KERNELS:
+        make(*kernel)
+    return on_disk() == before
+
+
+@pytest.fixture
+def _all_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers, "SLOW_S", 0.0)
+
+
+@pytest.mark.usefixtures("_all_slow")
+def test_another_process_compiles_some() -> None:
+    made, started = compiled(2)
+    assert started == 1
+    assert len(made) < 2 * len(KERNELS), "this process compiled all of them"
+    assert made[-len(KERNELS) :] == KERNELS
+    assert ready()
+
+
+@pytest.mark.usefixtures("_all_slow")
+def test_a_process_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers, "WORKER", "terascope.low.of_that_name_there_is_none")
+    _, started = compiled(2)
+    assert started == 1
+    assert ready()
+
+
+def test_one_process_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers, "SLOW_S", 0.0)
+    made, started = compiled(1)
+    assert started == 0
+    assert made == [*KERNELS, *KERNELS]
+
+
+def test_kernels_of_the_cache_need_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled(1)
+    forget_kernels()
+    monkeypatch.setattr(compilers, "SLOW_S", 60.0)
+    assert compiled(2)[1] == 0
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, ("open", Shape(2, ("count", "max_int"), True))])
+def test_a_kernel_is_read_as_it_was_written(kernel: Wanted) -> None:
+    assert read_kernel(written_kernel(kernel)) == kernel
