@@ -127,7 +127,7 @@ def run_low_level(
 ) -> NativeStreams:
     """The low level in the tasks that read; its streams are for the high level above it."""
     planned = deliveries(job, sink is not None, sink is not None and sink.format == "held")
-    prepare_kernels(planned.reads, tell, parallelism(spark.sparkContext.master))
+    prepare_kernels(planned.reads, tell, parallelism(spark.sparkContext.master or ""))
     tell("reading", 0, 1)
     low = native_streams(job, planned, spark, sink)
     result.kept += low.kept
