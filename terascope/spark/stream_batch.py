@@ -256,12 +256,14 @@ class Batch:
         rel = running.rel
         column = Col(running.value, rel.type_of(running.value))
         reached = unlimited.of(column, rel)
+        last = wiring.horizons(state).of(rel.keys[0][1], rel.source)
+        if wiring.replays and reached not in (None, ALL) and last is not None:
+            reached = min(reached, last + 1)
         if reached is not ALL and not is_due(reached, progress):
             return False
         high = self._closed_rows.high_level(state.segments)
         source = high.frame(rel.source, wiring.plan.trees.streams)
         if reached is ALL:
-            last = wiring.horizons(state).of(rel.keys[0][1], rel.source)
             if last is None:
                 last = furthest_epoch(rel, source, wiring.plan.job.parameters)
             reached = None if last is None else last + 1

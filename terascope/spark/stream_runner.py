@@ -161,6 +161,7 @@ class Runner:
             self.settings.skew_ns,
             self.settings.tasks,
             Forgetting(self.plan),
+            self.settings.live.speed is not None,
         )
         return Pipeline(wiring, state, self._watch)
 

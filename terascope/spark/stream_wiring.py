@@ -50,6 +50,9 @@ class Wiring:
     skew_ns: int
     tasks: int
     forget: Forgetting
+    replays: bool = False
+    """Sources are replayed: time is what their tuples say, as in a batch, and not what heartbeats
+    of silent sources say."""
     present: dict[Aggregate, tuple[Value, Value]] = field(default_factory=dict)
     """Of aggregations that also give rows for empty windows: up to where they were complete when
     they were looked at, and their last row then that was made of tuples."""
