@@ -84,13 +84,6 @@ def test_one_process_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made == [*KERNELS, *KERNELS]
 
 
-def test_kernels_of_the_cache_need_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled(1)
-    forget_kernels()
-    monkeypatch.setattr(compilers, "SLOW_S", 60.0)
-    assert compiled(2)[1] == 0
-
-
 @pytest.mark.parametrize("kernel", [*KERNELS, ("open", Shape(2, ("count", "max_int"), True))])
 def test_a_kernel_is_read_as_it_was_written(kernel: Wanted) -> None:
     assert read_kernel(written_kernel(kernel)) == kernel
