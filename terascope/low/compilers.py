@@ -1,9 +1,10 @@
 """Kernels compiled by several processes at once.
 
 In: kernels by use and shape. Out: machine code in the cache on disk. numba compiles under locks of
-its process, so that threads do not help; a process of its own does, which imports what it needs (0.6
-s of processor time) and then takes one kernel after another. The process that asks compiles as well, and
-starts others only when kernels turn out not to be in the cache and enough of them are left.
+its process, so that threads do not help; a process of its own does, which imports what it needs
+(0.6 s of processor time) and then takes one kernel after another. The process that asks compiles as
+well, and starts others only when kernels turn out not to be in the cache and enough of them are
+left.
 """
 
 from __future__ import annotations
