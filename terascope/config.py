@@ -49,7 +49,8 @@ class Config(BaseSettings):
 
     master: str = "local[*]"
     shuffle_partitions: int | None = Field(default=None, ge=1)
-    split_bytes: int = Field(default=4 << 20, ge=1)
+    split_bytes: int | None = Field(default=None, ge=1)
+    """How much of a file is read at a time; by default 4 MB, up to 16 MB of large ones."""
     sources: dict[str, str] = {}
     """Interface -> KIND:LOCATION."""
     source_options: dict[str, dict[str, str]] = {}

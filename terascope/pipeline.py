@@ -24,11 +24,11 @@ from terascope.diagnostic import Diagnostic, QueryError, Source, Span
 from terascope.files import PRIVATE
 from terascope.functions.registry import Functions
 from terascope.optimize.driver import optimize
+from terascope.physical.bundles import SPLIT_BYTES, fitting_split_bytes
 from terascope.physical.halves import Halves, split_plan
 from terascope.physical.job import Job
 from terascope.physical.planner import (
     APART,
-    SPLIT_BYTES,
     LowSettings,
     plan_halves,
     plan_job_and_halves,
@@ -51,12 +51,19 @@ class Bindings:
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
     functions: Functions = field(default_factory=Functions.builtin)
-    split_bytes: int = SPLIT_BYTES
+    split_bytes: int | None = None
+    """How much of a file is read at a time; None: as suits its size."""
     low: LowSettings = field(default_factory=LowSettings)
     query_files: tuple[Path, ...] | None = None
     """Folders with files that a query may name; None: it may name any."""
     output_mode: int = PRIVATE
     """Of the files that results are written to."""
+
+    def cut_bytes(self, live: bool) -> int:
+        """What sources are cut into; live: what is new in their files."""
+        if self.split_bytes is not None:
+            return self.split_bytes
+        return SPLIT_BYTES if live else fitting_split_bytes(self.interfaces.values())
 
 
 @dataclass(frozen=True)
@@ -104,7 +111,7 @@ class Compiled:
             )
         bound = self.bindings
         return plan_job_and_halves(
-            self.optimized, bound.interfaces, bound.split_bytes, bound.low, live, in_force
+            self.optimized, bound.interfaces, bound.cut_bytes(live), bound.low, live, in_force
         )
 
     def halves(self, live: bool = False) -> Halves:
@@ -116,7 +123,8 @@ class Compiled:
         bound = self.bindings
         if not self.runnable:
             return split_plan(self.optimized, bound.low.host, bound.low.costs, live)
-        return plan_halves(self.optimized, bound.interfaces, bound.split_bytes, bound.low, live)
+        cut_bytes = bound.cut_bytes(live)
+        return plan_halves(self.optimized, bound.interfaces, cut_bytes, bound.low, live)
 
     def apart(self) -> Compiled:
         """The same set, whose aggregations share no tables: what is seen of each is its own."""

@@ -463,7 +463,7 @@ def open_running(
             None if chosen.speed is None else Speed.parse(chosen.speed),
             chosen.until_idle,
             round(chosen.heartbeat_seconds * 1e9),
-            compiled.bindings.split_bytes,
+            compiled.bindings.cut_bytes(live=True),
             chosen.batch_bytes,
             replay_limit_ns=nanoseconds(chosen.replay_limit_seconds),
             replays=replays_of(chosen, compiled),

@@ -1,4 +1,5 @@
-"""Splits put together into tasks: neighbours, about equally large, ending where epochs end.
+"""How large splits are, and how they are put together into tasks: neighbours, about equally large,
+ending where epochs end.
 
 In: the splits of a read. Out: for each task the splits it reads, one after the other.
 """
@@ -6,17 +7,30 @@ In: the splits of a read. Out: for each task the splits it reads, one after the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 from terascope.connectors.base import Edge, Split
+from terascope.connectors.registry import Interface
 
+SPLIT_BYTES = 4 << 20
+"""Small, so that any file feeds all cores; Spark bundles neighbours into tasks worth their cost."""
+LARGE_SPLIT_BYTES = 16 << 20
+MANY_SPLITS = 32
+"""Beyond so many, larger ones are better: much is done once for each, whatever its size."""
 BUNDLE_BYTES = 32 << 20
 """Splits smaller than this are read together by one task."""
 UNEVEN = 0.1
 """By how much of its share a task may have more or less, if it then ends at an edge."""
+
+
+def fitting_split_bytes(interfaces: Iterable[Interface]) -> int:
+    """How large the splits of some sources should be."""
+    files = {path for one in interfaces if one.is_there for path in one.files}
+    total = sum(file_bytes(str(path)) for path in files)
+    return min(LARGE_SPLIT_BYTES, max(SPLIT_BYTES, total // MANY_SPLITS))
 
 
 def bundles(

@@ -23,6 +23,7 @@ from terascope.functions.aggregates.float_sums import FloatRange
 from terascope.low.part_order import KeptOrder
 from terascope.low.sampling import SampleLimits
 from terascope.optimize.driver import apply_below
+from terascope.physical.bundles import SPLIT_BYTES
 from terascope.physical.drafts import Names
 from terascope.physical.halves import Halves, split_plan
 from terascope.physical.host import COMPILED_HOST, Host
@@ -60,8 +61,6 @@ from terascope.sharing.windows import Mode
 from terascope.types import Type
 
 PACKETS = "packets"
-SPLIT_BYTES = 4 << 20
-"""Small, so that any file feeds all cores; Spark bundles neighbours into tasks worth their cost."""
 MOST_TERMS = 12
 """A source predicate of more alternatives costs more than it saves."""
 

@@ -95,7 +95,7 @@ class CaseRuns:
 
     def live(self, speed: Speed | None, until_idle: bool) -> LiveSettings:
         beat = round(self.case.heartbeat_seconds * 1e9)
-        split_bytes = self.case.compiled.bindings.split_bytes
+        split_bytes = self.case.compiled.bindings.cut_bytes(live=True)
         return LiveSettings(speed, until_idle, beat, split_bytes, self.case.batch_bytes)
 
     def until_stopped(self, run: PlainRun, stop: Stop) -> None:
