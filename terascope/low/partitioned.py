@@ -44,8 +44,8 @@ from terascope.low.slots import Shape
 PART_ROWS: Final = 1 << 11
 """About as many tuples as a part has."""
 MOST_PARTS: Final = 1 << 12
-STRETCH_ROWS: Final = 1 << 18
-"""Tuples that are put in order at a time."""
+STRETCH_ROWS: Final = 1 << 16
+"""Tuples that are put in order at a time: a lane of them is half of a core's own cache."""
 
 
 class Apart:
@@ -53,29 +53,29 @@ class Apart:
 
     def __init__(self, codes: Codes, rows: Codes) -> None:
         self._rows = rows  # kept: no others can get their identity
-        self._order, self.edges = partition(codes, rows)
+        self._places, self.edges = partition(codes, rows)
         self._lanes: dict[int, tuple[Values, Values]] = {}
 
     def lane(self, lane: Values) -> Values:
         """A lane of the batch, which is kept: no other can get its identity."""
         known = self._lanes.get(id(lane))
         if known is None:
-            known = self._lanes[id(lane)] = lane, in_order(lane, self._order)
+            known = self._lanes[id(lane)] = lane, in_order(lane, self._rows, self._places)
         return known[1]
 
 
 def partition(codes: Codes, rows: Codes) -> tuple[Codes, Ints]:
     """The tuples `rows`, apart by the hash of a key, one stretch after the other: what is put in
-    order meanwhile should not be more than the cache holds. Their places in that order; and for
-    each stretch where each of its parts begins, and the end of the last.
+    order meanwhile should not be more than the cache holds. The place of each in that order; and
+    for each stretch where each of its parts begins, and the end of the last.
     """
     bits = max(1, (max(1, len(rows) // PART_ROWS)).bit_length())
     parts = min(1 << bits, MOST_PARTS)
     stretches = max(1, -(-len(rows) // STRETCH_ROWS))
     edges = np.zeros((stretches, parts + 1), np.int64)
-    order = np.empty(len(rows), np.int32)
-    spread(codes, rows, parts.bit_length() - 1, STRETCH_ROWS, edges, order)
-    return order, edges
+    places = np.empty(len(rows), np.int32)
+    spread(codes, rows, parts.bit_length() - 1, STRETCH_ROWS, edges, places)
+    return places, edges
 
 
 @inlined
@@ -86,7 +86,7 @@ def part_of(code: np.int32, shift: np.uint64) -> np.uint64:
 @compiled(
     column(np.int32), column(np.int32), INTEGER, INTEGER, output(np.int64, 2), output(np.int32)
 )
-def spread(codes: Codes, rows: Codes, bits: int, length: int, edges: Ints, order: Codes) -> None:
+def spread(codes: Codes, rows: Codes, bits: int, length: int, edges: Ints, places: Codes) -> None:
     """Count, then place: two passes over the key of each stretch."""
     shift = np.uint64(64 - bits)
     parts = edges.shape[1] - 1
@@ -103,27 +103,29 @@ def spread(codes: Codes, rows: Codes, bits: int, length: int, edges: Ints, order
             at[part] = own[part]
         for r in range(begin, end):
             own_part = part_of(codes[np.uint32(rows[r])], shift)
-            order[np.uint64(at[own_part])] = rows[r]
+            places[r] = at[own_part]
             at[own_part] += 1
 
 
-def in_order(lane: Values, order: Codes) -> Values:
+def in_order(lane: Values, rows: Codes, places: Codes) -> Values:
     """A lane in the order of the parts."""
     if lane.base is all_valid(1).base:
-        return all_valid(len(order))
-    out = np.empty(len(order), lane.dtype)
-    gathers[lane.dtype.type](lane, order, out)
+        return all_valid(len(rows))
+    out = np.empty(len(rows), lane.dtype)
+    scatters[lane.dtype.type](lane, rows, places, out)
     return out
 
 
-def gather(lane: Values, order: Codes, out: Values) -> None:
-    """Numpy would make 64-bit numbers of the places first."""
-    for i in range(len(order)):
-        out[i] = lane[np.uint32(order[i])]
+def scatter(lane: Values, rows: Codes, places: Codes, out: Values) -> None:
+    """Read one after the other and written to as many places as there are parts: the other way
+    round every read would be of another line of the cache.
+    """
+    for i in range(len(rows)):
+        out[np.uint32(places[i])] = lane[np.uint32(rows[i])]
 
 
-gathers: Final = {
-    kind: compiled(column(kind), column(np.int32), output(kind))(gather)
+scatters: Final = {
+    kind: compiled(column(kind), column(np.int32), column(np.int32), output(kind))(scatter)
     for kind in (np.int32, np.int64, np.float64, np.uint8)
 }
 
