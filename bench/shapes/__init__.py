@@ -1,20 +1,27 @@
 """`shapes`: how time grows with the shape of the data and of the set.
 
 Contenders are the axes (axes.py): the number of epochs, packets, groups, queries, columns, list
-values, slices, files and seconds of silence, each at three sizes. What is measured is processor
-time without Spark. An axis is right when time grows with a power of at most 1.15 of its size.
+values, slices, files, micro-batches and seconds of silence, each at three sizes. What is measured
+is processor time: of a batch in one process without Spark, and of a stream with all processes of
+Spark. An axis is right when time grows with a power of at most 1.15 of its size.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.experiment import Column, Figures, Outcome, Prepared, Settings, Tell
-from bench.shapes.axes import AXES, MOST_POWER, measured, power
+from bench.shapes.axes import AXES, MOST_POWER, Axis, measured, power
 from bench.shapes.captures import missing
 
+if TYPE_CHECKING:
+    from terascope.spark.api import SparkSession
+
 RUNS = 3
+STREAM_RUNS = 1
 
 
 @dataclass(frozen=True)
@@ -27,27 +34,37 @@ class AxisContender:
     runs: int = RUNS
     needs: tuple[str, ...] = ()
 
+    @property
+    def axis(self) -> Axis:
+        return next(axis for axis in AXES if axis.name == self.name)
+
     def start(self, cores: int) -> AxisRunning:
-        del cores  # the work of one process
-        return AxisRunning(self)
+        """A batch has one process, whatever the cores."""
+        if not self.axis.is_stream:
+            return AxisRunning(self, None)
+        from terascope.spark.session import open_session, stream_settings
+
+        master = f"local[{cores}]"
+        return AxisRunning(self, open_session(master, settings=stream_settings(master)))
 
 
 @dataclass(frozen=True)
 class AxisRunning:
     of: AxisContender
+    spark: SparkSession | None
 
     def warm(self) -> None:
         """Every size is run once before it counts."""
 
     def run(self, output: Path) -> Figures:
         del output
-        axis = next(axis for axis in AXES if axis.name == self.of.name)
-        seconds = measured(axis, self.of.sizes, self.of.folder, self.of.runs)
+        seconds = measured(self.of.axis, self.of.sizes, self.of.folder, self.of.runs, self.spark)
         figures = dict(zip(("small", "middle", "large"), seconds, strict=True))
         return {**figures, "power": power(self.of.sizes, seconds)}
 
     def close(self) -> None:
-        pass
+        if self.spark is not None:
+            self.spark.stop()
 
 
 class Powers:
@@ -75,8 +92,9 @@ class Shapes:
         contenders = [
             AxisContender(
                 axis.name,
-                settings.data / "shapes" / axis.name.replace(" ", "-"),
+                settings.data / "shapes" / re.sub(r"\W+", "-", axis.name),
                 axis.small if settings.quick else axis.sizes,
+                STREAM_RUNS if axis.is_stream else RUNS,
             )
             for axis in taking
         ]

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -254,7 +255,7 @@ class Delivery:
             )  # fmt: skip
         return self._writers[query.query]
 
-    @property
+    @cached_property
     def _part_bytes(self) -> int:
         assert self._sink is not None
         parts = sum(len(target.direct) for target in self._targets.values())

@@ -148,21 +148,24 @@ class Pairs:
         self._lost: dict[int, set[int]] = {}
         """By stream: the epochs that are not complete here."""
         self._reached: dict[int, int] = {}
-        self._streams = {s.stream for p in pairings for s in p.sides}
+        self._meetings_of: dict[int, list[Meeting]] = {}
+        for meeting in self._meetings:
+            for stream in dict.fromkeys(side.stream for side in meeting.pairing.sides):
+                self._meetings_of.setdefault(stream, []).append(meeting)
 
     def __contains__(self, stream: int) -> bool:
-        return stream in self._streams
+        return stream in self._meetings_of
 
     def lose(self, stream: int, epochs: Ints) -> None:
         """Some groups of these epochs went up as partials: they are not complete here."""
-        if stream in self._streams:
+        if stream in self:
             self._lost.setdefault(stream, set()).update(epochs.tolist())
 
     def take(
         self, stream: int, block: Block, dictionaries: Sequence[Dictionary]
     ) -> Iterator[Paired]:
         kept: Block | None = None
-        for meeting in self._meetings:
+        for meeting in self._meetings_of.get(stream, ()):
             for collected in meeting.sides:
                 side = collected.side
                 if side.stream != stream:
@@ -176,7 +179,7 @@ class Pairs:
                         kept = replace(block, rows=own(block.rows))
                         self._bytes += kept.rows.nbytes
                     collected.pieces.append(Piece(kept.where(whole), dictionaries))
-        if MEMORY_SHARE * self._bytes > self._memory_bytes:
+        if self._is_full():
             yield from self._make_room()
 
     def _are_whole(self, meeting: Meeting, epochs: Ints, shift: int) -> NDArray[np.bool_]:
@@ -195,12 +198,11 @@ class Pairs:
 
     def reach(self, stream: int, before: int) -> Iterator[Paired]:
         """All groups of a stream before an epoch have come."""
-        if stream not in self._streams:
+        if stream not in self:
             return
         self._reached[stream] = before
-        for meeting in self._meetings:
-            if stream in (meeting.pairing.left.stream, meeting.pairing.right.stream):
-                yield from self._join(meeting)
+        for meeting in self._meetings_of[stream]:
+            yield from self._join(meeting)
 
     def _join(self, meeting: Meeting) -> Iterator[Paired]:
         horizon = min(self._reached.get(one.side.stream, -ALL) + one.shift for one in meeting.sides)
@@ -216,7 +218,14 @@ class Pairs:
         if (left or right) and can_give_rows(pairing.kind, bool(left), bool(right)):
             rows = (self._rows(pairing.left, left), self._rows(pairing.right, right))
             yield Made(pairing, pairing.joined(*rows))
-        self._bytes = sum(self._held().values())
+
+    def _is_full(self) -> bool:
+        """Whether pending blocks take more memory than they may. The bytes are counted as blocks
+        come; only when the count is too high are the blocks left out that have been joined since.
+        """
+        if MEMORY_SHARE * self._bytes > self._memory_bytes:
+            self._bytes = sum(self._held().values())
+        return MEMORY_SHARE * self._bytes > self._memory_bytes
 
     def _held(self) -> dict[int, int]:
         """The memory of every block that waits; one may wait in several joins."""
@@ -261,7 +270,7 @@ class Pairs:
 
     def close(self) -> Iterator[Paired]:
         """Nothing more comes."""
-        for stream in sorted(self._streams):
+        for stream in sorted(self._meetings_of):
             yield from self.reach(stream, ALL)
 
 
