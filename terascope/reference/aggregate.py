@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from terascope.functions.aggregates.float_sums import FloatRange
-from terascope.functions.exact_floats import to_digits
+from terascope.functions.exact_floats import ORDINARY, to_digits
 from terascope.plan.evaluate import Evaluator
 from terascope.plan.expr import AggCall, Col
 from terascope.plan.rel import WEND, WSTART, Aggregate
@@ -44,13 +44,15 @@ def has_range(call: AggCall) -> bool:
 
 
 def by_ranges(rows: list[Row], summed: Sequence[Evaluator]) -> list[list[Row]]:
-    """The tuples of a group, apart by the ranges of the FLOATs that are summed."""
-    if not summed:
+    """The tuples of a group, apart by the ranges of the FLOATs that are summed. A NULL has none,
+    and stands with the ordinary values.
+    """
+    if not summed or not rows:
         return [rows]
     found: dict[Row, list[Row]] = {}
     for row in rows:
         values = (value(row) for value in summed)
-        ranges = tuple(None if v is None else to_digits(v)[0] for v in values)
+        ranges = tuple(ORDINARY if v is None else to_digits(v)[0] for v in values)
         found.setdefault(ranges, []).append(row)
     return list(found.values())
 
