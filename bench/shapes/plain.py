@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
-import pyarrow as pa
-
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.low.delivery import Outgoing, Sink
@@ -25,7 +23,7 @@ from terascope.physical.planner import LowSettings
 from terascope.physical.targets import deliveries, stream_numbers
 from terascope.pipeline import Bindings, compile_set
 from terascope.spark.low_task import NativeRead, low_rows, native_bundles
-from terascope.spark.native import Merging
+from terascope.spark.merging import Merging
 
 TASKS = 2
 
@@ -68,16 +66,10 @@ def run_set(text: str, sources: Sequence[str], memory_bytes: int = 1 << 30) -> R
                         told.append(row)
         merging = Merging(planned.targets, sink, memory_bytes, planned.pairings)
         for some in groups.values():
-            told += merging.merged(payload_batch(*one) for one in some)
+            told += merging.merged((stream, path.read_bytes()) for stream, path in some)
         parts = [Part.of(row.told or "") for row in told if row.kind == "part"]
         seconds += process_time() - began
         return Ran(seconds, sum(part.rows for part in parts))
-
-
-def payload_batch(stream: int, path: Path) -> pa.RecordBatch:
-    """A payload as it comes out of an exchange."""
-    arrays = [pa.array([stream], pa.int32()), pa.array([path.read_bytes()], pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, ["stream", "payload"])
 
 
 def source(name: str, kind: str, path: Path) -> str:

@@ -8,12 +8,9 @@ one pass; partial groups, if any task had to give some up, then meet in the merg
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,23 +18,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
-from terascope.functions.overflow import overflow_of
-from terascope.low.delivery import Delivery, Outgoing, Sink, Target
-from terascope.low.float_ranges import finished_blocks
-from terascope.low.groups import Block, Groups
-from terascope.low.merge import Merger
-from terascope.low.pairs import Pairing
+from terascope.low.delivery import Sink, Target
 from terascope.low.parts import Part
 from terascope.low.payload import unpack_tuples
 from terascope.low.reports import Reports, reports_from_json
 from terascope.low.window_kernel import assemble_kernel
-from terascope.low.windows import Sequences
 from terascope.physical.job import Job
 from terascope.physical.targets import Deliveries, stream_numbers
 from terascope.plan.rel import Field, Rel
 from terascope.spark.frame import Frame, place, schema_of
-from terascope.spark.low_task import OUTGOING, NativeRead, to_arrow
-from terascope.spark.passing import HerePass, Kept, Pass, frame_pass, run_pass
+from terascope.spark.low_task import NativeRead
+from terascope.spark.merging import Merging
+from terascope.spark.passing import HerePass, Kept, Pass, all_rows, merge_pass, run_pass, tasks_of
 from terascope.spark.rests import RestJoining, join_rests, rest_sizes, small_rests
 from terascope.spark.told import Little, Packed
 from terascope.spark.worker import working
@@ -65,7 +57,7 @@ def native_streams(
     """Run the low level of a job."""
     result = NativeStreams(direct=planned.fields)
     targets, pairings, joined = planned.targets, planned.pairings, planned.joined
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
+    partitions = tasks_of(spark)
     sources: dict[int, list[Pass]] = {}
     partial: dict[int, list[Pass]] = {}
     groups, rests = Packed(), Packed()
@@ -97,11 +89,11 @@ def native_streams(
         merging = Merging(targets, sink, budget, pairings)
         sides = [side for p in pairings for side in p.sides]
         if groups.is_little:  # a shuffle takes longer than to merge it here
-            here = [to_arrow(row) for row in merging.merged(groups.batches())]
-            merged = HerePass(spark, here)
+            merged = HerePass(spark, list(merging.merged(groups.pairs())))
         else:
-            df = merge(partial, merging, max(1, partitions // 2))
-            merged = frame_pass(spark, df, Little.of([s.rest for s in sides], partitions))
+            little = Little.of([s.rest for s in sides], partitions)
+            having = [one for some in partial.values() for one in some]
+            merged = merge_pass(spark, having, merging, little, groups.size)
             result.kept.append(merged.kept)
         told = merged.told
         result.parts += map(Part.of, told.lines("part"))
@@ -117,7 +109,7 @@ def native_streams(
     if small and sink is not None:
         own = tuple(p for p in pairings if p.query in small)
         if rests.is_little:
-            result.parts += RestJoining(own, sink).parts(rests.batches())
+            result.parts += RestJoining(own, sink).parts(rests.pairs())
         else:
             having = [one for p in pairings for s in p.sides for one in sources[s.rest]]
             result.parts += join_rests(all_rows(having), own, sink)
@@ -129,19 +121,6 @@ def native_streams(
     return result
 
 
-def merge(partial: Mapping[int, Sequence[Pass]], merging: Merging, partitions: int) -> DataFrame:
-    """All partials, each group's at one place, merged there."""
-    everything = all_rows(one for some in partial.values() for one in some)
-    groups = everything.filter(F.col("kind") == "groups")
-    exchanged = groups.repartitionById(partitions, F.col("destination"))
-    return exchanged.mapInArrow(merging, OUTGOING)
-
-
-def all_rows(passes: Iterable[Pass]) -> DataFrame:
-    """The rows of several passes, those of each once."""
-    return reduce(DataFrame.union, [one.frame for one in {id(p): p for p in passes}.values()])
-
-
 def exploded(df: DataFrame, number: int, target: Target) -> Frame:
     """The tuples of one stream as columns of Spark."""
     packed = df.filter((F.col("stream") == number) & (F.col("kind") == "rows")).select("payload")
@@ -150,65 +129,6 @@ def exploded(df: DataFrame, number: int, target: Target) -> Frame:
 
 
 # ---- in the workers ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Merging:
-    """Merges the partials of all streams that reached one partition."""
-
-    targets: Mapping[int, Target]
-    sink: Sink | None
-    memory_bytes: int
-    pairings: tuple[Pairing, ...] = ()
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with working():
-            for row in self.merged(batches):
-                yield to_arrow(row)
-
-    def merged(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Outgoing]:
-        delivery = Delivery(self.targets, self.sink, 0, self.pairings)
-        mergers: dict[int, Merger] = {}
-        payloads = ((s, p) for b in batches for s, p in zip(b["stream"], b["payload"], strict=True))
-        for stream, payload in payloads:
-            number = stream.as_py()
-            if number not in mergers:
-                mergers[number] = self.merger(number)
-            mergers[number].add(payload.as_py())
-        for number in sorted(mergers):
-            with overflow_of(self.targets[number].user):
-                for groups in mergers.pop(number).results():
-                    yield from self.delivered(number, groups, delivery)
-        yield from delivery.close()
-
-    def delivered(self, number: int, groups: Groups, delivery: Delivery) -> Iterator[Outgoing]:
-        """Groups, and the windows that are made of them."""
-        target = self.targets[number]
-        blocks: Iterable[Block] = list(groups.blocks) if target.feeds else groups.blocks
-        assert target.groups is not None
-        several = groups.several and not target.merged_above
-        for block in finished_blocks(blocks, target.groups.shape, several):
-            yield from delivery.take_groups(number, block, groups.dictionaries)
-        if target.feeds:
-            sequences = Sequences(list(blocks), target.groups, target.feeds[0][1].vector.end)
-            for stream, windows in target.feeds:
-                wanted = [f.name for f in self.targets[stream].fields]
-                for batch in sequences.batches(windows, groups.dictionaries):
-                    yield from delivery.take(stream, batch.select(wanted))
-
-    def merger(self, number: int) -> Merger:
-        target = self.targets[number]
-        fields = target.groups
-        assert fields is not None
-        streams = sum(t.groups is not None for t in self.targets.values())
-        share = max(1 << 24, self.memory_bytes // streams)
-        # What windows are put together from stands in memory beside the merger's own table.
-        share = share // 3 if target.feeds else share
-        folder = Path(tempfile.gettempdir())
-        by_key = bool(target.feeds)
-        return Merger(
-            fields.shape, fields.key_types, share, folder, by_key=by_key, sums=fields.sums
-        )
 
 
 @dataclass(frozen=True)

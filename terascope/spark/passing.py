@@ -1,7 +1,8 @@
-"""One pass of tasks over a source: what they say, and the rows they leave for others.
+"""Passes of tasks, over a source or over partial groups: what they say, and the rows they leave.
 
-In: a read whose low level is native. Out: a `Pass`: the lines that its tasks told, with the small
-payloads, and all packed groups and tuples, which Spark keeps until somebody asks for them.
+In: a read whose low level is native, or passes whose groups have to be merged. Out: a `Pass`: the
+lines that its tasks told, with the small payloads, and all packed groups and tuples, which Spark
+keeps until somebody asks for them.
 
 Most sets leave hardly anything: their tasks write the answers themselves. To plan a DataFrame, to
 generate code for it and to keep its rows takes Spark's JVM longer than the tasks of a short run
@@ -12,18 +13,20 @@ server that knows nothing else, the pass is a DataFrame, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from functools import cached_property, reduce
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark import RDD, Accumulator, AccumulatorParam, SparkContext, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
+from terascope.low.delivery import Kind, Outgoing
 from terascope.spark.low_task import (
     OUTGOING,
     OUTGOING_ARROW,
@@ -31,7 +34,9 @@ from terascope.spark.low_task import (
     NativeRead,
     low_rows,
     native_bundles,
+    to_arrow,
 )
+from terascope.spark.merging import Merging
 from terascope.spark.session import planned_once
 from terascope.spark.source import source_frame
 from terascope.spark.told import Little, Told, ToldRow, told_rows
@@ -39,6 +44,13 @@ from terascope.spark.worker import working
 
 KEPT = StorageLevel.MEMORY_AND_DISK
 
+EXCHANGE_BYTES: Final = 256 << 20
+"""What partial groups may have to meet by the exchange of PySpark."""
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[Iterable[T]], Iterator[Outgoing]]
+Row: TypeAlias = tuple[int, int, Kind, bytes, str | None]
+"""An `Outgoing` with a payload."""
 Said: TypeAlias = dict[str, dict[int, list[ToldRow]]]
 """By pass and by task: a task that was run again says the same once more, and counts once."""
 
@@ -91,15 +103,15 @@ class HerePass:
     """Rows that were made by the driver."""
 
     spark: SparkSession
-    batches: Sequence[pa.RecordBatch]
+    rows: Sequence[Outgoing]
 
     @property
     def told(self) -> Told:
-        return Told.of(self.batches)
+        return Told.of(self.rows)
 
     @cached_property
     def frame(self) -> DataFrame:
-        table = pa.Table.from_batches(self.batches, OUTGOING_ARROW)
+        table = pa.Table.from_batches(map(to_arrow, self.rows), OUTGOING_ARROW)
         return self.spark.createDataFrame(table, OUTGOING)
 
 
@@ -112,14 +124,48 @@ def run_pass(
     if is_remote() or high - little.rests:
         return frame_pass(spark, source_frame(spark, reading, tasks), little)
     made = tuple(native_bundles(reading, tasks))
-    context = spark.sparkContext
-    said = accumulator(context)
-    telling = Telling(reading, made, little, said, uuid4().hex)
-    rows = context.parallelize(range(len(made)), max(1, len(made))).mapPartitions(telling)
-    rows.persist(KEPT)
+    numbers = spark.sparkContext.parallelize(range(len(made)), max(1, len(made)))
+    return plain_pass(spark, numbers, LowTasks(reading, made), little)
+
+
+def merge_pass(
+    spark: SparkSession, passes: Sequence[Pass], merging: Merging, little: Little, size: int
+) -> FramePass | PlainPass:
+    """All partial groups of some passes, each group's at one place, merged there. `size`: bytes of
+    all of them. PySpark's own exchange holds many rows at a time, Spark's DataFrames one.
+    """
+    once = list({id(one): one for one in passes}.values())
+    places = max(1, tasks_of(spark) // 2)
+    plain = [one.kept for one in once if isinstance(one, PlainPass)]
+    if len(plain) == len(once) and size <= EXCHANGE_BYTES:
+        rows = spark.sparkContext.union(plain).filter(is_groups).map(by_destination)
+        return plain_pass(spark, rows.partitionBy(places, int), MergeTask(merging), little)
+    groups = all_rows(once).filter(F.col("kind") == "groups")
+    exchanged = groups.repartitionById(places, F.col("destination"))
+    return frame_pass(spark, exchanged.mapInArrow(merging, OUTGOING), little)
+
+
+def tasks_of(spark: SparkSession) -> int:
+    """How many tasks a pass has, if its source is large enough."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
+
+
+def all_rows(passes: Iterable[Pass]) -> DataFrame:
+    """The rows of several passes, those of each once."""
+    return reduce(DataFrame.union, [one.frame for one in {id(p): p for p in passes}.values()])
+
+
+def plain_pass(spark: SparkSession, items: RDD[T], work: Work[T], little: Little) -> PlainPass:
+    """Work on the items of each partition, and keep the rows with a payload."""
+    said = accumulator(spark.sparkContext)
+    telling = Telling(work, little, said, uuid4().hex)
+    rows = items.mapPartitionsWithIndex(telling).persist(KEPT)
     try:
         # Counted by the JVM: to look at rows in Python would take a second worker for each task.
         rows._jrdd.count()
+    except BaseException:
+        rows.unpersist()
+        raise
     finally:
         by_task = said.value.pop(telling.once, {})
     told = Told([row for number in sorted(by_task) for row in by_task[number]])
@@ -159,22 +205,50 @@ class Gathering(AccumulatorParam[Said]):
 
 
 @dataclass(frozen=True)
-class Telling:
-    """Runs the tasks whose numbers it is given; rows with a payload are for others."""
+class Telling(Generic[T]):
+    """Works on the items of a partition; rows with a payload are for others."""
 
-    reading: NativeRead
-    bundles: tuple[Bundle, ...]
+    work: Work[T]
     little: Little
     said: Accumulator[Said]
     once: str
 
-    def __call__(self, numbers: Iterable[int]) -> Iterator[tuple[Any, ...]]:
+    def __call__(self, number: int, items: Iterable[T]) -> Iterator[Row]:
+        told: list[ToldRow] = []
+        with working():
+            for row in self.work(items):
+                if self.little.wants(row):
+                    told.append(self.little.told(row))
+                if row.payload is not None:
+                    yield row.stream, row.destination, row.kind, row.payload, row.told
+        self.said.add({self.once: {number: told}})
+
+
+@dataclass(frozen=True)
+class LowTasks:
+    """The low level of the tasks that have the given numbers."""
+
+    reading: NativeRead
+    bundles: tuple[Bundle, ...]
+
+    def __call__(self, numbers: Iterable[int]) -> Iterator[Outgoing]:
         for number in numbers:
-            told: list[ToldRow] = []
-            with working():
-                for row in low_rows(self.reading, self.bundles[number]):
-                    if self.little.wants(row):
-                        told.append(self.little.told(row))
-                    if row.payload is not None:
-                        yield row.stream, row.destination, row.kind, row.payload, row.told
-            self.said.add({self.once: {number: told}})
+            yield from low_rows(self.reading, self.bundles[number])
+
+
+@dataclass(frozen=True)
+class MergeTask:
+    """Merges the groups that reached one destination."""
+
+    merging: Merging
+
+    def __call__(self, rows: Iterable[tuple[int, tuple[int, bytes]]]) -> Iterator[Outgoing]:
+        return self.merging.merged(packed for _, packed in rows)
+
+
+def is_groups(row: Row) -> bool:
+    return row[2] == "groups"
+
+
+def by_destination(row: Row) -> tuple[int, tuple[int, bytes]]:
+    return row[1], (row[0], row[3])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from terascope.low.parts import Part
 from terascope.low.payload import unpack_tuples
 from terascope.low.top import plain
 from terascope.spark.parts import TOLD
+from terascope.spark.told import packed_pairs
 from terascope.spark.worker import working
 
 
@@ -56,14 +57,14 @@ class RestJoining:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with working():
-            for part in self.parts(batches):
+            for part in self.parts(packed_pairs(batches)):
                 yield pa.RecordBatch.from_arrays([pa.array([part.told()])], ["told"])
 
-    def parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
+    def parts(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Part]:
+        """`packed`: streams and their packed rows."""
         rows: dict[int, list[pa.RecordBatch]] = {}
-        for batch in batches:
-            for stream, payload in zip(batch["stream"], batch["payload"], strict=True):
-                rows.setdefault(stream.as_py(), []).extend(unpack_tuples(payload.as_py()))
+        for stream, payload in packed:
+            rows.setdefault(stream, []).extend(unpack_tuples(payload))
         for pairing in self.pairings:
             sides = [together(rows.pop(side.rest, []), side) for side in pairing.sides]
             made = pairing.joined(sides[0], sides[1])

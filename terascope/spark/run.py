@@ -35,7 +35,7 @@ from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
 from terascope.spark.native import NativeStreams, native_streams
 from terascope.spark.parts import more_parts
-from terascope.spark.passing import KEPT, Kept
+from terascope.spark.passing import KEPT, Kept, tasks_of
 from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.session import parallelism
 from terascope.spark.source import META, source_frame
@@ -169,7 +169,7 @@ def read_sources(
     job: Job, spark: SparkSession, result: JobResult, tell: Progress
 ) -> dict[str, tuple[SourceRead, DataFrame]]:
     """Every source whose tuples go up, by interface: read, kept, counted."""
-    tasks = int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
+    tasks = tasks_of(spark)
     sources: dict[str, tuple[SourceRead, DataFrame]] = {}
     meta = F.col(f"`{META}`")
     wanted = [read for read in job.reads if read.low is None]

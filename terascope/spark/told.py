@@ -7,7 +7,7 @@ has to do: what would be merged or joined in milliseconds comes with the lines, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,7 +22,6 @@ LITTLE_BYTES: Final = 1 << 16
 ENOUGH_BYTES: Final = 8 << 20
 """All that the driver works on itself. Tuples to be joined come along in larger payloads, as long
 as one of each task and stream is not more than this."""
-PACKED: Final = pa.schema([("stream", pa.int32()), ("payload", pa.binary())])
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,8 @@ class ToldRow:
     kind: Kind
     told: str | None
     payload: bytes | None
+    size: int = 0
+    """Bytes of the payload."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,9 @@ class Told:
     rows: Sequence[ToldRow]
 
     @classmethod
-    def of(cls, batches: Sequence[pa.RecordBatch]) -> Told:
+    def of(cls, rows: Iterable[Outgoing]) -> Told:
         """Rows that were made here."""
-        columns = ("stream", "kind", "told", "payload")
-        return cls(
-            [
-                ToldRow(*(row[name] for name in columns))
-                for batch in batches
-                for row in batch.to_pylist()
-            ]
-        )
+        return cls([told_row(row, row.payload) for row in rows])
 
     def lines(self, kind: Kind) -> list[str]:
         return [row.told for row in self.rows if row.kind == kind and row.told is not None]
@@ -87,8 +81,11 @@ class Little:
 
     def told(self, row: Outgoing) -> ToldRow:
         most = self.rows_bytes if row.kind == "rows" else self.groups_bytes
-        payload = row.payload if row.payload is None or len(row.payload) <= most else None
-        return ToldRow(row.stream, row.kind, row.told, payload)
+        return told_row(row, None if len(row.payload or b"") > most else row.payload)
+
+
+def told_row(row: Outgoing, payload: bytes | None) -> ToldRow:
+    return ToldRow(row.stream, row.kind, row.told, payload, len(row.payload or b""))
 
 
 def told_rows(df: DataFrame, little: Little) -> Told:
@@ -99,9 +96,10 @@ def told_rows(df: DataFrame, little: Little) -> Told:
     if little.rests:
         wanted |= (kind == "rows") & stream.isin(*little.rests)
         most = F.when(kind == "rows", little.rows_bytes).otherwise(most)
-    payloads = F.when(F.length(payload) <= most, payload)
-    rows = df.filter(wanted).select(stream, kind, "told", payloads).collect()
-    return Told([ToldRow(s, k, t, None if p is None else bytes(p)) for s, k, t, p in rows])
+    size = F.coalesce(F.length(payload), F.lit(0))
+    payloads = F.when(size <= most, payload)
+    rows = df.filter(wanted).select(stream, kind, "told", payloads, size).collect()
+    return Told([ToldRow(s, k, t, None if p is None else bytes(p), n) for s, k, t, p, n in rows])
 
 
 @dataclass
@@ -114,14 +112,24 @@ class Packed:
         self.rows += rows
 
     @property
+    def size(self) -> int:
+        """Bytes of all payloads."""
+        return sum(row.size for row in self.rows)
+
+    @property
     def is_little(self) -> bool:
         """Whether all of them are here, and few enough to be worked on here."""
-        sizes = [None if row.payload is None else len(row.payload) for row in self.rows]
-        known = [size for size in sizes if size is not None]
-        return len(known) == len(sizes) and sum(known) <= ENOUGH_BYTES
+        return self.size <= ENOUGH_BYTES and all(row.payload is not None for row in self.rows)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """As tasks would get them."""
-        columns = [[row.stream for row in self.rows], [row.payload for row in self.rows]]
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, PACKED, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=PACKED)
+    def pairs(self) -> Iterator[tuple[int, bytes]]:
+        """The stream and the payload of each row."""
+        for row in self.rows:
+            assert row.payload is not None, "it is little"
+            yield row.stream, row.payload
+
+
+def packed_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+    """The same of rows as Spark gives them to a task."""
+    for batch in batches:
+        for stream, payload in zip(batch["stream"], batch["payload"], strict=True):
+            yield stream.as_py(), payload.as_py()

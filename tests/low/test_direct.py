@@ -35,7 +35,7 @@ from terascope.reference.interpreter import evaluate, tuples_of
 from terascope.reference.rows import Row, Rows
 from terascope.reference.sources import ConnectorSources
 from terascope.spark.low_task import NativeRead, low_rows, native_bundles
-from terascope.spark.native import Merging
+from terascope.spark.merging import Merging
 from terascope.spark.rests import RestJoining, rest_sizes
 from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case
@@ -71,8 +71,7 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
                     assert row.payload is not None
                     payloads.setdefault(row.destination, []).append((row.stream, row.payload))
     for some in payloads.values():
-        batch = payload_batch([s for s, _ in some], [p for _, p in some])
-        outgoing += Merging(targets, sink, 1 << 28, pairings).merged(iter([batch]))
+        outgoing += Merging(targets, sink, 1 << 28, pairings).merged(some)
     rows: dict[str, list[Row]] = {name: [] for name in fields}
     for part in (Part.of(r.told or "") for r in outgoing if r.kind == "part"):
         rows[part.query] += tuples(pq.ParquetFile(part.path).read(), len(fields[part.query]))

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from terascope.low.delivery import Outgoing
 from terascope.spark import low_task
-from terascope.spark.native import Merging
+from terascope.spark.merging import Merging
 from terascope.spark.parts import Writing
 from tests.spark.killed_runs import ARMED
 

@@ -28,8 +28,9 @@ from terascope.plan.expr import Col
 from terascope.plan.rel import Field
 from terascope.spark.frame import schema_of
 from terascope.spark.low_task import OUTGOING
+from terascope.spark.merging import Merging
 from terascope.spark.mistakes import translating
-from terascope.spark.native import Exploding, Merging
+from terascope.spark.native import Exploding
 from terascope.spark.parts import TOLD, Writing
 from terascope.spark.relations import sort_column
 from terascope.spark.write import Format, write_output

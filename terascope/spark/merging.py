@@ -1,0 +1,83 @@
+"""The merge of partial groups, in a task or in the driver.
+
+In: packed groups of several streams, all of those that belong together. Out: their rows, written as
+parts or packed for Spark, and the windows that are made of them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from terascope.functions.overflow import overflow_of
+from terascope.low.delivery import Delivery, Outgoing, Sink, Target
+from terascope.low.float_ranges import finished_blocks
+from terascope.low.groups import Block, Groups
+from terascope.low.merge import Merger
+from terascope.low.pairs import Pairing
+from terascope.low.windows import Sequences
+from terascope.spark.low_task import to_arrow
+from terascope.spark.told import packed_pairs
+from terascope.spark.worker import working
+
+
+@dataclass(frozen=True)
+class Merging:
+    """Merges the partials of all streams that reached one partition."""
+
+    targets: Mapping[int, Target]
+    sink: Sink | None
+    memory_bytes: int
+    pairings: tuple[Pairing, ...] = ()
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with working():
+            for row in self.merged(packed_pairs(batches)):
+                yield to_arrow(row)
+
+    def merged(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Outgoing]:
+        """`packed`: streams and their packed groups."""
+        delivery = Delivery(self.targets, self.sink, 0, self.pairings)
+        mergers: dict[int, Merger] = {}
+        for number, payload in packed:
+            if number not in mergers:
+                mergers[number] = self.merger(number)
+            mergers[number].add(payload)
+        for number in sorted(mergers):
+            with overflow_of(self.targets[number].user):
+                for groups in mergers.pop(number).results():
+                    yield from self.delivered(number, groups, delivery)
+        yield from delivery.close()
+
+    def delivered(self, number: int, groups: Groups, delivery: Delivery) -> Iterator[Outgoing]:
+        """Groups, and the windows that are made of them."""
+        target = self.targets[number]
+        blocks: Iterable[Block] = list(groups.blocks) if target.feeds else groups.blocks
+        assert target.groups is not None
+        several = groups.several and not target.merged_above
+        for block in finished_blocks(blocks, target.groups.shape, several):
+            yield from delivery.take_groups(number, block, groups.dictionaries)
+        if target.feeds:
+            sequences = Sequences(list(blocks), target.groups, target.feeds[0][1].vector.end)
+            for stream, windows in target.feeds:
+                wanted = [f.name for f in self.targets[stream].fields]
+                for batch in sequences.batches(windows, groups.dictionaries):
+                    yield from delivery.take(stream, batch.select(wanted))
+
+    def merger(self, number: int) -> Merger:
+        target = self.targets[number]
+        fields = target.groups
+        assert fields is not None
+        streams = sum(t.groups is not None for t in self.targets.values())
+        share = max(1 << 24, self.memory_bytes // streams)
+        # What windows are put together from stands in memory beside the merger's own table.
+        share = share // 3 if target.feeds else share
+        folder = Path(tempfile.gettempdir())
+        by_key = bool(target.feeds)
+        return Merger(
+            fields.shape, fields.key_types, share, folder, by_key=by_key, sums=fields.sums
+        )
