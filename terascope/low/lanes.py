@@ -354,6 +354,8 @@ class Batch(Facts):
         for one in wanted:
             if one.source is Source.BYTES:
                 lanes += self.payload_lane(one.expr, rows)
+            elif len(rows) == len(self):  # all of them
+                lanes += self.input(one)
             else:
                 lanes += [array[rows] for array in self.input(one)]
         return evaluated(expr, lanes, len(rows))
