@@ -59,8 +59,7 @@ class Compilers(Generic[Kernel]):
         self._pending.extend(kernels)
         slow = 0
         try:
-            while self._pending:
-                kernel = self._pending.popleft()
+            while (kernel := self._next(self._pending.popleft)) is not None:
                 self._tell(len(kernels) - len(self._pending))
                 began = monotonic()
                 self._make(kernel)
@@ -96,16 +95,20 @@ class Compilers(Generic[Kernel]):
             thread.start()
             self._threads.append(thread)
 
+    @staticmethod
+    def _next(taken: Callable[[], Kernel]) -> Kernel | None:
+        """A pending kernel. There may be none any more: others take some, too."""
+        try:
+            return taken()
+        except IndexError:
+            return None
+
     def _feed(self, worker: subprocess.Popen[str]) -> None:
         """Hand pending kernels to a process until there are none, or it fails."""
         assert worker.stdin is not None
         assert worker.stdout is not None
         reply = DONE
-        while reply == DONE:
-            try:
-                kernel = self._pending.pop()
-            except IndexError:
-                return
+        while reply == DONE and (kernel := self._next(self._pending.pop)) is not None:
             try:
                 worker.stdin.write(json.dumps(self._written(kernel)) + "\n")
                 worker.stdin.flush()
