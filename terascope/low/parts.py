@@ -45,7 +45,7 @@ from terascope.plan.rel import Field
 PartFormat: TypeAlias = Literal["parquet", "held", "csv", "ndjson"]
 """`held` is Parquet with values as engines hold them: parts that will be put together."""
 
-PAGE_ROWS: Final = 20_000
+PAGE_ROWS: Final = 1 << 15
 """Rows of a page: as many as stay in the cache while its columns are encoded one by one."""
 
 GROUP_BYTES: Final = 4 << 20
@@ -168,8 +168,9 @@ class PartWriter:
     def _write_batches(self) -> None:
         if self._batch_rows:
             known = [together(columns) for columns in zip(*self._batches, strict=True)]
-            for start in range(0, self._batch_rows, PAGE_ROWS):
-                self._write([sliced(column, start, PAGE_ROWS) for column in known])
+            size = -(-self._batch_rows // (self._batch_rows // PAGE_ROWS or 1))
+            for start in range(0, self._batch_rows, size):
+                self._write([sliced(column, start, size) for column in known])
         self._batches, self._batch_rows = [], 0
 
     def _known(self, place: int, column: pa.Array) -> Coded | pa.Array:
