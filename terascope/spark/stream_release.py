@@ -95,7 +95,7 @@ class Releasing:
             due = [DueWindows.of(o.windowing, DueRange(*b[0])) for o, b in members if o.windowing]
             pieces = [self._pieces(one, output.windowing) for one in output.windowing.by_stream]
             return DueSlices.of(due, pieces, self._wiring.sink.compiled)
-        range_ = None if at_once else DueRange(*bounds[0], release.parts[0].descending)
+        range_ = DueRange(*bounds[0], release.parts[0].descending) if bounds else None
         if output.pairing is not None and output.tied is not None and range_ is not None:
             left, right = (leaves[plan.low[side.stream].name] for side in output.pairing.sides)
             order = output.output.order

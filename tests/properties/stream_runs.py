@@ -95,6 +95,8 @@ class CaseRuns:
 
     def live(self, speed: Speed | None, until_idle: bool) -> LiveSettings:
         beat = round(self.case.heartbeat_seconds * 1e9)
+        if speed is None and "CLOSING_WHEN" in self.case.compiled.source.text:
+            beat = 0  # or silence after the last tuple would have epochs, which a batch has not
         split_bytes = self.case.compiled.bindings.cut_bytes(live=True)
         return LiveSettings(speed, until_idle, beat, split_bytes, self.case.batch_bytes)
 
