@@ -165,14 +165,11 @@ def test_grouping_sets(table: Table, cuts: list[int]) -> None:
     assert kinds(check(plan(q=rel), table, cuts)) == ["aggregation"]
 
 
-@pytest.mark.parametrize("type", [Type.INT, Type.LLONG])
 @QUICK
 @given(table=LARGE, cuts=CUTS)
-def test_grouping_sets_of_large_sums(type: Type, table: Table, cuts: list[int]) -> None:
+def test_grouping_sets_of_large_sums(table: Table, cuts: list[int]) -> None:
     """The sum of a finer group may overflow; only that of the whole is a mistake."""
-    source = scan("t", ts=Type.INT, k=Type.INT, x=type, s=Type.STRING)
-    total = aggs(total=agg("sum", col("x", type)))
-    whole = plan(q=Aggregate(source, KEYS, total, sets=(("tb",), ())))
+    whole = plan(q=Aggregate(SOURCE, KEYS, aggs(total=agg("sum", X)), sets=(("tb",), ())))
     try:
         evaluate(whole, MemorySources({"t": table}))
     except ValueMistake:

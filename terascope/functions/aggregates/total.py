@@ -71,7 +71,7 @@ LOW_HALF: Final = 0xFFFFFFFF
 
 def is_wide(type_: Type) -> bool:
     """Whether a sum of a few such values may need more than 64 bits."""
-    return type_ in (Type.INT, Type.LLONG, Type.ULLONG)
+    return type_ is Type.LLONG or type_ is Type.ULLONG
 
 
 def half_sums(type_: Type) -> tuple[Part, Part]:
