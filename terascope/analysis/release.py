@@ -17,7 +17,7 @@ from terascope.analysis.promises import Promises
 from terascope.analysis.trees import Trees
 from terascope.functions.base import Trend, Value
 from terascope.plan.build import call
-from terascope.plan.expr import Cast, Col, Expr, columns_of
+from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of
 from terascope.plan.rel import (
     TS,
     WEND,
@@ -124,7 +124,7 @@ class _Descent:
                 both = per if ranked is None else ranked if per is None else per & ranked
                 return self.release(stream, rel.source, both)
             case Project():
-                below = None if ranked is None else plain_columns(rel, ranked)
+                below = None if ranked is None else columns_below(rel, ranked)
                 return self.release(stream, rel.source, below)
             case Join() if (side := passed_through(rel)) is not None:
                 return self.release(stream, side, ranked)
@@ -201,9 +201,26 @@ def passed_through(join: Join) -> Rel | None:
     return None if side is None or is_timeless(side) or may_miss(join, side) else side
 
 
-def plain_columns(rel: Project, names: frozenset[str]) -> frozenset[str]:
-    """The columns below that are taken as they are under one of the names."""
-    return frozenset(e.name for n, e in rel.items if n in names and isinstance(e, Col))
+def columns_below(rel: Project, names: frozenset[str]) -> frozenset[str]:
+    """The columns below that are taken under one of the names, as they are, scaled or shifted: rows
+    that are equal in the one are equal in the other.
+    """
+    found = (one_to_one(expr) for name, expr in rel.items if name in names)
+    return frozenset(column.name for column in found if column is not None)
+
+
+def one_to_one(expr: Expr) -> Col | None:
+    """The column that an expression has another value for each value of: the beginning of a window
+    is its number times its length.
+    """
+    match expr:
+        case Col():
+            return expr
+        case Call(function, (operand, Lit(value))):
+            scaled = function.name == "*" and value != 0
+            if function.name in ("+", "-") or scaled or (function.name == "div" and value == 1):
+                return one_to_one(operand) if expr.type.is_integer else None
+    return None
 
 
 def release_columns(rel: Rel, trees: Trees) -> list[str]:

@@ -10,9 +10,9 @@ from terascope.analysis.moving import ALL, earlier
 from terascope.analysis.release import Release, release_of
 from terascope.analysis.trees import Trees
 from terascope.plan.build import call
-from terascope.plan.expr import Lit
+from terascope.plan.expr import Col, Expr, Lit
 from terascope.plan.plan import Plan, Stream
-from terascope.plan.rel import Aggregate, Rank, Scan, walk
+from terascope.plan.rel import Aggregate, Project, Rank, Scan, walk
 from terascope.plan.show import show_expr
 from terascope.types import Type
 from tests.analysis.arrivals import Arrivals, Cut, plan_of, the_end
@@ -26,6 +26,7 @@ from tests.analysis.stream_sets import (
 )
 
 ORDERED = PROTOCOL.format(order="increasing")
+TB = Col("tb", Type.UINT)
 
 
 def release(text: str, folder: Path) -> Release:
@@ -136,6 +137,28 @@ def test_a_limit_per_another_key_chooses_the_value_it_counts_by(tmp_path: Path) 
         ranked = Rank(groups, per, ((call("neg", Lit(1, Type.INT)), False),), 1)
         found = release_of("r", Trees.of_plan(Plan((Stream("r", ranked),))))
         assert (found.kind, values(found)) == (kind, expected)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "kind"),
+    [
+        (call("*", TB, Lit(60, Type.INT)), "ordered"),
+        (call("+", call("*", TB, Lit(60, Type.INT)), Lit(60, Type.INT)), "ordered"),
+        (call("div", TB, Lit(1, Type.INT)), "ordered"),
+        (call("div", TB, Lit(2, Type.INT)), "at_end"),
+        (call("*", TB, Lit(0, Type.INT)), "at_end"),
+    ],
+    ids=["scaled", "shifted", "itself", "halved", "nothing"],
+)
+def test_a_limit_counts_by_what_is_computed_of_an_epoch(
+    beginning: Expr, kind: str, tmp_path: Path
+) -> None:
+    """Tumbling windows are epochs whose beginnings are computed above them."""
+    plan = plan_of(f"{ORDERED}{EPOCHS}", tmp_path)
+    made = Project(plan["xs"].rel, (("wstart", beginning),))
+    first = Rank(made, ("wstart",), ((Lit(1, Type.INT), False),), 3)
+    trees = Trees.of_plan(Plan((*plan.streams, Stream("q", first))))
+    assert release_of("q", trees).kind == kind
 
 
 @pytest.mark.parametrize("seed", range(6), ids=lambda s: f"seed-{s}")

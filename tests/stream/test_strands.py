@@ -24,6 +24,8 @@ QUERY syns: SELECT time, srcIP FROM TCP WHERE SYN;
 QUERY summed: SELECT tb, sum(n) AS n FROM both GROUP BY tb;
 QUERY sliding: SELECT count(*) AS n FROM eth0.TCP [RANGE 9 SLIDE 3];
 QUERY best: SELECT tb, n FROM both ORDER BY n DESC LIMIT 2;
+QUERY best_of_minutes: SELECT srcIP, count(*) AS n, wend FROM eth0.TCP [RANGE 60 SLIDE 60]
+GROUP BY srcIP ORDER BY n DESC LIMIT 2;
 """
 
 
@@ -41,6 +43,12 @@ def test_rows_that_are_filtered_projected_and_merged_are_the_tasks(plan: StreamP
     assert set(strands) == {"both", "busy", "syns"}
     assert len(strands["both"].strands) == len(strands["busy"].strands) == 2
     assert len(strands["syns"].strands) == 1, "one low-level stream of two interfaces"
+
+
+def test_no_query_waits_for_the_end(plan: StreamPlan) -> None:
+    releases = {o.name: o.release for o in plan.outputs if o.release is not None}
+    assert "best_of_minutes" in releases
+    assert "at_end" not in {release.kind for release in releases.values()}
 
 
 @pytest.mark.parametrize(
