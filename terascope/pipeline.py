@@ -115,7 +115,8 @@ class Compiled:
         )
 
     def halves(self, live: bool = False) -> Halves:
-        """What of it runs next to the sources, and what above; without sources in principle.
+        """The two halves of the set: what runs next to the sources, and what runs above. Without
+        sources, what could run next to them.
 
         Raises:
             SourceError: a source is missing or unreadable.

@@ -45,8 +45,8 @@ class Axis:
     real: bool = False
     """Whether it needs real captures."""
     memory_bytes: int = 4 << 30
-    """Of a batch. By default groups of all sizes fit: where they stop to fit, and every group is
-    written to disk and read again, time doubles once, which says nothing of how it grows."""
+    """The memory that a task may use. By default groups of all sizes fit: where they no longer do,
+    every group is written to disk and read again, and time doubles once."""
     batches: Callable[[int], int] | None = None
     """Micro-batches of a stream of some size; None: it is a batch."""
 
@@ -87,7 +87,7 @@ def packets(folder: Path, size: int) -> Made:
 
 
 def silence(folder: Path, size: int) -> Made:
-    """So many seconds without a packet, between two halves of a capture; windows slide over it."""
+    """A capture with `size` seconds of silence in its middle; windows slide over the gap."""
     path = retimed(folder / "silence.pcap", 600.0, PACKETS, float(size))
     window = "QUERY w: SELECT srcIP, COUNT(*) AS n FROM PKT [RANGE 60 SLIDE 10] GROUP BY srcIP; "
     return window + by_source("time/1"), source("eth0", "pcap", path)

@@ -55,5 +55,5 @@ KINDS: Final[dict[str, Callable[[int], str]]] = {
 
 
 def many(kind: str, count: int) -> str:
-    """So many queries of a kind."""
+    """The text of `count` different queries of one kind."""
     return " ".join(KINDS[kind](number) for number in range(count))

@@ -157,7 +157,7 @@ class JoinTree:
     leaves: Iterator[Leaf]
     all_leaves: Sequence[Leaf]
     pending: list[Expr]
-    """WHERE conjuncts that have found no place yet."""
+    """Conjuncts of WHERE that no join so far could take as a condition."""
     has_on: bool
     equated: list[frozenset[str]] = field(default_factory=list)
     markers: dict[str, str] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from terascope.types import Type
 
 
 def only_kernels(*args: object) -> None:
-    raise NotImplementedError("only kernels compute this")
+    raise AssertionError("float_rest stands only in generated kernels, never in a plan")
 
 
 FLOAT_REST: Final = Scalar(

@@ -95,7 +95,7 @@ def node_uses(
 
 
 def table_uses(query: LowAggregate) -> Iterator[tuple[Use, Shape]]:
-    """Of a table and what it takes."""
+    """The kernels that a query's table needs for its kind and for the tuples it takes."""
     if query.table.kind != "open":
         shape = Shape(len(query.plain_keys), query.shape.slots, with_epoch=True)
         yield query.table.kind, shape

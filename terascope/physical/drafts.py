@@ -176,7 +176,7 @@ class Drafts:
 
     names: Names
     live: bool = False
-    """For a stream, whose set may change while groups are kept."""
+    """Whether the set runs as a stream: its queries may then change while groups are kept."""
     made: list[SelectionDraft | AggregationDraft] = field(default_factory=list)
     _alike: dict[object, list[SelectionDraft | AggregationDraft]] = field(default_factory=dict)
     """Those with the same tuples and, if they are aggregations, the same keys."""

@@ -58,6 +58,7 @@ def native_streams(
     result = NativeStreams(direct=planned.fields)
     targets, pairings, joined = planned.targets, planned.pairings, planned.joined
     partitions = tasks_of(spark)
+    destinations = max(1, partitions // 2)
     sources: dict[int, list[Pass]] = {}
     partial: dict[int, list[Pass]] = {}
     groups, rests = Packed(), Packed()
@@ -69,7 +70,7 @@ def native_streams(
     for read in planned.reads:
         numbers = stream_numbers(job, read)
         own = tuple(p for p in pairings if p.left.stream in numbers)
-        reading = NativeRead(read, numbers, targets, sink, max(1, partitions // 2), own)
+        reading = NativeRead(read, numbers, targets, sink, destinations, own)
         one = run_pass(spark, reading, [s.rest for p in own for s in p.sides], partitions)
         result.kept.append(one.kept)
         told = one.told
@@ -93,7 +94,7 @@ def native_streams(
         else:
             little = Little.of([s.rest for s in sides], partitions)
             having = [one for some in partial.values() for one in some]
-            merged = merge_pass(spark, having, merging, little, groups.size)
+            merged = merge_pass(having, merging, little, groups.size, destinations)
             result.kept.append(merged.kept)
         told = merged.told
         result.parts += map(Part.of, told.lines("part"))

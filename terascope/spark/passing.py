@@ -62,7 +62,10 @@ class Kept(Protocol):
 
 
 class Pass(Protocol):
-    """What tasks gave."""
+    """What the tasks of one job gave."""
+
+    @property
+    def spark(self) -> SparkSession: ...
 
     @property
     def told(self) -> Told: ...
@@ -77,6 +80,7 @@ class Pass(Protocol):
 class FramePass:
     """A pass whose rows are a DataFrame."""
 
+    spark: SparkSession
     frame: DataFrame
     told: Told
 
@@ -129,19 +133,19 @@ def run_pass(
 
 
 def merge_pass(
-    spark: SparkSession, passes: Sequence[Pass], merging: Merging, little: Little, size: int
+    passes: Iterable[Pass], merging: Merging, little: Little, size: int, destinations: int
 ) -> FramePass | PlainPass:
-    """All partial groups of some passes, each group's at one place, merged there. `size`: bytes of
-    all of them. PySpark's own exchange holds many rows at a time, Spark's DataFrames one.
+    """Merge the partial groups of some passes, all partials of a group in one task. `size`: bytes
+    of all partials. PySpark's own exchange holds many rows at a time, that of DataFrames one.
     """
-    once = list({id(one): one for one in passes}.values())
-    places = max(1, tasks_of(spark) // 2)
-    plain = [one.kept for one in once if isinstance(one, PlainPass)]
-    if len(plain) == len(once) and size <= EXCHANGE_BYTES:
+    having = each_once(passes)
+    spark = having[0].spark
+    plain = [one.kept for one in having if isinstance(one, PlainPass)]
+    if len(plain) == len(having) and size <= EXCHANGE_BYTES:
         rows = spark.sparkContext.union(plain).filter(is_groups).map(by_destination)
-        return plain_pass(spark, rows.partitionBy(places, int), MergeTask(merging), little)
-    groups = all_rows(once).filter(F.col("kind") == "groups")
-    exchanged = groups.repartitionById(places, F.col("destination"))
+        return plain_pass(spark, rows.partitionBy(destinations, int), MergeTask(merging), little)
+    groups = all_rows(having).filter(F.col("kind") == "groups")
+    exchanged = groups.repartitionById(destinations, F.col("destination"))
     return frame_pass(spark, exchanged.mapInArrow(merging, OUTGOING), little)
 
 
@@ -152,7 +156,12 @@ def tasks_of(spark: SparkSession) -> int:
 
 def all_rows(passes: Iterable[Pass]) -> DataFrame:
     """The rows of several passes, those of each once."""
-    return reduce(DataFrame.union, [one.frame for one in {id(p): p for p in passes}.values()])
+    return reduce(DataFrame.union, [one.frame for one in each_once(passes)])
+
+
+def each_once(passes: Iterable[Pass]) -> list[Pass]:
+    """The passes without repetitions: a pass stands for every stream that it has rows of."""
+    return list({id(one): one for one in passes}.values())
 
 
 def plain_pass(spark: SparkSession, items: RDD[T], work: Work[T], little: Little) -> PlainPass:
@@ -176,7 +185,7 @@ def frame_pass(spark: SparkSession, df: DataFrame, little: Little) -> FramePass:
     """Compute and keep the rows of a DataFrame of `OUTGOING`."""
     with planned_once(spark):
         df = df.persist(KEPT)
-        return FramePass(df, told_rows(df, little))
+        return FramePass(spark, df, told_rows(df, little))
 
 
 _accumulators: WeakKeyDictionary[SparkContext, Accumulator[Said]] = WeakKeyDictionary()
@@ -185,14 +194,14 @@ _accumulators: WeakKeyDictionary[SparkContext, Accumulator[Said]] = WeakKeyDicti
 def accumulator(context: SparkContext) -> Accumulator[Said]:
     """The one of this Spark: PySpark remembers each that was ever made."""
     if context not in _accumulators:
-        _accumulators[context] = context.accumulator({}, Gathering())
+        _accumulators[context] = context.accumulator({}, SaidByTasks())
     return _accumulators[context]
 
 
 # ---- in the workers ------------------------------------------------------------------------------
 
 
-class Gathering(AccumulatorParam[Said]):
+class SaidByTasks(AccumulatorParam[Said]):
     """Puts together what tasks say."""
 
     def zero(self, value: Said) -> Said:

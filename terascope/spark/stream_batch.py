@@ -140,7 +140,7 @@ class Batch:
         return ClosedRows(self._wiring, self._spark, self.state)
 
     def _promised(self) -> Promises:
-        """How far everything is, given how far low-level streams were closed."""
+        """How far every stream of the plan is complete, given how far the low-level ones are."""
         plan = self._wiring.plan
         limits: dict[str, tuple[str, Value]] = {}
         if not self.state.ended:

@@ -268,7 +268,7 @@ class Runner:
         self.close()
 
     def pause(self) -> None:
-        """Between two batches; nobody else may run from the checkpoint."""
+        """Stop after the batch that runs, and keep the checkpoint locked for this process."""
         if self._query is not None:
             self.pipeline.rest()
             if self.has_spark:

@@ -59,15 +59,16 @@ class Told:
 
 @dataclass(frozen=True)
 class Little:
-    """Which rows of tasks come along: the lines, the groups to be merged, and the tuples of some
-    streams, those that no task could join. Payloads only as long as they are little.
+    """Selects the rows of tasks that are sent to the driver: lines of JSON, packed groups that have
+    to be merged, and packed tuples that no task could join. A row whose payload is larger than
+    allowed is sent without it.
     """
 
     rests: frozenset[int]
     groups_bytes: int
-    """What a row of groups may have."""
+    """The largest payload of groups that is sent."""
     rows_bytes: int
-    """What a row of tuples may have."""
+    """The largest payload of tuples that is sent."""
 
     @classmethod
     def of(cls, rests: Collection[int], tasks: int) -> Little:

@@ -159,7 +159,7 @@ class Heartbeat:
     trees: int = 0
     """The number of the trees it used."""
     read: str = ""
-    """What it reads, by name."""
+    """The name of the source read that the task works for."""
 
     @staticmethod
     def of(

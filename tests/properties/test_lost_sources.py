@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,18 +32,18 @@ QUERY counts: SELECT tb, COUNT(*) AS n FROM F GROUP BY time/10 AS tb;
 LIMIT = 20
 
 
-class Losing:
+class Losing(ABC):
     """A way in which a folder is lost, and found again."""
 
     def __init__(self, run: Followed, stack: ExitStack) -> None:
         self.run, self.stack = run, stack
         self.folder = run.of("b")
 
-    def lose(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def lose(self) -> None: ...
 
-    def find(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def find(self) -> None: ...
 
 
 class Renamed(Losing):
