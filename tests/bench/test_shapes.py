@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from terascope.spark.api import SparkSession
 
 RUNS = 1
-TRIES = 3
+TRIES = 10
 TESTED_STREAMS = 1
 """A stream axis takes most of a minute; the others are run by the bench."""
 
