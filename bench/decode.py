@@ -18,9 +18,9 @@ from bench.harness import made_once
 from bench.set50 import PACKETS, packet_profile
 from terascope.connectors.base import LAYERS, ReadReport
 from terascope.connectors.base import Column as Field
-from terascope.connectors.generate import generate
 from terascope.connectors.packets.fields import ALL_FIELDS
 from terascope.connectors.registry import Interface, read_split
+from terascope.traffic import generate
 from terascope.types import Type
 
 SPLIT_BYTES = 4 << 20

@@ -102,8 +102,8 @@ def by_us(df: DataFrame) -> DataFrame:
     from terascope.functions.aggregates.total import Sum
     from terascope.plan.expr import AggCall, Col
     from terascope.plan.rel import Aggregate, Field, Read
-    from terascope.spark.frame import project
-    from terascope.spark.grouping import aggregate_frame
+    from terascope.spark.catalyst.frame import project
+    from terascope.spark.catalyst.grouping import aggregate_frame
     from terascope.types import Type
 
     fields = (Field("tb", Type.LLONG), Field("k", Type.LLONG), Field("x", Type.FLOAT))

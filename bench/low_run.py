@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import process_time
 
-from terascope.low.merge import Merger
-from terascope.low.ownership import owned
-from terascope.low.payload import pack
-from terascope.low.plan import LowAggregate
-from terascope.low.prepare import prepare
-from terascope.low.task import Groups, LowTask
-from terascope.low.waiting import own
-from terascope.low.window_kernel import assemble_kernel
-from terascope.low.windows import Sequences
+from terascope.execute.grouping.waiting import own
+from terascope.execute.merge import Merger
+from terascope.execute.prepare import prepare
+from terascope.execute.rows.windows import Sequences
+from terascope.execute.task import Groups, LowTask
+from terascope.kernels.merge.payload import pack
+from terascope.kernels.merge.window_kernel import assemble_kernel
 from terascope.physical.job import Job, LowOutput, SourceRead
+from terascope.physical.low_plan import LowAggregate
+from terascope.physical.ownership import owned
 
 MERGE_BYTES = 1 << 29
 

@@ -19,7 +19,7 @@ from bench.peers.duckdb import DuckDb
 from bench.peers.terascope import Terascope
 from bench.queries78 import RECORDS, flow_pair, gsql, sql
 from bench.workload import same_rows
-from terascope.connectors.generate.flow_records import ATTRIBUTES
+from terascope.traffic.flow_records import ATTRIBUTES
 
 SIZES = (1, 2, 5, 10)
 CIRCLE = (*pairwise(ATTRIBUTES), (ATTRIBUTES[0], ATTRIBUTES[-1]))

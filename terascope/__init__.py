@@ -20,14 +20,13 @@ from terascope.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from terascope.config import Config, ConfigError, load_config
-    from terascope.connectors.base import SourceError
-    from terascope.diagnostic import Diagnostic, QueryError
+    from terascope.diagnostic import Diagnostic, QueryError, SourceError
     from terascope.functions.base import FunctionMistake, ValueMistake
     from terascope.functions.user import aggregate, scalar
+    from terascope.operate.subscription import Subscription, subscribe
     from terascope.results import MalformedInput, OutputError, Result, Results, SessionClosed
     from terascope.session import QuerySet, Session
-    from terascope.stream.mistakes import StreamError
-    from terascope.stream.subscription import Subscription, subscribe
+    from terascope.streaming.mistakes import StreamError
 
 _HOMES = {
     "Config": "terascope.config",
@@ -43,13 +42,13 @@ _HOMES = {
     "Session": "terascope.session",
     "SessionClosed": "terascope.results",
     "SourceError": "terascope.connectors.base",
-    "StreamError": "terascope.stream.mistakes",
-    "Subscription": "terascope.stream.subscription",
+    "StreamError": "terascope.streaming.mistakes",
+    "Subscription": "terascope.operate.subscription",
     "ValueMistake": "terascope.functions.base",
     "aggregate": "terascope.functions.user",
     "load_config": "terascope.config",
     "scalar": "terascope.functions.user",
-    "subscribe": "terascope.stream.subscription",
+    "subscribe": "terascope.operate.subscription",
 }
 
 __all__ = [

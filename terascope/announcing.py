@@ -1,7 +1,7 @@
 """What other processes are told of a set that runs.
 
 In: the set, its plan, and where everything of it is. Out: a `Run`, by which the commands find the
-set, its streams and its parameters (terascope.stream.runs).
+set, its streams and its parameters (terascope.streaming.state.runs).
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import time
 from pathlib import Path
 
 from terascope.functions.casts import cast_value
-from terascope.low.delivery import Sink
-from terascope.low.parts import PartFormat
+from terascope.operate.showing import SHOWN, internal_streams, shown_name
+from terascope.physical.delivery import PartFormat, Sink
 from terascope.pipeline import Compiled
-from terascope.stream.plan import StreamPlan
-from terascope.stream.runs import Declared, Run, run_folder
-from terascope.stream.showing import SHOWN, internal_streams, shown_name
+from terascope.streaming.plan import StreamPlan
+from terascope.streaming.state.runs import Declared, Run, run_folder
 from terascope.types import Type
 
 

@@ -144,3 +144,7 @@ def render_place(span: Span, source: Source) -> list[str]:
         f"{line:>4} | {text}",
         f"     | {' ' * (column - 1)}{carets}",
     ]
+
+
+class SourceError(Exception):
+    """A source that cannot be used: missing, unreadable, of the wrong kind. One clear line."""

@@ -18,11 +18,11 @@ from pathlib import Path
 from terascope.analysis.order import Orders, plan_orders
 from terascope.bind.catalog import Catalog
 from terascope.bind.script import bind_script
-from terascope.connectors.base import SourceError
 from terascope.connectors.registry import Interface
-from terascope.diagnostic import Diagnostic, QueryError, Source, Span
+from terascope.diagnostic import Diagnostic, QueryError, Source, SourceError, Span
 from terascope.files import PRIVATE
 from terascope.functions.registry import Functions
+from terascope.operate.showing import with_shown
 from terascope.optimize.driver import optimize
 from terascope.physical.bundles import SPLIT_BYTES, fitting_split_bytes
 from terascope.physical.halves import Halves, split_plan
@@ -35,9 +35,8 @@ from terascope.physical.planner import (
 )
 from terascope.physical.slicing import InForce, nothing_in_force
 from terascope.plan.plan import Plan
-from terascope.stream.parameters import Change, with_changes
-from terascope.stream.plan import full_text
-from terascope.stream.showing import with_shown
+from terascope.streaming.parameters import Change, with_changes
+from terascope.streaming.plan import full_text
 from terascope.syntax.ast import Script
 from terascope.syntax.parser import parse_recovering
 from terascope.uncollected import uncollected

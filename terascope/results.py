@@ -17,8 +17,8 @@ from weakref import finalize
 
 import pyarrow as pa
 
-from terascope.connectors.base import ReadReport, SourceError
-from terascope.diagnostic import OutputError
+from terascope.connectors.base import ReadReport
+from terascope.diagnostic import OutputError, SourceError
 from terascope.output import (
     FILE_FORMATS,
     FileFormat,
@@ -32,8 +32,8 @@ from terascope.plan.rel import Field
 if TYPE_CHECKING:
     import pandas as pd
 
-    from terascope.low.parts import PartFormat
-    from terascope.low.result_files import Format
+    from terascope.execute.results.result_files import Format
+    from terascope.physical.delivery import PartFormat
     from terascope.spark.api import DataFrame
     from terascope.spark.run import JobResult
 
@@ -119,7 +119,7 @@ class Result:
         """All rows, held, when the tasks have written them and they are few enough: for these Spark
         need not be asked.
         """
-        from terascope.low.assemble import sorted_table
+        from terascope.execute.results.assemble import sorted_table
         from terascope.spark.parts import IN_MEMORY
 
         parts = self._job.parts.get(self.name)
@@ -157,7 +157,7 @@ class Result:
 
     def write_text(self, file: BinaryIO, format: Format) -> int:
         """All rows, in their order, and how many they are."""
-        from terascope.low.result_files import text_encoder, write_chunks
+        from terascope.execute.results.result_files import text_encoder, write_chunks
         from terascope.spark.write import write_text
 
         if (here := self._here) is None:

@@ -24,37 +24,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from terascope.announcing import run_of
-from terascope.connectors.base import SourceError
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.live.unusable import check_named_files, check_read_files
-from terascope.diagnostic import OutputError, SparkLost
+from terascope.diagnostic import OutputError, SourceError, SparkLost
 from terascope.functions.base import ValueMistake
 from terascope.functions.casts import cast_value
+from terascope.operate.callback import Callback, CallbackSink
+from terascope.operate.following import followed
+from terascope.operate.notices import Notices
+from terascope.operate.orders import Order, changes_of, current, note_given, obey, orders
+from terascope.operate.reporting import Reporter, RunFacts, Supervised
+from terascope.operate.server import StatusServer
+from terascope.operate.showing import SHOWN
+from terascope.operate.status import CallStatus, Status
+from terascope.operate.subscription import Subscription
 from terascope.pipeline import Compiled
 from terascope.sharing.compositions import Composition
-from terascope.stream.adoption import adopted
-from terascope.stream.callback import Callback, CallbackSink
-from terascope.stream.control import Control
-from terascope.stream.following import followed
-from terascope.stream.liveness import liveness_limits
-from terascope.stream.notices import Notices
-from terascope.stream.orders import Order, changes_of, current, note_given, obey, orders
-from terascope.stream.plan import StreamPlan, stream_plan
-from terascope.stream.reporting import Reporter, RunFacts, Supervised
-from terascope.stream.runs import Run, announced, run_folder
-from terascope.stream.server import StatusServer
-from terascope.stream.showing import SHOWN
-from terascope.stream.state import State, StateFolder
-from terascope.stream.status import CallStatus, Status
-from terascope.stream.subscription import Subscription
-from terascope.stream.tree_choice import ReplanSettings
-from terascope.stream.window_plans import WindowPlans
+from terascope.streaming.liveness import liveness_limits
+from terascope.streaming.plan import StreamPlan, stream_plan
+from terascope.streaming.replan.tree_choice import ReplanSettings
+from terascope.streaming.replan.window_plans import WindowPlans
+from terascope.streaming.state.adoption import adopted
+from terascope.streaming.state.control import Control
+from terascope.streaming.state.runs import Run, announced, run_folder
+from terascope.streaming.state.state import State, StateFolder
 from terascope.types import Type
 
 if TYPE_CHECKING:
     from terascope.spark.api import SparkSession
-    from terascope.spark.stream_runner import Runner
-    from terascope.stream.report import BatchReport
+    from terascope.spark.stream.runner import Runner
+    from terascope.streaming.report import BatchReport
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
@@ -451,7 +450,7 @@ def open_running(
     tell = progress or (lambda phase, done, total: None)
     tell("starting Spark", 0, 1)
     spark()
-    from terascope.spark.stream_runner import Runner, RunSettings
+    from terascope.spark.stream.runner import Runner, RunSettings
 
     tables, sharing = compiled.bindings.low.tables, compiled.bindings.low.sharing
     run = RunSettings(

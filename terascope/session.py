@@ -26,31 +26,30 @@ from typing import TYPE_CHECKING, Final, cast
 
 from terascope.analysis.costs import machine_costs
 from terascope.config import Config, load_config
-from terascope.connectors.base import SourceError
 from terascope.connectors.registry import Interface, parse_interface
-from terascope.diagnostic import Diagnostic, OutputError, Source, SparkLost
+from terascope.diagnostic import Diagnostic, OutputError, Source, SourceError, SparkLost
 from terascope.explain import Format, Stage, as_svg, explain, picture
 from terascope.files import output_mode
 from terascope.functions.base import Aggregate, Scalar
 from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
-from terascope.low.delivery import Sink
-from terascope.low.sampling import SampleLimits
 from terascope.output import FileFormat, staged
+from terascope.physical.delivery import Sink
 from terascope.physical.host import HOSTS
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import ENOUGH_TO_DECIDE, LowSettings, SharingSettings
+from terascope.physical.statistics.sampling import SampleLimits
 from terascope.physical.trees import TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Stream
 from terascope.results import Results
 
 if TYPE_CHECKING:
-    from terascope.low.parts import PartFormat
+    from terascope.operate.callback import Callback
+    from terascope.physical.delivery import PartFormat
     from terascope.running import RunningSet, StreamFormat, StreamSettings
     from terascope.spark.api import DataFrame, SparkSession
-    from terascope.stream.callback import Callback
-    from terascope.stream.report import BatchReport
+    from terascope.streaming.report import BatchReport
 
 PARTS: Final = ".parts"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from terascope.diagnostic import OutputError, QueryError, Source
+from terascope.execute.results.parts import PartWriter
 from terascope.files import (
     PRIVATE,
     escaped,
@@ -19,12 +20,11 @@ from terascope.files import (
     open_file,
     output_mode,
 )
-from terascope.low.parts import PartWriter
 from terascope.output import staged
 from terascope.pipeline import compile_set
 from terascope.plan.rel import Field
 from terascope.spark.parts import keep_only
-from terascope.stream.growing_result import GrowingResult
+from terascope.streaming.state.growing_result import GrowingResult
 from terascope.types import Type
 
 FIELDS = (Field("a", Type.INT),)

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from terascope.low.bounded_tables import BoundedTable
-from terascope.low.slots import Shape
+from terascope.kernels.tables.bounded_tables import BoundedTable
+from terascope.kernels.tables.slots import Shape
 
 SHAPE: Final = Shape(2, ("count",), with_epoch=True)
 BUCKETS: Final = tuple(range(10_000, 100_001, 10_000))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from bench.cache.streams import evicted_share, paper_table, zipf_shares, zipf_tuples
-from terascope.low.table_policies import Policy
+from terascope.kernels.tables.table_policies import Policy
 
 GROUPS: Final = 100_000
 EXPONENTS: Final = (0.85, 0.67, 0.48)

@@ -16,8 +16,8 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from bench.cache.streams import Tuples, feed, paper_table, uniform_tuples
-from terascope.low.bounded_tables import BoundedTable, Codes, Flush, Mask, Words
-from terascope.low.table_policies import Policy
+from terascope.kernels.tables.bounded_tables import BoundedTable, Codes, Flush, Mask, Words
+from terascope.kernels.tables.table_policies import Policy
 
 PLACES_PER_GROUP: Final = 2
 TUPLES_PER_GROUP: Final = 5

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from bench.cache import chains, evictions, gaps, sizes
 from bench.experiment import Outcome
-from terascope.low.bounded_tables import Flush
+from terascope.kernels.tables.bounded_tables import Flush
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

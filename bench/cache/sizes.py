@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from bench.cache.streams import evicted_share, paper_table, uniform_tuples
-from terascope.low.table_policies import Policy
+from terascope.kernels.tables.table_policies import Policy
 
 MOST_EVICTED: Final = 0.01
 FILLING: Final = 8

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from terascope.low.bounded_tables import BoundedTable, Codes, Flush, Taker, Words
-from terascope.low.slots import Shape
-from terascope.low.table_policies import Policy
+from terascope.kernels.tables.bounded_tables import BoundedTable, Codes, Flush, Taker, Words
+from terascope.kernels.tables.slots import Shape
+from terascope.kernels.tables.table_policies import Policy
 
 PAPER_SHAPE = Shape(1, ("count", "min_int", "max_int"), with_epoch=True)
 BATCH = 1 << 16

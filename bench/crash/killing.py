@@ -20,7 +20,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from bench.crash.rows import Rows, differences
 from bench.crash.run import BATCH, FORMS, RUNNING, Form, delivered
 from bench.memory import JVM, Process, process_tree
-from terascope.stream.crash import POINTS, VARIABLE
+from terascope.streaming.state.crash import POINTS, VARIABLE
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS: Final = 600.0
@@ -34,7 +34,7 @@ REPLAY: Final = 0.4
 
 Victim: TypeAlias = Literal["driver", "all", "jvm", "worker", "workers", "itself"]
 """The Python process alone; it and all below it; the JVM alone; one of Spark's Python processes;
-all of these; whoever comes by a point of terascope.stream.crash.
+all of these; whoever comes by a point of terascope.streaming.state.crash.
 """
 SURVIVED: Final = ("worker", "workers")
 VICTIMS: Final[tuple[Victim, ...]] = get_args(Victim)

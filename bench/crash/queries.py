@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from terascope.config import load_config
-from terascope.connectors.generate import Profile, generate
 from terascope.session import QuerySet, Session
+from terascope.traffic import Profile, generate
 
 if TYPE_CHECKING:
     from terascope.spark.api import SparkSession

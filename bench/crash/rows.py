@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.crash.queries import NAMES
+from terascope.operate.subscription import Subscription
 from terascope.session import QuerySet
-from terascope.stream.runs import MANIFEST
-from terascope.stream.subscription import Subscription
+from terascope.streaming.state.runs import MANIFEST
 
 Rows = Mapping[str, Counter[str]]
 """By query, each row as a line of JSON, and how often it is there."""

@@ -15,9 +15,10 @@ from time import process_time
 
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.low.delivery import Outgoing, Sink
-from terascope.low.parts import Part
-from terascope.low.prepare import prepare
+from terascope.execute.delivery import Outgoing
+from terascope.execute.prepare import prepare
+from terascope.execute.results.parts import Part
+from terascope.physical.delivery import Sink
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings
 from terascope.physical.targets import deliveries, stream_numbers

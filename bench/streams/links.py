@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.experiment import Settings, Tell
 from bench.harness import made_once
-from terascope.connectors.generate import Profile, generate, link_files
+from terascope.traffic import Profile, generate, link_files
 
 PIECE_SECONDS = 30
 RATE = 220_000

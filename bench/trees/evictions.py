@@ -26,9 +26,9 @@ from bench.trees.streams import (
     stream_of,
     zipf_draws,
 )
-from terascope.low.bounded_tables import BoundedTable, Words
-from terascope.low.slots import Shape
-from terascope.low.table_policies import POLICIES, Policy
+from terascope.kernels.tables.bounded_tables import BoundedTable, Words
+from terascope.kernels.tables.slots import Shape
+from terascope.kernels.tables.table_policies import POLICIES, Policy
 from terascope.sharing.counting import attribute_hashes
 from terascope.sharing.curves import Curve, curve
 from terascope.sharing.evictions import eviction_rate, in_use

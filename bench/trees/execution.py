@@ -18,10 +18,10 @@ import numpy as np
 from bench.trees.streams import Stream
 from terascope.connectors.base import Column
 from terascope.connectors.registry import parse_interface
-from terascope.low.aggregator import group_fields
-from terascope.low.ownership import EVERYTHING
-from terascope.low.plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
-from terascope.low.task import Groups, LowTask, Ready
+from terascope.execute.grouping.aggregator import group_fields
+from terascope.execute.task import Groups, LowTask, Ready
+from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
+from terascope.physical.ownership import EVERYTHING
 from terascope.plan.expr import Col
 from terascope.sharing.counting import attribute_hashes
 from terascope.sharing.model import Node, Statistics, Tree

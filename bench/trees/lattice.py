@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.low.kernels import column, compiled, output
+from terascope.kernels.codegen.machine_code import column, compiled, output
 from terascope.sharing.model import Statistics
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -18,7 +18,7 @@ from bench.experiment import Contender, Figures, Outcome, Prepared, Settings, Te
 from bench.trees.asked import WRONG, Asked, NothingWrong, new_table, shown
 from bench.trees.execution import executed, statistics_of
 from bench.trees.streams import NO_REAL, STREAMS, Stream, has_stream, stream_of
-from terascope.low.table_policies import Policy
+from terascope.kernels.tables.table_policies import Policy
 from terascope.sharing.cost import accounting_for
 from terascope.sharing.model import Query, Statistics, Tree
 from terascope.sharing.plan import Allocation, Planned, Planner

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bench.windows.snort import Syns
 from terascope.functions.slices import SliceVector
-from terascope.low.kernels import INTEGER, column, compiled
+from terascope.kernels.codegen.machine_code import INTEGER, column, compiled
 from terascope.sharing.slices import Periodic, composed, composed_panes
 
 Ints = npt.NDArray[np.int64]

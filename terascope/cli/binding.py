@@ -137,8 +137,8 @@ def bound_session(
     the configuration that a flag gives, None among them when it does not.
     """
     from terascope.config import load_config
-    from terascope.connectors.base import SourceError
     from terascope.connectors.registry import parse_interface
+    from terascope.diagnostic import SourceError
     from terascope.session import Session
 
     found = load_config(config, master=master, strict=strict, low=low, **(settings or {}))
@@ -210,8 +210,7 @@ def read_set(file: Path) -> Source:
     Raises:
         SourceError: it cannot be read.
     """
-    from terascope.connectors.base import SourceError
-    from terascope.diagnostic import Source
+    from terascope.diagnostic import Source, SourceError
     from terascope.session import read_source
 
     if str(file) != "-":

@@ -10,7 +10,7 @@ import typer
 from terascope.cli.binding import Debug
 
 if TYPE_CHECKING:
-    from terascope.low.calibrate import Measured
+    from terascope.physical.statistics.calibrate import Measured
 
 
 def calibrate(
@@ -34,8 +34,8 @@ def calibrate(
     del debug
     from terascope.analysis.costs import write_measured
     from terascope.cli.progress import counting
-    from terascope.low.calibrate import about_machine, builtin_scalars
-    from terascope.low.calibrate import calibrate as measure
+    from terascope.physical.statistics.calibrate import about_machine, builtin_scalars
+    from terascope.physical.statistics.calibrate import calibrate as measure
 
     functions = builtin_scalars()
     with counting("measuring", len(functions), "functions", quiet) as counted:

@@ -41,8 +41,8 @@ def demo(
     host and the time, with the tables they followed from.
     """
     from terascope.cli.generate import scenario_name
-    from terascope.connectors.generate import ProfileError
     from terascope.demo import run_demo
+    from terascope.traffic import ProfileError
 
     del debug
     try:

@@ -15,7 +15,7 @@ from terascope.cli.binding import Debug
 
 if TYPE_CHECKING:
     from terascope.cli.progress import Counted
-    from terascope.connectors.generate import FlowProfile, GenerateReport, Profile, Scenario
+    from terascope.traffic import FlowProfile, GenerateReport, Profile, Scenario
 
 EXTENT, SCENARIO, TRAFFIC, POPULARITY, RATE = "Extent", "Scenarios", "Traffic", "Popularity", "Rate"
 SUFFIXES = {"k": 10**3, "M": 10**6, "G": 10**9}
@@ -172,8 +172,8 @@ def generate(
     Zipf popularity, TCP flows with handshakes and retransmissions, UDP and DNS, bursts;
     reproducible by seed. Give at most two of --packets, --rate and --duration.
     """
-    from terascope.connectors.generate import FlowProfile, Profile, ProfileError
-    from terascope.connectors.generate import generate as write_trace
+    from terascope.traffic import FlowProfile, Profile, ProfileError
+    from terascope.traffic import generate as write_trace
 
     del debug
     if flows is not None:
@@ -252,7 +252,7 @@ def count_of(text: str, flag: str = "--packets") -> int:
 
 def scenario_name(text: str) -> str:
     """SYN flood, syn-flood and syn_flood are the same."""
-    from terascope.connectors.generate import SCENARIOS
+    from terascope.traffic import SCENARIOS
 
     name = text.strip().lower().replace("-", "_").replace(" ", "_")
     if name not in SCENARIOS:
@@ -270,7 +270,7 @@ def scenarios_of(
     intensity: float | None,
 ) -> tuple[Scenario, ...]:
     """What each --scenario says; the plain flags hold for all that say nothing else."""
-    from terascope.connectors.generate import Scenario
+    from terascope.traffic import Scenario
 
     if not texts and (victim, start, length, intensity) != (None,) * 4:
         raise typer.BadParameter(
@@ -333,8 +333,8 @@ def with_progress(
 def write_flows(profile: FlowProfile, output: Path, quiet: bool) -> None:
     """Flow records, and a line about them."""
     from terascope.cli.progress import counting
-    from terascope.connectors.generate import generate_flows
-    from terascope.stream.amounts import readable_bytes
+    from terascope.operate.amounts import readable_bytes
+    from terascope.traffic import generate_flows
 
     if not output.name.endswith(".parquet"):
         raise typer.BadParameter(
@@ -352,7 +352,7 @@ def write_flows(profile: FlowProfile, output: Path, quiet: bool) -> None:
 
 
 def report_lines(report: GenerateReport, seconds: float) -> list[str]:
-    from terascope.stream.amounts import readable_bytes
+    from terascope.operate.amounts import readable_bytes
 
     speed = report.total_packets / max(seconds, 1e-9)
     names = ", ".join(map(str, report.files))

@@ -107,10 +107,9 @@ def message(mistake: Exception) -> str:
 
 def expected_mistakes() -> tuple[type[Exception], ...]:
     from terascope.config import ConfigError
-    from terascope.connectors.base import SourceError
-    from terascope.diagnostic import OutputError
+    from terascope.diagnostic import OutputError, SourceError
     from terascope.functions.base import FunctionMistake, ValueMistake
-    from terascope.stream.mistakes import StreamError
+    from terascope.streaming.mistakes import StreamError
 
     known: tuple[type[Exception], ...] = (
         ConfigError,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from terascope.stream.runs import Run
-    from terascope.stream.status import QueryStatus, Status
+    from terascope.operate.status import QueryStatus, Status
+    from terascope.streaming.state.runs import Run
 
 Checkpoint = Annotated[
     Path | None,
@@ -28,7 +28,7 @@ def found(checkpoint: Path | None, over: bool = False) -> Run:
     Raises:
         StreamError: there is none, or there are several.
     """
-    from terascope.stream.runs import find_run
+    from terascope.streaming.state.runs import find_run
 
     return find_run(checkpoint, over)
 
@@ -39,7 +39,7 @@ def asked(run: Run) -> Status:
     Raises:
         StreamError: it does not answer.
     """
-    from terascope.stream.client import fetch_status
+    from terascope.operate.client import fetch_status
 
     return fetch_status(run)
 
@@ -50,7 +50,7 @@ def query_named(status: Status, name: str) -> QueryStatus:
     Raises:
         StreamError: it has no such stream.
     """
-    from terascope.stream.mistakes import StreamError
+    from terascope.streaming.mistakes import StreamError
 
     query = status.query(name)
     if query is None:

@@ -27,17 +27,17 @@ from terascope.cli.mistakes import INTERRUPTED, errors, tell_line
 from terascope.cli.progress import phases
 from terascope.cli.stream_flags import StreamFlags
 from terascope.cli.stream_rows import ConsoleRows, RowsFormat
-from terascope.stream.amounts import readable_seconds
-from terascope.stream.notices import late_text, malformed_text
-from terascope.stream.runs import announced
-from terascope.stream.server import HOST, StatusServer
+from terascope.operate.amounts import readable_seconds
+from terascope.operate.notices import late_text, malformed_text
+from terascope.operate.server import HOST, StatusServer
+from terascope.streaming.state.runs import announced
 
 if TYPE_CHECKING:
     from terascope.config import Config
+    from terascope.operate.status import Status
     from terascope.running import RunningSet, StreamFormat, StreamSettings
     from terascope.session import QuerySet, Session
-    from terascope.stream.plan import StreamPlan
-    from terascope.stream.status import Status
+    from terascope.streaming.plan import StreamPlan
 
 BETWEEN_LOOKS: Final = 1.0
 

@@ -15,8 +15,8 @@ from terascope.cli.operating import Checkpoint, asked, found
 
 if TYPE_CHECKING:
     from terascope.functions.base import Value
-    from terascope.stream.runs import Run
-    from terascope.stream.status import Status
+    from terascope.operate.status import Status
+    from terascope.streaming.state.runs import Run
 
 BETWEEN_LOOKS = 0.2
 
@@ -57,7 +57,7 @@ def check_value(run: Run, name: str, value: str) -> Callable[[str | None], bool]
         StreamError: there is no such parameter, or the value is not of its type.
     """
     from terascope.functions.casts import cast_value
-    from terascope.stream.mistakes import StreamError
+    from terascope.streaming.mistakes import StreamError
     from terascope.types import Type
 
     declared = run.parameters.get(name)
@@ -81,8 +81,8 @@ def leave_order(run: Run, name: str, value: str) -> Path:
     Raises:
         StreamError: it cannot be written.
     """
-    from terascope.stream.orders import PARAMETERS
-    from terascope.stream.runs import CONTROL, run_folder, write_whole
+    from terascope.operate.orders import PARAMETERS
+    from terascope.streaming.state.runs import CONTROL, run_folder, write_whole
 
     folder = run_folder(Path(run.checkpoint)) / CONTROL
     path = folder / f"{PARAMETERS}-{time.time_ns()}.json"
@@ -103,7 +103,7 @@ def wait_until(
     Raises:
         StreamError: the run is gone, or has not taken it in time.
     """
-    from terascope.stream.mistakes import StreamError
+    from terascope.streaming.mistakes import StreamError
 
     until = clock() + timeout
     while True:

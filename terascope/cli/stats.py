@@ -56,7 +56,7 @@ def stats(
     from terascope.cli.generate import count_of
     from terascope.cli.stats_view import StatsView, documents
     from terascope.display import stdout_console
-    from terascope.low.sampling import SampleLimits, sample_source
+    from terascope.physical.statistics.sampling import SampleLimits, sample_source
 
     given = {
         "sample_tuples": None if tuples is None else count_of(tuples, "--tuples"),

@@ -11,7 +11,7 @@ from terascope.cli.binding import Debug
 from terascope.cli.operating import Checkpoint, asked, found
 
 if TYPE_CHECKING:
-    from terascope.stream.runs import Run
+    from terascope.streaming.state.runs import Run
 
 BETWEEN_LOOKS = 1.0
 
@@ -51,7 +51,7 @@ def watched(run: Run) -> None:
     """One status after the other, until the run is over or somebody has seen enough."""
     from terascope.cli.live_view import LiveView
     from terascope.display import stdout_console
-    from terascope.stream.status import OVER
+    from terascope.operate.status import OVER
 
     with LiveView(stdout_console()) as view:
         while run.is_alive:

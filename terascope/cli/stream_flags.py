@@ -192,8 +192,8 @@ def read(flag: str, text: str | None, parse: Callable[[object], T]) -> T | None:
 
 
 def check_speed(speed: str | None) -> None:
-    from terascope.connectors.base import SourceError
     from terascope.connectors.live.speed import Speed
+    from terascope.diagnostic import SourceError
 
     try:
         Speed.parse(speed)

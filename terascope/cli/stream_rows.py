@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from terascope.cli.tail import text_columns
 from terascope.display import result_table, stdout_console
-from terascope.low.text import csv_header, csv_lines, json_lines
+from terascope.kernels.encode.text import csv_header, csv_lines, json_lines
 from terascope.plan.rel import Field
 
 RowsFormat: TypeAlias = Literal["table", "csv", "ndjson"]

@@ -15,7 +15,7 @@ from terascope.cli.operating import Checkpoint, found
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from terascope.stream.manifest import Batch, Header
+    from terascope.streaming.state.manifest import Batch, Header
     from terascope.types import Type
 
 Print: TypeAlias = "Callable[[Batch, pa.Table, Header], None]"
@@ -51,8 +51,8 @@ def tail(
     also reads what a run that is over has written.
     """
     del debug
-    from terascope.stream.following import followed
-    from terascope.stream.subscription import Subscription, start_of_last
+    from terascope.operate.following import followed
+    from terascope.operate.subscription import Subscription, start_of_last
 
     run = found(checkpoint, over=True)
     folder = followed(run, name)
@@ -84,7 +84,7 @@ def printer(format: TailFormat) -> Print:
 
 def print_table(batch: Batch, table: pa.Table, header: Header) -> None:
     from terascope.display import result_table, stdout_console
-    from terascope.stream.showing import SHOWN
+    from terascope.operate.showing import SHOWN
 
     console = stdout_console()
     title = f"{header.query.removesuffix(SHOWN)}, batch {batch.number:,}"
@@ -94,7 +94,7 @@ def print_table(batch: Batch, table: pa.Table, header: Header) -> None:
 
 def csv_printer() -> Print:
     """The names of the columns stand above the first row, and again when they change."""
-    from terascope.low.text import csv_header, csv_lines
+    from terascope.kernels.encode.text import csv_header, csv_lines
 
     told: list[Header] = []
 
@@ -109,7 +109,7 @@ def csv_printer() -> Print:
 
 
 def print_ndjson(batch: Batch, table: pa.Table, header: Header) -> None:
-    from terascope.low.text import json_lines
+    from terascope.kernels.encode.text import json_lines
 
     del batch, header
     sys.stdout.buffer.write(json_lines(table.column_names, *text_columns(table)))

@@ -18,6 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from terascope.connectors.malformed import MOST_NAMED, FileFault, RecordFault
+from terascope.diagnostic import SourceError
 from terascope.types import Type
 
 POSITION = "#pos"
@@ -32,10 +33,6 @@ INTERFACE = "interface"
 
 FILE_SHIFT = 40
 HIDDEN_PREFIX = "#"
-
-
-class SourceError(Exception):
-    """A source that cannot be used: missing, unreadable, of the wrong kind. One clear line."""
 
 
 class UnusableFile(SourceError):

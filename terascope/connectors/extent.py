@@ -15,11 +15,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.connectors.base import SourceError
 from terascope.connectors.packets.connector import PCAPNG_MAGIC
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, PcapHeader, parse_header
 from terascope.connectors.packets.pcapng import BYTE_ORDER
 from terascope.connectors.registry import Interface
+from terascope.diagnostic import SourceError
 
 LOOKED_AT: Final = 4
 """Files of an interface, evenly apart."""

@@ -25,7 +25,6 @@ from terascope.connectors.base import (
     Connector,
     Edge,
     ReadReport,
-    SourceError,
     Split,
     UnusableFile,
     find_files,
@@ -38,6 +37,7 @@ from terascope.connectors.tables.csv import csv_fault
 from terascope.connectors.tables.jsonlines import json_fault
 from terascope.connectors.tables.parquet import parquet_fault
 from terascope.connectors.version import VERSION_OPTION, check_unchanged, version_of
+from terascope.diagnostic import SourceError
 from terascope.types import Type
 
 GENERATE = "generate"
@@ -202,7 +202,7 @@ def check_generated(location: str) -> None:
     Raises:
         SourceError: there is one.
     """
-    from terascope.connectors.generate.words import parse_words  # it compiles: only when asked for
+    from terascope.traffic.words import parse_words  # it compiles: only when asked for
 
     parse_words(location)
 

@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Final
 
-from terascope.connectors.base import SourceError
+from terascope.diagnostic import SourceError
 
 VERSION_OPTION: Final = "#version"
 """The option of a split of a batch that holds the version of its file."""

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.panel import Panel
 
-from terascope.connectors.generate import GenerateReport, Profile, Scenario, generate
 from terascope.display import result_table
 from terascope.results import Results
 from terascope.session import Session
+from terascope.traffic import GenerateReport, Profile, Scenario, generate
 
 if TYPE_CHECKING:
     from terascope.spark.api import SparkSession

@@ -24,9 +24,10 @@ from terascope.explain.prospects import prospect_notes
 from terascope.explain.remarks import column_notes
 from terascope.explain.trees import tree_notes
 from terascope.explain.windows import slices_in_words, slicing_notes
-from terascope.low.plan import LowAggregate, LowPlan, LowQuery
+from terascope.operate.amounts import readable_bytes
 from terascope.physical.halves import split_plan
 from terascope.physical.job import Job, LowOutput, Output, SourceRead
+from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
 from terascope.physical.low_planner import scanned
 from terascope.physical.planner import LowSettings, plan_job
 from terascope.pipeline import Compiled
@@ -34,7 +35,6 @@ from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
 from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import Rel, Scan, inputs, walk, with_inputs
 from terascope.plan.show import show_expr
-from terascope.stream.amounts import readable_bytes
 from terascope.types import Type
 
 UNBOUND = "no source is bound, so that files and partitions are not known; add --source"

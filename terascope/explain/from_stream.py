@@ -18,8 +18,8 @@ from terascope.pipeline import Compiled
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import Aggregate, Rel, SourceField
 from terascope.plan.show import show_expr
-from terascope.stream.families import families_of
-from terascope.stream.plan import LowStream, StreamOutput, StreamPlan, stream_plan
+from terascope.streaming.plan import LowStream, StreamOutput, StreamPlan, stream_plan
+from terascope.streaming.replan.families import families_of
 
 
 def picture_of_stream(compiled: Compiled, title: str) -> Picture:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from terascope.low.plan import LowAggregate, Slot, Where
+from terascope.physical.low_plan import LowAggregate, Slot, Where
 from terascope.plan.expr import Expr
 from terascope.types import Type
 

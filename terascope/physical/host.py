@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from terascope.analysis.low_safe import Refusal
-from terascope.low.slots import MOST_SLOTS
+from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, children, is_constant
 from terascope.types import INTEGERS, Type
 
@@ -28,7 +28,7 @@ def knows_all(expr: Expr) -> str | None:
 def kernels_know(expr: Expr) -> str | None:
     """What the compiled kernels have no form for."""
     # Imported late: numba takes a moment, and not every host has kernels.
-    from terascope.low.expressions import unsupported
+    from terascope.kernels.codegen.expressions import unsupported
 
     why = unsupported(expr)
     return None if why is None else f"the kernels do not know {why}"

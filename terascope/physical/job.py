@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
-from terascope.low.groups import GroupFields
-from terascope.low.part_order import KeptOrder
-from terascope.low.plan import LowPlan, Slot
-from terascope.low.slots import Shape
-from terascope.low.windows import Windows
+from terascope.kernels.merge.groups import GroupFields
+from terascope.kernels.tables.slots import Shape
+from terascope.physical.job_windows import Windows
+from terascope.physical.low_plan import LowPlan, Slot
 from terascope.physical.prospects import Prospect
+from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field, Rel
 from terascope.sharing.model import Tree

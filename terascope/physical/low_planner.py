@@ -19,11 +19,11 @@ from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Slope, Trend
 from terascope.functions.slices import parse_slices
-from terascope.low.arithmetic_recipes import can_overflow
-from terascope.low.groups import GroupFields
-from terascope.low.ownership import span
-from terascope.low.payload_tests import is_payload_test
-from terascope.low.plan import (
+from terascope.kernels.codegen.arithmetic_recipes import can_overflow
+from terascope.kernels.columns.payload_tests import is_payload_test
+from terascope.kernels.merge.groups import GroupFields
+from terascope.kernels.tables.slots import Shape
+from terascope.physical.low_plan import (
     Flush,
     LowAggregate,
     LowPlan,
@@ -33,7 +33,7 @@ from terascope.low.plan import (
     TableKind,
     slot_of,
 )
-from terascope.low.slots import Shape
+from terascope.physical.ownership import span
 from terascope.plan.build import TRUE, call
 from terascope.plan.expr import (
     Call,

@@ -13,15 +13,21 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from terascope.connectors.base import SourceError
+from terascope.diagnostic import SourceError
 from terascope.functions.base import ValueMistake
-from terascope.low.plan import LowAggregate, LowPlan, expressions_of
-from terascope.low.sampling import SampleLimits, SourceSample, Thinned, evaluated, read_some
 from terascope.physical.drafts import scan_key
 from terascope.physical.job import SourceRead
+from terascope.physical.low_plan import LowAggregate, LowPlan, expressions_of
 from terascope.physical.riding import Taking, together_ns
 from terascope.physical.share_tables import Queries
 from terascope.physical.slicing import Family, Slicing, ticks
+from terascope.physical.statistics.sampling import (
+    SampleLimits,
+    SourceSample,
+    Thinned,
+    evaluated,
+    read_some,
+)
 from terascope.plan.build import FALSE
 from terascope.plan.expr import columns_of, conjuncts
 from terascope.plan.plan import Plan

@@ -14,10 +14,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from terascope.functions.base import Value
-from terascope.low.groups import GroupFields
-from terascope.low.match import can_match
-from terascope.low.pairs import Pairing, Side
-from terascope.low.rows import (
+from terascope.kernels.merge.groups import GroupFields
+from terascope.physical.job import Job, Output
+from terascope.physical.row_pipeline import (
     RowProgram,
     extended,
     is_computable,
@@ -27,7 +26,7 @@ from terascope.low.rows import (
     stepped,
     with_values,
 )
-from terascope.physical.job import Job, Output
+from terascope.physical.task_join import Pairing, Side, can_match
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.plan.rel import Filter, Join, Project, Rank, Read, Rel, with_inputs
 

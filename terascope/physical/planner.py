@@ -17,11 +17,10 @@ from terascope.analysis.costs import Costs
 from terascope.analysis.order import Orders, emitted_orders, plan_orders
 from terascope.analysis.sequence import falls, sequence
 from terascope.connectors.arrival import arrived, is_arrival
-from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, SourceError, Split
+from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
 from terascope.connectors.registry import Interface, versioned
+from terascope.diagnostic import SourceError
 from terascope.functions.aggregates.float_sums import FloatRange
-from terascope.low.part_order import KeptOrder
-from terascope.low.sampling import SampleLimits
 from terascope.optimize.driver import apply_below
 from terascope.physical.bundles import SPLIT_BYTES
 from terascope.physical.drafts import Names
@@ -38,8 +37,10 @@ from terascope.physical.low_planner import (
 from terascope.physical.measured import Measured
 from terascope.physical.merged import assume_merged, merged_jointly, tidy
 from terascope.physical.prospects import Prospect, prospect_of
+from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.share_tables import Rides, never, share_tables
 from terascope.physical.slicing import InForce, Slicing, nothing_in_force
+from terascope.physical.statistics.sampling import SampleLimits
 from terascope.physical.trees import TreeSettings, widened, with_trees
 from terascope.physical.windows import Assembly
 from terascope.plan.build import TRUE, call, conjunction, disjunction

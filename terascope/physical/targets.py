@@ -10,15 +10,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from terascope.connectors.base import INTERFACE, POSITION
-from terascope.low.delivery import Direct, Target
-from terascope.low.early import columns_read
-from terascope.low.groups import GroupFields
-from terascope.low.pairs import Pairing
-from terascope.low.plan import LowPlan, LowSelect, expressions_of
-from terascope.low.regroup import Regroup
-from terascope.low.rows import Keep, RowProgram, origin, picked, picking, row_program
+from terascope.kernels.merge.groups import GroupFields
+from terascope.physical.delivery import Direct, Target
 from terascope.physical.job import Job, SourceRead
+from terascope.physical.low_plan import LowPlan, LowSelect, expressions_of
 from terascope.physical.pairings import Joining, joinings, rest_name
+from terascope.physical.row_pipeline import (
+    Keep,
+    Regroup,
+    RowProgram,
+    columns_read,
+    origin,
+    picked,
+    picking,
+    row_program,
+)
+from terascope.physical.task_join import Pairing
 from terascope.plan.expr import Col, Expr, columns_of, substitute
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field

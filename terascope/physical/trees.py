@@ -12,14 +12,14 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from terascope.low.arithmetic_recipes import can_overflow
-from terascope.low.plan import LowAggregate, LowPlan, Slot, TableChoice
-from terascope.low.slots import MOST_SLOTS
-from terascope.low.table_policies import Policy
+from terascope.kernels.codegen.arithmetic_recipes import can_overflow
+from terascope.kernels.tables.slots import MOST_SLOTS
+from terascope.kernels.tables.table_policies import Policy
 from terascope.physical.caches import cache_bytes
 from terascope.physical.drafts import Names
 from terascope.physical.entry import Entry, same_tuples
 from terascope.physical.job import LowOutput, SourceRead, TreeDecision
+from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice
 from terascope.physical.measured import Measured
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr

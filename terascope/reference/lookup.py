@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from terascope.low.watch_list import read_watch_list
+from terascope.execute.watch_list import read_watch_list
 from terascope.plan.rel import Lookup
 from terascope.reference.rows import Row
 

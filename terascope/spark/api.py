@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from terascope.low.text import address_text
+from terascope.kernels.encode.text import address_text
 from terascope.plan.rel import Field
-from terascope.spark.casts import wide_number
-from terascope.spark.frame import place, spark_type
+from terascope.spark.catalyst.casts import wide_number
+from terascope.spark.catalyst.frame import place, spark_type
 from terascope.spark.worker import working
 from terascope.types import Type
 

@@ -2,7 +2,8 @@
 
 Spark forks a worker for each task that runs at the same time, and ends those that were idle for a
 minute. Forked from a daemon that has imported what tasks need, and has loaded the kernels that
-earlier workers used (low/preload.py), a worker begins at once, and all of them share that memory.
+earlier workers used (kernels/codegen/preload.py), a worker begins at once, and all of them share
+that memory.
 
 A process with threads must not fork: the libraries that start some when they are imported are told
 not to.
@@ -28,7 +29,7 @@ NEEDED: Final = (
     "terascope.spark.native",
     "terascope.spark.parts",
     "terascope.spark.rests",
-    "terascope.spark.stream_task",
+    "terascope.spark.stream.task",
 )
 
 
@@ -38,7 +39,7 @@ def prepare() -> None:
         os.environ.setdefault(name, value)
     for module in NEEDED:
         import_module(module)
-    from terascope.low.preload import load_used
+    from terascope.kernels.codegen.preload import load_used
 
     os.register_at_fork(before=load_used)
     gc.collect()

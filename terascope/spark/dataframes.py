@@ -21,18 +21,13 @@ from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 
 from terascope.connectors.arrival import TICKS_NS
-from terascope.connectors.base import (
-    HIDDEN_PREFIX,
-    POSITION,
-    Column,
-    ReadReport,
-    SourceError,
-)
+from terascope.connectors.base import HIDDEN_PREFIX, POSITION, Column, ReadReport
 from terascope.connectors.dataframe import KIND, DataFrameInterface, HeldColumn
 from terascope.connectors.tables.convert import Fault
+from terascope.diagnostic import SourceError
 from terascope.physical.job import SourceRead
-from terascope.spark.dataframe_columns import Made, as_it_is, is_parsed, parsing
-from terascope.spark.frame import in_places, place
+from terascope.spark.catalyst.dataframe_columns import Made, as_it_is, is_parsed, parsing
+from terascope.spark.catalyst.frame import in_places, place
 from terascope.spark.source import META
 
 FAULT_BITS = 4

@@ -17,18 +17,19 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from terascope.connectors.base import Split
-from terascope.low.delivery import Delivery, Outgoing, Sink, Target
-from terascope.low.dictionary import Ints
-from terascope.low.groups import NO_EPOCH, Block
-from terascope.low.ownership import Epochs, owned
-from terascope.low.pairs import Pairing
-from terascope.low.payload import pack
-from terascope.low.plan import LowAggregate
-from terascope.low.reports import reports_to_json
-from terascope.low.task import Groups, LowTask, Reached, Ready, Tuples
-from terascope.low.waiting import own
+from terascope.execute.delivery import Delivery, Outgoing
+from terascope.execute.grouping.waiting import own
+from terascope.execute.reports import reports_to_json
+from terascope.execute.task import Groups, LowTask, Reached, Ready, Tuples
+from terascope.kernels.columns.dictionary import Ints
+from terascope.kernels.merge.groups import NO_EPOCH, Block
+from terascope.kernels.merge.payload import pack
 from terascope.physical.bundles import bundles
+from terascope.physical.delivery import Sink, Target
 from terascope.physical.job import SourceRead
+from terascope.physical.low_plan import LowAggregate
+from terascope.physical.ownership import Epochs, owned
+from terascope.physical.task_join import Pairing
 
 OUTGOING = T.StructType(
     [

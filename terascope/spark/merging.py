@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from terascope.execute.delivery import Delivery, Outgoing
+from terascope.execute.merge import Merger
+from terascope.execute.rows.windows import Sequences
 from terascope.functions.overflow import overflow_of
-from terascope.low.delivery import Delivery, Outgoing, Sink, Target
-from terascope.low.float_ranges import finished_blocks
-from terascope.low.groups import Block, Groups
-from terascope.low.merge import Merger
-from terascope.low.pairs import Pairing
-from terascope.low.windows import Sequences
+from terascope.kernels.merge.float_ranges import finished_blocks
+from terascope.kernels.merge.groups import Block, Groups
+from terascope.physical.delivery import Sink, Target
+from terascope.physical.task_join import Pairing
 from terascope.spark.low_task import to_arrow
 from terascope.spark.told import packed_pairs
 from terascope.spark.worker import working

@@ -14,11 +14,10 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
-from terascope.connectors.base import SourceError
-from terascope.diagnostic import OutputError
+from terascope.diagnostic import OutputError, SourceError
 from terascope.functions.base import ValueMistake
 from terascope.functions.overflow import Overflow
-from terascope.stream.mistakes import StreamError
+from terascope.streaming.mistakes import StreamError
 
 MARK = "terascope-mistake"
 MARKED = re.compile(r"(?:MarkedMistake: |USER_RAISED_EXCEPTION\] )" + MARK + r"(\{.*\})")

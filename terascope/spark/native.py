@@ -18,15 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
-from terascope.low.delivery import Sink, Target
-from terascope.low.parts import Part
-from terascope.low.payload import unpack_tuples
-from terascope.low.reports import Reports, reports_from_json
-from terascope.low.window_kernel import assemble_kernel
+from terascope.execute.reports import Reports, reports_from_json
+from terascope.execute.results.parts import Part
+from terascope.kernels.merge.payload import unpack_tuples
+from terascope.kernels.merge.window_kernel import assemble_kernel
+from terascope.physical.delivery import Sink, Target
 from terascope.physical.job import Job
 from terascope.physical.targets import Deliveries, stream_numbers
 from terascope.plan.rel import Field, Rel
-from terascope.spark.frame import Frame, place, schema_of
+from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.low_task import NativeRead
 from terascope.spark.merging import Merging
 from terascope.spark.passing import HerePass, Kept, Pass, all_rows, merge_pass, run_pass, tasks_of

@@ -16,14 +16,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from terascope.execute.results.assemble import assemble
+from terascope.execute.results.parts import Part, PartWriter
 from terascope.files import is_part, make_folder
-from terascope.low.assemble import assemble
-from terascope.low.part_order import KeptOrder
-from terascope.low.parts import Part, PartFormat, PartWriter
+from terascope.physical.delivery import PartFormat
+from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
-from terascope.spark.frame import place, schema_of
+from terascope.spark.catalyst.frame import place, schema_of
+from terascope.spark.catalyst.relations import sort_column
 from terascope.spark.mistakes import translating
-from terascope.spark.relations import sort_column
 from terascope.spark.worker import working
 from terascope.spark.write import Format, write_output
 

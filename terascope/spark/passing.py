@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
-from terascope.low.delivery import Kind, Outgoing
+from terascope.execute.delivery import Kind, Outgoing
 from terascope.spark.low_task import (
     OUTGOING,
     OUTGOING_ARROW,

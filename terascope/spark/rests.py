@@ -17,11 +17,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
-from terascope.low.delivery import Sink
-from terascope.low.pairs import MEMORY_SHARE, Pairing, Side
-from terascope.low.parts import Part
-from terascope.low.payload import unpack_tuples
-from terascope.low.top import plain
+from terascope.execute.results.parts import Part, write_part
+from terascope.execute.rows.pairs import MEMORY_SHARE, joined
+from terascope.execute.rows.top import plain
+from terascope.kernels.merge.payload import unpack_tuples
+from terascope.physical.delivery import Sink
+from terascope.physical.task_join import Pairing, Side
 from terascope.spark.parts import TOLD
 from terascope.spark.told import packed_pairs
 from terascope.spark.worker import working
@@ -67,8 +68,8 @@ class RestJoining:
             rows.setdefault(stream, []).extend(unpack_tuples(payload))
         for pairing in self.pairings:
             sides = [together(rows.pop(side.rest, []), side) for side in pairing.sides]
-            made = pairing.joined(sides[0], sides[1])
-            yield self.sink.part(pairing.query, pairing.fields, made)
+            made = joined(pairing, sides[0], sides[1])
+            yield write_part(self.sink, pairing.query, pairing.fields, made)
 
 
 def together(batches: Sequence[pa.RecordBatch], side: Side) -> pa.RecordBatch:

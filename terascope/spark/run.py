@@ -20,23 +20,23 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import ReadReport
 from terascope.connectors.dataframe import DataFrameInterface
-from terascope.low.delivery import Sink
-from terascope.low.parts import Part
-from terascope.low.preload import tell_used
-from terascope.low.prepare import prepare
-from terascope.low.reports import Reports, add_report, reports_from_json
+from terascope.execute.prepare import prepare
+from terascope.execute.reports import Reports, add_report, reports_from_json
+from terascope.execute.results.parts import Part
+from terascope.kernels.codegen.preload import tell_used
+from terascope.physical.delivery import Sink
 from terascope.physical.job import Job, Output, SourceRead
 from terascope.physical.targets import deliveries, needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Scan
+from terascope.spark.catalyst.frame import Frame
+from terascope.spark.catalyst.relations import Context, frame_of, sort_column
 from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
-from terascope.spark.frame import Frame
 from terascope.spark.mistakes import translating
 from terascope.spark.native import NativeStreams, native_streams
 from terascope.spark.parts import more_parts
 from terascope.spark.passing import KEPT, Kept, tasks_of
-from terascope.spark.relations import Context, frame_of, sort_column
 from terascope.spark.session import parallelism
 from terascope.spark.source import META, source_frame
 

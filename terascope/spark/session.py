@@ -51,12 +51,13 @@ SQL_SETTINGS: Mapping[str, str] = {
     # A stream runs a few jobs in every micro-batch: what is remembered of each must not grow.
     "spark.sql.streaming.numRecentProgressUpdates": "5",
     "spark.sql.streaming.minBatchesToRetain": "10",
-    # It would make integers of the decimals that bounds are given as (terascope.spark.operands).
+    # It would make integers of the decimals that bounds are given as
+    # (terascope.spark.catalyst.operands).
     "spark.sql.optimizer.excludedRules": (
         "org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison"
     ),
-    # Sums of FLOATs keep a list for each group (terascope.spark.float_sums), most often an empty
-    # one: beyond 128 groups a task would sort all rows instead of hashing them.
+    # Sums of FLOATs keep a list for each group (terascope.spark.catalyst.float_sums), most often an
+    # empty one: beyond 128 groups a task would sort all rows instead of hashing them.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "65536",
     # A stack trace of a Python worker ends in the line people need; the rest is of no use to them.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",

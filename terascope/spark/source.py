@@ -23,11 +23,11 @@ from pyspark.sql import types as T
 
 from terascope.connectors.base import Column, ReadReport, Split, arrow_type
 from terascope.connectors.registry import read_split
-from terascope.low.arrow_filter import keep
-from terascope.low.reports import Reports, add_report, note_clocks, reports_to_json
+from terascope.execute.arrow_filter import keep
+from terascope.execute.reports import Reports, add_report, note_clocks, reports_to_json
 from terascope.physical.bundles import bundles
 from terascope.physical.job import SourceRead
-from terascope.spark.frame import place, spark_type
+from terascope.spark.catalyst.frame import place, spark_type
 from terascope.spark.low_task import (
     OUTGOING,
     Bundle,

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from terascope.low.delivery import Kind, Outgoing
+from terascope.execute.delivery import Kind, Outgoing
 
 LITTLE_BYTES: Final = 1 << 16
 """A payload up to this size comes along."""

@@ -12,7 +12,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from terascope.low.preload import tell_used
+from terascope.kernels.codegen.preload import tell_used
 from terascope.spark.mistakes import telling
 
 _done = 0

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from terascope.connectors.base import arrow_type
-from terascope.low.result_files import (
+from terascope.execute.results.result_files import (
     PARQUET_COMPRESSION,
     Chunk,
     Encode,
@@ -28,9 +28,9 @@ from terascope.low.result_files import (
     text_encoder,
     write_chunks,
 )
-from terascope.low.text import readable, readable_fields
+from terascope.kernels.encode.text import readable, readable_fields
 from terascope.plan.rel import Field
-from terascope.spark.frame import place
+from terascope.spark.catalyst.frame import place
 from terascope.spark.mistakes import translating
 from terascope.spark.worker import working
 

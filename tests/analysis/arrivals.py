@@ -32,7 +32,7 @@ from terascope.reference.context import Context
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Row, Rows
 from terascope.reference.sources import MemorySources
-from terascope.stream.releasing import Range, released
+from terascope.streaming.releasing import Range, released
 from terascope.types import Type
 
 COLUMNS = {

@@ -16,7 +16,7 @@ from bench.cache import chains, evictions, gaps, report, sizes
 from bench.cache.streams import uniform_tuples, zipf_shares, zipf_tuples
 from bench.experiment import Outcome, Settings
 from bench.registry import find_experiment
-from terascope.low.table_policies import POLICIES, Policy
+from terascope.kernels.tables.table_policies import POLICIES, Policy
 
 TUPLES = 100_000
 EFFORT = cache.Effort(per_group=4, edge_tuples=5_000, crossings=1, fillings=1, zipf_tuples=100_000)

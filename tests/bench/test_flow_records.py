@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.connectors.generate import FlowProfile, ProfileError, generate_flows
-from terascope.connectors.generate.flow_records import ATTRIBUTES, ROW_GROUP
+from terascope.traffic import FlowProfile, ProfileError, generate_flows
+from terascope.traffic.flow_records import ATTRIBUTES, ROW_GROUP
 from tests.cli.calls import call
 
 RECORDS = 600_000

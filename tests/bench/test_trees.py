@@ -15,7 +15,7 @@ from bench.trees import evictions, memory, speedup, zipf
 from bench.trees.asked import WRONG, NothingWrong
 from bench.trees.execution import executed, statistics_of
 from bench.trees.streams import EPOCHS, Stream, has_stream, stream_of, write
-from terascope.low.table_policies import POLICIES
+from terascope.kernels.tables.table_policies import POLICIES
 from terascope.sharing.cost import Cost
 from terascope.sharing.model import KnownStatistics, Node, Tree, flat_tree
 from terascope.sharing.plan import Allocation, Planned

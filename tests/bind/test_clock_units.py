@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import SourceError
 from terascope.connectors.registry import Interface
-from terascope.diagnostic import Source
+from terascope.diagnostic import Source, SourceError
 from terascope.pipeline import Bindings, compile_set
 
 QUERIES = """

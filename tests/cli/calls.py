@@ -8,7 +8,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from terascope.cli import app
-from terascope.connectors.generate import Profile, Scenario, generate
+from terascope.traffic import Profile, Scenario, generate
 
 FLOWS = """\
 QUERY flows:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from terascope.operate.server import StatusServer
+from terascope.operate.status import Hold, QueryStatus, Status
 from terascope.plan.rel import Field
-from terascope.stream.runs import Declared, Run, announced
-from terascope.stream.server import StatusServer
-from terascope.stream.status import Hold, QueryStatus, Status
+from terascope.streaming.state.runs import Declared, Run, announced
 from terascope.types import Type, parse_ip
 from tests.cli.calls import call
 from tests.stream.statuses import ETH0, ETH1, STATUS, run_status

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from bench.queries78 import PROTOCOL
-from terascope.connectors.generate import FlowProfile, generate_flows
+from terascope.traffic import FlowProfile, generate_flows
 from tests.cli.calls import call
 
 SET = (

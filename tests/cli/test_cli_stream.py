@@ -27,12 +27,12 @@ from terascope.cli.run_stream import AtOnce, Stopping
 from terascope.cli.stream_rows import ConsoleRows
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
+from terascope.operate.subscription import Subscription
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.rel import Field
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.stream.runs import Run, announced
-from terascope.stream.subscription import Subscription
+from terascope.streaming.state.runs import Run, announced
 from terascope.types import Type
 from tests.agreement import delivered
 from tests.cli.calls import Called, call, small_trace

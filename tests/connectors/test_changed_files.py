@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.connectors.base import POSITION, Column, ReadReport, SourceError, Split
+from terascope.connectors.base import POSITION, Column, ReadReport, Split
 from terascope.connectors.registry import parse_interface, read_split, versioned
-from terascope.diagnostic import Source
+from terascope.diagnostic import Source, SourceError
 from terascope.pipeline import Bindings, compile_set
 from terascope.types import Type
 from tests.agreement import WITHOUT_COMPILING

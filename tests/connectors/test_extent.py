@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from terascope.connectors.extent import about_tuples
-from terascope.connectors.generate import generate
-from terascope.connectors.generate.profile import Profile
 from terascope.connectors.registry import Interface
+from terascope.traffic import generate
+from terascope.traffic.profile import Profile
 
 PACKETS = 5000
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import SourceError
-from terascope.connectors.generate import Profile, generate
 from terascope.connectors.live.journal import FILE_NAME
 from terascope.connectors.registry import parse_interface
-from terascope.diagnostic import Source
+from terascope.diagnostic import Source, SourceError
 from terascope.pipeline import Bindings, compile_set
+from terascope.traffic import Profile, generate
 from tests.connectors.live_reading import SECOND, Run, live, read, replay
 
 NOW = 1_700_000_000

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import Edge, SourceError, Split
+from terascope.connectors.base import Edge, Split
 from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.live.journal import FILE_NAME
 from terascope.connectors.registry import Interface
+from terascope.diagnostic import SourceError
 from tests.connectors.live_reading import SECOND, START, Run, Wall, batch_rows, live, read
 from tests.connectors.packet_bytes import Frame, ethernet, ipv4, pcap, tcp
 

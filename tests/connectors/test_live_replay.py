@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import Column, Edge, SourceError, Split
+from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.identity import FILE_OPTION
 from terascope.connectors.live import LinkClock, Speed
 from terascope.connectors.live.journal import FILE_NAME
+from terascope.diagnostic import SourceError
 from terascope.types import Type
 from tests.connectors.live_reading import PLACES, SECOND, Run, batch_rows, read, replay
 from tests.connectors.packet_bytes import Frame, ethernet, ipv4, pcap, tcp

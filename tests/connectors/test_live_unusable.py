@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import SourceError
 from terascope.connectors.live.unusable import check_named_files, check_read_files
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.registry import parse_interface
+from terascope.diagnostic import SourceError
 from tests.connectors.live_reading import Run, live, read
 from tests.connectors.packet_bytes import ethernet, ipv4, pcap, section, tcp
 

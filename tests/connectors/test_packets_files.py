@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import Column, ReadReport, SourceError
+from terascope.connectors.base import Column, ReadReport
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.packets import PacketConnector
 from terascope.connectors.packets.fields import ALIASES, FIELDS, LAYER_BITS, PROTOCOLS
+from terascope.diagnostic import SourceError
 from terascope.types import Type
 from tests.connectors.packet_bytes import (
     ALL_NAMES,

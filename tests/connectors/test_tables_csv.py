@@ -13,11 +13,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from terascope.connectors.base import Column, ReadReport, SourceError
+from terascope.connectors.base import Column, ReadReport
 from terascope.connectors.tables import CsvConnector
 from terascope.connectors.tables.csv import scanner
 from terascope.connectors.tables.options import CsvOptions
 from terascope.connectors.tables.records import Arrays, RecordReader
+from terascope.diagnostic import SourceError
 from terascope.types import Type, parse_ip
 from tests.connectors.table_reading import POSITION, SHARED, columns, read_all, written
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from terascope.connectors.base import Column, SourceError
+from terascope.connectors.base import Column
 from terascope.connectors.tables import TABLE_CONNECTORS, JsonConnector
+from terascope.diagnostic import SourceError
 from terascope.types import Type, parse_ip
 from tests.connectors.table_reading import POSITION, SHARED, columns, read_all, written
 

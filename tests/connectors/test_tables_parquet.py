@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.connectors.base import Column, ReadReport, SourceError
+from terascope.connectors.base import Column, ReadReport
 from terascope.connectors.tables import ParquetConnector
+from terascope.diagnostic import SourceError
 from terascope.types import Type, parse_ip
 from tests.connectors.table_reading import POSITION, WHOLE, columns, read_all, written
 

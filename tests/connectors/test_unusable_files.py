@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.connectors.base import Column, ReadReport, SourceError
+from terascope.connectors.base import Column, ReadReport
 from terascope.connectors.malformed import MOST_NAMED, FileFault
 from terascope.connectors.registry import parse_interface, read_split
+from terascope.diagnostic import SourceError
 from terascope.types import Type
 from tests.connectors.packet_bytes import ethernet, ipv4, pcap, section, tcp
 

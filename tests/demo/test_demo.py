@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from terascope.connectors.generate import Profile
 from terascope.connectors.registry import Interface
 from terascope.demo import Attack, demo_queries, find_attack, make_traffic, run_demo
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
+from terascope.traffic import Profile
 from terascope.types import Type, format_ip
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.generate import Profile, generate
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.explain import Stage, explain
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.sources import ConnectorSources
+from terascope.traffic import Profile, generate
 from terascope.types import Type, format_ip
 from tests.agreement import agreed_answers
 

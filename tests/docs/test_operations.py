@@ -10,7 +10,7 @@ from rich.console import Console
 
 from terascope.cli.status_view import StatusView
 from terascope.cli.why import tell_why
-from terascope.stream.metrics import StatusCollector
+from terascope.operate.metrics import StatusCollector
 from tests.docs.blocks import blocks, page
 from tests.stream.statuses import STATUS, TALKERS
 

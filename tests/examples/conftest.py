@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.generate import Profile, Scenario, generate
+from terascope.traffic import Profile, Scenario, generate
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import SourceError
 from terascope.connectors.registry import parse_interface
-from terascope.diagnostic import Source
+from terascope.diagnostic import Source, SourceError
 from terascope.explain import FORMATS, STAGES, Format, Stage, as_svg, explain, picture
 from terascope.explain.wrap import wrapped
 from terascope.pipeline import Bindings, Compiled, compile_set

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.generate import generate
-from terascope.connectors.generate.profile import Profile
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.explain import explain, picture
-from terascope.low.plan import LowAggregate
-from terascope.low.sampling import SampleLimits
+from terascope.physical.low_plan import LowAggregate
 from terascope.physical.planner import SAMPLED, LowSettings
+from terascope.physical.statistics.sampling import SampleLimits
 from terascope.physical.trees import TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
+from terascope.traffic import generate
+from terascope.traffic.profile import Profile
 
 ALL_OF_IT = SampleLimits(tuples=1 << 15, seconds=60.0)
 """However busy the machine is: two plans of a set are then the same."""

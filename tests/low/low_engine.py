@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from terascope.connectors.registry import Interface
-from terascope.low.finish import columns as finished_columns
-from terascope.low.float_ranges import finished_blocks
-from terascope.low.merge import Merger
-from terascope.low.ownership import owned
-from terascope.low.payload import pack
-from terascope.low.plan import LowAggregate
-from terascope.low.task import Counters, Groups, LowTask, Reached
-from terascope.low.windows import Sequences
+from terascope.execute.merge import Merger
+from terascope.execute.rows.windows import Sequences
+from terascope.execute.task import Counters, Groups, LowTask, Reached
+from terascope.kernels.merge.finish import columns as finished_columns
+from terascope.kernels.merge.float_ranges import finished_blocks
+from terascope.kernels.merge.payload import pack
 from terascope.physical.bundles import bundles
 from terascope.physical.halves import split_plan
 from terascope.physical.job import Job, LowOutput
+from terascope.physical.low_plan import LowAggregate
+from terascope.physical.ownership import owned
 from terascope.physical.planner import LowSettings, plan_job
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate

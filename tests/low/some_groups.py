@@ -12,9 +12,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from terascope.connectors.base import arrow_type
-from terascope.low.dictionary import Dictionary, dictionary_for
-from terascope.low.groups import NO_EPOCH, Block, GroupFields, Groups, key_codes
-from terascope.low.slots import Shape, SlotKind, is_float, takes_argument
+from terascope.kernels.columns.dictionary import Dictionary, dictionary_for
+from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, Groups, key_codes
+from terascope.kernels.tables.slots import Shape, SlotKind, is_float, takes_argument
 from terascope.plan.rel import Field
 from terascope.types import INT_MAX, INT_MIN, Type, parse_ip
 

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from terascope.low.bounded_tables import BoundedTable, Flush, Taker, Words
-from terascope.low.slots import Shape, SlotKind, is_float, takes_argument
-from terascope.low.table_policies import Policy
-from terascope.low.table_source import LATE_LIMIT
+from terascope.kernels.tables.bounded_tables import BoundedTable, Flush, Taker, Words
+from terascope.kernels.tables.slots import Shape, SlotKind, is_float, takes_argument
+from terascope.kernels.tables.table_policies import Policy
+from terascope.kernels.tables.table_source import LATE_LIMIT
 
 Number: TypeAlias = int | float | None
 Name: TypeAlias = tuple[int, ...]

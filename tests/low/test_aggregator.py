@@ -8,14 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from terascope.low.aggregator import Aggregator, group_fields
-from terascope.low.choices import Chosen
-from terascope.low.finish import columns as finished_columns
-from terascope.low.gathered import Gathering
-from terascope.low.lanes import Batch, Dictionaries
-from terascope.low.plan import LowAggregate, LowPlan, Slot
-from terascope.low.program import functions, program
-from terascope.low.slots import SlotKind
+from terascope.execute.grouping.aggregator import Aggregator, group_fields
+from terascope.execute.grouping.choices import Chosen
+from terascope.execute.grouping.gathered import Gathering
+from terascope.kernels.codegen.program import functions, program
+from terascope.kernels.columns.lanes import Batch, Dictionaries
+from terascope.kernels.merge.finish import columns as finished_columns
+from terascope.kernels.tables.slots import SlotKind
+from terascope.physical.low_plan import LowAggregate, Slot
+from terascope.physical.programs import outputs_of
 from terascope.plan.expr import Col, Expr
 from terascope.types import Type
 
@@ -41,7 +42,7 @@ def run(
     asked: LowAggregate, batches: Sequence[dict[str, list[int | None]]]
 ) -> dict[int, list[int]]:
     """The groups of some batches, each taken by itself."""
-    made = program(LowPlan((), (), (asked,)))
+    made = program((), outputs_of([asked]))
     _, derive = functions(made, compiled=False)
     dictionaries = Dictionaries()
     chosen = Chosen(0, (0,) * len(asked.slots))

@@ -15,9 +15,9 @@ from terascope.bind.expressions import ExprBinder
 from terascope.bind.scope import Input, Scope
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import Source
+from terascope.execute import arrow_filter
+from terascope.execute.arrow_filter import keep
 from terascope.functions.registry import Functions
-from terascope.low import arrow_filter
-from terascope.low.arrow_filter import keep
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field

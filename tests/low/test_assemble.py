@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from terascope.connectors.base import arrow_type
-from terascope.low.assemble import assemble
-from terascope.low.parts import PartWriter
-from terascope.low.result_files import Format
+from terascope.execute.results.assemble import assemble
+from terascope.execute.results.parts import PartWriter
+from terascope.execute.results.result_files import Format
 from terascope.plan.rel import Field
 from terascope.reference.rows import sort_key
 from terascope.types import Type, parse_ip

@@ -12,10 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terascope.low.bounded_tables import OUTPUT_ROWS, BoundedTable, Flush, Words, capacity_for
-from terascope.low.slots import Shape, SlotKind, is_float, takes_argument
-from terascope.low.table_policies import POLICIES, Policy
-from terascope.low.table_source import LATE_LIMIT
+from terascope.kernels.tables.bounded_tables import (
+    OUTPUT_ROWS,
+    BoundedTable,
+    Flush,
+    Words,
+    capacity_for,
+)
+from terascope.kernels.tables.slots import Shape, SlotKind, is_float, takes_argument
+from terascope.kernels.tables.table_policies import POLICIES, Policy
+from terascope.kernels.tables.table_source import LATE_LIMIT
 from tests.low.table_models import (
     Name,
     Number,

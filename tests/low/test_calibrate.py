@@ -9,9 +9,9 @@ import pytest
 
 from terascope.functions.operators import operators
 from terascope.functions.registry import Functions
-from terascope.low.calibrate import builtin_scalars, calibrate, measure
-from terascope.low.calibrate_samples import ROWS, constants, samples, traffic
-from terascope.low.kernels import column, compile_for, load_module, output
+from terascope.kernels.codegen.machine_code import column, compile_for, load_module, output
+from terascope.physical.statistics.calibrate import builtin_scalars, calibrate, measure
+from terascope.physical.statistics.calibrate_samples import ROWS, constants, samples, traffic
 from terascope.types import Type
 
 

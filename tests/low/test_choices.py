@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from terascope.low.plan import LowAggregate, LowPlan, LowQuery, Where
+from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery, Where
 from tests.low.tree_plans import (
     COLUMNS,
     PREDICATES,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from terascope.low import compilers
-from terascope.low.compilers import Compilers
-from terascope.low.kernels import FOLDER_VARIABLE, cache_folder, load_module
-from terascope.low.open_table_source import insert_kernel
-from terascope.low.prepare import Wanted, make, read_kernel, written_kernel
-from terascope.low.slots import Shape
+from terascope.execute.prepare import Wanted, make, read_kernel, written_kernel
+from terascope.kernels.codegen import compilers
+from terascope.kernels.codegen.compilers import Compilers
+from terascope.kernels.codegen.machine_code import FOLDER_VARIABLE, cache_folder, load_module
+from terascope.kernels.tables.open_table_source import insert_kernel
+from terascope.kernels.tables.slots import Shape
 
 KERNELS: list[Wanted] = [("insert", Shape(keys, ("count",))) for keys in range(1, 9)]
 
@@ -71,7 +71,7 @@ def test_another_process_compiles_some() -> None:
 
 @pytest.mark.usefixtures("_all_slow")
 def test_a_process_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilers, "WORKER", "terascope.low.of_that_name_there_is_none")
+    monkeypatch.setattr(compilers, "WORKER", "terascope.kernels.of_that_name_there_is_none")
     _, started = compiled(2)
     assert started == 1
     assert ready()

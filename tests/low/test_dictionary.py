@@ -6,7 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from terascope.low.dictionary import FIRST_ROOM, Dictionary, dictionary_for, enlarged, refill
+from terascope.kernels.columns.dictionary import (
+    FIRST_ROOM,
+    Dictionary,
+    dictionary_for,
+    enlarged,
+    refill,
+)
 from terascope.types import Type
 
 MANY = 20 * FIRST_ROOM

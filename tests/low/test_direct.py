@@ -17,17 +17,17 @@ import pytest
 
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source
-from terascope.low.delivery import Outgoing, Sink
-from terascope.low.pairs import Pairing
-from terascope.low.parts import Part
-from terascope.low.payload import unpack_tuples
-from terascope.low.regroup import Regroup
-from terascope.low.top import Top
+from terascope.execute.delivery import Outgoing
+from terascope.execute.results.parts import Part
+from terascope.kernels.merge.payload import unpack_tuples
+from terascope.physical.delivery import Sink
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.pairings import rest_name
 from terascope.physical.planner import SAMPLED, LowSettings, SharingSettings, plan_job
+from terascope.physical.row_pipeline import Regroup, Top
 from terascope.physical.targets import deliveries, direct_queries, stream_numbers
+from terascope.physical.task_join import Pairing
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
 from terascope.reference.context import Context

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from terascope.execute.rows.early import limits_of, passing_numbers, places_within
 from terascope.functions.registry import Functions
-from terascope.low.early import limits_of, passing_numbers, places_within
-from terascope.low.groups import Block, GroupFields
-from terascope.low.slots import Shape
+from terascope.kernels.merge.groups import Block, GroupFields
+from terascope.kernels.tables.slots import Shape
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.plan.rel import Field
 from terascope.types import INT_MAX, INT_MIN, Type

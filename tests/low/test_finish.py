@@ -4,8 +4,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 
 from terascope.connectors.base import arrow_type
-from terascope.low.finish import columns
-from terascope.low.slots import Shape
+from terascope.kernels.merge.finish import columns
+from terascope.kernels.tables.slots import Shape
 from terascope.types import Type
 from tests.low.some_groups import Case, Values, blocks_of, cases, dictionaries_for, same
 

@@ -6,7 +6,7 @@ from threading import Barrier
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.low.kernels import INTEGER, column, compiled
+from terascope.kernels.codegen.machine_code import INTEGER, column, compiled
 
 THREADS = 8
 

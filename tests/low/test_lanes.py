@@ -7,8 +7,8 @@ import weakref
 import numpy as np
 import pyarrow as pa
 
-from terascope.low.finished_rows import NOTHING
-from terascope.low.lanes import Batch, Dictionaries
+from terascope.kernels.columns.finished_rows import NOTHING
+from terascope.kernels.columns.lanes import Batch, Dictionaries
 
 
 def test_a_fact_keeps_the_array_it_is_named_after() -> None:

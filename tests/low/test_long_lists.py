@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
+from terascope.execute.arrow_filter import keep
 from terascope.functions.members import Members
-from terascope.low.arrow_filter import keep
-from terascope.low.members import member_lane
+from terascope.kernels.codegen.members import member_lane
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import SAMPLED, LowSettings
 from terascope.pipeline import Bindings, Compiled, compile_set

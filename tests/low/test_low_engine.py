@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from terascope.low.plan import Flush, TableKind
+from terascope.physical.low_plan import Flush, TableKind
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import SAMPLED, LowSettings
 from terascope.reference.sources import ConnectorSources

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from bench.queries78 import PAIRS, gsql
-from terascope.connectors.generate.flow_profile import FlowProfile
-from terascope.connectors.generate.flow_records import generate_flows
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.low.aside import Aside
-from terascope.low.groups import Block
+from terascope.execute.grouping.aside import Aside
+from terascope.kernels.merge.groups import Block
 from terascope.physical.job import Job
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import SAMPLED, LowSettings, plan_job
 from terascope.pipeline import Bindings, compile_set
+from terascope.traffic.flow_profile import FlowProfile
+from terascope.traffic.flow_records import generate_flows
 from tests.low.low_engine import low_rows
 
 RECORDS = 150_000

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from terascope.execute.merge import Merger
 from terascope.functions.base import ValueMistake
-from terascope.low.dictionary import dictionary_for
-from terascope.low.groups import Block
-from terascope.low.merge import Merger
-from terascope.low.payload import pack
-from terascope.low.slots import Shape
+from terascope.kernels.columns.dictionary import dictionary_for
+from terascope.kernels.merge.groups import Block
+from terascope.kernels.merge.payload import pack
+from terascope.kernels.tables.slots import Shape
 from terascope.types import INT_MAX, INT_MIN, Type
 from tests.low.some_groups import (
     Case,

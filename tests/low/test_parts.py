@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import terascope.low.parts as parts
+import terascope.execute.results.parts as parts
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError
-from terascope.low.dictionary import dictionary_for
-from terascope.low.groups import Block, GroupFields, Groups
-from terascope.low.parts import PartWriter
-from terascope.low.slots import Shape
-from terascope.low.text import readable
+from terascope.execute.results.parts import PartWriter
+from terascope.kernels.columns.dictionary import dictionary_for
+from terascope.kernels.encode.text import readable
+from terascope.kernels.merge.groups import Block, GroupFields, Groups
+from terascope.kernels.tables.slots import Shape
 from terascope.plan.rel import Field
 from terascope.types import INT_MAX, INT_MIN, Type, parse_ip
 from tests.low.some_groups import Case, blocks_of, cases, dictionaries_for, same

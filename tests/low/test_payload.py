@@ -7,10 +7,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terascope.low.dictionary import Dictionary, dictionary_for
-from terascope.low.groups import Block
-from terascope.low.payload import pack, pack_tuples, runs_of, unpack, unpack_tuples
-from terascope.low.slots import Shape
+from terascope.kernels.columns.dictionary import Dictionary, dictionary_for
+from terascope.kernels.merge.groups import Block
+from terascope.kernels.merge.payload import pack, pack_tuples, runs_of, unpack, unpack_tuples
+from terascope.kernels.tables.slots import Shape
 from terascope.types import Type
 from tests.low.some_groups import Case, Key, blocks_of, cases, dictionaries_for
 

@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from terascope.functions.regex import compiled
-from terascope.low.payload_patterns import re2_pattern, required_text
-from terascope.low.payload_search import contains
-from terascope.low.payload_tests import content_of, pattern_values
+from terascope.kernels.columns.payload_patterns import re2_pattern, required_text
+from terascope.kernels.columns.payload_search import contains
+from terascope.kernels.columns.payload_tests import content_of, pattern_values
 
 payloads = st.lists(st.one_of(st.none(), st.text("ab\n", max_size=90).map(str.encode)), max_size=40)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from terascope.diagnostic import Source
-from terascope.low import program as programs
-from terascope.low.program import MOST_LINES, PIECE_LINES, Program, functions
+from terascope.kernels.codegen import program as programs
+from terascope.kernels.codegen.program import MOST_LINES, PIECE_LINES, Program, functions
 from terascope.physical.halves import split_plan
 from terascope.pipeline import compile_set
 from terascope.plan.build import call

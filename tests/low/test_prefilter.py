@@ -10,9 +10,9 @@ import pytest
 
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.low.plan import LowPlan
-from terascope.low.task import Counters, LowTask, Reached
+from terascope.execute.task import Counters, LowTask, Reached
 from terascope.physical.job import Job
+from terascope.physical.low_plan import LowPlan
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, SharingSettings, plan_job
 from terascope.pipeline import Bindings, compile_set

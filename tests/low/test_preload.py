@@ -7,13 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from terascope.low.preload import VARIABLE
+from terascope.kernels.codegen.preload import VARIABLE
 
 USING = """
 import numpy as np
-from terascope.low.merge_source import combine_kernel
-from terascope.low.preload import tell_used
-from terascope.low.slots import Shape
+from terascope.kernels.merge.merge_source import combine_kernel
+from terascope.kernels.codegen.preload import tell_used
+from terascope.kernels.tables.slots import Shape
 combine_kernel(Shape(1, ()))
 
 tell_used()
@@ -21,13 +21,13 @@ tell_used()
 """
 FORKING = """
 import sys
-from terascope.low.kernels import loaded
-from terascope.low import preload
+from terascope.kernels.codegen.machine_code import loaded
+from terascope.kernels.codegen import preload
 preload.load_used()
 preload.load_used()
 print(len(loaded), loaded[-1][1], any(name.startswith("terascope_kernel_") for name in sys.modules))
-from terascope.low.merge_source import combine_kernel
-from terascope.low.slots import Shape
+from terascope.kernels.merge.merge_source import combine_kernel
+from terascope.kernels.tables.slots import Shape
 combine_kernel(Shape(1, ()))
 print(len(loaded))
 preload.tell_used()
@@ -57,5 +57,8 @@ def test_what_was_used_is_loaded_once(tmp_path: Path) -> None:
 def test_what_cannot_be_loaded_is_left_to_whoever_needs_it(tmp_path: Path) -> None:
     used = tmp_path / "used"
     used.write_text("nonsense\n", encoding="ascii")
-    script = "from terascope.low.preload import load_used; import sys; sys.stderr = sys.stdout\n"
+    script = (
+        "from terascope.kernels.codegen.preload import load_used\n"
+        "import sys; sys.stderr = sys.stdout\n"
+    )
     assert "Error" in run(script + "load_used()", used)[-1]

@@ -13,19 +13,20 @@ import pytest
 
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.low import bounded_tables
-from terascope.low.kernels import FOLDER_VARIABLE, cache_folder, load_module
-from terascope.low.merge_source import combine_kernel
-from terascope.low.open_table_source import insert_kernel, update_kernel
-from terascope.low.partitioned import group_kernel
-from terascope.low.plan import Slot, TableKind
-from terascope.low.prepare import prepare, prepare_windows
-from terascope.low.regroup import Regroup, Regrouping
-from terascope.low.window_kernel import assemble_kernel
-from terascope.low.windows import Sequences
+from terascope.execute.prepare import prepare, prepare_windows
+from terascope.execute.rows.regroup import Regrouping
+from terascope.execute.rows.windows import Sequences
+from terascope.kernels.codegen.machine_code import FOLDER_VARIABLE, cache_folder, load_module
+from terascope.kernels.merge.merge_source import combine_kernel
+from terascope.kernels.merge.window_kernel import assemble_kernel
+from terascope.kernels.tables import bounded_tables
+from terascope.kernels.tables.open_table_source import insert_kernel, update_kernel
+from terascope.kernels.tables.partitioned import group_kernel
 from terascope.physical.job import Job
+from terascope.physical.low_plan import Slot, TableKind
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, plan_job
+from terascope.physical.row_pipeline import Regroup
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.expr import Col
 from terascope.sharing.slices import Periodic

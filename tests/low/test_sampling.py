@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.queries78 import PROTOCOL
-from terascope.connectors.generate import FlowProfile, generate_flows
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.low.plan import LowAggregate
-from terascope.low.sampled_splits import reading
-from terascope.low.sampling import SampleLimits, SourceSample, sample_source
+from terascope.physical.low_plan import LowAggregate
+from terascope.physical.statistics.sampled_splits import reading
+from terascope.physical.statistics.sampling import SampleLimits, SourceSample, sample_source
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.show import show_expr
+from terascope.traffic import FlowProfile, generate_flows
 from tests.cli.calls import small_trace
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terascope.low import aggregator, task
-from terascope.low.plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
-from terascope.low.tree import TreeMistake, tree_of
+from terascope.execute import task
+from terascope.execute.grouping import aggregator
+from terascope.execute.grouping.tree import TreeMistake, tree_of
+from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
 from terascope.types import INT_MAX
 from tests.low.some_groups import same
 from tests.low.tree_plans import (

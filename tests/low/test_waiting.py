@@ -7,10 +7,10 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from terascope.low.aside import TAKEN_ROWS
-from terascope.low.groups import Rows
-from terascope.low.slots import Shape
-from terascope.low.waiting import MERGED_ROWS, Waiting
+from terascope.execute.grouping.aside import TAKEN_ROWS
+from terascope.execute.grouping.waiting import MERGED_ROWS, Waiting
+from terascope.kernels.merge.groups import Rows
+from terascope.kernels.tables.slots import Shape
 from terascope.types import INT_MAX
 
 SHAPE = Shape(2, ("count", "sum_int", "max_int"))

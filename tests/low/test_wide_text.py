@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.low.parts import PartFormat, PartWriter
-from terascope.low.text import csv_lines, json_lines
+from terascope.execute.results.parts import PartWriter
+from terascope.kernels.encode.text import csv_lines, json_lines
+from terascope.physical.delivery import PartFormat
 from terascope.plan.rel import Field
-from terascope.stream.row_files import read_rows
+from terascope.streaming.state.row_files import read_rows
 from terascope.types import BIAS, Type
 
 NUMBERS = [0, 2**63 - 1, None, 2**63, 2**64 - 1, 2**63]

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from terascope.execute.rows.windows import ALWAYS, Sequences
 from terascope.functions.base import ValueMistake
-from terascope.low.groups import Block, GroupFields
-from terascope.low.slots import Shape, SlotKind, is_float
-from terascope.low.windows import ALWAYS, Sequences
+from terascope.kernels.merge.groups import Block, GroupFields
+from terascope.kernels.tables.slots import Shape, SlotKind, is_float
 from terascope.plan.rel import Field
 from terascope.sharing.slices import Periodic, paired
 from terascope.types import INT_MAX, INT_MIN, Type

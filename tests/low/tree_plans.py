@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 
 from terascope.connectors.base import Column
 from terascope.connectors.registry import parse_interface
-from terascope.low.aggregator import group_fields
-from terascope.low.groups import Groups as SomeGroups
-from terascope.low.ownership import EVERYTHING
-from terascope.low.plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind, Where
-from terascope.low.task import Counters, Groups, LowTask, Tuples
+from terascope.execute.grouping.aggregator import group_fields
+from terascope.execute.task import Counters, Groups, LowTask, Tuples
+from terascope.kernels.merge.groups import Groups as SomeGroups
+from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind, Where
+from terascope.physical.ownership import EVERYTHING
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.types import Type
 from tests.low.some_groups import Key, Values, combined, partials_of

@@ -7,12 +7,12 @@ from time import process_time
 
 import pytest
 
-from terascope.connectors.generate.profile import Profile
-from terascope.connectors.generate.trace import generate
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.physical.planner import SAMPLED, LowSettings
 from terascope.pipeline import Bindings, compile_set
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 
 FEW, MANY = 25, 200
 KEYS = ("srcIP", "destIP", "srcPort", "destPort", "protocol")

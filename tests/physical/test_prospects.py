@@ -8,16 +8,16 @@ from time import process_time
 
 import pytest
 
-from terascope.connectors.generate import generate
-from terascope.connectors.generate.profile import Profile
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.explain import explain
-from terascope.low import sampling
 from terascope.physical import measured, prospects
 from terascope.physical.planner import APART, SAMPLED, LowSettings, SharingSettings
 from terascope.physical.prospects import prospect_of
+from terascope.physical.statistics import sampling
 from terascope.pipeline import Bindings, Compiled, compile_set
+from terascope.traffic import generate
+from terascope.traffic.profile import Profile
 
 OFF = replace(APART, windows="unshared")
 KEYS = ["srcIP, destIP, srcPort, destPort", "srcIP, destIP", "srcIP, destPort", "srcIP"]

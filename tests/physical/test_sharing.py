@@ -9,9 +9,9 @@ from typing import Literal
 
 import pytest
 
-from terascope.low.plan import LowAggregate
 from terascope.physical import trees
 from terascope.physical.job import Job
+from terascope.physical.low_plan import LowAggregate
 from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, SharingSettings, plan_job
 from terascope.physical.trees import TreeSettings

@@ -15,13 +15,13 @@ from typing import Final
 from terascope.connectors.live import LiveSettings
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
+from terascope.operate.reporting import Reporter, RunFacts, Supervised
+from terascope.operate.status import Status
 from terascope.pipeline import Bindings, Compiled, compile_set
-from terascope.spark.stream_runner import RunSettings
-from terascope.stream.liveness import liveness_limits
-from terascope.stream.plan import stream_plan
-from terascope.stream.report import BatchReport
-from terascope.stream.reporting import Reporter, RunFacts, Supervised
-from terascope.stream.status import Status
+from terascope.spark.stream.runner import RunSettings
+from terascope.streaming.liveness import liveness_limits
+from terascope.streaming.plan import stream_plan
+from terascope.streaming.report import BatchReport
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun
 from tests.properties.stream_cases import KillPoint

@@ -15,17 +15,17 @@ import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
 from terascope.functions.base import Value
-from terascope.low.delivery import Sink
+from terascope.physical.delivery import Sink
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import Plan, Stream, reads
 from terascope.plan.rel import Rel, Scan
 from terascope.reference.context import Context
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Row, Rows, sort_key
-from terascope.spark import stream_closed_rows
 from terascope.spark.parts import Writing
-from terascope.spark.stream_rows import Leaf, StoredRows
-from terascope.stream.plan import StreamOutput
+from terascope.spark.stream import closed_rows as stream_closed_rows
+from terascope.spark.stream.rows import Leaf, StoredRows
+from terascope.streaming.plan import StreamOutput
 from tests.properties.plain_running import plain_running
 
 

@@ -1,7 +1,7 @@
 """CLOSING_WHEN over a stream without Spark: groups live on from one batch to the next.
 
 In: the rows of the epochs that close, and the groups that were alive before them. Out: the segments
-that the tasks of `terascope.spark.stream_running` write. The life of groups and what is kept of
+that the tasks of `terascope.spark.stream.running` write. The life of groups and what is kept of
 them are theirs; only the aggregation of each epoch, which Spark does for them, is done here.
 """
 
@@ -25,10 +25,10 @@ from terascope.plan.rel import Running, Scan
 from terascope.reference.accumulate import accumulators, aggregate_values
 from terascope.reference.context import Context
 from terascope.reference.rows import Row, Rows, same_row, sort_key
-from terascope.spark import stream_batch
-from terascope.spark.aggregate_python import Fold, argument
-from terascope.spark.running import Machine, Member
-from terascope.spark.stream_running import LivingGroups, state_fields
+from terascope.spark.catalyst.aggregate_python import Fold, argument
+from terascope.spark.catalyst.running import Machine, Member
+from terascope.spark.stream import batch as stream_batch
+from terascope.spark.stream.running import LivingGroups, state_fields
 
 
 @dataclass(frozen=True)

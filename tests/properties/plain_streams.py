@@ -23,16 +23,17 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from terascope.connectors.live import Links, journal
 from terascope.pipeline import Compiled
 from terascope.running import planned_stream
-from terascope.spark import stream_batch, stream_release
-from terascope.spark.stream_runner import Runner, RunSettings
-from terascope.spark.stream_source import LiveReader
-from terascope.spark.stream_task import StreamPartition
-from terascope.stream import closing, ownership
-from terascope.stream.growing_result import GrowingResult
-from terascope.stream.report import BatchReport
-from terascope.stream.runs import run_folder
-from terascope.stream.state import StateFolder
-from terascope.stream.window_plans import WindowPlans
+from terascope.spark.stream import batch as stream_batch
+from terascope.spark.stream import release as stream_release
+from terascope.spark.stream.runner import Runner, RunSettings
+from terascope.spark.stream.source import LiveReader
+from terascope.spark.stream.task import StreamPartition
+from terascope.streaming import closing, ownership
+from terascope.streaming.replan.window_plans import WindowPlans
+from terascope.streaming.report import BatchReport
+from terascope.streaming.state.growing_result import GrowingResult
+from terascope.streaming.state.runs import run_folder
+from terascope.streaming.state.state import StateFolder
 from tests.properties.plain_high_level import reference_above, rows
 from tests.properties.stream_cases import KillPoint
 

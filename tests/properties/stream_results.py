@@ -8,9 +8,9 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from terascope.stream.manifest import Batch, Header, ManifestReader
-from terascope.stream.row_files import read_rows
-from terascope.stream.state import Seen
+from terascope.streaming.state.manifest import Batch, Header, ManifestReader
+from terascope.streaming.state.row_files import read_rows
+from terascope.streaming.state.state import Seen
 from tests.agreement import Answers
 from tests.oracle.compare import assert_same_rows
 from tests.properties.declared_orders import assert_in_order, declared_orders

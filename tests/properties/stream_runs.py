@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from terascope.connectors.live import LiveSettings, Speed
-from terascope.spark.stream_runner import RunSettings
+from terascope.spark.stream.runner import RunSettings
 from tests.properties.growing_files import Growing
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun
 from tests.properties.stream_cases import Stop, StreamCase

@@ -23,8 +23,8 @@ from terascope.physical.trees import TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.stream_runner import RunSettings
-from terascope.stream.tree_choice import ReplanSettings
+from terascope.spark.stream.runner import RunSettings
+from terascope.streaming.replan.tree_choice import ReplanSettings
 from tests.agreement import WITHOUT_COMPILING, Answers, delivered
 
 EPOCHS, EPOCH_TUPLES = 20, 600

@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 from prometheus_client.core import Metric
 
-from terascope.stream.causes import causes
-from terascope.stream.metrics import StatusCollector
+from terascope.operate.causes import causes
+from terascope.operate.metrics import StatusCollector
 from tests.properties.followed_folders import NOW, SECOND, Followed
 
 TEXT: Final = """

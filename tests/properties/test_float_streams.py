@@ -10,7 +10,7 @@ import pytest
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.stream_runner import RunSettings
+from terascope.spark.stream.runner import RunSettings
 from tests.agreement import WITHOUT_COMPILING, delivered
 from tests.low.test_float_sums import as_bits, written
 from tests.properties.plain_streams import OffsetLog, PlainRun

@@ -11,9 +11,9 @@ import pytest
 from terascope.connectors.live import LiveSettings
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
+from terascope.operate.subscription import Subscription
 from terascope.pipeline import Bindings, Compiled, compile_set
-from terascope.spark.stream_runner import RunSettings
-from terascope.stream.subscription import Subscription
+from terascope.spark.stream.runner import RunSettings
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 

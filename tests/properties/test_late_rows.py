@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from terascope.stream.notices import late_text
+from terascope.operate.notices import late_text
 from tests.properties.followed_folders import NOW, Followed
 from tests.properties.stream_cases import KillPoint
 from tests.properties.stream_results import rows_of

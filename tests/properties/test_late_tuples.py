@@ -13,7 +13,7 @@ from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, Compiled, compile_set
-from terascope.spark.stream_runner import RunSettings
+from terascope.spark.stream.runner import RunSettings
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of

@@ -16,9 +16,9 @@ from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.stream_rows import Leaf, StoredRows
-from terascope.spark.stream_runner import RunSettings
-from terascope.stream.tiers import MARK
+from terascope.spark.stream.rows import Leaf, StoredRows
+from terascope.spark.stream.runner import RunSettings
+from terascope.streaming.state.tiers import MARK
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of

@@ -17,11 +17,11 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from terascope.diagnostic import QueryError, Source
+from terascope.operate.causes import causes
+from terascope.operate.metrics import StatusCollector
+from terascope.operate.notices import late_text
 from terascope.pipeline import compile_set
-from terascope.stream.causes import causes
-from terascope.stream.liveness import liveness_limits
-from terascope.stream.metrics import StatusCollector
-from terascope.stream.notices import late_text
+from terascope.streaming.liveness import liveness_limits
 from tests.properties.followed_folders import NOW, SECOND, Followed
 from tests.properties.stream_results import rows_of
 

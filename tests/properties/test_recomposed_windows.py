@@ -25,10 +25,10 @@ from terascope.running import could_go_on
 from terascope.sharing.compositions import Composition, marked, recomposed
 from terascope.sharing.slices import Periodic, composed, composed_panes
 from terascope.sharing.windows import Cluster
-from terascope.spark.stream_runner import RunSettings
-from terascope.stream.state import StateFolder
-from terascope.stream.tree_choice import ReplanSettings
-from terascope.stream.window_plans import WINDOWS, WindowPlans
+from terascope.spark.stream.runner import RunSettings
+from terascope.streaming.replan.tree_choice import ReplanSettings
+from terascope.streaming.replan.window_plans import WINDOWS, WindowPlans
+from terascope.streaming.state.state import StateFolder
 from tests.agreement import WITHOUT_COMPILING, Answers, delivered
 from tests.oracle.compare import assert_same_rows
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun, limited_to

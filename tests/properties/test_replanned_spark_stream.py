@@ -18,7 +18,7 @@ import pytest
 
 from terascope.physical.trees import TreeSettings
 from terascope.running import RunningSet, StreamSettings, open_running
-from terascope.stream import replanning
+from terascope.streaming.replan import replanning
 from tests.agreement import INTERPRETED, configured
 from tests.oracle.compare import assert_same_rows
 from tests.properties.spark_streams import PATIENCE, restarted
@@ -34,7 +34,7 @@ from tests.properties.test_recomposed_windows import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from terascope.stream.report import BatchReport
+    from terascope.streaming.report import BatchReport
 
 RIVALS = "".join(
     f"QUERY {name}: SELECT tb, a, b, {value} AS x FROM [links].S WHERE {condition}"

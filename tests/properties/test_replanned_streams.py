@@ -17,19 +17,19 @@ import pytest
 
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.low.delivery import Delivery, Outgoing
-from terascope.low.plan import LowAggregate
-from terascope.low.task import Groups, Ready
+from terascope.execute.delivery import Delivery, Outgoing
+from terascope.execute.task import Groups, Ready
+from terascope.physical.low_plan import LowAggregate
 from terascope.physical.trees import TreeSettings, attributes_of, families
 from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
-from terascope.spark import stream_task
 from terascope.spark.low_task import NativeRead, Partials, taken
-from terascope.spark.stream_runner import RunSettings
-from terascope.stream import replanning
-from terascope.stream.families import Family
-from terascope.stream.tree_choice import Comparison, Cost, ReplanSettings
-from terascope.stream.tree_plans import PlannedSharing, PlannedTree
+from terascope.spark.stream import task as stream_task
+from terascope.spark.stream.runner import RunSettings
+from terascope.streaming.replan import replanning
+from terascope.streaming.replan.families import Family
+from terascope.streaming.replan.tree_choice import Comparison, Cost, ReplanSettings
+from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree
 from tests.agreement import WITHOUT_COMPILING, Answers
 from tests.oracle.compare import assert_same_rows
 from tests.physical.sharing_sets import AGGREGATES, CONDITIONS, PROTOCOL, random_tuples

@@ -16,13 +16,13 @@ import pyarrow as pa
 from prometheus_client import CollectorRegistry, generate_latest
 
 import terascope.running as running_sets
+from terascope.operate.callback import CallbackSink
+from terascope.operate.causes import causes
+from terascope.operate.metrics import StatusCollector
+from terascope.operate.status import Status
 from terascope.running import RunningSet
-from terascope.spark.stream_runner import Runner
-from terascope.stream.callback import CallbackSink
-from terascope.stream.causes import causes
-from terascope.stream.metrics import StatusCollector
-from terascope.stream.report import BatchReport
-from terascope.stream.status import Status
+from terascope.spark.stream.runner import Runner
+from terascope.streaming.report import BatchReport
 from tests.properties.followed_folders import NOW, SECOND, Followed
 from tests.properties.plain_streams import Killed
 from tests.properties.stream_results import rows_of

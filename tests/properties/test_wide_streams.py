@@ -14,8 +14,8 @@ from terascope.plan.rel import Field
 from terascope.reference.interpreter import evaluate
 from terascope.reference.rows import Row
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.stream_runner import RunSettings
-from terascope.stream.state import StateFolder
+from terascope.spark.stream.runner import RunSettings
+from terascope.streaming.state.state import StateFolder
 from terascope.types import BIAS, Type
 from tests.agreement import WITHOUT_COMPILING, delivered
 from tests.properties.plain_streams import OffsetLog, PlainRun

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import SourceError
+from terascope.diagnostic import SourceError
 from terascope.plan.rel import Join, Lookup, Merge
 from terascope.reference.lookup import lookup
 from terascope.types import Type, parse_ip

@@ -15,11 +15,11 @@ import pytest
 
 from terascope import Config, Session
 from terascope.cli.set import leave_order, wait_until
-from terascope.connectors.generate import Profile, generate
+from terascope.operate.client import fetch_status
 from terascope.running import StreamSettings
-from terascope.stream.client import fetch_status
-from terascope.stream.mistakes import StreamError
-from terascope.stream.runs import find_run
+from terascope.streaming.mistakes import StreamError
+from terascope.streaming.state.runs import find_run
+from terascope.traffic import Profile, generate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

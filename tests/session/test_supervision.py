@@ -10,12 +10,12 @@ import pytest
 
 import terascope.running as running_sets
 from terascope.diagnostic import SparkLost
+from terascope.operate.reporting import Reporter
 from terascope.running import RunningSet
-from terascope.stream.reporting import Reporter
 
 if TYPE_CHECKING:
-    from terascope.spark.stream_runner import Runner
-    from terascope.stream.report import BatchReport
+    from terascope.spark.stream.runner import Runner
+    from terascope.streaming.report import BatchReport
 
 
 class Failing:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from terascope.low.bounded_tables import BoundedTable, Words
-from terascope.low.slots import Shape
-from terascope.low.table_policies import Policy
+from terascope.kernels.tables.bounded_tables import BoundedTable, Words
+from terascope.kernels.tables.slots import Shape
+from terascope.kernels.tables.table_policies import Policy
 
 Codes = npt.NDArray[np.int64]
 SHAPE = Shape(1, ("count",), with_epoch=True)

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from terascope.low.table_policies import Policy
+from terascope.kernels.tables.table_policies import Policy
 from terascope.sharing.curves import curve
 from terascope.sharing.evictions import eviction_rate, filtered, in_use, support, zipf, zipf_sum
 from terascope.sharing.model import TableModel

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from terascope.low.delivery import Outgoing
+from terascope.execute.delivery import Outgoing
 from terascope.spark import low_task
 from terascope.spark.merging import Merging
 from terascope.spark.parts import Writing

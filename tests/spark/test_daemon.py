@@ -10,7 +10,7 @@ import os, sys
 from terascope.spark.daemon import prepare
 prepare()
 threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
-modules = "numba" in sys.modules, "terascope.low.task" in sys.modules, "pandas" in sys.modules
+modules = "numba" in sys.modules, "terascope.execute.task" in sys.modules, "pandas" in sys.modules
 if os.fork() == 0:
     import pyarrow as pa, pyarrow.compute as pc
     os._exit(pc.sum(pa.array([3, 4])).as_py())

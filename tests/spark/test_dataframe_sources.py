@@ -13,9 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from terascope.connectors.base import SourceError
 from terascope.connectors.registry import Interface
-from terascope.diagnostic import QueryError, Source
+from terascope.diagnostic import QueryError, Source, SourceError
 from terascope.physical.planner import LowSettings, plan_job
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate

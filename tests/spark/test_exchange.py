@@ -15,24 +15,24 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError
+from terascope.execute.results.assemble import assemble
+from terascope.execute.results.parts import PartWriter
 from terascope.functions.base import ValueMistake
-from terascope.low.assemble import assemble
-from terascope.low.delivery import Direct, Sink, Target
-from terascope.low.dictionary import dictionary_for
-from terascope.low.groups import Block, GroupFields
-from terascope.low.parts import PartWriter
-from terascope.low.payload import pack
-from terascope.low.rows import Compute, RowProgram
-from terascope.low.slots import Shape
+from terascope.kernels.columns.dictionary import dictionary_for
+from terascope.kernels.merge.groups import Block, GroupFields
+from terascope.kernels.merge.payload import pack
+from terascope.kernels.tables.slots import Shape
+from terascope.physical.delivery import Direct, Sink, Target
+from terascope.physical.row_pipeline import Compute, RowProgram
 from terascope.plan.expr import Col
 from terascope.plan.rel import Field
-from terascope.spark.frame import schema_of
+from terascope.spark.catalyst.frame import schema_of
+from terascope.spark.catalyst.relations import sort_column
 from terascope.spark.low_task import OUTGOING
 from terascope.spark.merging import Merging
 from terascope.spark.mistakes import translating
 from terascope.spark.native import Exploding
 from terascope.spark.parts import TOLD, Writing
-from terascope.spark.relations import sort_column
 from terascope.spark.write import Format, write_output
 from terascope.types import INT_MAX, Type, parse_ip
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from terascope.connectors.generate import Profile, generate
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
+from terascope.operate.subscription import Subscription
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.stream.subscription import Subscription
+from terascope.traffic import Profile, generate
 from tests.agreement import delivered
 from tests.properties.stream_cases import readable
 from tests.spark.killed_jvm import KILLED_AFTER, NAMES, QUERIES

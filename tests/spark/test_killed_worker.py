@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from terascope.connectors.generate import Profile, generate
 from terascope.reference.rows import Row
-from terascope.stream.manifest import Batch, ManifestReader
+from terascope.streaming.state.manifest import Batch, ManifestReader
+from terascope.traffic import Profile, generate
 from tests.spark.killed_runs import RUNS, STREAMED
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]

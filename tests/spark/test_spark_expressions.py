@@ -22,8 +22,8 @@ from terascope.functions.user import scalar
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param
 from terascope.plan.rel import Field
-from terascope.spark.expressions import Translator
-from terascope.spark.frame import Frame, place, schema_of
+from terascope.spark.catalyst.expressions import Translator
+from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.mistakes import translating
 from terascope.types import INT_MAX, INT_MIN, Type, parse_ip, unify
 

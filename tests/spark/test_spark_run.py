@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from terascope.connectors.base import Column, SourceError, Split
+from terascope.connectors.base import Column, Split
 from terascope.connectors.registry import Interface
+from terascope.diagnostic import SourceError
 from terascope.functions.base import ValueMistake
 from terascope.functions.overflow import overflow_message
 from terascope.physical.bundles import bundles

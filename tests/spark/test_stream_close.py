@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from terascope.config import load_config
-from terascope.connectors.generate import Profile, generate
+from terascope.operate.subscription import Subscription
 from terascope.running import StreamSettings
 from terascope.session import Session
-from terascope.stream.report import BatchReport
-from terascope.stream.subscription import Subscription
+from terascope.streaming.report import BatchReport
+from terascope.traffic import Profile, generate
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -28,7 +28,7 @@ def test_partials_that_are_put_together_wait_for_the_rest(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A silent link and no heartbeats: everything waits for the end, in few segments."""
-    monkeypatch.setattr("terascope.stream.closing.MANY_SEGMENTS", 3)
+    monkeypatch.setattr("terascope.streaming.closing.MANY_SEGMENTS", 3)
     busy, silent = tmp_path / "busy.pcap", tmp_path / "silent.pcap"
     generate(Profile(rate=300, duration=9, seed=4, snaplen=64), busy)
     raw = busy.read_bytes()

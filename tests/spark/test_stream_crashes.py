@@ -24,14 +24,15 @@ from bench.crash.queries import NAMES, make_data, open_set
 from bench.crash.rows import Rows, batch_rows, differences, orphans
 from bench.crash.run import FORMS, Form, delivered, started, stream_settings
 from terascope.running import RunningSet, StreamSettings
-from terascope.spark import stream_batch, stream_pipeline
-from terascope.spark.stream_runner import newest_batch
-from terascope.stream.crash import POINTS, VARIABLE, Point
+from terascope.spark.stream import batch as stream_batch
+from terascope.spark.stream import pipeline as stream_pipeline
+from terascope.spark.stream.runner import newest_batch
+from terascope.streaming.state.crash import POINTS, VARIABLE, Point
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from terascope.stream.report import BatchReport
+    from terascope.streaming.report import BatchReport
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from terascope.connectors.generate import Profile, generate
 from terascope.diagnostic import OutputError
-from terascope.low.parts import Part
+from terascope.execute.results.parts import Part
 from terascope.running import planned_stream
 from terascope.session import Session
-from terascope.spark.stream_runner import Runner, RunSettings
-from terascope.stream.plan import StreamPlan
+from terascope.spark.stream.runner import Runner, RunSettings
+from terascope.streaming.plan import StreamPlan
+from terascope.traffic import Profile, generate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from pyspark.sql import functions as F
 
-from terascope.connectors.base import SourceError
+from terascope.diagnostic import SourceError
 from terascope.spark import worker
+from terascope.spark.catalyst.operands import changing
 from terascope.spark.mistakes import MarkedMistake
-from terascope.spark.operands import changing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

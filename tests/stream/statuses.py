@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from terascope.stream.status import (
-    ClusterStatus,
+from terascope.operate.status import (
     Hold,
     LowStatus,
     QueryStatus,
@@ -14,9 +13,8 @@ from terascope.stream.status import (
     Status,
     StoreStatus,
     Trace,
-    TreeStatus,
-    WindowStatus,
 )
+from terascope.streaming.replan.sharing_status import ClusterStatus, TreeStatus, WindowStatus
 
 STARTED = 1_700_000_000.0
 """2023-11-14 22:13:20 UTC."""

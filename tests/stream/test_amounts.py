@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from terascope.stream.amounts import (
+from terascope.operate.amounts import (
     readable_bytes,
     readable_count,
     readable_moment,

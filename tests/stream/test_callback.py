@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from terascope.operate.callback import CallbackSink
+from terascope.operate.retention import REMOVED, Retention, removed_until
+from terascope.operate.subscription import Subscription, start_of_last
 from terascope.plan.rel import Field
-from terascope.stream.callback import CallbackSink
-from terascope.stream.growing_result import GrowingResult
-from terascope.stream.mistakes import StreamError
-from terascope.stream.retention import REMOVED, Retention, removed_until
-from terascope.stream.subscription import Subscription, start_of_last
+from terascope.streaming.mistakes import StreamError
+from terascope.streaming.state.growing_result import GrowingResult
 from terascope.types import Type
 from tests.stream.written_streams import WrittenStream
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from terascope.stream.causes import causes, expectation
-from terascope.stream.status import Hold, QueryStatus, SourceStatus, Status
+from terascope.operate.causes import causes, expectation
+from terascope.operate.status import Hold, QueryStatus, SourceStatus, Status
 from tests.stream.statuses import STATUS, TALKERS, run_status
 
 HELD = Hold("eth0", "100", 35.0)

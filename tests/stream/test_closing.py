@@ -6,9 +6,9 @@ import pytest
 
 from terascope.functions.base import Slope, Trend
 from terascope.plan.rel import Scan, SourceField
-from terascope.stream.closing import bytes_before, scan_promises, within
-from terascope.stream.segments import Segment
-from terascope.stream.state import Seen
+from terascope.streaming.closing import bytes_before, scan_promises, within
+from terascope.streaming.state.segments import Segment
+from terascope.streaming.state.state import Seen
 from terascope.types import Type
 
 SECONDS = 10**9

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from terascope.stream.mistakes import StreamError
-from terascope.stream.orders import orders
-from terascope.stream.runs import CONTROL, open_control
+from terascope.operate.orders import orders
+from terascope.streaming.mistakes import StreamError
+from terascope.streaming.state.runs import CONTROL, open_control
 
 NOBODY = 65534
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from terascope.stream.crash import POINTS, VARIABLE, crash_here, reached
+from terascope.streaming.state.crash import POINTS, VARIABLE, crash_here, reached
 
 ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = """
-from terascope.stream.crash import crash_here
+from terascope.streaming.state.crash import crash_here
 for time in range(3):
     for point in ("stored", "state"):
         print(point, time, flush=True)

@@ -15,10 +15,10 @@ from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import OutputError, Source
 from terascope.pipeline import Bindings, Compiled, compile_set
-from terascope.spark.stream_runner import RunSettings
-from terascope.stream.adoption import adopted
-from terascope.stream.plan import StreamPlan, stream_plan
-from terascope.stream.state import State
+from terascope.spark.stream.runner import RunSettings
+from terascope.streaming.plan import StreamPlan, stream_plan
+from terascope.streaming.state.adoption import adopted
+from terascope.streaming.state.state import State
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from terascope.cli.run_stream import interrupted_text
+from terascope.operate.orders import change, current, note_given
 from terascope.session import Session
-from terascope.stream.orders import change, current, note_given
-from terascope.stream.state import State
+from terascope.streaming.state.state import State
 
 TEXT = """
 PARAM { least UINT; }

@@ -5,10 +5,10 @@ from __future__ import annotations
 from terascope.analysis.promises import Promises
 from terascope.analysis.trees import Trees
 from terascope.connectors.live import Offset
-from terascope.stream.notices import Notices, malformed_text
-from terascope.stream.report import BatchReport
-from terascope.stream.state import State
-from terascope.stream.status import SourceStatus
+from terascope.operate.notices import Notices, malformed_text
+from terascope.operate.status import SourceStatus
+from terascope.streaming.report import BatchReport
+from terascope.streaming.state.state import State
 
 WHY = "not a capture file: neither pcap nor pcapng, plain or gzip"
 

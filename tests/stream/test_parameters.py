@@ -11,7 +11,13 @@ from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Plan
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.stream.parameters import Change, decides_time, next_edge, slice_lengths, with_changes
+from terascope.streaming.parameters import (
+    Change,
+    decides_time,
+    next_edge,
+    slice_lengths,
+    with_changes,
+)
 
 QUERIES = """
 PROTOCOL T (time UINT increasing clock(s), k INT, v INT);

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pytest
 
 from terascope.connectors.base import arrow_type
-from terascope.low.part_order import Extent, KeptOrder, in_sequence
-from terascope.low.parts import Part, PartWriter
+from terascope.execute.results.part_order import Extent, in_sequence
+from terascope.execute.results.parts import Part, PartWriter
+from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
-from terascope.stream.manifest import RowFormat
-from terascope.stream.reordering import reordered
-from terascope.stream.row_files import read_rows
+from terascope.streaming.state.manifest import RowFormat
+from terascope.streaming.state.reordering import reordered
+from terascope.streaming.state.row_files import read_rows
 from terascope.types import Type
 
 FIELDS = (

@@ -16,18 +16,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terascope.low.plan import LowAggregate, LowPlan, Slot
 from terascope.physical.job import SourceRead
+from terascope.physical.low_plan import LowAggregate, LowPlan, Slot
 from terascope.physical.trees import TreeSettings, decided, families
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import KnownStatistics
-from terascope.stream import replanning
-from terascope.stream.families import Family, families_of
-from terascope.stream.heartbeat import Heartbeat
-from terascope.stream.replanning import THREAD, Replanner, together
-from terascope.stream.slice_samples import Piece
-from terascope.stream.tree_choice import (
+from terascope.streaming.heartbeat import Heartbeat
+from terascope.streaming.replan import replanning
+from terascope.streaming.replan.families import Family, families_of
+from terascope.streaming.replan.replanning import THREAD, Replanner, together
+from terascope.streaming.replan.slice_samples import Piece
+from terascope.streaming.replan.tree_choice import (
     Choosing,
     Comparison,
     Cost,
@@ -36,8 +36,8 @@ from terascope.stream.tree_choice import (
     compared,
     connected,
 )
-from terascope.stream.tree_plans import PlannedSharing, grafted, in_force
-from terascope.stream.tuple_samples import TupleSample
+from terascope.streaming.replan.tree_plans import PlannedSharing, grafted, in_force
+from terascope.streaming.replan.tuple_samples import TupleSample
 from terascope.types import Type
 
 RULES = ReplanSettings(gain=0.15, slices=3, seconds=60.0, share=float("inf"))

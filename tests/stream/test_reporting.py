@@ -10,21 +10,21 @@ import pytest
 
 from terascope.analysis.promises import Promises
 from terascope.connectors.live import LinkOffset, LinkState, Offset
+from terascope.operate.causes import causes
+from terascope.operate.memory import Process, used_memory
+from terascope.operate.moments import moment_ns
+from terascope.operate.query_report import covered
+from terascope.operate.rates import Rates
+from terascope.operate.reporting import Reporter, RunFacts, Supervised
+from terascope.operate.status import Status
 from terascope.plan.expr import Col
 from terascope.session import Session
-from terascope.stream.causes import causes
-from terascope.stream.closing import hear, scan_promises
-from terascope.stream.heartbeat import Heard, Heartbeat
-from terascope.stream.memory import Process, used_memory
-from terascope.stream.moments import moment_ns
-from terascope.stream.plan import StreamPlan, stream_plan
-from terascope.stream.query_report import covered
-from terascope.stream.rates import Rates
-from terascope.stream.report import BatchReport
-from terascope.stream.reporting import Reporter, RunFacts, Supervised
-from terascope.stream.segments import Segment
-from terascope.stream.state import Progress, State
-from terascope.stream.status import Status
+from terascope.streaming.closing import hear, scan_promises
+from terascope.streaming.heartbeat import Heard, Heartbeat
+from terascope.streaming.plan import StreamPlan, stream_plan
+from terascope.streaming.report import BatchReport
+from terascope.streaming.state.segments import Segment
+from terascope.streaming.state.state import Progress, State
 
 BEGIN = 1_700_000_000
 """2023-11-14 22:13:20 UTC."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from terascope.stream.mistakes import StreamError
-from terascope.stream.runs import (
+from terascope.streaming.mistakes import StreamError
+from terascope.streaming.state.runs import (
     Declared,
     Run,
     announced,

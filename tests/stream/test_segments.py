@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from terascope.low.payload import EPOCHS, to_bytes, unpack_tuples
-from terascope.stream.segments import (
+from terascope.kernels.merge.payload import EPOCHS, to_bytes, unpack_tuples
+from terascope.streaming.state.segments import (
     Segment,
     SegmentWriter,
     extent,

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from terascope.stream.client import fetch_status
-from terascope.stream.mistakes import StreamError
-from terascope.stream.runs import Run
-from terascope.stream.server import StatusServer
-from terascope.stream.status import Status
+from terascope.operate.client import fetch_status
+from terascope.operate.server import StatusServer
+from terascope.operate.status import Status
+from terascope.streaming.mistakes import StreamError
+from terascope.streaming.state.runs import Run
 from tests.stream.statuses import ETH0, NOW, STATUS, TALKERS, TREED, WINDOWED, run_status
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from terascope import Session
+from terascope.operate.following import followed
+from terascope.operate.orders import obey, orders
+from terascope.operate.showing import SHOWN, internal_streams
 from terascope.pipeline import Compiled
 from terascope.running import planned_stream
-from terascope.stream.following import followed
-from terascope.stream.mistakes import StreamError
-from terascope.stream.orders import obey, orders
-from terascope.stream.runs import MANIFEST, Run, birth
-from terascope.stream.showing import SHOWN, internal_streams
-from terascope.stream.state import State
+from terascope.streaming.mistakes import StreamError
+from terascope.streaming.state.runs import MANIFEST, Run, birth
+from terascope.streaming.state.state import State
 from tests.cli.calls import small_trace
 
 SET = """

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from terascope.stream.mistakes import StreamError
-from terascope.stream.status import RunStatus, Status
+from terascope.operate.status import RunStatus, Status
+from terascope.streaming.mistakes import StreamError
 from tests.stream.statuses import ETH1, STATUS, TALKERS, TREED, WINDOWED
 
 

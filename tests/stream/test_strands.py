@@ -11,8 +11,8 @@ import pytest
 from terascope import Session
 from terascope.analysis.moving import ALL
 from terascope.running import planned_stream
-from terascope.spark.stream_due import DueRange
-from terascope.stream.plan import StreamPlan
+from terascope.spark.stream.due import DueRange
+from terascope.streaming.plan import StreamPlan
 from tests.cli.calls import small_trace
 
 SET = """

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import terascope
+from terascope.operate.subscription import Subscription, start_of_last
 from terascope.plan.rel import Field
-from terascope.stream.manifest import RowFormat
-from terascope.stream.mistakes import StreamError
-from terascope.stream.runs import Run, announced
-from terascope.stream.subscription import Subscription, start_of_last
+from terascope.streaming.mistakes import StreamError
+from terascope.streaming.state.manifest import RowFormat
+from terascope.streaming.state.runs import Run, announced
 from terascope.types import Type
 from tests.stream.written_streams import READABLE, ROWS, WrittenStream
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terascope.functions.slices import SliceVector
-from terascope.stream.segments import Segment
-from terascope.stream.tiers import (
+from terascope.streaming.state.segments import Segment
+from terascope.streaming.state.tiers import (
     FACTOR,
     SLICES,
     Built,

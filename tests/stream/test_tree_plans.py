@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from terascope.low.groups import Block
-from terascope.low.plan import LowAggregate, LowPlan, Slot, Where
-from terascope.low.slots import Shape
-from terascope.low.tree import tree_of
+from terascope.execute.grouping.tree import tree_of
+from terascope.kernels.merge.groups import Block
+from terascope.kernels.tables.slots import Shape
+from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, Where
 from terascope.physical.trees import TreeSettings
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import Node, Tree
-from terascope.stream.families import families_of
-from terascope.stream.tree_plans import (
+from terascope.streaming.replan.families import families_of
+from terascope.streaming.replan.tree_plans import (
     TREES,
     PlannedSharing,
     PlannedTree,

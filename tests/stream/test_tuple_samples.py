@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from terascope.connectors.base import Column
-from terascope.low.plan import LowAggregate, LowPlan, Slot
+from terascope.physical.low_plan import LowAggregate, LowPlan, Slot
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.plan.show import show_expr
-from terascope.stream.families import families_of
-from terascope.stream.slice_samples import (
+from terascope.streaming.replan.families import families_of
+from terascope.streaming.replan.slice_samples import (
     MOST_TUPLES,
     SampledTraffic,
     SliceSamples,
     pieces_of,
     statistics_of,
 )
-from terascope.stream.tuple_samples import Sampler, Thinned, TupleSample
+from terascope.streaming.replan.tuple_samples import Sampler, Thinned, TupleSample
 from terascope.types import Type
 
 COUNT = Slot("n", "count", None, Type.LLONG)

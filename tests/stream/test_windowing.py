@@ -8,12 +8,12 @@ import pytest
 
 from terascope import Session
 from terascope.running import planned_stream
-from terascope.spark.stream_due import DueRange
-from terascope.spark.stream_rows import Leaf
-from terascope.spark.stream_windows import DueSlices, DueWindows, Pieces
-from terascope.stream.plan import StreamPlan
-from terascope.stream.segments import Segment
-from terascope.stream.tiers import SLICES
+from terascope.spark.stream.due import DueRange
+from terascope.spark.stream.rows import Leaf
+from terascope.spark.stream.windows import DueSlices, DueWindows, Pieces
+from terascope.streaming.plan import StreamPlan
+from terascope.streaming.state.segments import Segment
+from terascope.streaming.state.tiers import SLICES
 from tests.cli.calls import small_trace
 
 SET = """

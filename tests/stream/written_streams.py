@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from terascope.connectors.base import arrow_type
-from terascope.low.result_files import parquet_batch
-from terascope.low.text import csv_header, csv_lines, json_lines
+from terascope.execute.results.result_files import parquet_batch
+from terascope.kernels.encode.text import csv_header, csv_lines, json_lines
 from terascope.plan.rel import Field
-from terascope.stream.manifest import RowFormat
+from terascope.streaming.state.manifest import RowFormat
 from terascope.types import Type, parse_ip
 
 FIELDS = (

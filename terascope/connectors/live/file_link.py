@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from terascope.connectors.base import SourceError, Split, UnusableFile, find_files
+from terascope.connectors.base import Split, UnusableFile, find_files
 from terascope.connectors.identity import FILE_OPTION, found_again, identity_of
 from terascope.connectors.live.captures import capture_growth
 from terascope.connectors.live.columnar import columnar_growth
@@ -28,6 +28,7 @@ from terascope.connectors.live.texts import text_growth
 from terascope.connectors.live.unpacked import unpacked
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.registry import FAULT_OPTION, KINDS, Interface
+from terascope.diagnostic import SourceError
 
 SETTLED_NS: Final = 1_000_000_000
 """How long a file with a later one beside it must not have grown to be taken for finished."""

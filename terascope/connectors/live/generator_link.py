@@ -16,19 +16,20 @@ from typing import Final
 
 import numpy as np
 
-from terascope.connectors.base import SourceError, Split
-from terascope.connectors.generate.conversations import PACKET
-from terascope.connectors.generate.randomness import Array
-from terascope.connectors.generate.stream import Stream, open_stream
-from terascope.connectors.generate.words import Wanted, parse_words
-from terascope.connectors.generate.write_pcap import PcapWriter
+from terascope.connectors.base import Split
 from terascope.connectors.live.entry import Entry, FileState, Found
 from terascope.connectors.live.growth import Cuts
 from terascope.connectors.live.journal import LinkJournal
 from terascope.connectors.live.speed import Speed
 from terascope.connectors.packets.connector import parts
 from terascope.connectors.registry import Interface
+from terascope.diagnostic import SourceError
 from terascope.files import make_folder
+from terascope.traffic.conversations import PACKET
+from terascope.traffic.randomness import Array
+from terascope.traffic.stream import Stream, open_stream
+from terascope.traffic.words import Wanted, parse_words
+from terascope.traffic.write_pcap import PcapWriter
 
 CHUNK_NS: Final = 1_000_000_000
 MOST_CHUNKS: Final = 60

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from terascope.connectors.base import SourceError
 from terascope.connectors.live.entry import (
     Entry,
     FileState,
@@ -23,7 +22,7 @@ from terascope.connectors.live.entry import (
     entry_from_json,
     file_from_json,
 )
-from terascope.diagnostic import OutputError
+from terascope.diagnostic import OutputError, SourceError
 from terascope.files import make_folder, open_file
 
 FILE_NAME: Final = "journal.jsonl"

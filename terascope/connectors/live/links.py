@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
 
-from terascope.connectors.base import Edge, SourceError, Split
+from terascope.connectors.base import Edge, Split
 from terascope.connectors.live.admission import (
     NEVER,
     UNKNOWN,
@@ -35,6 +35,7 @@ from terascope.connectors.live.own_clock import is_away
 from terascope.connectors.live.progress import Progress
 from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock, LiveSettings
 from terascope.connectors.registry import GENERATE, Interface
+from terascope.diagnostic import SourceError
 
 STARTED = "started"
 COMMITTED = "committed"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from terascope.connectors.base import SourceError
+from terascope.diagnostic import SourceError
 
 FASTEST = "max"
 

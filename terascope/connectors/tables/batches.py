@@ -21,12 +21,12 @@ from terascope.connectors.base import (
     POSITION,
     Column,
     ReadReport,
-    SourceError,
     Split,
     arrow_type,
 )
 from terascope.connectors.tables.convert import Converted, Fault, constant, of_range
 from terascope.connectors.tables.kernels import Int64s
+from terascope.diagnostic import SourceError
 
 PSEUDO_COLUMNS = frozenset({POSITION, INTERFACE})
 """Columns that every table has without its file holding them."""

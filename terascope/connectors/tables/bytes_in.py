@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from terascope.connectors.base import ReadReport, SourceError, UnusableFile
+from terascope.connectors.base import ReadReport, UnusableFile
 from terascope.connectors.malformed import FileFault
+from terascope.diagnostic import SourceError
 
 CHUNK: Final = 4 * 1024 * 1024
 _LINE_SEARCH: Final = 64 * 1024

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from terascope.connectors.base import Column, Edge, ReadReport, SourceError, Split, UnusableFile
+from terascope.connectors.base import Column, Edge, ReadReport, Split, UnusableFile
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
 from terascope.connectors.tables.bytes_in import (
@@ -50,6 +50,7 @@ from terascope.connectors.tables.records import (
     Scan,
     Scanned,
 )
+from terascope.diagnostic import SourceError
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.connectors.base import INTERFACE, Column, Edge, ReadReport, SourceError, Split
+from terascope.connectors.base import INTERFACE, Column, Edge, ReadReport, Split
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble
 from terascope.connectors.tables.bytes_in import (
@@ -38,6 +38,7 @@ from terascope.connectors.tables.infer import SAMPLE_BYTES
 from terascope.connectors.tables.json_scan import scan_json
 from terascope.connectors.tables.options import check_names, row_limit
 from terascope.connectors.tables.records import Arrays, RecordReader, Scan, Scanned
+from terascope.diagnostic import SourceError
 from terascope.types import Type, parse_ip
 
 SAMPLE_LINES = 2000

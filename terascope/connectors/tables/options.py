@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from terascope.connectors.base import SourceError
 from terascope.connectors.tables.records import MAX_RECORD
+from terascope.diagnostic import SourceError
 
 _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _TRUE = frozenset({"true", "yes", "1", "on"})

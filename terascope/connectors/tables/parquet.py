@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.connectors.base import Column, Edge, ReadReport, SourceError, Split, UnusableFile
+from terascope.connectors.base import Column, Edge, ReadReport, Split, UnusableFile
 from terascope.connectors.malformed import FileFault, RecordFault
 from terascope.connectors.tables.arrow_columns import own_type
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
@@ -29,6 +29,7 @@ from terascope.connectors.tables.options import check_names
 from terascope.connectors.tables.parquet_plan import cut_groups, read_groups
 from terascope.connectors.tables.records import BATCH_ROWS
 from terascope.connectors.tables.row_range import range_of
+from terascope.diagnostic import SourceError
 from terascope.types import Type
 
 

@@ -1,0 +1,1 @@
+"""The operators of a Job on Arrow columns, without Spark."""

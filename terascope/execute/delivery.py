@@ -1,0 +1,206 @@
+"""What becomes of finished rows in a task: written as parts of a result, or handed to Spark.
+
+In: batches of columns of low-level streams, groups merged. Out: `Outgoing`s, the rows that the task
+gives to Spark: packed tuples for the high level, and for each part written where it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal, TypeAlias
+
+import pyarrow as pa
+
+from terascope.execute.results.parts import GROUP_BYTES, Part, PartWriter
+from terascope.execute.rows.early import Early, early
+from terascope.execute.rows.pairs import Paired, Pairs, Up
+from terascope.execute.rows.regroup import Regrouping
+from terascope.execute.rows.steps import run_steps
+from terascope.execute.rows.top import Ranking
+from terascope.files import make_folder
+from terascope.kernels.columns.dictionary import Dictionary, Ints
+from terascope.kernels.merge.finish import columns as finished_columns
+from terascope.kernels.merge.groups import NO_EPOCH, Block
+from terascope.kernels.merge.payload import pack_batches
+from terascope.physical.delivery import Direct, Sink, Target
+from terascope.physical.ownership import Epochs
+from terascope.physical.row_pipeline import Regroup, Top
+from terascope.physical.task_join import Pairing
+
+Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters"]
+"""Partial groups to be merged; tuples for Spark; a part that was written; a query whose rest Spark
+has to join; what reading saw, and what the low level did."""
+
+PAYLOAD_BYTES: Final = 8 << 20
+LEAST_GROUP_BYTES: Final = 1 << 17
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A row of a task's output."""
+
+    stream: int
+    destination: int
+    kind: Kind
+    payload: bytes | None = None
+    told: str | None = None
+
+
+class Delivery:
+    """The finished rows of one task, on their way."""
+
+    def __init__(
+        self,
+        targets: Mapping[int, Target],
+        sink: Sink | None,
+        destination: int,
+        pairings: Sequence[Pairing] = (),
+        owned: Mapping[int, Epochs | None] | None = None,
+        starts: Mapping[str, int | float] | None = None,
+    ) -> None:
+        """`owned`: by stream, the epochs that no other task has; joins are made of those. `starts`:
+        queries that take nothing of epochs before one.
+        """
+        self._starts = starts or {}
+        self._targets = targets
+        self._sink = sink
+        self._destination = destination
+        groups = {n: t.groups for n, t in targets.items() if t.groups is not None}
+        memory_bytes = 0 if sink is None else sink.memory_bytes
+        self._pairs = Pairs(pairings, groups, owned or {}, memory_bytes)
+        self._rest: Counter[str] = Counter()
+        self._waiting: dict[int, list[pa.RecordBatch]] = {}
+        self._waiting_bytes: Counter[int] = Counter()
+        self._writers: dict[str, PartWriter] = {}
+        self._early: dict[str, Early] = {}
+        self._collected: dict[str, tuple[Direct, Ranking | Regrouping]] = {}
+
+    def take(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
+        target = self._targets[stream]
+        if target.high:
+            yield from self._wait(stream, columns)
+        for direct in target.direct:
+            self._write(direct, columns)
+
+    def _write(self, direct: Direct, columns: pa.RecordBatch) -> None:
+        if direct.places is None:
+            self._collect(direct, run_steps(direct.program.steps, columns))
+        else:
+            self._collect(direct, columns.select(direct.places))
+
+    def _collect(self, direct: Direct, made: pa.RecordBatch) -> None:
+        whole = direct.program.whole
+        if whole is None:
+            self._writer(direct).write(made)
+        elif made.num_rows:
+            if direct.query not in self._collected:
+                self._collected[direct.query] = direct, self._collector(whole)
+            self._collected[direct.query][1].take(made)
+
+    def _collector(self, whole: Top | Regroup) -> Ranking | Regrouping:
+        assert self._sink is not None
+        if isinstance(whole, Top):
+            return Ranking(whole)
+        return Regrouping(whole, self._sink.compiled)
+
+    def take_groups(
+        self, stream: int, given: Block, dictionaries: Sequence[Dictionary]
+    ) -> Iterator[Outgoing]:
+        """Finished groups. A query that only picks columns of some needs none to be made first."""
+        target = self._targets[stream]
+        fields = target.groups
+        assert fields is not None
+        if stream in self._pairs:
+            yield from self._paired(self._pairs.take(stream, given, dictionaries))
+        for direct in target.direct:
+            block = self._since_start(direct, given)
+            steps = self._early.get(direct.query)
+            if steps is None:
+                steps = self._early[direct.query] = early(direct.program, fields)
+            left = steps.reduced(block, dictionaries)
+            if steps.picked is not None:
+                writer = self._writer(direct, steps.picked)
+                writer.write_block(left, fields, dictionaries)
+            else:
+                self._collect(direct, steps.columns(left, dictionaries))
+        if target.high:
+            yield from self._wait(stream, finished_columns([given], fields, dictionaries))
+
+    def _since_start(self, direct: Direct, block: Block) -> Block:
+        """Without the epochs that a query takes nothing of."""
+        start = self._starts.get(direct.query)
+        if start is None:
+            return block
+        return block.where((block.epochs >= start) | (block.epochs == NO_EPOCH))
+
+    # ---- joins
+
+    def lose(self, stream: int, epochs: Ints) -> None:
+        """Groups of some epochs go to the merge."""
+        self._pairs.lose(stream, epochs)
+
+    def reach(self, stream: int, before: int) -> Iterator[Outgoing]:
+        """All groups before an epoch were taken."""
+        yield from self._paired(self._pairs.reach(stream, before))
+
+    def _paired(self, paired: Iterator[Paired]) -> Iterator[Outgoing]:
+        for one in paired:
+            if isinstance(one, Up):
+                if not one.columns.num_rows:
+                    continue
+                self._rest[one.pairing.query] += one.columns.nbytes
+                yield from self._wait(one.number, one.columns)
+            else:
+                self._writer(one.pairing).write(one.columns)
+
+    # ---- on the way
+
+    def _wait(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
+        self._waiting.setdefault(stream, []).append(columns)
+        self._waiting_bytes[stream] += columns.nbytes
+        if self._waiting_bytes[stream] >= PAYLOAD_BYTES:
+            yield from self._hand_up(stream)
+
+    def _hand_up(self, stream: int) -> Iterator[Outgoing]:
+        """As few payloads as there are many batches: each is a stream of its own."""
+        self._waiting_bytes[stream] = 0
+        for payload in pack_batches(self._waiting.pop(stream, ())):
+            yield Outgoing(stream, self._destination, "rows", payload)
+
+    def _writer(self, query: Direct | Pairing, places: tuple[int, ...] | None = None) -> PartWriter:
+        if query.query not in self._writers:
+            assert self._sink is not None
+            folder = self._sink.folder_of(query.query)
+            make_folder(folder, self._sink.mode)
+            self._writers[query.query] = PartWriter(
+                folder, self._sink.format, query.fields, places, self._part_bytes,
+                query.ordered if isinstance(query, Direct) else (), self._sink.mode,
+            )  # fmt: skip
+        return self._writers[query.query]
+
+    @cached_property
+    def _part_bytes(self) -> int:
+        assert self._sink is not None
+        parts = sum(len(target.direct) for target in self._targets.values())
+        share = self._sink.memory_bytes // 8 // max(1, parts)
+        return max(LEAST_GROUP_BYTES, min(GROUP_BYTES, share))
+
+    def close(self) -> Iterator[Outgoing]:
+        """What is left; all files are complete then."""
+        yield from self._paired(self._pairs.close())
+        for stream in list(self._waiting):
+            yield from self._hand_up(stream)
+        for direct, collected in self._collected.values():
+            for batch in collected.results():
+                self._writer(direct).write(run_steps(direct.program.after, batch))
+        for query, writer in self._writers.items():
+            path, rows = writer.close()
+            part = Part(query, path, rows, writer.extents)
+            yield Outgoing(-1, self._destination, "part", None, part.told())
+        for query, size in self._rest.items():
+            told = json.dumps({"query": query, "bytes": size})
+            yield Outgoing(-1, self._destination, "rest", None, told)

@@ -1,0 +1,418 @@
+"""One aggregation of the low level at work: batches in, groups of epochs that are over out.
+
+In: the tuples of a query, batch by batch. Out: blocks of groups, each of one epoch. A table fills
+while an epoch lasts; what leaves it waits until nothing more of its epoch can come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from terascope.execute.grouping.choices import Choice, Chosen
+from terascope.execute.grouping.descent import Descent
+from terascope.execute.grouping.gathered import Gathered, reading_slots
+from terascope.execute.grouping.set_apart import SetApart, set_apart
+from terascope.execute.grouping.waiting import Released, Waiting
+from terascope.kernels.codegen.machine_code import column, compiled, output
+from terascope.kernels.columns.dictionary import Codes, Masks, NumberDictionary
+from terascope.kernels.columns.lanes import Dictionaries, Lane
+from terascope.kernels.merge.groups import NO_EPOCH, GroupFields, Rows, key_codes, largest
+from terascope.kernels.tables.bounded_tables import BoundedTable, capacity_for
+from terascope.kernels.tables.numpy_table import NumpyTable
+from terascope.kernels.tables.open_table import OpenTable, Values
+from terascope.kernels.tables.partitioned import group_parts
+from terascope.kernels.tables.slots import Shape, takes_argument
+from terascope.physical.low_plan import LowAggregate
+from terascope.plan.expr import Expr
+from terascope.plan.rel import Field
+
+Epochs: TypeAlias = NDArray[np.int64]
+
+NO_OVERFLOW: Final = 1 << 62
+MOST_RUNS: Final = 4096
+MANY_ROWS: Final = 1 << 15
+MANY_GROUPS: Final = 1 << 14
+"""Beyond these a table is larger than the cache: tuples are grouped part by part."""
+
+
+def group_fields(query: LowAggregate) -> GroupFields:
+    """The groups of a query as those above see them."""
+    return GroupFields(
+        tuple(Field(name, expr.type) for name, expr in query.keys),
+        tuple(Field(slot.name, slot.type) for slot in query.slots),
+        Shape(len(query.plain_keys), query.shape.slots),
+        query.epoch,
+        tuple(slot.sum_text for slot in query.slots),
+    )
+
+
+class Aggregator:
+    """The groups of one query."""
+
+    def __init__(
+        self,
+        query: LowAggregate,
+        dictionaries: Dictionaries,
+        compiled: bool,
+        read: LowAggregate | None = None,
+        is_inner: bool = False,
+    ) -> None:
+        """`read`: the query as its table sees it, if not tuples but groups of another are taken.
+        `is_inner`: groups that leave the table only go down the tree, and wait for nobody.
+        """
+        self.query = query
+        self.below: Descent | None = None
+        """Where groups that leave the table go, too."""
+        self._read = read or query
+        self._is_inner = is_inner
+        self.shape = group_fields(query).shape
+        self.probes = 0
+        """Tuples, or groups of a parent, that were looked up in the table."""
+        self.evicted = 0
+        """Groups that left the table before their epoch was over."""
+        self.flushed = 0
+        """Groups that left it otherwise."""
+        self._counted = 0, 0
+        """Of a bounded table: what was told of its own counters."""
+        self._dictionaries = dictionaries
+        self.key_dictionaries = [dictionaries.of_key(expr) for expr in query.plain_keys]
+        """One for each key that is a code."""
+        self._epoch = NO_EPOCH
+        """Of the groups in the table: their epoch, or the earliest of their epochs."""
+        self._reach = 0
+        """No sum in the table is larger than this."""
+        self._complete = True
+        """Every slot in the table has seen a value."""
+        self._last: int | None = None
+        """How many groups there were the last time."""
+        self._table = self._make_table(compiled)
+        once = not isinstance(self._table, BoundedTable)  # it may evict a group again and again
+        self._waiting = Waiting(self.shape, once)
+
+    def _make_table(self, compiled: bool) -> OpenTable | NumpyTable | BoundedTable:
+        choice = self.query.table
+        if not compiled:
+            return NumpyTable(self._read.shape)
+        if choice.kind == "open":
+            return OpenTable(self._read.shape, choice.max_bytes)
+        shape = Shape(self.shape.keys, self._read.shape.slots, with_epoch=True)
+        capacity = choice.groups or capacity_for(shape, choice.max_bytes, choice.kind)
+        return BoundedTable(shape, choice.kind, capacity, choice.flush, self._bounded_groups)
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._table.memory_bytes + self._waiting.memory_bytes
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the table takes more memory for more groups."""
+        return isinstance(self._table, OpenTable)
+
+    @property
+    def is_empty(self) -> bool:
+        return self._held == 0 and self._waiting.is_empty and not self.below
+
+    @property
+    def _held(self) -> int:
+        """Groups in the table."""
+        table = self._table
+        return table.occupied if isinstance(table, BoundedTable) else table.count
+
+    # ---- tuples
+
+    def take(self, tuples: Gathered, chosen: Chosen) -> None:
+        """The tuples of a choice."""
+        rows = tuples.chosen[chosen.entry]
+        if len(rows):
+            self.probes += len(rows)
+            self._take(tuples, chosen, rows)
+            self._pour()
+
+    def _take(self, tuples: Gathered, chosen: Chosen, rows: Codes) -> None:
+        entry = chosen.entry
+        codes = [tuples.codes(expr, entry) for expr in self.query.plain_keys]
+        wanted = reading_slots(self._read, chosen)
+        lanes = [tuples.argument(slot, choice, entry) for slot, choice in wanted]
+        values, masks = [v for v, _ in lanes], [m for _, m in lanes]
+        epochs = self._epochs(tuples, entry)
+        if self.shape.ranges:
+            own = set_apart(tuples, rows, self._read, codes, lanes, self.shape)
+            values = own.values
+            lanes = list(zip(values, masks, strict=True))
+            if own.groups is not None:
+                self._leave_apart(own, epochs)
+                rows = own.rows
+                if not len(rows):
+                    return
+        if isinstance(self._table, BoundedTable):
+            if epochs is None:
+                epochs = np.full(tuples.count, NO_EPOCH, np.int64)
+            self._note_oldest(epochs[rows])
+            self._table.add(epochs, rows, codes, values, masks)
+        elif epochs is None:
+            self._add(rows, codes, values, masks)
+        elif self.query.epoch_in_key:
+            self._note_oldest(epochs[rows])
+            first = np.zeros(tuples.count, np.int32)
+            first[rows] = self._epoch_codes.encode_numbers(epochs[rows], None)
+            self._add(rows, [first, *codes], values, masks)
+        else:
+            present = all(tuples.is_present(m) for m in masks)
+            sure = present and tuples.count * most_of(tuples, self._summed(lanes)) < NO_OVERFLOW
+            name = ("runs", self._epoch_key, entry, id(rows))
+            for epoch, some in tuples.once(name, runs, epochs, rows):
+                if epoch != self._epoch:
+                    self._empty()
+                    self._epoch, self._reach, self._complete = epoch, 0, True
+                if self._add_apart(tuples, chosen, some, codes, lanes, sure):
+                    continue
+                self._reach += len(some) * most_of(tuples, self._summed(lanes))
+                self._complete = self._complete and present
+                fine = self._complete and self._reach < NO_OVERFLOW
+                self._add(some, codes, values, None if fine else masks)
+
+    def _leave_apart(self, own: SetApart, epochs: Epochs | None) -> None:
+        """Tuples with FLOATs beyond the ordinary range leave as partial groups."""
+        assert own.groups is not None
+        self.evicted += len(own.groups)
+        none = np.full(len(own.groups), NO_EPOCH, np.int64)
+        self._leave_mixed(none if epochs is None else epochs[own.apart], own.groups)
+
+    def _epochs(self, tuples: Gathered, choice: Choice) -> Epochs | None:
+        if self.query.epoch is None:
+            return None
+        values, masks = tuples.number(self._epoch_key, choice)
+        if tuples.is_present(masks):
+            return values
+        return np.where(masks != 0, values, NO_EPOCH)
+
+    @property
+    def _epoch_key(self) -> Expr:
+        assert self.query.epoch is not None
+        return self.query.keys[self.query.epoch][1]
+
+    @property
+    def _epoch_codes(self) -> NumberDictionary:
+        return self._dictionaries.of_epoch(self._epoch_key)
+
+    def _note_oldest(self, epochs: Epochs) -> None:
+        oldest = int(epochs.min())
+        self._epoch = min(oldest, self._epoch) if self._held else oldest
+
+    def _add(
+        self,
+        rows: Codes,
+        codes: Sequence[Codes],
+        values: Sequence[Values],
+        masks: Sequence[Masks] | None,
+    ) -> None:
+        assert not isinstance(self._table, BoundedTable)
+        if not len(rows):
+            return
+        sizes = [len(d) for d in self.key_dictionaries]
+        if self.query.epoch_in_key:
+            sizes = [1 << 30, *sizes]  # epochs go on: no place can be computed from them
+        self._table.add(rows, codes, sizes, values, masks, self._evicted)
+
+    # ---- many tuples at once
+
+    def _is_large(self, rows: Codes) -> bool:
+        """Whether a table of their groups would be larger than the cache."""
+        if len(rows) < MANY_ROWS or not isinstance(self._table, OpenTable):
+            return False
+        sizes = [len(d) for d in self.key_dictionaries]
+        few = self._last is not None and self._last < MANY_GROUPS
+        return not few and math.prod(sizes) > MANY_GROUPS
+
+    @property
+    def _most_different(self) -> int:
+        """The key with the most values: tuples are put apart by it."""
+        sizes = [len(d) for d in self.key_dictionaries]
+        return sizes.index(max(sizes))
+
+    def apart_by(self) -> int:
+        """Queries for which this is the same had better come one after the other."""
+        if not self.key_dictionaries:
+            return 0
+        return id(self.key_dictionaries[self._most_different])
+
+    def _summed(self, lanes: Sequence[Lane]) -> list[Values]:
+        arguments = [s for s in self._read.slots if takes_argument(s.kept)]
+        pairs = zip(arguments, lanes, strict=True)
+        return [values for slot, (values, _) in pairs if slot.kept == "sum_int"]
+
+    def _add_apart(
+        self,
+        tuples: Gathered,
+        chosen: Chosen,
+        some: Codes,
+        codes: Sequence[Codes],
+        lanes: Sequence[Lane],
+        sure: bool,
+    ) -> bool:
+        """Group tuples part by part, if they are many or stand so; FALSE when they do not, or when
+        a sum overflows.
+        """
+        keys = self.query.plain_keys
+        by = tuples.apart_by
+        lane: Callable[[Values], Values]
+        if by is not None and by[0] in keys and len(some) == tuples.count and self.is_open:
+            key, edges, lane = by[0], by[1], itself
+        elif self._is_large(some):
+            place = self._most_different
+            apart = tuples.apart(codes[place], chosen.entry, some)
+            key, edges, lane = keys[place], apart.edges, apart.lane
+        else:
+            return False
+        found = group_parts(
+            Shape(self.shape.keys, self._read.shape.slots),
+            edges,
+            [lane(c) for c in codes],
+            [lane(values) for values, _ in lanes],
+            None if sure else [lane(masks) for _, masks in lanes],
+        )
+        if found is None:
+            return False
+        groups, begins = found
+        self._last = len(groups)
+        self.flushed += len(groups)
+        if not self._is_inner:
+            self._waiting.add(self._epoch, groups)
+        if self.below is not None:
+            self.below.add_apart(self._epoch, groups, (key, begins))
+        return True
+
+    # ---- groups
+
+    def _evicted(self, groups: Rows) -> None:
+        self.evicted += len(groups)
+        self._wait(groups)
+
+    def _empty(self) -> None:
+        """All groups leave the table."""
+        if isinstance(self._table, BoundedTable):
+            self._table.flush()
+        elif self._table.count:
+            self._last = self._table.count
+            self.flushed += self._last
+            self._wait(self._table.take())
+
+    def _wait(self, groups: Rows) -> None:
+        if not self.query.epoch_in_key or self.query.epoch is None:
+            self._leave(self._epoch, groups)
+        elif len(groups):
+            epochs = self._epoch_codes.numbers(key_codes(groups, self.query.shape, 0))
+            self._leave_mixed(epochs, without_first_key(groups, self.query.shape))
+
+    def _bounded_groups(self, groups: Rows) -> None:
+        """Rows of a bounded table, which have their epoch in the second word."""
+        self._leave_mixed(np.ascontiguousarray(groups[:, 1]), np.delete(groups, 1, axis=1))
+
+    def _leave(self, epoch: int, groups: Rows) -> None:
+        if not self._is_inner:
+            self._waiting.add(epoch, groups)
+        if self.below is not None:
+            self.below.add(epoch, groups)
+
+    def _leave_mixed(self, epochs: Epochs, groups: Rows) -> None:
+        if not self._is_inner:
+            self._waiting.add_mixed(epochs, groups)
+        if self.below is not None:
+            self.below.add_mixed(epochs, groups)
+
+    def _pour(self) -> None:
+        if self.below is not None:
+            self.below.pour()
+
+    def flush(self, before: int | None) -> None:
+        """The table is emptied if it has groups of the epochs before one, or whatever it has."""
+        if self._held and (before is None or self._epoch < before):
+            self._empty()
+            self._pour()
+
+    def put_aside(self) -> None:
+        """All groups that wait or are in the table go to disk."""
+        self.flush(None)
+        self._waiting.put_aside()
+        self.shrink()
+
+    def shrink(self) -> None:
+        """Give back the memory of a table that is empty."""
+        if isinstance(self._table, OpenTable):
+            self._table.shrink()
+
+    def settle(self) -> None:
+        """The batch is done: what waits must not hold on to its memory."""
+        self._waiting.settle()
+
+    def release(self, before: int | None) -> Iterator[Released]:
+        """Groups of the epochs before one, or of all."""
+        self.flush(before)
+        yield from self._waiting.release(before)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Probes, evicted and flushed groups since this was asked the last time."""
+        if isinstance(self._table, BoundedTable):
+            now = self._table.counters
+            early = now.evictions + now.late
+            self.evicted, self.flushed = early - self._counted[0], now.flushed - self._counted[1]
+            self._counted = early, now.flushed
+        found = self.probes, self.evicted, self.flushed
+        self.probes = self.evicted = self.flushed = 0
+        return found
+
+
+def most_of(tuples: Gathered, summed: Sequence[Values]) -> int:
+    """The largest size of a value that is summed."""
+    return max((tuples.once(("most", id(v)), largest, v) for v in summed), default=0)
+
+
+def itself(lane: Values) -> Values:
+    return lane
+
+
+def runs(epochs: Epochs, rows: Codes) -> list[tuple[int, Codes]]:
+    """The tuples of each epoch of a batch, in order of time."""
+    edges = np.empty(MOST_RUNS + 1, np.int64)
+    count = run_edges(epochs, rows, edges)
+    if count > 0:
+        parts = [rows[edges[i] : edges[i + 1]] for i in range(count)]
+        return [(int(epochs[part[0]]), part) for part in parts]
+    own = epochs[rows]
+    return [(epoch, rows[own == epoch]) for epoch in np.unique(own).tolist()]
+
+
+@compiled(column(np.int64), column(np.int32), output(np.int64))
+def run_edges(epochs: Epochs, rows: Codes, edges: Epochs) -> int:
+    """Where each epoch of some tuples begins, and the end: how many there are; -1 when time goes
+    back, or there are too many.
+    """
+    edges[0] = 0
+    count = 0
+    for r in range(1, len(rows)):
+        before, now = epochs[rows[r - 1]], epochs[rows[r]]
+        if now != before:
+            if now < before or count + 2 >= len(edges):
+                return -1
+            count += 1
+            edges[count] = r
+    edges[count + 1] = len(rows)
+    return count + 1
+
+
+def without_first_key(groups: Rows, shape: Shape) -> Rows:
+    """Rows of a shape with one key less."""
+    narrow = Shape(shape.keys - 1, shape.slots)
+    out = np.empty((len(groups), narrow.stride), np.int64)
+    out[:, 0] = groups[:, 0]
+    out[:, narrow.first_slot :] = groups[:, shape.first_slot :]
+    out[:, narrow.first_word : narrow.first_slot] = 0
+    for key in range(narrow.keys):
+        code = key_codes(groups, shape, key + 1).astype(np.int64)
+        out[:, narrow.first_word + key // 2] |= code << (32 if key % 2 == 0 else 0)
+    return out

@@ -1,0 +1,271 @@
+"""Groups put aside on disk, in a task that has more of them than its memory may hold.
+
+In: groups of one query, lot by lot. Out: the groups of the epochs that are over, some epochs at a
+time. An epoch of many groups comes part by part: all rows of a group are in the same part, so that
+a part can be merged by itself. The file has no name: it is gone when the task is, however that
+ends.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from terascope.diagnostic import OutputError
+from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, output
+from terascope.kernels.columns.dictionary import Codes, Ints, mix
+from terascope.kernels.merge.float_ranges import has_ranges
+from terascope.kernels.merge.groups import Block, Rows, largest, rows_at
+from terascope.kernels.merge.spill import cannot_spill
+from terascope.kernels.tables.slots import Shape
+from terascope.types import INT_MAX
+
+WRITTEN_ROWS: Final = 1 << 14
+LONG_RUN: Final = 1 << 12
+"""So many groups of one epoch are written in the order of their parts."""
+TAKEN_ROWS: Final = 1 << 16
+"""About as many rows are read at a time, unless one epoch has more."""
+PARTS: Final = 64
+ON_DISK: Final = 0
+IN_MEMORY: Final = 32
+"""Other bits of the hash: a part of what was on disk can be put apart again."""
+
+
+@dataclass(frozen=True)
+class Lot:
+    """Groups that were put aside together, in order of their epochs."""
+
+    offset: int
+    epochs: Ints
+    """Of each run of groups."""
+    ends: Ints
+    edges: Mapping[int, Ints]
+    """By the epoch of a long run: it is in the order of its parts, and where each of them begins.
+    """
+    reach: int
+    """No sum of a group is larger than this. More than 64 bits hold also where FLOATs of several
+    ranges are summed: such rows are put together above as well."""
+
+    def places(self, first: int, last: int) -> tuple[int, int, int, int]:
+        """The runs of the epochs from one to another, and their rows."""
+        begin = int(np.searchsorted(self.epochs, first))
+        end = int(np.searchsorted(self.epochs, last, "right"))
+        start = int(self.ends[begin - 1]) if begin else 0
+        return begin, end, start, int(self.ends[end - 1]) if end else 0
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Groups of some epochs, or of a part of one: all partials of each of them."""
+
+    blocks: list[Block]
+    can_overflow: bool
+    """Whether the sums of a group, put together, might not fit 64 bits."""
+
+
+class Aside:
+    """The groups of one query that are on disk.
+
+    Raises:
+        OutputError: there is no room on disk for what memory does not hold.
+    """
+
+    def __init__(self, shape: Shape, once: bool) -> None:
+        """`once`: whether every group stands only once in a lot."""
+        self._shape = shape
+        self._once = once
+        self._file: FileIO | None = None
+        self._end = 0
+        self._lots: list[Lot] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._lots)
+
+    def put(self, block: Block) -> None:
+        """Groups in order of their epochs."""
+        folder = Path(tempfile.gettempdir())
+        offset, edges = self._end, {}
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+                weakref.finalize(self, self._file.close)
+            self._file.seek(offset)
+            done = 0
+            for run in np.flatnonzero(block.counts >= LONG_RUN).tolist():
+                end = int(block.ends[run])
+                start = end - int(block.counts[run])
+                self._write(block.rows[done:start])
+                rows = block.rows[start:end]
+                order, parts = apart(rows, self._shape, PARTS, ON_DISK)
+                self._write(rows, order)
+                edges[int(block.epochs[run])] = parts
+                done = end
+            self._write(block.rows[done:])
+        except OSError as problem:
+            raise cannot_spill(folder, problem) from problem
+        reach = largest_sum(block.rows, self._shape) * (1 if self._once else len(block.rows))
+        if has_ranges(block.rows, self._shape):
+            reach = INT_MAX + 1
+        self._lots.append(Lot(offset, block.epochs.copy(), block.ends.copy(), edges, reach))
+        self._end = offset + block.rows.nbytes
+
+    def _write(self, rows: Rows, order: Codes | None = None) -> None:
+        assert self._file is not None
+        for start in range(0, len(rows), WRITTEN_ROWS):
+            some = rows[start : start + WRITTEN_ROWS]
+            if order is not None:
+                some = rows_at(rows, order[start : start + WRITTEN_ROWS])
+            written = np.ascontiguousarray(some).data.cast("B")
+            while written:
+                written = written[self._file.write(written) :]
+
+    @property
+    def last(self) -> int:
+        """The last epoch that is there; there must be one."""
+        return max(int(lot.epochs[-1]) for lot in self._lots)
+
+    def take(self, before: int | None) -> Iterator[Taken]:
+        """The groups of the epochs before one, or of all, in order: some epochs at a time, or a
+        part of one that has many groups. They are no longer kept when all of them were drawn.
+        """
+        epochs, counts = self._sizes(before)
+        ends = np.cumsum(counts)
+        at = 0
+        while at < len(epochs):
+            limit = TAKEN_ROWS + (int(ends[at - 1]) if at else 0)
+            end = max(at + 1, int(np.searchsorted(ends, limit, "right")))
+            first, last = int(epochs[at]), int(epochs[end - 1])
+            lots = [lot for lot in self._lots if has_epochs(lot, first, last)]
+            can_overflow = sum(lot.reach for lot in lots) > INT_MAX
+            if first == last and counts[at] > TAKEN_ROWS:
+                for part in range(PARTS):
+                    blocks = [self._part(lot, first, part) for lot in lots]
+                    yield Taken([b for b in blocks if len(b.rows)], can_overflow)
+            else:
+                blocks = [self._some(lot, first, last) for lot in lots]
+                yield Taken([b for b in blocks if len(b.rows)], can_overflow)
+            at = end
+        self._lots = (
+            []
+            if before is None
+            else [
+                left
+                for lot in self._lots
+                if (left := lot_since(lot, before, self._shape.row_bytes)) is not None
+            ]
+        )
+        if not self._lots and self._file is not None:
+            self._file.close()
+            self._file, self._end = None, 0
+
+    def _sizes(self, before: int | None) -> tuple[Ints, Ints]:
+        """The epochs before one, and how many rows each has."""
+        if not self._lots:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        epochs = np.concatenate([lot.epochs for lot in self._lots])
+        counts = np.concatenate([np.diff(lot.ends, prepend=0) for lot in self._lots])
+        if before is not None:
+            due = epochs < before
+            epochs, counts = epochs[due], counts[due]
+        found, place = np.unique(epochs, return_inverse=True)
+        return found, np.bincount(place, counts, len(found)).astype(np.int64)
+
+    def _some(self, lot: Lot, first: int, last: int) -> Block:
+        begin, end, start, stop = lot.places(first, last)
+        rows = self._read(lot, start, max(start, stop))
+        return Block(lot.epochs[begin:end], lot.ends[begin:end] - start, rows)
+
+    def _part(self, lot: Lot, epoch: int, part: int) -> Block:
+        begin, end, start, stop = lot.places(epoch, epoch)
+        if begin == end:
+            return Block.of(epoch, np.empty((0, self._shape.stride), np.int64))
+        if epoch in lot.edges:
+            edges = lot.edges[epoch]
+            return Block.of(
+                epoch, self._read(lot, start + int(edges[part]), start + int(edges[part + 1]))
+            )
+        rows = self._read(lot, start, stop)
+        order, edges = apart(rows, self._shape, PARTS, ON_DISK)
+        return Block.of(epoch, rows_at(rows, order[edges[part] : edges[part + 1]]))
+
+    def _read(self, lot: Lot, begin: int, end: int) -> Rows:
+        assert self._file is not None
+        rows = np.empty((end - begin, self._shape.stride), np.int64)
+        self._file.seek(lot.offset + begin * self._shape.row_bytes)
+        left = rows.data.cast("B") if len(rows) else memoryview(b"")
+        while left:
+            read = self._file.readinto(left)
+            if not read:
+                raise OutputError("groups that were kept on disk meanwhile are no longer there")
+            left = left[read:]
+        return rows
+
+
+def has_epochs(lot: Lot, first: int, last: int) -> bool:
+    """Whether a lot has groups of the epochs from one to another."""
+    begin, end, _, _ = lot.places(first, last)
+    return begin < end
+
+
+def lot_since(lot: Lot, epoch: int, row_bytes: int) -> Lot | None:
+    """A lot without the epochs before one."""
+    runs = int(np.searchsorted(lot.epochs, epoch))
+    if runs == len(lot.epochs):
+        return None
+    start = int(lot.ends[runs - 1]) if runs else 0
+    offset = lot.offset + start * row_bytes
+    return Lot(offset, lot.epochs[runs:], lot.ends[runs:] - start, lot.edges, lot.reach)
+
+
+def largest_sum(rows: Rows, shape: Shape) -> int:
+    sums = [rows[:, shape.slot(j)] for j, kind in enumerate(shape.slots) if kind == "sum_int"]
+    return max((largest(values) for values in sums), default=0)
+
+
+def parts_of(lots: Sequence[Rows], shape: Shape, parts: int) -> Iterator[list[Rows]]:
+    """Rows that are in memory, for every part one list."""
+    ordered = [apart(rows, shape, parts, IN_MEMORY) for rows in lots]
+    for part in range(parts):
+        yield [
+            rows_at(rows, order[edges[part] : edges[part + 1]])
+            for rows, (order, edges) in zip(lots, ordered, strict=True)
+        ]
+
+
+def apart(rows: Rows, shape: Shape, parts: int, bits: int) -> tuple[Codes, Ints]:
+    """The order of rows by a hash of their keys, and where each part begins. `bits`: those of the
+    hash that decide, from here on.
+    """
+    order = np.empty(len(rows), np.int32)
+    edges = np.zeros(parts + 1, np.int64)
+    spread_rows(rows, shape.first_word, shape.first_slot, parts - 1, bits, edges, order)
+    return order, edges
+
+
+@compiled(
+    column(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int64), output(np.int32)
+)
+def spread_rows(
+    rows: Rows, first_word: int, first_slot: int, last: int, bits: int, edges: Ints, order: Codes
+) -> None:
+    """Count, then place. `last`: the number of the last part, a power of two less one."""
+    part = np.empty(len(rows), np.int32)
+    for i in range(len(rows)):
+        h = np.int64(0)
+        for k in range(first_word, first_slot):
+            h = np.int64(mix(h ^ rows[i, k]))
+        part[i] = (h >> bits) & last
+        edges[part[i] + 1] += 1
+    for p in range(last + 1):
+        edges[p + 1] += edges[p]
+    at = edges.copy()
+    for i in range(len(rows)):
+        order[at[part[i]]] = i
+        at[part[i]] += 1

@@ -1,0 +1,150 @@
+"""Which tuples a query takes, and which of them each of its slots (dissertation 3.4.2: signatures).
+
+In: queries and, batch by batch, the bit vectors of the prefilter. Out: for every different
+condition the tuples that meet it. A predicate that is not a bit is evaluated at most once for a
+tuple, however many conditions have it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from terascope.kernels.columns.dictionary import Codes, Hashes
+from terascope.kernels.columns.lanes import Batch
+from terascope.kernels.columns.selection import mark, select, words_of
+from terascope.physical.low_plan import LowAggregate, LowQuery, Slot, Where
+from terascope.plan.expr import Expr
+
+Choice: TypeAlias = int
+"""Queries with the same condition have the same tuples, and this number."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The tuples that enter an aggregation, and those of them that each of its slots takes."""
+
+    entry: Choice
+    slots: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """All bits of a signature, all of the rest and, if there are alternatives, one of these."""
+
+    signature: tuple[int, ...]
+    rest: tuple[Expr, ...]
+    anyof: tuple[Where, ...] = ()
+
+    def also(self, where: Where) -> Condition:
+        """The tuples among them that meet another condition, too."""
+        signature = tuple(sorted({*self.signature, *where.signature}))
+        rest = tuple(dict.fromkeys((*self.rest, *where.rest)))
+        return Condition(signature, rest, () if where in self.anyof else self.anyof)
+
+    @property
+    def alternatives(self) -> tuple[Condition, ...]:
+        return tuple(self.also(where) for where in self.anyof)
+
+    @property
+    def meaning(self) -> object:
+        """The same for the same condition, whatever the order of its parts."""
+        return self.signature, frozenset(self.rest), frozenset(self.anyof)
+
+
+def entry_of(query: LowQuery) -> Condition:
+    """Who enters."""
+    anyof = query.anyof if isinstance(query, LowAggregate) else ()
+    plain = Condition((), ()).also(Where(query.signature, query.rest))
+    return Condition(plain.signature, plain.rest, anyof)
+
+
+def condition_of(query: LowAggregate, slot: Slot) -> Condition:
+    """Whose arguments a slot takes."""
+    entry = entry_of(query)
+    return entry if slot.where is None else entry.also(slot.where)
+
+
+class Choices:
+    """The different conditions of a plan, numbered as they come."""
+
+    def __init__(self, words: int) -> None:
+        """`words`: of the bit vector."""
+        self._words = words
+        self._known: dict[object, Choice] = {}
+        self._conditions: list[Condition] = []
+        self._asking: Counter[Expr] = Counter()
+        """How many conditions have a predicate, alternatives one by one."""
+
+    def number(self, condition: Condition) -> Choice:
+        number = self._known.setdefault(condition.meaning, len(self._conditions))
+        if number == len(self._conditions):
+            self._conditions.append(condition)
+            for one in condition.alternatives or (condition,):
+                self._asking.update(one.rest)
+        return number
+
+    def of(self, query: LowQuery) -> Chosen:
+        entry = self.number(entry_of(query))
+        if not isinstance(query, LowAggregate):
+            return Chosen(entry, ())
+        return Chosen(entry, tuple(self.number(condition_of(query, s)) for s in query.slots))
+
+    def rows(self, batch: Batch, bits: Sequence[Hashes]) -> dict[Choice, Codes]:
+        """The tuples of a batch that each takes."""
+        asked = Asked(batch, bits, self._words, self._asking)
+        return {number: asked.rows(c) for number, c in enumerate(self._conditions)}
+
+
+class Asked:
+    """The conditions of one batch, and what is known of them by now."""
+
+    def __init__(
+        self, batch: Batch, bits: Sequence[Hashes], words: int, asking: Mapping[Expr, int]
+    ) -> None:
+        """`asking`: how many conditions have a predicate. Answers to one of a single condition are
+        not needed again.
+        """
+        self._batch = batch
+        self._asking = asking
+        self._bits = bits
+        self._words = words
+        self._rows: dict[object, Codes] = {}
+        self._answers: dict[Expr, NDArray[np.int8]] = {}
+        """Of each tuple whether a predicate is TRUE; -1: nobody has asked."""
+
+    def rows(self, condition: Condition) -> Codes:
+        known = self._rows.get(condition.meaning)
+        if known is None:
+            known = self._rows[condition.meaning] = self._find(condition)
+        return known
+
+    def _find(self, condition: Condition) -> Codes:
+        if condition.anyof:
+            taken = np.zeros(len(self._batch), np.uint8)
+            for one in condition.alternatives:
+                mark(self.rows(Condition(one.signature, one.rest)), taken)
+            return np.flatnonzero(taken).astype(np.int32)
+        rows = select(self._bits, words_of(condition.signature, self._words), len(self._batch))
+        for predicate in condition.rest:
+            rows = rows[self._passing(predicate, rows)]
+        return rows
+
+    def _passing(self, predicate: Expr, rows: Codes) -> NDArray[Any]:
+        if self._asking[predicate] == 1:
+            return self._batch.passing(predicate, rows)
+        answers = self._answers.get(predicate)
+        if answers is None:
+            answers = self._answers[predicate] = np.full(len(self._batch), -1, np.int8)
+        new = rows[answers[rows] < 0]
+        if len(new):
+            answers[new] = self._batch.passing(predicate, new)
+        return answers[rows] > 0
+
+
+# ---- the bit vector ------------------------------------------------------------------------------

@@ -1,0 +1,163 @@
+"""The way down an aggregate tree: groups that left the table of a parent, as tuples of its children
+(paper 4, III-D).
+
+In: rows of a parent's table, with their epochs, as they leave. Out: one set of lanes for all
+children, put to each of them. Rows wait until there are many, or until the parent is done with what
+it was given; a child sees them in the order in which they left. Children with the keys of the
+parent (`views.py`) get the rows themselves, at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from terascope.execute.grouping.choices import Choice, Chosen
+from terascope.execute.grouping.gathered import Gathered, Name
+from terascope.execute.grouping.tree import Edge, epoch_of, slot_column
+from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, output
+from terascope.kernels.columns.dictionary import Codes, Ints, Masks, all_valid
+from terascope.kernels.columns.lanes import Values
+from terascope.kernels.merge.groups import Rows
+from terascope.kernels.tables.slots import Shape, is_float
+from terascope.physical.low_plan import LowAggregate
+from terascope.plan.expr import Expr
+
+if TYPE_CHECKING:
+    from terascope.execute.grouping.aggregator import Aggregator
+    from terascope.execute.grouping.views import View
+
+MOST_ROWS: Final = 1 << 16
+"""So many rows are enough to be worth a step of their own."""
+
+
+class Descent:
+    """From one parent to its children."""
+
+    def __init__(
+        self,
+        parent: LowAggregate,
+        children: Sequence[tuple[Edge, Aggregator]],
+        views: Sequence[View] = (),
+    ) -> None:
+        self._parent = parent
+        self._views = views
+        self._shape = Shape(len(parent.plain_keys), parent.shape.slots)
+        self._children = children
+        bits = dict.fromkeys(edge.present for edge, _ in children)
+        self._choices: dict[int, Choice] = {present: n for n, present in enumerate(bits)}
+        self._slots = sorted({place for edge, _ in children for place in edge.slots})
+        self._keys = [
+            (k, expr)
+            for k, expr in enumerate(parent.plain_keys)
+            if any(expr in edge.query.plain_keys for edge, _ in children)
+        ]
+        self._rows: list[Rows] = []
+        self._epochs: list[Ints] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Rows that wait."""
+        return self._count
+
+    def add(self, epoch: int, rows: Rows) -> None:
+        """Groups of one epoch."""
+        if len(rows):
+            for view in self._views:
+                view.put(epoch, rows)
+            self._wait(np.full(len(rows), epoch, np.int64), rows)
+
+    def add_mixed(self, epochs: Ints, rows: Rows) -> None:
+        """Groups of several epochs."""
+        if len(rows):
+            for view in self._views:
+                view.put_mixed(epochs, rows)
+            self._wait(epochs, rows)
+
+    def _wait(self, epochs: Ints, rows: Rows) -> None:
+        if self._children:
+            self._rows.append(rows)
+            self._epochs.append(epochs)
+            self._count += len(rows)
+            if self._count >= MOST_ROWS:
+                self.pour()
+
+    def add_apart(self, epoch: int, rows: Rows, by: tuple[Expr, Ints]) -> None:
+        """Groups of one epoch, apart by one of their keys: the children need not do that again."""
+        self.pour()
+        if len(rows):
+            for view in self._views:
+                view.put(epoch, rows)
+            if self._children:
+                self._put(rows, np.full(len(rows), epoch, np.int64), by)
+
+    def pour(self) -> None:
+        """All rows that wait go to the children."""
+        for view in self._views:
+            view.pour()
+        if not self._count:
+            return
+        rows = self._rows[0] if len(self._rows) == 1 else np.concatenate(self._rows)
+        epochs = self._epochs[0] if len(self._epochs) == 1 else np.concatenate(self._epochs)
+        self._rows, self._epochs, self._count = [], [], 0
+        self._put(rows, epochs, None)
+
+    def _put(self, rows: Rows, epochs: Ints, by: tuple[Expr, Ints] | None) -> None:
+        groups = self._gathered(rows, epochs)
+        groups.apart_by = by
+        for edge, child in sorted(self._children, key=lambda one: one[1].apart_by()):
+            choice = self._choices[edge.present]
+            child.take(groups, Chosen(choice, (choice,) * len(edge.query.slots)))
+
+    def _gathered(self, rows: Rows, epochs: Ints) -> Gathered:
+        state = np.ascontiguousarray(rows[:, 0])
+        lanes: dict[Name, Values] = {}
+        for k, expr in self._keys:
+            lanes["codes", expr, None] = codes_of(rows, self._shape, k)
+        for j in self._slots:
+            slot = self._parent.slots[j]
+            expr = slot_column(j, slot.kind)
+            lanes["values", expr, None] = words_of(rows, self._shape.slot(j), is_float(slot.kind))
+            always = slot.kept == "count"
+            lanes["masks", expr, None] = all_valid(len(rows)) if always else bit_of(state, 1 + j)
+        epoch = epoch_of(self._parent)
+        if epoch is not None:
+            lanes["values", epoch, None] = epochs
+            lanes["masks", epoch, None] = all_valid(len(rows))
+        chosen = {choice: having(state, bits) for bits, choice in self._choices.items()}
+        return Gathered(len(rows), sum(lane.nbytes for lane in lanes.values()), chosen, lanes)
+
+
+def codes_of(rows: Rows, shape: Shape, key: int) -> Codes:
+    """The codes of a key, one after the other."""
+    codes = np.empty(len(rows), np.int32)
+    pick_codes(rows, shape.first_word + key // 2, 32 if key % 2 == 0 else 0, codes)
+    return codes
+
+
+@compiled(column(np.int64, 2), INTEGER, INTEGER, output(np.int32))
+def pick_codes(rows: Rows, word: int, shift: int, codes: Codes) -> None:
+    for i in range(len(codes)):
+        codes[i] = np.int32(rows[i, word] >> shift)
+
+
+def words_of(rows: Rows, word: int, as_float: bool) -> Values:
+    """The values of a slot, one after the other."""
+    values = np.ascontiguousarray(rows[:, word])
+    return values.view(np.float64) if as_float else values
+
+
+def bit_of(state: Ints, bit: int) -> Masks:
+    """Where a bit is set."""
+    if np.bitwise_and.reduce(state) >> bit & 1:
+        return all_valid(len(state))
+    return (state >> bit & 1).astype(np.uint8)
+
+
+def having(state: Ints, bits: int) -> Codes:
+    """The rows that have one of some bits; all, if there are none."""
+    if bits == 0:
+        return np.arange(len(state), dtype=np.int32)
+    return np.flatnonzero(state & bits).astype(np.int32)

@@ -1,0 +1,122 @@
+"""Tuples that do not enter a table, because a FLOAT they sum is beyond the ordinary range.
+
+In: the tuples of a query, as lanes. Out: the tuples that enter, and for each of the others a row of
+its own, a partial group of one tuple (terascope.kernels.merge.float_ranges).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from terascope.execute.grouping.gathered import Gathered
+from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
+from terascope.kernels.columns.dictionary import Codes, Ints
+from terascope.kernels.columns.lanes import Lane, Values
+from terascope.kernels.merge.float_ranges import digits_of, ranges_of
+from terascope.kernels.merge.groups import Rows
+from terascope.kernels.tables.slots import Shape, is_float, takes_argument
+from terascope.physical.low_plan import LowAggregate, Slot
+from terascope.plan.expr import Call, Expr, Lit
+
+
+@dataclass(frozen=True)
+class SetApart:
+    """The tuples of a query, those apart that do not enter its table."""
+
+    rows: Codes
+    """The tuples that enter."""
+    values: list[Values]
+    """The lanes they are read from: a table asks for no range."""
+    apart: Codes
+    groups: Rows | None = None
+    """A row for each tuple that is apart; None when there is none."""
+
+
+def set_apart(
+    tuples: Gathered,
+    rows: Codes,
+    query: LowAggregate,
+    codes: Sequence[Codes],
+    lanes: Sequence[Lane],
+    shape: Shape,
+) -> SetApart:
+    """`query`: as its table reads it; `shape`: of its groups. `lanes`: of its slots that have an
+    argument.
+    """
+    arguments = [slot for slot in query.slots if takes_argument(slot.kept)]
+    nothing = tuples.once("no values", np.zeros, tuples.count, np.int64)
+    pairs = list(zip(arguments, lanes, strict=True))
+    values = [nothing if slot.kept == "range" else lane[0] for slot, lane in pairs]
+    found: dict[Expr, tuple[Values, Ints]] = {}
+    beyond = np.zeros(len(rows), np.bool_)
+    for slot, (lane, masks) in pairs:
+        if slot.kept == "range":
+            ranges = tuples.once(("ranges", id(lane)), ranges_of, lane)
+            if ranges is not None:
+                assert slot.argument is not None
+                found[slot.argument] = lane, ranges
+                beyond |= (ranges[rows] != 0) & (masks[rows] != 0)
+    if not beyond.any():
+        return SetApart(rows, values, rows[:0])
+    apart = rows[beyond]
+    groups = lone_groups(apart, query.slots, codes, lanes, found, shape)
+    return SetApart(rows[~beyond], values, apart, groups)
+
+
+def lone_groups(
+    apart: Codes,
+    slots: Sequence[Slot],
+    codes: Sequence[Codes],
+    lanes: Sequence[Lane],
+    found: Mapping[Expr, tuple[Values, Ints]],
+    shape: Shape,
+) -> Rows:
+    """A group for each of some tuples."""
+    groups = np.zeros((len(apart), shape.stride), np.int64)
+    groups[:, 0] = 1
+    for k, code in enumerate(codes):
+        word = code[apart].astype(np.int64)
+        groups[:, shape.first_word + k // 2] |= word << (32 if k % 2 == 0 else 0)
+    digits = {
+        expr: digits_of(np.ascontiguousarray(lane[apart]), np.ascontiguousarray(ranges[apart]))
+        for expr, (lane, ranges) in found.items()
+        if lane.dtype == np.float64
+    }
+    left = iter(lanes)
+    for j, slot in enumerate(slots):
+        target = groups[:, shape.slot(j)]
+        if not takes_argument(slot.kept):
+            target[:] = 1
+            continue
+        lane, masks = next(left)
+        valid = masks[apart] != 0
+        groups[:, 0] |= valid.astype(np.int64) << (1 + j)
+        target[:] = np.where(valid, words_of(slot, lane, apart, found, digits), 0)
+    return groups
+
+
+def words_of(
+    slot: Slot,
+    lane: Values,
+    apart: Codes,
+    found: Mapping[Expr, tuple[Values, Ints]],
+    digits: Mapping[Expr, NDArray[np.int64]],
+) -> Ints:
+    """What a slot has of each tuple that has a value for it."""
+    if slot.kept == "count_of":
+        return np.ones(len(apart), np.int64)
+    if slot.kept == "range":
+        assert slot.argument is not None
+        known = found.get(slot.argument)
+        return np.zeros(len(apart), np.int64) if known is None else known[1][apart]
+    own = lane[apart]
+    match slot.argument:
+        case Call(function, (expr, Lit(value=int(place)))) if function == FLOAT_DIGIT:
+            if expr in digits:
+                return np.where(found[expr][1][apart] == 0, own, digits[expr][place])
+    words: Ints = own.astype(np.float64).view(np.int64) if is_float(slot.kept) else own
+    return words

@@ -1,0 +1,217 @@
+"""Groups that left a table and wait until their epoch is over.
+
+In: rows of groups, with their epochs. Out: blocks of the epochs that are over, in which every group
+stands once. They wait in memory, or on disk when a task needs room. Most epochs stand in one lot
+only, and leave as they came; an epoch that several lots have is merged. No step is done for each
+epoch by itself, for there may be as many epochs as tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from terascope.execute.grouping.aside import PARTS, Aside, parts_of
+from terascope.kernels.columns.dictionary import Ints
+from terascope.kernels.merge.float_ranges import has_ranges
+from terascope.kernels.merge.groups import Block, Rows
+from terascope.kernels.tables.open_table import merge_groups
+from terascope.kernels.tables.slots import Shape
+
+MERGED_ROWS: Final = 1 << 15
+"""About as many rows are merged at a time."""
+FEW_EPOCHS: Final = 8
+"""So many epochs are merged one by one; of more the epoch becomes a key."""
+
+
+@dataclass(frozen=True)
+class Released:
+    """Groups of epochs that are over. Not whole: a group may stand here more than once, in parts
+    whose sums 64 bits cannot hold or that belong to different ranges of FLOATs.
+    """
+
+    block: Block
+    whole: bool
+
+
+class Waiting:
+    """The groups of one query."""
+
+    def __init__(self, shape: Shape, once: bool) -> None:
+        """`once`: whether every group stands only once in the rows that are added together."""
+        self._shape = shape
+        self._once = once
+        self._lots: list[Block] = []
+        """Each in order of its epochs."""
+        self._borrowed: list[Block] = []
+        """The same, in memory of others."""
+        self._aside = Aside(shape, once)
+
+    def add(self, epoch: int, rows: Rows) -> None:
+        """Rows whose memory may be used again once they are settled."""
+        if len(rows):
+            self._borrowed.append(Block.of(epoch, rows))
+
+    def add_mixed(self, epochs: Ints, rows: Rows) -> None:
+        """Rows of several epochs."""
+        if len(rows):
+            order = np.argsort(epochs, kind="stable")
+            self._lots.append(Block.of_each(epochs[order], rows[order]))
+
+    def settle(self) -> None:
+        """What stays is copied out of memory that was borrowed."""
+        self._lots += [Block(b.epochs, b.ends, own(b.rows)) for b in self._borrowed]
+        self._borrowed.clear()
+
+    def put_aside(self) -> None:
+        """To disk."""
+        for block in (*self._lots, *self._borrowed):
+            self._aside.put(block)
+        self._lots.clear()
+        self._borrowed.clear()
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(block.rows.nbytes for block in (*self._lots, *self._borrowed))
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._lots or self._borrowed or self._aside)
+
+    def release(self, before: int | None) -> Iterator[Released]:
+        """Groups of the epochs before one, or of all, in order of time."""
+        due = self._due(before)
+        if self._aside:
+            rest = []
+            for block in due:  # partials of an epoch that is on disk had better be there, too
+                early, late = block.split(self._aside.last + 1)
+                if len(early.rows):
+                    self._aside.put(early)
+                if len(late.rows):
+                    rest.append(late)
+            due = rest
+            for taken in self._aside.take(before):
+                if taken.can_overflow:
+                    yield from (Released(block, False) for block in taken.blocks)
+                else:
+                    yield from self._released(taken.blocks)
+        yield from self._released(due)
+
+    def _due(self, before: int | None) -> list[Block]:
+        """Take the groups of the epochs before one out of the lots."""
+        if before is None:
+            due = [*self._lots, *self._borrowed]
+            self._lots, self._borrowed = [], []
+            return due
+        parts = [[block.split(before) for block in some] for some in (self._lots, self._borrowed)]
+        self._lots, self._borrowed = (
+            [compact(block) for _, block in some if len(block.rows)] for some in parts
+        )
+        return [block for some in parts for block, _ in some if len(block.rows)]
+
+    def _released(self, lots: Sequence[Block]) -> Iterator[Released]:
+        """All partials of some groups."""
+        if any(has_ranges(block.rows, self._shape) for block in lots):
+            yield from (Released(block, False) for block in lots)
+        elif len(lots) == 1 and self._once:
+            yield Released(lots[0], True)
+        elif lots:
+            single, shared = apart_by_epoch(lots, self._once)
+            merged = self._merged_blocks(shared)
+            if merged is None:  # a 64-bit sum of parts overflows: above, 128 bits decide
+                yield from (Released(block, False) for block in shared)
+            for block in blocks_in_order([*single, *(merged or ())]):
+                yield Released(block, True)
+
+    def _merged_blocks(self, lots: Sequence[Block]) -> list[Block] | None:
+        """Groups of the same epochs, each once; None when a sum overflows."""
+        epochs = np.unique(np.concatenate([b.epochs for b in lots])) if lots else ()
+        if len(epochs) > FEW_EPOCHS:
+            wide = Shape(self._shape.keys + 2, self._shape.slots)
+            merged = merged_rows(wide, [with_epoch(block) for block in lots])
+            return None if merged is None else [without_epoch(merged)]
+        found = []
+        for epoch in map(int, epochs):
+            rows = [block.where(block.epochs == epoch).rows for block in lots]
+            merged = merged_rows(self._shape, [some for some in rows if len(some)])
+            if merged is None:
+                return None
+            found.append(Block.of(epoch, merged))
+        return found
+
+
+def compact(block: Block) -> Block:
+    """What is left of a lot must not hold on to all of its memory."""
+    base = block.rows.base
+    if base is None or base.nbytes <= 2 * block.rows.nbytes:
+        return block
+    return Block(block.epochs, block.ends, block.rows.copy())
+
+
+def apart_by_epoch(lots: Sequence[Block], once: bool) -> tuple[list[Block], list[Block]]:
+    """What can stay as it is, and the epochs whose groups have to be merged."""
+    if not once:
+        return [], list(lots)
+    epochs, counts = np.unique(np.concatenate([b.epochs for b in lots]), return_counts=True)
+    several = epochs[counts > 1]
+    if not len(several):
+        return list(lots), []
+    shared = [np.isin(block.epochs, several) for block in lots]
+    pairs = list(zip(lots, shared, strict=True))
+    return (
+        [block.where(~mask) for block, mask in pairs if not mask.all()],
+        [block.where(mask) for block, mask in pairs if mask.any()],
+    )
+
+
+def blocks_in_order(blocks: Sequence[Block]) -> Iterator[Block]:
+    """The same groups in order of their epochs; small blocks are put together."""
+    ordered = sorted(blocks, key=lambda block: int(block.epochs[0]))
+    some: list[Block] = []
+    rows, last = 0, 0
+    for block in ordered:
+        if some and rows + len(block.rows) > MERGED_ROWS and last < int(block.epochs[0]):
+            yield Block.together(some).in_order()
+            some, rows = [], 0
+        last = max(last, int(block.epochs[-1])) if some else int(block.epochs[-1])
+        some.append(block)
+        rows += len(block.rows)
+    if some:
+        yield Block.together(some).in_order()
+
+
+def merged_rows(shape: Shape, lots: Sequence[Rows]) -> Rows | None:
+    """Every group once; many rows part by part, each within the cache. None: a sum overflows."""
+    number = sum(len(rows) for rows in lots) // MERGED_ROWS
+    if number < 2:
+        return merge_groups(shape, lots)
+    done: list[Rows] = []
+    for part in parts_of(lots, shape, 1 << (min(number, PARTS).bit_length() - 1)):
+        merged = merge_groups(shape, part)
+        if merged is None:
+            return None
+        done.append(merged)
+    return np.concatenate(done)
+
+
+def with_epoch(block: Block) -> Rows:
+    """Rows with one key word more, which has the epoch."""
+    rows = np.empty((len(block.rows), block.rows.shape[1] + 1), np.int64)
+    rows[:, 0] = block.rows[:, 0]
+    rows[:, 1] = block.values(block.epochs)
+    rows[:, 2:] = block.rows[:, 1:]
+    return rows
+
+
+def without_epoch(rows: Rows) -> Block:
+    """The groups of such rows, in order of their epochs."""
+    rows = rows[np.argsort(rows[:, 1], kind="stable")]
+    return Block.of_each(np.ascontiguousarray(rows[:, 1]), np.delete(rows, 1, axis=1))
+
+
+def own(rows: Rows) -> Rows:
+    """Rows in memory of their own."""
+    return rows if rows.base is None else rows.copy()

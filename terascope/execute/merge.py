@@ -1,0 +1,267 @@
+"""Merging the partials of all workers into groups (paper 1, 3.2: the super-aggregate).
+
+In: payloads (terascope.kernels.merge.payload). Out: every group once, epoch by epoch, the codes of
+its keys being those of the merger's own dictionaries; an integer sum that 64 bits cannot hold is a
+mistake. A group with sums of extraordinary FLOATs has a row for each of their ranges
+(terascope.kernels.merge.float_ranges).
+
+Groups that do not fit the memory given go to disk as payloads, in a few files by a hash that has
+not decided anything before; each file is merged later by a merger of its own, which may do the same
+again: any number of groups is merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from terascope.functions.overflow import SUM, Overflow
+from terascope.kernels.columns.dictionary import Codes, Ints, dictionary_for
+from terascope.kernels.columns.memory import give_back
+from terascope.kernels.merge.groups import NO_EPOCH, Block, Groups
+from terascope.kernels.merge.merge_rows import (
+    STRIP,
+    fits,
+    order_by_epoch,
+    put_code,
+    put_signs,
+    put_words,
+    take_rows,
+)
+from terascope.kernels.merge.merge_source import WideShape
+from terascope.kernels.merge.merge_table import MergeTable
+from terascope.kernels.merge.payload import PAYLOAD_ROWS, Unpacked, pack, runs_of, unpack
+from terascope.kernels.merge.spill import Spill
+from terascope.kernels.tables.slots import Shape
+from terascope.types import Type
+
+BLOCK_ROWS: Final = 1 << 16
+SPILL_PARTS: Final = 16
+FEW_ROWS: Final = 1 << 11
+"""Not worth a file, however small the memory."""
+
+DEEPEST: Final = 8
+"""Sixteen times as many files at every level: more than enough."""
+
+
+class Merger:
+    """Takes payloads of one aggregation in any order, then gives its groups."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        key_types: Sequence[Type],
+        memory_bytes: int,
+        folder: Path,
+        level: int = 0,
+        by_key: bool = False,
+        sums: Sequence[str] = (),
+    ) -> None:
+        """`by_key`: what `results` gives at a time has all epochs of its groups. `sums`: how one
+        writes each slot that is a sum of integers.
+        """
+        self.sums = tuple(sums)
+        self.shape = shape
+        self.key_types = tuple(key_types)
+        self.memory_bytes = memory_bytes
+        self.folder = folder
+        self.level = level
+        self.by_key = by_key
+        self._wide = WideShape(shape)
+        self._strip: Ints = np.empty((STRIP, self._wide.stride), np.int64)
+        self._spill: Spill | None = None
+        self._start()
+
+    @property
+    def spilled_bytes(self) -> int:
+        return self._spill.bytes if self._spill else 0
+
+    def _start(self) -> None:
+        """With a table that is empty and dictionaries that know nothing."""
+        self._table = MergeTable(self._wide)
+        self._dictionaries = [dictionary_for(type) for type in self.key_types]
+        self._epochs = dictionary_for(Type.LLONG)
+        self._empty_bytes = self._dictionary_bytes()
+
+    def _dictionary_bytes(self) -> int:
+        return sum(d.memory_bytes for d in (*self._dictionaries, self._epochs))
+
+    # ---- taking payloads -------------------------------------------------------------------------
+
+    def add(self, payload: bytes) -> None:
+        """Take the partials of a payload.
+
+        Raises:
+            OutputError: there is no room on disk for what memory does not hold.
+        """
+        unpacked = unpack(payload)
+        if not self._has_room(self._table.memory_bytes, unpacked):
+            self._to_disk()
+        keys = self._encoded(unpacked)
+        for start in range(0, unpacked.rows, STRIP):
+            count = min(STRIP, unpacked.rows - start)
+            self._fill_strip(unpacked, keys, start, start + count)
+            at = self._table.take_in(self._strip, count, 0)
+            while at < count:
+                if self._has_room(self._table.next_bytes):
+                    self._table.grow()
+                else:
+                    self._to_disk()
+                    keys = self._encoded(unpacked)
+                    self._fill_strip(unpacked, keys, start, start + count)
+                at = self._table.take_in(self._strip, count, at)
+        if not self._has_room(self._table.memory_bytes):
+            self._to_disk()
+
+    def _encoded(self, unpacked: Unpacked) -> list[tuple[Codes, Codes]]:
+        """For each key, the epoch the last of them: indices, and the code of each value."""
+        keys = [
+            (indices, dictionary.encode(values))
+            for (indices, values), dictionary in zip(unpacked.keys, self._dictionaries, strict=True)
+        ]
+        epochs = runs_of(unpacked, self._epochs.encode(unpacked.epochs))
+        return [*keys, (epochs, np.arange(len(self._epochs), dtype=np.int32))]
+
+    def _fill_strip(
+        self, unpacked: Unpacked, keys: Sequence[tuple[Codes, Codes]], start: int, end: int
+    ) -> None:
+        wide, strip = self._wide, self._strip
+        put_words(strip, 0, unpacked.state[start:end])
+        for k, (indices, meaning) in enumerate(keys):
+            put_code(strip, 1 + k // 2, k % 2 == 0, indices[start:end], meaning)
+        for j, words in enumerate(unpacked.slots):  # high words stand right after the slots
+            put_words(strip, wide.first_slot + j, words[start:end])
+        if len(unpacked.slots) == len(self.shape.slots):
+            for j, slot in enumerate(wide.sums):
+                put_signs(strip, wide.first_high + j, unpacked.slots[slot][start:end])
+
+    def _has_room(self, table_bytes: int, coming: Unpacked | None = None) -> bool:
+        """Whether a table of this size may be held beside what the dictionaries know, or will know
+        with a payload that is coming. As much again is for what is done with it: dictionaries and
+        tables that grow, rows put in order to be packed.
+        """
+        known = self._dictionary_bytes() if coming is None else self._bytes_with(coming)
+        small = len(self._table) <= FEW_ROWS or self.level >= DEEPEST
+        return small or 3 * (table_bytes + known - self._empty_bytes) <= self.memory_bytes
+
+    def _bytes_with(self, coming: Unpacked) -> int:
+        new = [len(values) for _, values in coming.keys] + [len(coming.epochs)]
+        pairs = zip((*self._dictionaries, self._epochs), new, strict=True)
+        return sum(dictionary.bytes_with(more) for dictionary, more in pairs)
+
+    # ---- giving groups ---------------------------------------------------------------------------
+
+    def results(self) -> Iterator[Groups]:
+        """All groups. The blocks of one `Groups` have to be drawn before the next is asked for; the
+        merger is empty afterwards.
+
+        Raises:
+            ValueMistake: a sum is too large.
+            OutputError: there is no room on disk for what memory does not hold.
+        """
+        if self._spill is None:
+            if len(self._table):
+                self._table.combine()
+                several = self._table.has_any(self._wide.ranges)
+                yield Groups(self._dictionaries, self._blocks(self.shape), several)
+                self._start()
+            return
+        for merger in self._spilled():
+            yield from merger.results()
+
+    def partials(self) -> Iterator[bytes]:
+        """All groups as payloads that a merger takes, for groups that are not complete yet: each
+        once, with sums that may still be too large. The merger is empty afterwards.
+
+        Raises:
+            OutputError: there is no room on disk for what memory does not hold.
+        """
+        if self._spill is None:
+            if len(self._table):
+                self._table.combine()
+                shape = self._wide.spilled
+                for _, payload in pack(self._blocks(shape), self._dictionaries, shape, 1):
+                    yield payload
+                self._start()
+            return
+        for merger in self._spilled():
+            yield from merger.partials()
+
+    def _spilled(self) -> Iterator[Merger]:
+        """Mergers of what is on disk, one after the other; nothing is there afterwards."""
+        self._to_disk()
+        assert self._spill is not None
+        try:
+            for payloads in self._spill.partitions():
+                merger = Merger(
+                    self.shape,
+                    self.key_types,
+                    self.memory_bytes,
+                    self.folder,
+                    self.level + 1,
+                    self.by_key,
+                    self.sums,
+                )
+                for payload in payloads:
+                    merger.add(payload)
+                yield merger
+        finally:
+            self._spill.close()
+            self._spill = None
+
+    def _blocks(self, shape: Shape) -> Iterator[Block]:
+        """The rows in the order of their epochs, as rows of a shape: this one's, or the one with
+        high words.
+        """
+        rows, wide, odd = self._table.rows, self._wide, shape.keys % 2 == 1
+        order, edges, epochs = self._by_epoch()
+        used = np.diff(edges) > 0
+        runs = Block(epochs[used], edges[1:][used], order.reshape(-1, 1))
+        for start in range(0, len(order), BLOCK_ROWS):
+            some = order[start : start + BLOCK_ROWS]
+            if shape == self.shape:
+                self._check_sums(some)
+            target = np.empty((len(some), shape.stride), np.int64)
+            take_rows(rows, some, shape.words, odd, wide.first_slot, target)
+            yield replace(runs.between(start, start + len(some)), rows=target)
+
+    def _by_epoch(self) -> tuple[Ints, Ints, Ints]:
+        """Row numbers in the order of their epochs, where each epoch begins, and the epochs."""
+        values = self._epochs.values().fill_null(NO_EPOCH).to_numpy()
+        ranked = np.lexsort((values, values == NO_EPOCH))  # NULL comes last
+        ranks = np.empty(len(ranked), np.int32)
+        ranks[ranked] = np.arange(len(ranked), dtype=np.int32)
+        edges = np.zeros(len(ranked) + 1, np.int64)
+        table, upper = self._table, self.shape.keys % 2 == 0
+        order = np.empty(len(table), np.int64)
+        order_by_epoch(
+            table.rows, table.fills, table.capacity, self._wide.words, upper, ranks, edges, order
+        )
+        return order, edges, values[ranked]
+
+    def _check_sums(self, order: Ints) -> None:
+        wide = self._wide
+        for j, slot in enumerate(wide.sums):
+            if not fits(self._table.rows, order, wide.first_slot + slot, wide.first_high + j):
+                raise Overflow(self.sums[slot] if self.sums else SUM)
+
+    # ---- more than memory ------------------------------------------------------------------------
+
+    def _to_disk(self) -> None:
+        """Everything held goes to the files; codes and all else begin anew."""
+        if self._spill is None:
+            self._spill = Spill(self.folder, SPILL_PARTS)
+        self._table.combine()
+        share = self.memory_bytes // (8 * self._wide.row_bytes)
+        most_rows = max(FEW_ROWS // SPILL_PARTS, min(PAYLOAD_ROWS, share))
+        shape, blocks = self._wide.spilled, self._blocks(self._wide.spilled)
+        seed = self.level + 1
+        packed = pack(blocks, self._dictionaries, shape, SPILL_PARTS, seed, most_rows, self.by_key)
+        for part, payload in packed:
+            self._spill.append(part, payload)
+        self._start()
+        give_back()

@@ -1,0 +1,1 @@
+"""Rows as files: the parts of a result, their order, one file of many parts."""

@@ -1,0 +1,106 @@
+"""The parts of a result put together to one file, rows in their order.
+
+In: parts in held form (terascope.execute.results.parts), and the columns to sort by; all of it fits
+in memory. Out: the file that terascope.spark.write would write of the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from terascope.connectors.base import arrow_type
+from terascope.execute.results.result_files import (
+    PARQUET_COMPRESSION,
+    Format,
+    atomic,
+    parquet_batch,
+    parquet_schema,
+    text_encoder,
+    write_chunks,
+)
+from terascope.plan.rel import Field
+
+BATCH_ROWS: Final = 1 << 16
+
+
+def assemble(
+    parts: Sequence[Path],
+    path: Path,
+    format: Format,
+    fields: Sequence[Field],
+    order: Sequence[tuple[str, bool]] = (),
+) -> int:
+    """Write the `fields` of all rows, sorted by columns of the parts (True: descending), and return
+    how many rows there are.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    batches = sorted_batches(parts, fields, order)
+    with atomic(path) as file:
+        if format == "parquet":
+            return write_parquet(batches, file, fields)
+        encode = text_encoder(format, fields)
+        return write_chunks(((encode(b), b.num_rows) for b in batches), file, format, fields)
+
+
+def write_parquet(
+    batches: Iterator[pa.RecordBatch], file: BinaryIO, fields: Sequence[Field]
+) -> int:
+    count = 0
+    with pq.ParquetWriter(file, parquet_schema(fields), compression=PARQUET_COMPRESSION) as writer:
+        for batch in batches:
+            writer.write_batch(parquet_batch(batch.columns, fields))
+            count += batch.num_rows
+    return count
+
+
+def sorted_batches(
+    parts: Sequence[Path], fields: Sequence[Field], order: Sequence[tuple[str, bool]]
+) -> Iterator[pa.RecordBatch]:
+    for batch in sorted_table(parts, fields, order).to_batches(BATCH_ROWS):
+        if batch.num_rows:
+            yield batch
+
+
+def sorted_table(
+    parts: Sequence[Path], fields: Sequence[Field], order: Sequence[tuple[str, bool]]
+) -> pa.Table:
+    """The `fields` of all rows, as engines hold them."""
+    schema = pa.schema([(f.name, arrow_type(f.type)) for f in fields])
+    if not parts:
+        return schema.empty_table()
+    names = [f.name for f in fields]
+    wanted = [*names, *(name for name, _ in order if name not in names)]
+    # One by one: a dataset of several files would take a dot in a name for a field of a struct.
+    tables = [pq.ParquetFile(part).read() for part in parts]
+    whole = pa.concat_tables([table.select(wanted) for table in tables])
+    if order:
+        whole = whole.take(sorted_places(whole, order))
+    return whole.select(names).cast(schema)
+
+
+def sorted_places(table: pa.Table, order: Sequence[tuple[str, bool]]) -> pa.Array:
+    """NULL counts as the largest value, and NaN as the largest number: each is told by a column of
+    its own before the values, for Arrow would put them last in both directions.
+    """
+    columns: list[pa.ChunkedArray] = []
+    directions: list[str] = []
+    for name, descending in order:
+        column = table.column(name)
+        given = [column]
+        if pa.types.is_floating(column.type):
+            given.insert(0, pc.fill_null(pc.is_nan(column), False))
+        if column.null_count:
+            given.insert(0, pc.is_null(column))
+        columns += given
+        directions += ["descending" if descending else "ascending"] * len(given)
+    names = [f"o{i}" for i in range(len(columns))]
+    keys = list(zip(names, directions, strict=True))
+    return pc.sort_indices(pa.Table.from_arrays(columns, names), sort_keys=keys)

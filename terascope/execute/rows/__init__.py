@@ -1,0 +1,1 @@
+"""Filter, project, rank, regroup, join and assemble windows, over finished rows."""

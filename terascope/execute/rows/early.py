@@ -1,0 +1,226 @@
+"""What a query asks of groups before they become columns.
+
+In: blocks of finished groups. Out: the rows that a query has use for, and of these the columns that
+it reads. Most groups fail a HAVING or are not among the first; to make columns of their keys, only
+to drop them, takes longer than to compute them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from terascope.execute.rows.steps import run_steps
+from terascope.execute.rows.top import hopes
+from terascope.kernels.codegen.machine_code import INTEGER, compiled, output
+from terascope.kernels.codegen.machine_code import column as column_of
+from terascope.kernels.codegen.program import vector
+from terascope.kernels.codegen.terms import Source
+from terascope.kernels.columns.dictionary import Codes, Dictionary, all_valid
+from terascope.kernels.columns.finished_rows import FinishedRows
+from terascope.kernels.columns.lanes import evaluated
+from terascope.kernels.merge.finish import Numbers, columns, is_count, result_columns
+from terascope.kernels.merge.groups import Block, GroupFields, Rows, rows_at
+from terascope.physical.row_pipeline import (
+    Compute,
+    Keep,
+    RowProgram,
+    Step,
+    Top,
+    columns_read,
+    origin,
+    picked,
+)
+from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, substitute
+from terascope.types import INT_MAX, INT_MIN, Type
+
+
+@dataclass(frozen=True)
+class First:
+    """The rows of an epoch that can be among the first: by one number."""
+
+    place: int
+    descending: bool
+    limit: int
+
+    def of(self, block: Block, fields: GroupFields) -> Block:
+        if len(block.rows) <= 4 * self.limit * len(block.epochs) or self.limit < 1:
+            return block
+        (column,) = result_columns([block], fields, (), (self.place,))
+        assert isinstance(column, Numbers)
+        if column.valid is not None:
+            return block
+        values = np.ascontiguousarray(column.values)
+        return block.passing(hopes(values, block.ends, self.limit, self.descending))
+
+
+@dataclass(frozen=True)
+class Early:
+    """A program over groups, taken apart."""
+
+    fields: GroupFields
+    conditions: tuple[Expr, ...]
+    first: First | None
+    rest: RowProgram
+    """The program without the conditions it begins with."""
+    read: tuple[int, ...]
+    """The places of the columns it reads."""
+    picked: tuple[int, ...] | None
+    """When it merely picks columns of the groups that are left: which."""
+
+    def reduced(self, block: Block, dictionaries: Sequence[Dictionary]) -> Block:
+        """The groups that the query has use for."""
+        for condition in self.conditions:
+            block = self._passing(condition, block, dictionaries)
+        return block if self.first is None else self.first.of(block, self.fields)
+
+    def columns(self, block: Block, dictionaries: Sequence[Dictionary]) -> pa.RecordBatch:
+        """Reduced groups after the steps of the program."""
+        return run_steps(
+            self.rest.steps, columns([block], self.fields, dictionaries, places=self.read)
+        )
+
+    def _passing(self, condition: Expr, block: Block, dictionaries: Sequence[Dictionary]) -> Block:
+        limits = limits_of(condition, self.fields)
+        if limits is not None:
+            found = places_within(block.rows, limits)
+            return block.picked(found, rows_at(block.rows, found))
+        kept = passing_numbers(condition, block, self.fields)
+        if kept is not None:
+            return block.passing(kept)
+        places = places_of(columns_of(condition), self.fields)
+        made = columns([block], self.fields, dictionaries, places=places)
+        return block.passing(np.asarray(FinishedRows(made).passing(condition)))
+
+
+def early(program: RowProgram, fields: GroupFields) -> Early:
+    """A program over the groups of a stream, as `Early`."""
+    conditions, steps = conditions_first(program.steps)
+    rest = replace(program, steps=steps)
+    plain = not any(isinstance(step, Keep) for step in rest.steps)
+    first = first_of(rest, fields) if plain else None
+    read = places_of(columns_read(rest), fields)
+    places = None if first is not None else picked(rest, [f.name for f in fields.fields])
+    return Early(fields, conditions, first, rest, read, places)
+
+
+def conditions_first(steps: Sequence[Step]) -> tuple[tuple[Expr, ...], tuple[Step, ...]]:
+    """The conditions that steps begin with, as conditions on groups, and the other steps: columns
+    may get other names in between.
+    """
+    conditions: list[Expr] = []
+    names: dict[str, Expr] = {}
+    done = 0
+    for step in steps:
+        if isinstance(step, Keep):
+            conditions.append(substitute(step.predicate, names))
+        elif all(isinstance(expr, Col) for _, expr in step.items):
+            names = {name: substitute(expr, names) for name, expr in step.items}
+        else:
+            break
+        done += 1
+    renamed: tuple[Step, ...] = (Compute(tuple(names.items())),) if names else ()
+    return tuple(conditions), (*renamed, *steps[done:])
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A slot must have a value from `least` to `most`."""
+
+    place: int
+    bit: int
+    """Of the state, when it has one."""
+    least: int
+    most: int
+
+
+def limits_of(condition: Expr, fields: GroupFields) -> Limits | None:
+    """A comparison of an integer in a slot with a constant, as most conditions of a HAVING are."""
+    match condition:
+        case Call(function, (Col(name, type), Lit(value=int(value)))) if type.is_integer:
+            slots = [i for i, field in enumerate(fields.slots) if field.name == name]
+            ranges = {
+                ">": (value + 1, INT_MAX),
+                ">=": (value, INT_MAX),
+                "<": (INT_MIN, value - 1),
+                "<=": (INT_MIN, value),
+                "=": (value, value),
+            }
+            if not slots or function.name not in ranges:
+                return None
+            least, most = ranges[function.name]
+            least, most = max(least, INT_MIN), min(most, INT_MAX)
+            if least > INT_MAX or most < INT_MIN:
+                least, most = 1, 0
+            bit = 0 if is_count(fields.shape.slots[slots[0]]) else 1 + slots[0]
+            return Limits(fields.shape.slot(slots[0]), bit, least, most)
+    return None
+
+
+def places_within(rows: Rows, limits: Limits) -> Codes:
+    """The places of the rows that pass."""
+    places = np.empty(len(rows), np.int32)
+    found = find_within(rows, limits.place, limits.bit, limits.least, limits.most, places)
+    return places[:found]
+
+
+@compiled(column_of(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int32))
+def find_within(
+    rows: Rows, place: int, bit: int, least: int, most: int, places: Codes
+) -> np.uint64:
+    """Without a branch: a row that does not pass is overwritten by the next."""
+    found = np.uint64(0)
+    for i in range(len(rows)):
+        places[found] = i
+        value = rows[i, place]
+        passes = (least <= value) & (value <= most) & ((rows[i, 0] >> bit) & 1 == 1)
+        found += np.uint64(passes)
+    return found
+
+
+def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArray[np.bool_] | None:
+    """Which groups a condition on nothing but slots is TRUE for, straight from their rows; None for
+    other conditions.
+    """
+    slots = {f.name: len(fields.keys) + i for i, f in enumerate(fields.slots)}
+    wanted, _ = vector(condition)
+    lanes: list[Any] = []
+    for one in wanted:
+        if one.source is not Source.NUMBER or one.expr.type is Type.BOOL:
+            return None
+        place = slots.get(one.expr.name) if isinstance(one.expr, Col) else None
+        if place is None:
+            return None
+        (column,) = result_columns([block], fields, (), (place,))
+        assert isinstance(column, Numbers)
+        valid = all_valid(len(block.rows)) if column.valid is None else column.valid.view(np.uint8)
+        lanes += [column.values if column.valid is None else column.values * column.valid, valid]
+    values, present = evaluated(condition, lanes, len(block.rows))
+    return np.asarray((values != 0) & present)
+
+
+def first_of(program: RowProgram, fields: GroupFields) -> First | None:
+    """Of a program that ranks each epoch, by an integer that is a column of the groups."""
+    top = program.whole
+    if not isinstance(top, Top) or fields.epoch is None or not top.order:
+        return None
+    epoch = fields.keys[fields.epoch].name
+    if any(origin(program, name) != epoch for name in top.per):
+        return None
+    criterion, descending = top.order[0]
+    if not isinstance(criterion, Col) or not criterion.type.is_integer:
+        return None
+    slots = {f.name: len(fields.keys) + i for i, f in enumerate(fields.slots)}
+    place = slots.get(origin(program, criterion.name) or "")
+    return None if place is None else First(place, descending, top.limit)
+
+
+def places_of(names: frozenset[str] | None, fields: GroupFields) -> tuple[int, ...]:
+    """Where columns are; at least one, for a batch without columns has no rows."""
+    found = tuple(i for i, f in enumerate(fields.fields) if names is None or f.name in names)
+    return found or (0,)

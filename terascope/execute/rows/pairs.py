@@ -1,0 +1,252 @@
+"""Joins in a task: the groups of two streams meet where they are finished, epoch by epoch.
+
+In: blocks of complete groups, and how far each stream has come. Out: rows of the join, for every
+epoch that the task has alone on both sides. Rows whose partners may be in another task go up as
+they are, and Spark joins them; so do rows that there is no memory for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from terascope.execute.grouping.waiting import own
+from terascope.execute.rows.early import places_of
+from terascope.execute.rows.match import matched
+from terascope.execute.rows.steps import run_steps
+from terascope.execute.rows.top import plain
+from terascope.kernels.columns.dictionary import Dictionary, Ints
+from terascope.kernels.merge.finish import columns as finished_columns
+from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields
+from terascope.physical.ownership import ALL, Epochs
+from terascope.physical.row_pipeline import columns_read
+from terascope.physical.task_join import Pairing, Side
+from terascope.plan.rel import JoinKind
+
+MEMORY_SHARE: Final = 8
+"""The part of a task's memory that groups may have which wait for their partners."""
+
+
+@dataclass(frozen=True)
+class Up:
+    """Rows for Spark to join."""
+
+    pairing: Pairing
+    number: int
+    columns: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class Made:
+    """Rows of a join."""
+
+    pairing: Pairing
+    columns: pa.RecordBatch
+
+
+Paired: TypeAlias = Up | Made
+
+
+@dataclass(frozen=True)
+class Piece:
+    block: Block
+    """In order of its epochs."""
+    dictionaries: Sequence[Dictionary]
+
+    def where(self, runs: NDArray[np.bool_]) -> Piece:
+        return Piece(self.block.where(runs), self.dictionaries)
+
+
+@dataclass
+class Collected:
+    """The groups of one side of a join that wait for their partners."""
+
+    side: Side
+    shift: int
+    """What makes an epoch of this side one of the left."""
+    pieces: list[Piece] = field(default_factory=list)
+
+    def take(self, before: int | None) -> list[Piece]:
+        """Those of the epochs before one, by the left's number, or all."""
+        if before is None:
+            taken, self.pieces = self.pieces, []
+            return taken
+        parts = [(piece, piece.block.split(before - self.shift)) for piece in self.pieces]
+        self.pieces = [Piece(left, p.dictionaries) for p, (_, left) in parts if len(left.rows)]
+        return [Piece(due, p.dictionaries) for p, (due, _) in parts if len(due.rows)]
+
+
+class Meeting:
+    """What one join has collected of either side."""
+
+    def __init__(self, pairing: Pairing) -> None:
+        self.pairing = pairing
+        self.left = Collected(pairing.left, 0)
+        self.right = Collected(pairing.right, pairing.ahead)
+
+    @property
+    def sides(self) -> tuple[Collected, Collected]:
+        return self.left, self.right
+
+
+class Pairs:
+    """The joins of one task."""
+
+    def __init__(
+        self,
+        pairings: Sequence[Pairing],
+        groups: Mapping[int, GroupFields],
+        owned: Mapping[int, Epochs | None],
+        memory_bytes: int,
+    ) -> None:
+        """`owned`: by stream, the epochs that no other task has."""
+        self._meetings = [Meeting(pairing) for pairing in pairings]
+        self._groups = groups
+        self._owned = owned
+        self._memory_bytes = memory_bytes
+        self._bytes = 0
+        self._lost: dict[int, set[int]] = {}
+        """By stream: the epochs that are not complete here."""
+        self._reached: dict[int, int] = {}
+        self._meetings_of: dict[int, list[Meeting]] = {}
+        for meeting in self._meetings:
+            for stream in dict.fromkeys(side.stream for side in meeting.pairing.sides):
+                self._meetings_of.setdefault(stream, []).append(meeting)
+
+    def __contains__(self, stream: int) -> bool:
+        return stream in self._meetings_of
+
+    def lose(self, stream: int, epochs: Ints) -> None:
+        """Some groups of these epochs went up as partials: they are not complete here."""
+        if stream in self:
+            self._lost.setdefault(stream, set()).update(epochs.tolist())
+
+    def take(
+        self, stream: int, block: Block, dictionaries: Sequence[Dictionary]
+    ) -> Iterator[Paired]:
+        kept: Block | None = None
+        for meeting in self._meetings_of.get(stream, ()):
+            for collected in meeting.sides:
+                side = collected.side
+                if side.stream != stream:
+                    continue
+                whole = self._are_whole(meeting, block.epochs, collected.shift)
+                if not whole.all():
+                    piece = Piece(block.where(~whole), dictionaries)
+                    yield Up(meeting.pairing, side.rest, self._rows(side, [piece]))
+                if whole.any():
+                    if kept is None:
+                        kept = replace(block, rows=own(block.rows))
+                        self._bytes += kept.rows.nbytes
+                    collected.pieces.append(Piece(kept.where(whole), dictionaries))
+        if self._is_full():
+            yield from self._make_room()
+
+    def _are_whole(self, meeting: Meeting, epochs: Ints, shift: int) -> NDArray[np.bool_]:
+        """Which epochs of the side with that shift are complete in this task, on both sides."""
+        whole: NDArray[np.bool_] = epochs != NO_EPOCH
+        for collected in meeting.sides:
+            stream = collected.side.stream
+            mine, lost = self._owned.get(stream), self._lost.get(stream)
+            theirs = epochs + (shift - collected.shift)
+            if mine is None:
+                return np.zeros(len(epochs), np.bool_)
+            whole &= mine.contain(theirs)
+            if lost:
+                whole &= ~np.isin(theirs, np.fromiter(lost, np.int64, len(lost)))
+        return whole
+
+    def reach(self, stream: int, before: int) -> Iterator[Paired]:
+        """All groups of a stream before an epoch have come."""
+        if stream not in self:
+            return
+        self._reached[stream] = before
+        for meeting in self._meetings_of[stream]:
+            yield from self._join(meeting)
+
+    def _join(self, meeting: Meeting) -> Iterator[Paired]:
+        horizon = min(self._reached.get(one.side.stream, -ALL) + one.shift for one in meeting.sides)
+        ready: list[list[Piece]] = []
+        for one in meeting.sides:
+            due = one.take(horizon)
+            whole = [self._are_whole(meeting, piece.block.epochs, one.shift) for piece in due]
+            pairs = list(zip(due, whole, strict=True))
+            yield from self._up(meeting, one, [p.where(~w) for p, w in pairs if not w.all()])
+            ready.append([p.where(w) for p, w in pairs if w.any()])
+        left, right = ready
+        pairing = meeting.pairing
+        if (left or right) and can_give_rows(pairing.kind, bool(left), bool(right)):
+            rows = (self._rows(pairing.left, left), self._rows(pairing.right, right))
+            yield Made(pairing, joined(pairing, *rows))
+
+    def _is_full(self) -> bool:
+        """Whether pending blocks take more memory than they may. The bytes are counted as blocks
+        come; only when the count is too high are the blocks left out that have been joined since.
+        """
+        if MEMORY_SHARE * self._bytes > self._memory_bytes:
+            self._bytes = sum(self._held().values())
+        return MEMORY_SHARE * self._bytes > self._memory_bytes
+
+    def _held(self) -> dict[int, int]:
+        """The memory of every block that waits; one may wait in several joins."""
+        return {
+            id(piece.block): piece.block.rows.nbytes
+            for meeting in self._meetings
+            for collected in meeting.sides
+            for piece in collected.pieces
+        }
+
+    def _make_room(self) -> Iterator[Paired]:
+        """Everything that waits goes up, and what would have met it will follow."""
+        for meeting in self._meetings:
+            for collected in meeting.sides:
+                for piece in collected.pieces:
+                    self.lose(collected.side.stream, piece.block.epochs)
+        for meeting in self._meetings:
+            for collected in meeting.sides:
+                yield from self._up(meeting, collected, collected.take(None))
+        self._bytes = 0
+
+    def _up(
+        self, meeting: Meeting, collected: Collected, pieces: Sequence[Piece]
+    ) -> Iterator[Paired]:
+        if pieces:
+            side = collected.side
+            yield Up(meeting.pairing, side.rest, self._rows(side, pieces))
+
+    def _rows(self, side: Side, pieces: Sequence[Piece]) -> pa.RecordBatch:
+        fields = self._groups[side.stream]
+        read = places_of(columns_read(side.program), fields)
+        if not pieces:
+            return run_steps(side.program.steps, finished_columns([], fields, [], places=read))
+        batches: list[pa.RecordBatch] = []
+        for dictionaries in {id(p.dictionaries): p.dictionaries for p in pieces}.values():
+            blocks = [p.block for p in pieces if p.dictionaries is dictionaries]
+            made = finished_columns(blocks, fields, dictionaries, places=read)
+            batches.append(run_steps(side.program.steps, made))
+        if len(batches) == 1:
+            return batches[0]
+        return pa.concat_batches([plain(batch) for batch in batches])
+
+    def close(self) -> Iterator[Paired]:
+        """Nothing more comes."""
+        for stream in sorted(self._meetings_of):
+            yield from self.reach(stream, ALL)
+
+
+def joined(pairing: Pairing, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of a join, after what is done to them."""
+    made = matched(pairing.kind, left, right, pairing.equalities, pairing.fills)
+    return run_steps(pairing.after.steps, made)
+
+
+def can_give_rows(kind: JoinKind, left: bool, right: bool) -> bool:
+    """Whether a join has rows, when of its sides only those are there."""
+    if left and right:
+        return True
+    return kind == "full" or kind == ("left" if left else "right")

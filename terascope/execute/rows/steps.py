@@ -1,0 +1,30 @@
+"""The last steps of a query without Spark: conditions and projections on columns of results.
+
+In: the columns of a low-level stream, groups merged. Out: the columns of a query that does nothing
+but filter and project them (HAVING, computed columns), so that a task can write its rows itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from terascope.kernels.columns.finished_rows import FinishedRows
+from terascope.physical.row_pipeline import Compute, Keep, Step
+
+
+def run_steps(steps: Sequence[Step], columns: pa.RecordBatch) -> pa.RecordBatch:
+    for step in steps:
+        columns = run_step(step, columns)
+    return columns
+
+
+def run_step(step: Step, columns: pa.RecordBatch) -> pa.RecordBatch:
+    rows = FinishedRows(columns)
+    match step:
+        case Keep(predicate):
+            return columns.filter(pa.array(rows.passing(predicate)))
+        case Compute(items):
+            made = [rows.column(expr) for _, expr in items]
+            return pa.RecordBatch.from_arrays(made, [name for name, _ in items])

@@ -1,0 +1,390 @@
+"""A task of the low level: the queries of a whole set over some splits of a source.
+
+In: a LowPlan, the splits, and for each aggregation the epochs the task has alone. Out: groups and
+tuples of each query, as they become ready, and what reading saw. One pass: a batch is read, the
+prefilter gives every tuple its bit vector, and each query takes the tuples that have its signature.
+Selections are done with a batch at once. Aggregations want many tuples of an epoch together: what
+they read waits, and no payload with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from terascope.connectors.base import ReadReport, Split
+from terascope.connectors.registry import read_split
+from terascope.execute.grouping.aggregator import Aggregator
+from terascope.execute.grouping.choices import Choice, Choices
+from terascope.execute.grouping.descent import Descent
+from terascope.execute.grouping.gathered import Gathering
+from terascope.execute.grouping.tree import Edge, tree_of
+from terascope.execute.grouping.views import View
+from terascope.execute.reports import Reports, add_report, note_clocks
+from terascope.kernels.codegen.program import functions
+from terascope.kernels.columns.dictionary import Codes, Dictionary, Hashes, Ints
+from terascope.kernels.columns.lanes import Batch, Dictionaries
+from terascope.kernels.columns.memory import give_back, keep_freed_memory
+from terascope.kernels.merge.groups import Block
+from terascope.physical.low_plan import LowAggregate, LowPlan, LowSelect
+from terascope.physical.ownership import ALL, Epochs, Timeline, timelines
+from terascope.physical.programs import programs
+from terascope.plan.expr import Col
+
+BATCH_ROWS = 1 << 17
+"""So many tuples are worth a batch of their own, if it ends where all epochs end."""
+LARGE_ROWS = 1 << 19
+"""So many also if only the epochs of most aggregations end there."""
+FIXED_BYTES = 64 << 20
+"""What a task needs beside its data, more than an interpreter with nothing to do."""
+BATCH_COST = 3
+"""Lanes that wait need so many times their own memory when they are grouped: to be put in order,
+and for the groups of one query."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of some epochs. Complete: no other task has any of these, and each stands once."""
+
+    query: int
+    block: Block
+    dictionaries: Sequence[Dictionary]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """Tuples that a selection lets pass."""
+
+    query: int
+    columns: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class Reached:
+    """No groups of a query follow whose epoch is before this one."""
+
+    query: int
+    epoch: int
+
+
+Ready: TypeAlias = Groups | Tuples | Reached
+
+
+@dataclass
+class Counters:
+    """What the low level did, for explain and for proofs."""
+
+    tuples: int = 0
+    evaluated: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Evaluations of each predicate of the prefilter."""
+    passed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Tuples that each query took."""
+    probes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Tuples, or groups of a parent, that were looked up in the table of each node: of each query,
+    then of each inner node."""
+    evicted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Groups of each node that left their table before their epoch was over."""
+    flushed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Groups of each node that left it because their epoch was over, or a large batch was."""
+    partials: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Groups of each query that went up to be merged."""
+
+    def summary(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {
+            "tuples": self.tuples,
+            "evaluated": self.evaluated.tolist(),
+            "passed": self.passed.tolist(),
+            "probes": self.probes.tolist(),
+            "evicted": self.evicted.tolist(),
+            "flushed": self.flushed.tolist(),
+            "partials": self.partials.tolist(),
+        }
+
+
+def counters_of(plan: LowPlan) -> Counters:
+    """All zero."""
+    queries, nodes = len(plan.queries), len(plan.queries) + len(plan.inner)
+    sizes = (len(plan.predicates), queries, nodes, nodes, nodes, queries)
+    return Counters(0, *(np.zeros(size, np.int64) for size in sizes))
+
+
+class LowTask:
+    """The queries of a plan at work in one task."""
+
+    def __init__(self, plan: LowPlan, owned: Mapping[int, Epochs | None]) -> None:
+        """`owned`: by the place of an aggregation among the queries."""
+        keep_freed_memory()
+        self.plan = plan
+        self.reports: Reports = {}
+        self._tree = tree_of(plan)
+        self.counters = counters_of(plan)
+        self._owned = owned
+        self._timelines: dict[int, Timeline] = {}
+        self._first, self._second = programs(plan)
+        self._prefilter, self._derive = functions(self._first, plan.compiled)
+        _, self._derive_keys = functions(self._second, plan.compiled)
+        self._choices = Choices(self._first.words)
+        self._chosen = [self._choices.of(node) for node in (*plan.queries, *plan.inner)]
+        roots = [(self._chosen[place], self._tree.nodes[place]) for place in self._tree.roots]
+        self._gathering = Gathering([(c, node) for c, node in roots if node is not None])
+        self._memory_bytes = max(plan.memory_bytes // 2, plan.memory_bytes - FIXED_BYTES)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Dictionaries and tables, all empty."""
+        self._dictionaries = Dictionaries()
+        self._aggregators = {
+            place: self._aggregator(place, node)
+            for place, node in enumerate(self._tree.nodes)
+            if node is not None
+        }
+        for place, aggregator in self._aggregators.items():
+            children: list[tuple[Edge, Aggregator]] = []
+            views: list[View] = []
+            for child in self._tree.children(place):
+                edge, below = self._tree.edges[child], self._aggregators[child]
+                if isinstance(below, View):
+                    views.append(below)
+                elif edge is not None:
+                    children.append((edge, below))
+            if children or views:
+                aggregator.below = Descent(aggregator.query, children, views)
+        self._surrendered: dict[int, set[int]] = {}
+        """By node: the epochs of which some groups have gone up as partials."""
+        self._sizes: dict[int, int] = {}
+        self._used = 0
+
+    def _aggregator(self, place: int, node: LowAggregate) -> Aggregator | View:
+        tree, is_inner = self._tree, not self._is_query(place)
+        edge, parent = tree.edges[place], tree.parents[place]
+        if edge is None or parent is None:
+            return Aggregator(node, self._dictionaries, self.plan.compiled, None, is_inner)
+        if not tree.is_view(place):
+            return Aggregator(node, self._dictionaries, self.plan.compiled, edge.query, is_inner)
+        above = tree.nodes[parent]
+        assert above is not None
+        # A bounded table may evict a group again and again.
+        once = tree.table_of(place).table.kind == "open" or not self.plan.compiled
+        return View(node, above, edge, self._dictionaries, once, is_inner)
+
+    def _is_query(self, place: int) -> bool:
+        return place < len(self.plan.queries)
+
+    def run(
+        self,
+        splits: Sequence[Split],
+        clocks: Sequence[str] = (),
+        see: Callable[[pa.RecordBatch, str], None] | None = None,
+    ) -> Iterator[Ready]:
+        """Read the splits. For aggregations batches are put together to large ones, which end where
+        epochs end: much of the work is done once for a batch, and groups of a whole epoch leave
+        complete. `see` is shown every batch that was read, and the interface it is of.
+        """
+        queries = [aggregator.query for aggregator in self._aggregators.values()]
+        self._timelines = dict(zip(self._aggregators, timelines(queries, splits), strict=True))
+        for place, split in enumerate(splits):
+            report = ReadReport()
+            for columns in read_split(split, self.plan.columns, report):
+                note_clocks(columns, clocks, report)
+                if see is not None:
+                    see(columns, split.interface)
+                if columns.num_rows:
+                    yield from self._see(columns)
+                if self._is_full():
+                    yield from self._take_all(place)
+            add_report(self.reports, split.interface, report)
+            if place + 1 == len(splits) or self._is_batch(place):
+                yield from self._take_all(place + 1)
+        for place in self._top_down():
+            yield from self._over(place, ALL)
+
+    def _is_full(self) -> bool:
+        """Whether there is no memory for another batch as large as the last."""
+        size = self._gathering.size + self._gathering.last_size
+        room = self._memory_bytes * 5 // 8 - self._dictionaries.memory_bytes
+        return BATCH_COST * size > room
+
+    def _is_batch(self, place: int) -> bool:
+        """Whether a batch should end with a split: a group that is cut has to be merged."""
+        if self._gathering.rows < BATCH_ROWS:
+            return False
+        read = [timeline for query, timeline in self._timelines.items() if self._is_query(query)]
+        cut = sum(not timeline.ends_with(place) for timeline in read)
+        most = len(read) // 2 if self._gathering.rows >= LARGE_ROWS else 0
+        return cut <= most
+
+    # ---- tuples
+
+    def _see(self, columns: pa.RecordBatch) -> Iterator[Ready]:
+        """A batch as it was read: who takes which of its tuples?"""
+        batch = Batch(columns, self._dictionaries, self._first, self._derive)
+        self.counters.tuples += len(batch)
+        bits = self._bits(batch)
+        chosen = self._choices.rows(batch, bits)
+        for place, query in enumerate(self.plan.queries):
+            rows = chosen[self._chosen[place].entry]
+            self.counters.passed[place] += len(rows)
+            if isinstance(query, LowSelect) and len(rows):
+                yield Tuples(place, project(batch, query, rows))
+        if self._aggregators:
+            keyed = Batch(columns, self._dictionaries, self._second, self._derive_keys)
+            self._gathering.add(keyed, chosen)
+
+    def _take_all(self, then: int) -> Iterator[Ready]:
+        """All batches that wait, as one; the splits from `then` on may have more tuples."""
+        if not self._gathering.rows:
+            return
+        tuples = self._gathering.take()
+        for root, aggregator in self._in_good_order():
+            aggregator.take(tuples, self._chosen[root])
+            for place in self._tree.subtree(root):
+                over = self._timelines[place].earliest[then]
+                if over is not None:
+                    yield from self._over(place, over)
+                self._aggregators[place].settle()
+            self._note_sizes(self._tree.subtree(root))
+            yield from self._make_room(BATCH_COST * tuples.size)
+        yield from self._forget()
+
+    def _in_good_order(self) -> list[tuple[int, Aggregator]]:
+        """Nodes that take tuples; those that put the same ones apart by the same key together."""
+        order: dict[tuple[Choice, int], list[tuple[int, Aggregator]]] = {}
+        for place in self._tree.roots:
+            aggregator = self._aggregators[place]
+            assert isinstance(aggregator, Aggregator), "only a child is a view"
+            key = self._chosen[place].entry, aggregator.apart_by()
+            order.setdefault(key, []).append((place, aggregator))
+        return [one for some in order.values() for one in some]
+
+    def _top_down(self) -> list[int]:
+        """All nodes, parents first."""
+        return [place for root in self._tree.roots for place in self._tree.subtree(root)]
+
+    def _bits(self, batch: Batch) -> list[Hashes]:
+        bits = [np.empty(len(batch), np.uint64) for _ in range(self._first.words)]
+        if bits:
+            lanes = batch.inputs(self._first.prefilter.inputs)
+            with np.errstate(all="ignore"):
+                self._prefilter(len(batch), self.counters.evaluated, *lanes, *bits)
+        return bits
+
+    # ---- groups
+
+    def _over(self, place: int, epoch: int) -> Iterator[Ready]:
+        """The epochs before one are over; those above in the tree have been told."""
+        yield from self._groups(place, None if epoch == ALL else epoch)
+        if self._is_query(place):
+            yield Reached(place, epoch)
+
+    def _groups(self, place: int, before: int | None, surrendered: bool = False) -> Iterator[Ready]:
+        """Groups of a node of the epochs before one, or all, once they have come down to it."""
+        for higher in self._tree.above(place):
+            self._aggregators[higher].flush(before)
+        aggregator = self._aggregators[place]
+        for released in aggregator.release(before):
+            block = released.block
+            if surrendered or not released.whole:
+                self._surrendered.setdefault(place, set()).update(block.epochs.tolist())
+            complete = self._are_complete(place, block.epochs)
+            whole, cut = block.where(complete), block.where(~complete)
+            self.counters.partials[place] += len(cut.rows)
+            if len(whole.rows):
+                yield Groups(place, whole, aggregator.key_dictionaries, complete=True)
+            if len(cut.rows):
+                yield Groups(place, cut, aggregator.key_dictionaries, complete=False)
+        self._count(place)
+
+    def _are_complete(self, place: int, epochs: Ints) -> NDArray[np.bool_]:
+        """Which epochs of a node no other task has tuples of, and were not given up here."""
+        mine = self._owned.get(place)
+        if mine is None:
+            return np.zeros(len(epochs), np.bool_)
+        complete = mine.contain(epochs)
+        given = self._surrendered.get(place)
+        if given:
+            complete &= ~np.isin(epochs, np.fromiter(given, np.int64, len(given)))
+        return complete
+
+    def _count(self, place: int) -> None:
+        """What an aggregator counted since it was asked the last time."""
+        probes, evicted, flushed = self._aggregators[place].counts()
+        self.counters.probes[place] += probes
+        self.counters.evicted[place] += evicted
+        self.counters.flushed[place] += flushed
+
+    def _make_room(self, batch_bytes: int) -> Iterator[Ready]:
+        """Groups leave that there is no memory for beside a batch, the dictionaries and what is
+        being written. Those of a query that has epochs of its own wait on disk, others go up as
+        partials, as they would have to anyway. Inner nodes give theirs to their children first.
+        """
+        most = self._memory_bytes * 3 // 4 - self._dictionaries.memory_bytes - batch_bytes
+        if self._used <= most:
+            return
+        self._note_sizes(self._aggregators)
+        if self._used <= most:
+            return
+        for place in self._top_down():
+            if not self._is_query(place) and self._aggregators[place].is_open:
+                self._aggregators[place].flush(None)
+                self._aggregators[place].shrink()
+        self._note_sizes(self._aggregators)
+        if self._used <= most:
+            return
+        yield from self._surrender(most)
+        self._note_sizes(self._aggregators)
+
+    def _surrender(self, most: int) -> Iterator[Ready]:
+        """The largest tables first, until half of the room is free."""
+        used, sizes = self._used, self._sizes
+        places = [place for place in self._aggregators if self._is_query(place)]
+        for place in sorted(places, key=lambda place: sizes[place], reverse=True):
+            if self._owned.get(place) is not None:
+                self._aggregators[place].put_aside()
+            else:
+                yield from self._groups(place, None, surrendered=True)
+                self._aggregators[place].shrink()
+            used -= sizes[place]
+            if 2 * used <= most:
+                return
+
+    def _note_sizes(self, places: Iterable[int]) -> None:
+        """To ask everybody after every table would take longer than many a table does."""
+        for place in places:
+            size = self._aggregators[place].memory_bytes
+            self._used += size - self._sizes.get(place, 0)
+            self._sizes[place] = size
+
+    def _forget(self) -> Iterator[Ready]:
+        """Dictionaries begin anew when they are large: best while no groups know their codes."""
+        known = self._dictionaries.memory_bytes
+        if 4 * known > self._memory_bytes:
+            for place in self._top_down():
+                yield from self._groups(place, None, surrendered=True)
+        elif 8 * known <= self._memory_bytes or not self._is_empty:
+            return
+        surrendered = self._surrendered
+        self._begin()
+        give_back()
+        self._surrendered = surrendered
+
+    @property
+    def _is_empty(self) -> bool:
+        return all(aggregator.is_empty for aggregator in self._aggregators.values())
+
+
+def project(batch: Batch, query: LowSelect, rows: Codes) -> pa.RecordBatch:
+    """The columns of a selection; those of the source are copied together."""
+    plain = list(dict.fromkeys(e.name for _, e in query.items if isinstance(e, Col)))
+    taken = batch.columns.select(plain).take(pa.array(rows))
+    columns = [
+        taken.column(expr.name) if isinstance(expr, Col) else batch.column(expr, rows)
+        for _, expr in query.items
+    ]
+    return pa.RecordBatch.from_arrays(columns, [name for name, _ in query.items])

@@ -1,0 +1,1 @@
+"""Expressions as generated source, compiled by numba and kept on disk."""

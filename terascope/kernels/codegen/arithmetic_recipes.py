@@ -1,0 +1,146 @@
+"""Recipes of numbers: arithmetic that notes integer overflows, and bits.
+
+In: a call. Out: its statements. Division by zero is NULL; INTs divide towards minus infinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from terascope.kernels.codegen.statements import SMALLEST, Recipe, Statements, alike, convert
+from terascope.kernels.codegen.terms import Term, both
+from terascope.plan.expr import Call, Expr, Lit, walk
+from terascope.types import INT_MAX, Type
+
+
+def added(w: Statements, call: Call, guard: str | None) -> Term:
+    a, b = alike(w, call, guard)
+    valid, symbol = both(a.valid, b.valid), call.function.name
+    result = w.made(f"{a.value} {symbol} {b.value}", valid, call.type)
+    if a.type is not Type.FLOAT:
+        x, y, r = a.value, b.value, result.value
+        differs = f"({x} ^ {r}) & ({y} ^ {r})" if symbol == "+" else f"({x} ^ {y}) & ({x} ^ {r})"
+        w.flag(f"({differs}) < 0", valid, guard)
+    return result
+
+
+def multiplied(w: Statements, call: Call, guard: str | None) -> Term:
+    """The product as FLOAT tells an overflow, but near 2^63, where the sign does."""
+    a, b = alike(w, call, guard)
+    valid = both(a.valid, b.valid)
+    result = w.made(f"{a.value} * {b.value}", valid, call.type)
+    if a.type is not Type.FLOAT:
+        size = w.assign(f"abs(np.float64({a.value}) * np.float64({b.value}))")
+        sign = f"(({result.value} < 0) != (({a.value} < 0) != ({b.value} < 0)))"
+        w.flag(f"({size} > 9.3e18) | (({size} > 9.1e18) & {sign})", valid, guard)
+    return result
+
+
+def floor_divided(w: Statements, call: Call, guard: str | None) -> Term:
+    """`div` and `%`: towards minus infinity; by zero is NULL."""
+    a, b = alike(w, call, guard)
+    symbol = "//" if call.function.name == "div" else "%"
+    if isinstance(call.args[1], Lit) and call.args[1].value:
+        divisor, valid = b.value, both(a.valid, b.valid)
+    else:
+        nonzero = w.assign(f"{b.value} != 0")
+        divisor, valid = w.assign(f"pick({nonzero}, {b.value}, 1)"), both(nonzero, a.valid)
+        valid = both(valid, b.valid)
+    if symbol == "//" and not harmless(call):
+        smallest = f"({-INT_MAX} - 1)"
+        w.flag(f"({a.value} == np.int64{smallest}) & ({divisor} == -1)", valid, guard)
+    return w.made(f"{a.value} {symbol} {divisor}", valid, call.type)
+
+
+def quotient(w: Statements, call: Call, guard: str | None) -> Term:
+    a, b = (convert(w, w.term(x, guard), Type.FLOAT) for x in call.args)
+    nonzero = w.assign(f"{b.value} != 0.0")
+    divisor = w.assign(f"pick({nonzero}, {b.value}, 1.0)")
+    valid = both(both(nonzero, a.valid), b.valid)
+    return w.made(f"{a.value} / {divisor}", valid, Type.FLOAT)
+
+
+def bits(w: Statements, call: Call, guard: str | None) -> Term:
+    a, b = alike(w, call, guard)
+    text = f"{a.value} {call.function.name} {b.value}"
+    return w.made(text, both(a.valid, b.valid), call.type)
+
+
+def inverted(w: Statements, call: Call, guard: str | None) -> Term:
+    term = w.term(call.args[0], guard)
+    return w.made(f"~{term.value}", term.valid, call.type)
+
+
+def negative(w: Statements, call: Call, guard: str | None) -> Term:
+    term = w.term(call.args[0], guard)
+    if term.type is not Type.FLOAT:
+        w.flag(f"{term.value} == np.int64({-INT_MAX} - 1)", term.valid, guard)
+    return w.made(f"-({term.value})", term.valid, call.type)
+
+
+def narrowed(w: Statements, call: Call, guard: str | None) -> Term:
+    """A WIDE as a number; above 2^63 - 1 it is an overflow."""
+    term = w.term(call.args[0], guard)
+    w.flag(f"{term.value} >= 0", term.valid, guard)
+    return w.made(f"{term.value} ^ {SMALLEST}", term.valid, call.type)
+
+
+def shifted(w: Statements, call: Call, guard: str | None) -> Term:
+    a, b = alike(w, call, guard)
+    possible = w.assign(f"({b.value} >= 0) & ({b.value} <= 63)")
+    places = w.assign(f"pick({possible}, {b.value}, 0)")
+    valid = both(both(possible, a.valid), b.valid)
+    result = w.made(f"{a.value} {call.function.name} {places}", valid, call.type)
+    if call.function.name == "<<":
+        w.flag(f"({result.value} >> {places}) != {a.value}", valid, guard)
+    return result
+
+
+def absolute(w: Statements, call: Call, guard: str | None) -> Term:
+    term = w.term(call.args[0], guard)
+    if term.type is not Type.FLOAT:
+        w.flag(f"{term.value} == np.int64({-INT_MAX} - 1)", term.valid, guard)
+    return w.made(f"abs({term.value})", term.valid, call.type)
+
+
+ARITHMETIC_RECIPES: Final[Mapping[str, Recipe]] = {
+    "+": added,
+    "-": added,
+    "*": multiplied,
+    "div": floor_divided,
+    "%": floor_divided,
+    "mod": floor_divided,
+    "/": quotient,
+    "&": bits,
+    "|": bits,
+    "^": bits,
+    "~": inverted,
+    "neg": negative,
+    "<<": shifted,
+    ">>": shifted,
+    "abs": absolute,
+    "narrow": narrowed,
+}
+
+
+# ---- overflows -----------------------------------------------------------------------------------
+
+
+def can_overflow(expr: Expr) -> bool:
+    """Whether computing it may meet an integer overflow."""
+    return any(
+        isinstance(e, Call)
+        and e.function.name in ("+", "-", "*", "neg", "<<", "div", "abs", "narrow")
+        and e.type.is_integer
+        and not harmless(e)
+        for e in walk(expr)
+    )
+
+
+def harmless(expr: Call) -> bool:
+    """Division by a constant that is not -1."""
+    match expr:
+        case Call(function, (_, Lit(value=int(value)))) if function.name == "div":
+            return value != -1
+    return False

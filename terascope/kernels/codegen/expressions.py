@@ -1,0 +1,160 @@
+"""Expressions as generated statements (dissertation 3.4.3): one text for machine code and numpy.
+
+In: expressions over columns of a source. Out: Python statements that compute them from lanes. The
+statements use only what means the same for a number and for an array, so that the text in a loop
+over tuples is compiled by numba and the text without the loop is run by numpy: both paths give
+the same answers by construction.
+
+A value is a pair (value, valid). Text and addresses are seen through their dictionary: an
+expression of one such column and constants is computed once for each different value and becomes a
+lane of its own (`Source.LOOKUP`); tests of payload bytes are lanes, too (`Source.BYTES`).
+`unsupported` says why an expression has no such form; it is then evaluated above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from terascope.kernels.codegen.arithmetic_recipes import ARITHMETIC_RECIPES
+from terascope.kernels.codegen.float_recipes import FLOAT_RECIPES
+from terascope.kernels.codegen.logic_recipes import LOGIC_RECIPES
+from terascope.kernels.codegen.members import MEMBER_RECIPES
+from terascope.kernels.codegen.slices import SLICE_RECIPES
+from terascope.kernels.codegen.statements import Recipe, Statements, convert, within
+from terascope.kernels.codegen.terms import (
+    Source,
+    Term,
+    Unsupported,
+    both,
+    is_coded,
+    is_number,
+    is_true,
+    literal,
+)
+from terascope.kernels.columns.payload_tests import is_payload_test
+from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, walk
+from terascope.types import Type
+
+RECIPES: Final[Mapping[str, Recipe]] = {
+    **LOGIC_RECIPES,
+    **ARITHMETIC_RECIPES,
+    **SLICE_RECIPES,
+    **MEMBER_RECIPES,
+    **FLOAT_RECIPES,
+}
+
+
+@lru_cache(maxsize=4096)
+def unsupported(expr: Expr) -> str | None:
+    """Why the kernels cannot compute an expression; None when they can."""
+    try:
+        Writer().anything(expr)
+    except Unsupported as why:
+        return str(why)
+    return None
+
+
+@dataclass
+class Writer(Statements):
+    """Statements of expressions."""
+
+    def anything(self, expr: Expr) -> Term | None:
+        """A number, or None for text and addresses that are a dictionary's own or derived ones."""
+        if is_coded(expr.type):
+            if not depends_on_one_coded(expr):
+                raise Unsupported(f"{expr.type.label} computed from several columns")
+            return None
+        if isinstance(expr, Col) and expr.type is Type.BINARY:
+            return None
+        if not is_number(expr.type):
+            raise Unsupported(f"{expr.type.label} values")
+        return self.term(expr)
+
+    def term(self, expr: Expr, guard: str | None = None) -> Term:
+        """A number or BOOL. Where `guard` is FALSE nobody asks for the value."""
+        known = self._known.get((expr, guard)) or self._known.get((expr, None))
+        if known is not None:
+            return known
+        self._inside.append(expr)
+        made = self._term(expr, guard)
+        self._inside.pop()
+        self._known[expr, guard] = made
+        return made
+
+    def _term(self, expr: Expr, guard: str | None) -> Term:
+        match expr:
+            case Lit(value, type):
+                return literal(value, type)
+            case Param(name):
+                raise Unsupported(f"parameter ${name}")
+            case Col(name, type) if is_number(type):
+                return self.load(Source.NUMBER, expr)
+            case Col(name, type):
+                raise Unsupported(f"{type.label} {name} as a number")
+        if is_payload_test(expr):
+            return self.load(Source.BYTES, expr)
+        if any(is_coded(e.type) or e.type is Type.BINARY for e in walk(expr)):
+            if depends_on_one_coded(expr) and is_number(expr.type):
+                return self.load(Source.LOOKUP, expr)
+            shared = self.same_dictionary(expr)
+            if shared is not None:
+                return shared
+        match expr:
+            case Call(function):
+                recipe = RECIPES.get(function.name)
+                if recipe is None or function.user_defined:
+                    raise Unsupported(f"function {function.name}")
+                return recipe(self, expr, guard)
+            case Case():
+                return self.case(expr, guard)
+            case Cast(operand, type):
+                made = convert(self, self.term(operand, guard), type)
+                return within(self, made) if expr.checks_range else made
+        raise Unsupported(f"{expr.type.label} value")
+
+    def same_dictionary(self, expr: Expr) -> Term | None:
+        """Two addresses are equal when their codes are: all of them share a dictionary."""
+        match expr:
+            case Call(function, (Col() as a, Col() as b)) if function.name in ("=", "!="):
+                if a.type.is_address and b.type.is_address:
+                    left, right = self.load_code(a), self.load_code(b)
+                    return self.made(
+                        f"{left.value} {'==' if function.name == '=' else '!='} {right.value}",
+                        both(left.valid, right.valid),
+                        Type.BOOL,
+                    )
+        return None
+
+    def load_code(self, column: Col) -> Term:
+        return self.load(Source.LOOKUP, column)
+
+    def case(self, expr: Case, guard: str | None) -> Term:
+        """From the last branch to the first, each guarded by the conditions before it."""
+        free = guard
+        taken: list[tuple[str, Term]] = []
+        for when, then in expr.branches:
+            test = self.term(when, free)
+            true = self.assign(is_true(test))
+            chosen = self.assign(f"{true} & {free}") if free else true
+            taken.append((true, convert(self, self.term(then, chosen), expr.type)))
+            not_true = f"({true} == False)"
+            free = self.assign(f"{not_true} & {free}" if free else not_true)
+        result = convert(self, self.term(expr.otherwise, free), expr.type)
+        for true, term in reversed(taken):
+            result = self.pick(true, term, result)
+        return result
+
+
+def depends_on_one_coded(expr: Expr) -> bool:
+    """Whether an expression is of one dictionary column and constants, and may be evaluated by
+    itself: once for each different value.
+    """
+    columns = {e for e in walk(expr) if isinstance(e, Col)}
+    if len(columns) != 1 or any(isinstance(e, Param) for e in walk(expr)):
+        return False
+    (column,) = columns
+    partial = any(isinstance(e, Call) and e.function.partial for e in walk(expr))
+    return is_coded(column.type) and expr.type is not Type.BINARY and not partial

@@ -1,0 +1,180 @@
+"""Generated kernels as modules on disk (dissertation 3.4.3, machine code generation).
+
+In: the Python source of a kernel module, generated for a query set. Out: the module, its functions
+compiled by numba. The source is written to a cache folder under the hash of its text, so that
+numba's own on-disk cache finds the machine code of an earlier run, in whatever process or task.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache, wraps
+from pathlib import Path
+from threading import Lock
+from types import ModuleType
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numba import types
+
+from terascope.files import is_ours, make_folder
+
+HEADER = """\"\"\"Generated. Delete it whenever you like.\"\"\"
+import math
+
+import numpy as np
+from numba import njit
+
+kernel = njit(cache={cached}, nogil=True, error_model="numpy")
+"""
+FOLDER_VARIABLE = "TERASCOPE_KERNEL_FOLDER"
+PREFIX = "terascope_kernel_"
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+# ---- signatures ----------------------------------------------------------------------------------
+
+
+def column(dtype: Any, dimensions: int = 1) -> Any:
+    """An array a kernel only reads. Columns of Arrow are read-only, which numba takes for a type of
+    its own: a kernel compiled for these takes the others, too.
+    """
+    return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C", readonly=True)
+
+
+def output(dtype: Any, dimensions: int = 1) -> Any:
+    """An array a kernel writes."""
+    return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
+
+
+INTEGER = types.int64
+WORD = types.uint64
+
+loaded: list[tuple[str, str, tuple[Any, ...]]] = []
+"""What this process has compiled or loaded: module, function, signature
+(terascope.kernels.codegen.preload).
+"""
+
+compiling = Lock()
+"""A thread that is done forbids a kernel to compile more: no other may be about to."""
+
+
+def compile_for(function: Any, *signature: Any) -> Any:
+    """Compile a generated kernel for one signature, or load what an earlier process compiled. The
+    text of another query may be the same over columns of other types.
+    """
+    if signature not in function.signatures:
+        with compiling:
+            function.disable_compile(False)
+            function.compile(signature)
+            function.disable_compile()
+        made = function.py_func
+        loaded.append((made.__module__, made.__qualname__, signature))
+    return function
+
+
+def inlined(function: Function) -> Function:
+    """A part of kernels, compiled with each of them."""
+    try:
+        return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # no folder to keep machine code in
+        return cast(Function, numba.njit(nogil=True)(function))
+
+
+def compiled(*signature: Any) -> Callable[[Function], Function]:
+    """A kernel that is compiled, for this signature only, when it is first called."""
+
+    def decorate(function: Function) -> Function:
+        dispatcher = inlined(function)
+        ready: Any = None
+
+        def load() -> None:
+            nonlocal ready
+            ready = compile_for(dispatcher, *signature)
+
+        @wraps(function)
+        def call(*args: Any) -> Any:
+            if ready is None:  # asking the dispatcher costs microseconds, every time
+                load()
+            return ready(*args)
+
+        call.load = load  # type: ignore[attr-defined]
+        return cast(Function, call)
+
+    return decorate
+
+
+# ---- generated modules ---------------------------------------------------------------------------
+
+
+def cache_folder() -> Path | None:
+    """Where kernels are kept; None when no folder can be written that is this user's alone.
+
+    Machine code and Python source are loaded from there: whoever may write to the folder, or put
+    another one in its place, could run code as this user.
+    """
+    given = os.environ.get(FOLDER_VARIABLE)
+    home = os.environ.get("XDG_CACHE_HOME")
+    candidates = [Path(given)] if given else []
+    candidates.append(Path(home) / "terascope" if home else Path.home() / ".cache" / "terascope")
+    candidates.append(Path(tempfile.gettempdir()) / f"terascope-kernels-{os.getuid()}")
+    for folder in candidates:
+        kernels = folder / f"kernels-{numba.__version__}"
+        try:
+            make_folder(kernels)
+            if is_ours(folder) and is_ours(kernels) and os.access(kernels, os.W_OK):
+                return kernels
+        except OSError:
+            continue
+    return None
+
+
+def module_name(source: str) -> str:
+    return f"{PREFIX}{hashlib.sha256(source.encode()).hexdigest()[:24]}"
+
+
+def load_kernel(module: str, function: str, signature: tuple[Any, ...]) -> None:
+    """Load a kernel as `loaded` has it; nothing happens when it is not there any more."""
+    if not module.startswith(PREFIX):
+        load = getattr(getattr(importlib.import_module(module), function, None), "load", None)
+        if load is not None:
+            load()
+        return
+    folder = cache_folder()
+    path = None if folder is None else folder / f"{module}.py"
+    if path is not None and path.exists():
+        text = path.read_text(encoding="utf-8").removeprefix(HEADER.format(cached=True))
+        compile_for(getattr(load_module(text), function), *signature)
+
+
+@cache
+def load_module(source: str) -> ModuleType:
+    """The module of a generated source, loaded once per process."""
+    folder = cache_folder()
+    text = HEADER.format(cached=folder is not None) + source
+    name = module_name(text)
+    if folder is None:
+        module = ModuleType(name)
+        exec(compile(text, f"<{name}>", "exec"), module.__dict__)
+        return module
+    path = folder / f"{name}.py"
+    if not path.exists():
+        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,293 @@
+"""The generated kernels of a source: prefilter bits and derived lanes (3.4.2, 3.4.3).
+
+In: predicates and expressions. Out: a `Program`, the text of two functions and what they read and
+give. `prefilter` evaluates every shared predicate once for each tuple into a bit vector; `derive`
+computes the keys and arguments that are not columns, each different one once. The same statements
+run as machine code or as numpy (`compiled=False`).
+
+A function is cut into pieces of bounded size: the time to compile one grows faster than its length,
+and a piece that another set has, too, is in the cache. Beyond so many lines nothing is compiled:
+numpy computes the rest, block by block, before a compiler would be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from terascope.kernels.codegen.arithmetic_recipes import can_overflow
+from terascope.kernels.codegen.expressions import Writer
+from terascope.kernels.codegen.machine_code import INTEGER, column, compile_for, load_module, output
+from terascope.kernels.codegen.terms import Input, is_number, is_true
+from terascope.kernels.columns.payload_tests import is_payload_test
+from terascope.kernels.merge.float_ranges import totals
+from terascope.plan.expr import Col, Expr
+from terascope.types import Type
+
+WORD: Final = 64
+PIECE_LINES: Final = 120
+"""A piece ends when it has so many, or a few more."""
+MOST_LINES: Final = 480
+"""Of a function that are compiled: some seconds of work."""
+BLOCK: Final = 1 << 13
+"""Tuples that numpy computes at once: what it makes on the way stays in the caches."""
+
+Kernel: TypeAlias = Callable[..., Any]
+
+PICK: Final = """
+
+@kernel
+def pick(condition, yes, no):
+    if condition:
+        return yes
+    return no
+"""
+
+
+def float_total(ranges: Any, *digits: Any) -> Any:
+    """Finished sums of FLOATs: only groups have such, and only numpy computes with groups."""
+    *words, _ = np.broadcast_arrays(ranges, *digits, np.zeros(1, np.int64))
+    return totals(words[0], words[1:])
+
+
+SCOPE: Final[Mapping[str, Any]] = {"np": np, "pick": np.where, "float_total": float_total}
+"""The names that statements use, for numpy."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """What is written into an output array."""
+
+    array: str
+    text: str
+    dtype: Any
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A generated function: what it reads, its statements, what it stores."""
+
+    inputs: tuple[Input, ...]
+    lines: tuple[str, ...]
+    stores: tuple[Store, ...]
+    counters: tuple[int, ...] = ()
+    """Counters that go up by one for each tuple: the predicates evaluated."""
+
+    def arguments(self) -> list[str]:
+        lanes = [f"{letter}{i}" for i in range(len(self.inputs)) for letter in "am"]
+        return [*lanes, *(store.array for store in self.stores)]
+
+    def signature(self) -> list[Any]:
+        lanes = [
+            array
+            for one in self.inputs
+            for array in (column(lane_type(one.expr)), column(np.uint8))
+        ]
+        return [INTEGER, output(np.int64), *lanes, *(output(s.dtype) for s in self.stores)]
+
+
+@dataclass(frozen=True)
+class Function:
+    """What is computed of the tuples of a batch, piece by piece. It is called with the number of
+    tuples, the counters, the lanes it reads and the arrays it writes.
+    """
+
+    pieces: tuple[Piece, ...] = ()
+
+    @cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        return tuple(dict.fromkeys(one for piece in self.pieces for one in piece.inputs))
+
+    @cached_property
+    def arrays(self) -> tuple[str, ...]:
+        """What it writes, in the order of the arguments."""
+        return tuple(dict.fromkeys(s.array for piece in self.pieces for s in piece.stores))
+
+    def places(self, piece: Piece) -> list[int]:
+        """Where a piece finds its arrays among the arguments."""
+        lanes = {one: place for place, one in enumerate(self.inputs)}
+        outputs = {name: 2 * len(lanes) + place for place, name in enumerate(self.arrays)}
+        found = [2 * lanes[one] + half for one in piece.inputs for half in (0, 1)]
+        return found + [outputs[store.array] for store in piece.stores]
+
+
+@dataclass
+class Cutting:
+    """Puts the pieces of a function together."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    writer: Writer = field(default_factory=Writer)
+    stores: list[Store] = field(default_factory=list)
+    counters: list[int] = field(default_factory=list)
+
+    def store(self, array: str, text: str, dtype: Any) -> None:
+        self.stores.append(Store(array, text, dtype))
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.writer.lines) >= PIECE_LINES
+
+    def cut(self) -> None:
+        """What comes now is of another piece."""
+        if self.stores:
+            w = self.writer
+            made = Piece(tuple(w.inputs), tuple(w.lines), tuple(self.stores), tuple(self.counters))
+            self.pieces.append(made)
+        self.writer, self.stores, self.counters = Writer(), [], []
+
+    def function(self) -> Function:
+        self.cut()
+        return Function(tuple(self.pieces))
+
+
+@dataclass(frozen=True)
+class Program:
+    """Both functions of a plan."""
+
+    prefilter: Function
+    words: int
+    """64-bit words of the bit vector."""
+    derive: Function
+    derived: tuple[Expr, ...]
+    """What `derive` computes: outputs come as value, validity, and whether it overflowed."""
+
+
+def program(predicates: Sequence[Expr], expressions: Sequence[Expr]) -> Program:
+    """Generate the kernels of a prefilter, and of the expressions that have to be computed."""
+    words = (len(predicates) + WORD - 1) // WORD
+    derived = derived_expressions(expressions)
+    return Program(prefilter(predicates), words, derive(derived), derived)
+
+
+def prefilter(predicates: Sequence[Expr]) -> Function:
+    """A piece has bits of one word. One that finds bits of an earlier piece there adds its own."""
+    cutting = Cutting()
+    begun: set[str] = set()
+    bits: list[str] = []
+    for k, predicate in enumerate(predicates):
+        bit = is_true(cutting.writer.term(predicate))
+        bits.append(f"(np.uint64({bit}) << np.uint64({k % WORD}))")
+        cutting.counters.append(k)
+        is_last = k + 1 == len(predicates)
+        if cutting.is_full or is_last or (k + 1) % WORD == 0:
+            array = f"bits{k // WORD}"
+            before = [f"{array}@"] if array in begun else []
+            cutting.store(array, " | ".join([*before, *bits]), np.uint64)
+            begun.add(array)
+            bits = []
+            cutting.cut()
+    return cutting.function()
+
+
+def derive(expressions: Sequence[Expr]) -> Function:
+    cutting = Cutting()
+    for k, expr in enumerate(expressions):
+        if cutting.is_full:
+            cutting.cut()
+        w = cutting.writer
+        term = w.term(expr)
+        number = np.float64 if expr.type is Type.FLOAT else np.int64
+        cutting.store(f"v{k}", f"{number_type(expr.type)}({term.value})", number)
+        cutting.store(f"m{k}_", f"np.uint8({term.valid or 'True'})", np.uint8)
+        if can_overflow(expr):
+            cutting.store(f"q{k}", f"np.uint8({w.overflows(expr) or 'False'})", np.uint8)
+    return cutting.function()
+
+
+def number_type(type: Type) -> str:
+    return "np.float64" if type is Type.FLOAT else "np.int64"
+
+
+def derived_expressions(wanted: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The expressions that are computed from numbers, each once."""
+    computed = (e for e in wanted if not isinstance(e, Col) and is_number(e.type))
+    return tuple(dict.fromkeys(e for e in computed if not is_payload_test(e)))
+
+
+# ---- as machine code, as numpy -------------------------------------------------------------------
+
+
+def looped(piece: Piece) -> str:
+    """A piece with its loop, for numba."""
+    body = [*piece.lines, *(f"{store.array}@ = {store.text}" for store in piece.stores)]
+    body = [line.replace("@", "[i]") for line in body]
+    body += [f"counted[{k}] += 1" for k in piece.counters]
+    header = f"def piece(n, counted, {', '.join(piece.arguments())}):"
+    loop = ["    for i in range(n):", *(f"        {line}" for line in body)]
+    return "\n".join([PICK, "", "@kernel", header, *loop, ""])
+
+
+def plain(piece: Piece) -> str:
+    """The piece without it, for numpy."""
+    body = [line.replace("@", "") for line in piece.lines]
+    body += [f"{store.array}[:] = {store.text.replace('@', '')}" for store in piece.stores]
+    body += [f"counted[{k}] += n" for k in piece.counters]
+    header = f"def piece(n, counted, {', '.join(piece.arguments())}):"
+    return "\n".join(["", "", header, *(f"    {line}" for line in body), ""])
+
+
+@cache
+def by_numpy(piece: Piece) -> Kernel:
+    scope = dict(SCOPE)
+    exec(compile(plain(piece), "<terascope numpy>", "exec"), scope)
+    whole: Kernel = scope["piece"]
+
+    def in_blocks(n: int, counted: Any, *arrays: Any) -> None:
+        for start in range(0, n, BLOCK):
+            end = min(n, start + BLOCK)
+            whole(end - start, counted, *(array[start:end] for array in arrays))
+
+    return in_blocks
+
+
+def by_machine(piece: Piece) -> Kernel:
+    module = load_module(looped(piece))
+    kernel: Kernel = compile_for(module.piece, *piece.signature())
+    return kernel
+
+
+def functions(source: Program, compiled: bool) -> tuple[Kernel, Kernel]:
+    """(prefilter, derive), ready to be called."""
+    return ready(source.prefilter, compiled), ready(source.derive, compiled)
+
+
+def ready(function: Function, compiled: bool) -> Kernel:
+    parts: list[tuple[Kernel, list[int]]] = []
+    lines = 0
+    for piece in function.pieces:
+        lines += len(piece.lines)
+        kernel = by_machine(piece) if compiled and lines <= MOST_LINES else by_numpy(piece)
+        parts.append((kernel, function.places(piece)))
+
+    def call(n: int, counted: Any, *arrays: Any) -> None:
+        for kernel, places in parts:
+            kernel(n, counted, *(arrays[place] for place in places))
+
+    if len(parts) == 1:
+        return parts[0][0]
+    return call
+
+
+def lane_type(expr: Expr) -> Any:
+    if expr.type is Type.BOOL:
+        return np.bool_
+    return np.float64 if expr.type is Type.FLOAT else np.int64
+
+
+@cache
+def vector(expr: Expr) -> tuple[tuple[Input, ...], Callable[..., tuple[Any, Any, Any]]]:
+    """One expression as a numpy function of its lanes (a0, m0, a1, ...): value, valid, overflow."""
+    w = Writer()
+    term = w.term(expr)
+    flags = w.overflows(expr) or "False"
+    names = [f"{letter}{i}" for i in range(len(w.inputs)) for letter in "am"]
+    lines = [line.replace("@", "") for line in w.lines]
+    text = [f"def value({', '.join(names)}):", *(f"    {line}" for line in lines)]
+    text.append(f"    return {term.value}, {term.valid or 'True'}, {flags}")
+    scope = dict(SCOPE)
+    exec(compile("\n".join(text), "<terascope numpy>", "exec"), scope)
+    return tuple(w.inputs), scope["value"]

@@ -1,0 +1,1 @@
+"""The columns of a batch as kernels read them: codes, numbers, payload bytes."""

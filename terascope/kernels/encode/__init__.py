@@ -1,0 +1,1 @@
+"""Columns as bytes of files: Parquet pages and text."""

@@ -1,0 +1,1 @@
+"""Groups on their way: rows, payloads, merges, windows, spill files."""

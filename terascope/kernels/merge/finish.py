@@ -1,0 +1,174 @@
+"""Groups as columns of a result.
+
+In: blocks of groups and the dictionaries of their keys. Out: columns, for the writer of parts
+(terascope.execute.results.parts) as they are, or as an Arrow batch: keys as dictionary columns,
+slots with NULL where no value was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from terascope.connectors.base import arrow_type
+from terascope.kernels.codegen.machine_code import column, compiled
+from terascope.kernels.columns.dictionary import Codes, Dictionary
+from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, Rows, key_codes
+from terascope.kernels.merge.payload import compact
+from terascope.kernels.tables.slots import SlotKind, is_float
+from terascope.types import Type
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same integer, or NULL, in every row."""
+
+    value: int | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Codes of a dictionary; 0 is NULL."""
+
+    dictionary: Dictionary
+    codes: Codes
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """int64 or float64, with a validity when some are NULL."""
+
+    values: NDArray[Any]
+    valid: NDArray[np.bool_] | None = None
+
+
+ResultColumn: TypeAlias = Constant | Coded | Numbers | pa.Array
+
+
+def result_columns(
+    blocks: Sequence[Block],
+    fields: GroupFields,
+    dictionaries: Sequence[Dictionary],
+    places: Sequence[int] | None = None,
+) -> list[ResultColumn]:
+    """The columns of some blocks, one after the other: all of them, or those at some places. They
+    are views of the rows where there is but one block.
+    """
+    rows = blocks[0].rows if len(blocks) == 1 else np.concatenate([b.rows for b in blocks])
+    state = State(rows)
+    made: list[ResultColumn] = []
+    for place in range(len(fields.fields)) if places is None else places:
+        if place == fields.epoch:
+            made.append(epoch_column(blocks))
+        elif place < len(fields.keys):
+            key = place - (fields.epoch is not None and place > fields.epoch)
+            made.append(Coded(dictionaries[key], key_codes(rows, fields.shape, key)))
+        else:
+            made.append(slot_column(rows, state, fields, place - len(fields.keys)))
+    return made
+
+
+def epoch_column(blocks: Sequence[Block]) -> Constant | Numbers:
+    epochs = np.concatenate([block.epochs for block in blocks])
+    if not len(epochs) or bool((epochs == epochs[0]).all()):
+        rows = sum(len(block.rows) for block in blocks)
+        return Constant(int(epochs[0]) if len(epochs) and epochs[0] != NO_EPOCH else None, rows)
+    values = np.repeat(epochs, np.concatenate([block.counts for block in blocks]))
+    valid = values != NO_EPOCH
+    return Numbers(values) if valid.all() else Numbers(np.where(valid, values, 0), valid)
+
+
+class State:
+    """Which slots of some rows have seen a value."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    @cached_property
+    def _everywhere(self) -> int:
+        return int(common_state(np.ascontiguousarray(self._rows)))
+
+    def valid(self, slot: int) -> NDArray[np.bool_] | None:
+        """None: all have."""
+        if self._everywhere >> (1 + slot) & 1:
+            return None
+        return (self._rows[:, 0] >> (1 + slot) & 1).astype(np.bool_)
+
+
+@compiled(column(np.int64, 2))
+def common_state(rows: Rows) -> np.int64:
+    """The bits that all rows have in their state."""
+    state = np.int64(-1)
+    for i in range(len(rows)):
+        state &= rows[i, 0]
+    return state
+
+
+def slot_column(rows: Rows, state: State, fields: GroupFields, slot: int) -> Numbers:
+    kind = fields.shape.slots[slot]
+    valid = None if is_count(kind) else state.valid(slot)
+    words = rows[:, fields.shape.slot(slot)]
+    if is_float(kind):
+        # Of -0.0 and 0.0, which are equal, a table keeps the one that came first.
+        return Numbers(words.view(np.float64) + 0.0, valid)
+    return Numbers(words, valid)
+
+
+def is_count(kind: SlotKind) -> bool:
+    """Counts are never NULL."""
+    return kind in ("count", "count_of")
+
+
+# ---- as Arrow ------------------------------------------------------------------------------------
+
+
+def columns(
+    blocks: Sequence[Block],
+    fields: GroupFields,
+    dictionaries: Sequence[Dictionary],
+    plain: bool = False,
+    places: Sequence[int] | None = None,
+) -> pa.RecordBatch:
+    """Blocks as a batch, with all columns or those at some places. Keys are dictionary columns, or
+    with `plain` of just their own type.
+    """
+    wanted = fields.fields if places is None else [fields.fields[i] for i in places]
+    if not blocks:
+        arrays = [pa.array([], arrow_type(f.type)) for f in wanted]
+    else:
+        made = result_columns(blocks, fields, dictionaries, places)
+        arrays = [arrow_column(c, f.type, plain) for c, f in zip(made, wanted, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, [f.name for f in wanted])
+
+
+def arrow_column(column: ResultColumn, type: Type, plain: bool) -> pa.Array:
+    match column:
+        case Constant(value, rows):
+            return pa.repeat(pa.scalar(value, arrow_type(type)), rows)
+        case Coded(dictionary, codes):
+            coded = without_null_value(compact(np.ascontiguousarray(codes), dictionary))
+            return coded.dictionary_decode() if plain or type is Type.BOOL else coded
+        case Numbers(values, valid):
+            missing = None if valid is None else ~valid
+            array = pa.array(values != 0 if type is Type.BOOL else values, mask=missing)
+            return array.cast(arrow_type(type))
+        case _:
+            return column
+
+
+def without_null_value(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """NULL as a missing index instead of an index of a missing value: Parquet knows only that."""
+    if not column.dictionary.null_count:
+        return column
+    missing = column.dictionary.is_null().to_numpy(zero_copy_only=False)
+    indices = column.indices.to_numpy()
+    kept = np.cumsum(~missing) - 1
+    indices = pa.array(kept[indices].astype(np.int32), mask=missing[indices])
+    return pa.DictionaryArray.from_arrays(indices, column.dictionary.drop_null())

@@ -1,0 +1,207 @@
+"""Groups on their way from the tables of the low level to results (paper 1, section 3.2: partial
+aggregates go up).
+
+In: rows of tables, in runs of the same epoch. Out: nothing yet; this is what the exchange, the
+merge and the results say to each other about groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from terascope.functions.overflow import SUM
+from terascope.kernels.codegen.machine_code import column, compiled, output
+from terascope.kernels.columns.dictionary import Dictionary, Ints
+from terascope.kernels.tables.slots import Shape
+from terascope.plan.rel import Field
+from terascope.types import INT_MIN, Type
+
+Rows: TypeAlias = NDArray[np.int64]
+"""Rows of a Shape without epoch word, int64[n, stride]."""
+
+NO_EPOCH = INT_MIN
+"""The epoch of tuples whose temporal key is NULL, and of aggregations that have none."""
+
+
+@dataclass(frozen=True)
+class GroupFields:
+    """A low aggregation from outside: its columns, and which of the keys is its epoch."""
+
+    keys: tuple[Field, ...]
+    slots: tuple[Field, ...]
+    shape: Shape
+    epoch: int | None = None
+    """The place among the keys of the one that blocks hold apart; the others are codes."""
+    sums: tuple[str, ...] = field(default=(), compare=False)
+    """Of each slot, if it is a sum of integers, how one writes it: for messages."""
+
+    @property
+    def any_sum(self) -> str:
+        """A sum of integers, where nobody knows which."""
+        return " or ".join(dict.fromkeys(text for text in self.sums if text)) or SUM
+
+    def __post_init__(self) -> None:
+        if self.shape.with_epoch or len(self.slots) != len(self.shape.slots):
+            raise ValueError(f"{self.shape} is not the shape of slots {self.slots}")
+        if len(self.coded) != self.shape.keys:
+            raise ValueError(f"{self.shape} is not the shape of keys {self.keys}")
+
+    @property
+    def coded(self) -> tuple[Field, ...]:
+        """The keys that stand in a row, as codes."""
+        return tuple(f for i, f in enumerate(self.keys) if i != self.epoch)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (*self.keys, *self.slots)
+
+    @property
+    def key_types(self) -> tuple[Type, ...]:
+        return tuple(f.type for f in self.coded)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Groups of some epochs, in runs of the same epoch. Traffic that is spread over a long time has
+    an epoch for every few groups: whatever is done to groups is done to a block at a time.
+    """
+
+    epochs: Ints
+    """Of each run; NO_EPOCH is the epoch NULL, and the epoch of an aggregation that has none."""
+    ends: Ints
+    """Where each run ends. No run is empty."""
+    rows: Rows
+
+    @classmethod
+    def of(cls, epoch: int | None, rows: Rows) -> Block:
+        """Groups of one epoch."""
+        runs = 1 if len(rows) else 0
+        value = NO_EPOCH if epoch is None else epoch
+        return cls(np.full(runs, value, np.int64), np.full(runs, len(rows), np.int64), rows)
+
+    @classmethod
+    def of_each(cls, epochs: Ints, rows: Rows) -> Block:
+        """Groups whose epochs are known one by one, and stand in runs already."""
+        if not len(rows):
+            return cls(np.empty(0, np.int64), np.empty(0, np.int64), rows)
+        ends = np.append(np.flatnonzero(epochs[1:] != epochs[:-1]) + 1, len(rows))
+        return cls(epochs[ends - 1], ends, rows)
+
+    @classmethod
+    def together(cls, blocks: Sequence[Block]) -> Block:
+        """Blocks one behind the other."""
+        if len(blocks) == 1:
+            return blocks[0]
+        sizes = np.array([len(block.rows) for block in blocks], np.int64)
+        before = np.repeat(np.cumsum(sizes) - sizes, [len(block.epochs) for block in blocks])
+        ends = np.concatenate([block.ends for block in blocks]) + before
+        epochs = np.concatenate([block.epochs for block in blocks])
+        last = np.append(epochs[1:] != epochs[:-1], True)[: len(epochs)]
+        return cls(epochs[last], ends[last], np.concatenate([block.rows for block in blocks]))
+
+    @property
+    def counts(self) -> Ints:
+        """How many groups each run has."""
+        return np.diff(self.ends, prepend=0)
+
+    def values(self, of_runs: NDArray[Any]) -> NDArray[Any]:
+        """What is known of each run, for each group."""
+        return np.repeat(of_runs, self.counts)
+
+    def between(self, start: int, end: int) -> Block:
+        """The groups at some places."""
+        if start == 0 and end >= len(self.rows):
+            return self
+        rows = self.rows[start:end]
+        first = int(np.searchsorted(self.ends, start, "right"))
+        last = int(np.searchsorted(self.ends, start + len(rows), "left")) + 1
+        if not len(rows):
+            last = first
+        ends = np.minimum(self.ends[first:last] - start, len(rows))
+        return Block(self.epochs[first:last], ends, rows)
+
+    def split(self, epoch: int) -> tuple[Block, Block]:
+        """The groups before an epoch and the others, when epochs are in order."""
+        runs = int(np.searchsorted(self.epochs, epoch))
+        place = int(self.ends[runs - 1]) if runs else 0
+        return self.between(0, place), self.between(place, len(self.rows))
+
+    def where(self, runs: NDArray[np.bool_]) -> Block:
+        """The groups of some of the runs."""
+        places = np.flatnonzero(runs)
+        if not len(places) or places[-1] - places[0] + 1 == len(places):
+            first = int(self.ends[places[0]] - self.counts[places[0]]) if len(places) else 0
+            return self.between(first, int(self.ends[places[-1]]) if len(places) else 0)
+        counts = self.counts[runs]
+        rows = self.rows[self.values(runs)]
+        return Block(self.epochs[runs], np.cumsum(counts), rows)
+
+    def in_order(self) -> Block:
+        """The same groups in order of their epochs."""
+        if bool((self.epochs[1:] > self.epochs[:-1]).all()):
+            return self
+        order = np.argsort(self.epochs, kind="stable")
+        counts = self.counts
+        starts, sizes = (self.ends - counts)[order], counts[order]
+        ends = np.cumsum(sizes)
+        places = np.arange(len(self.rows)) + np.repeat(starts - (ends - sizes), sizes)
+        epochs = self.epochs[order]
+        last = np.append(epochs[1:] != epochs[:-1], True)
+        return Block(epochs[last], ends[last], rows_at(self.rows, places.astype(np.int32)))
+
+    def picked(self, places: NDArray[Any], rows: Rows) -> Block:
+        """`rows`: those that stand at some places, which are in order."""
+        if len(self.epochs) <= 1:
+            return Block(self.epochs[: len(rows)], np.full(min(1, len(rows)), len(rows)), rows)
+        ends = np.searchsorted(places, self.ends)
+        kept = np.diff(ends, prepend=0) > 0
+        return Block(self.epochs[kept], ends[kept], rows)
+
+    def passing(self, kept: NDArray[np.bool_]) -> Block:
+        """The groups that a mask has."""
+        if kept.all():
+            return self
+        return self.picked(np.flatnonzero(kept), self.rows[kept])
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Blocks whose codes are those of the same dictionaries, one for each coded key."""
+
+    dictionaries: Sequence[Dictionary]
+    blocks: Iterator[Block]
+    several: bool = False
+    """Some groups have several rows: one for each range of the FLOATs they sum."""
+
+
+def key_codes(rows: Rows, shape: Shape, key: int) -> NDArray[np.int32]:
+    """The codes of a key, as a view of the rows: no copy is made."""
+    halves = rows.view(np.int32)
+    place = 2 * (shape.first_word + key // 2)
+    # The earlier key of a word is its upper half; the machine is little-endian.
+    return halves[:, place + (1 if key % 2 == 0 else 0)]
+
+
+def rows_at(rows: Rows, places: NDArray[np.int32]) -> Rows:
+    """Some of the rows, in the order of their places."""
+    out = np.empty((len(places), rows.shape[1]), np.int64)
+    pick_rows(rows, places, out)
+    return out
+
+
+@compiled(column(np.int64, 2), column(np.int32), output(np.int64, 2))
+def pick_rows(rows: Rows, places: NDArray[np.int32], out: Rows) -> None:
+    """Numpy takes several times as long."""
+    for i in range(len(places)):
+        for k in range(rows.shape[1]):
+            out[i, k] = rows[np.uint32(places[i]), k]
+
+
+def largest(values: NDArray[np.int64]) -> int:
+    """The size of the largest number, whatever its sign."""
+    return max(abs(int(values.max())), abs(int(values.min())))

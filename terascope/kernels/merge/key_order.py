@@ -1,0 +1,68 @@
+"""Rows in the order of their keys: those of a group beside each other.
+
+In: rows, and which of their words tell groups apart. Out: an order, and where each group begins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, output
+from terascope.kernels.columns.dictionary import Ints
+from terascope.kernels.merge.groups import Rows
+
+
+def by_key(rows: Rows, first_word: int, end: int) -> tuple[Ints, Ints]:
+    """The places of rows in the order of their groups, and where each group begins."""
+    groups = np.empty(len(rows), np.int64)
+    places = np.full(1 << max(4, (2 * len(rows)).bit_length()), -1, np.int64)
+    number = number_groups(rows, first_word, end, places, groups)
+    edges = np.zeros(number + 1, np.int64)
+    order = np.empty(len(rows), np.int64)
+    put_in_order(groups, edges, order)
+    return order, edges
+
+
+@compiled(column(np.int64, 2), INTEGER, INTEGER, output(np.int64), output(np.int64))
+def number_groups(rows: Rows, first_word: int, end: int, places: Ints, groups: Ints) -> int:
+    """A number for each different key, in the order they come. `places`: -1, a power of two."""
+    top = len(places) - 1
+    first = np.empty(len(rows), np.int64)
+    count = 0
+    for i in range(len(rows)):
+        hashed = np.int64(0)
+        for k in range(first_word, end):
+            hashed = (hashed ^ rows[i, k]) * np.int64(-7046029254386353131)
+            hashed ^= (hashed >> 29) & np.int64(0x7FFFFFFFF)
+        at = hashed & top
+        while True:
+            known = places[at]
+            if known < 0:
+                places[at] = count
+                first[count] = i
+                groups[i] = count
+                count += 1
+                break
+            same = True
+            for k in range(first_word, end):
+                if rows[first[known], k] != rows[i, k]:
+                    same = False
+                    break
+            if same:
+                groups[i] = known
+                break
+            at = (at + 1) & top
+    return count
+
+
+@compiled(column(np.int64), output(np.int64), output(np.int64))
+def put_in_order(groups: Ints, edges: Ints, order: Ints) -> None:
+    """Count, then place; rows of a group keep their order."""
+    for i in range(len(groups)):
+        edges[groups[i] + 1] += 1
+    for g in range(len(edges) - 1):
+        edges[g + 1] += edges[g]
+    cursors = edges[:-1].copy()
+    for i in range(len(groups)):
+        order[cursors[groups[i]]] = i
+        cursors[groups[i]] += 1

@@ -1,0 +1,169 @@
+"""The machine code that combines partials of the same group (dissertation 3.4.3; paper 1, 3.2:
+super-aggregates).
+
+In: the shape of an aggregation. Out: its `combine`, generated and compiled.
+
+While they are merged, groups are *wide* rows: [state] [key words, the epoch's code the last of the
+keys] [slots] [high words of the integer sums]. A sum and its high word are one 128-bit number: only
+the whole sum decides whether it fits 64 bits, not the order in which its parts arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from terascope.kernels.codegen.machine_code import INTEGER, compile_for, load_module, output
+from terascope.kernels.columns.dictionary import Codes, Ints
+from terascope.kernels.tables.slots import Shape, SlotKind, combine, is_added, view
+
+MULTIPLIER: Final = "0xFF51AFD7ED558CCD"
+Combine: TypeAlias = Callable[[Ints, NDArray[np.float64], int, int, Codes], int]
+"""(rows, the same as FLOATs, start, end, places) -> where the groups of these rows end now."""
+
+
+@dataclass(frozen=True)
+class WideShape:
+    """The wide rows of a shape."""
+
+    shape: Shape
+
+    @property
+    def sums(self) -> tuple[int, ...]:
+        """Which slots have a high word."""
+        return tuple(i for i, kind in enumerate(self.shape.slots) if kind == "sum_int")
+
+    @property
+    def ranges(self) -> tuple[int, ...]:
+        """The words that say to what range digits belong: rows are combined if these are equal."""
+        return tuple(self.first_slot + j for j in self.shape.ranges)
+
+    @property
+    def words(self) -> int:
+        """Key words with the epoch's code."""
+        return self.shape.keys // 2 + 1
+
+    @property
+    def first_slot(self) -> int:
+        return 1 + self.words
+
+    @property
+    def first_high(self) -> int:
+        return self.first_slot + len(self.shape.slots)
+
+    @property
+    def stride(self) -> int:
+        return self.first_high + len(self.sums)
+
+    @property
+    def row_bytes(self) -> int:
+        return 8 * self.stride
+
+    @property
+    def spilled(self) -> Shape:
+        """The shape of a wide row without its epoch: high words are slots like any other."""
+        high: SlotKind = "sum_int"
+        return Shape(self.shape.keys, self.shape.slots + (high,) * len(self.sums))
+
+
+@cache
+def combine_kernel(shape: Shape) -> Combine:
+    module = load_module(combine_source(WideShape(shape)))
+    rows, floats = output(np.int64, 2), output(np.float64, 2)
+    kernel = compile_for(module.combine, rows, floats, INTEGER, INTEGER, output(np.int32))
+    return cast(Combine, kernel)
+
+
+def combine_source(wide: WideShape) -> str:
+    """The first row of a group stays, the others are combined into it.
+
+    Rows that stay move to the front, over those that are gone, so that no second array is needed;
+    `places` is an open-addressing table of row numbers, as small as the rows are few.
+    """
+    words = range(wide.words)
+    same = " and ".join(
+        [f"rows[held, {1 + i}] == w{i}" for i in words]
+        + [f"rows[held, {place}] == rows[i, {place}]" for place in wide.ranges]
+    )
+    lines = [
+        "@kernel",
+        "def combine(rows, floats, start, end, places):",
+        "    size = 16",
+        "    while size < 2 * (end - start):",
+        "        size *= 2",
+        "    top = size - 1",
+        "    for at in range(size):",
+        "        places[at] = -1",
+        "    kept = start",
+        "    for i in range(start, end):",
+        *indented(2, hash_lines(wide)),
+        "        at = np.int64(h >> np.uint64(8)) & top",
+        "        while True:",
+        "            held = start + np.int64(places[at])",
+        "            if held < start:",
+        "                places[at] = kept - start",
+        "                if kept != i:",
+        *indented(5, [f"rows[kept, {k}] = rows[i, {k}]" for k in range(wide.stride)]),
+        "                kept += 1",
+        "                break",
+        f"            if {same}:",
+        "                mine = rows[held, 0]",
+        "                other = rows[i, 0]",
+        *indented(4, slot_lines(wide)),
+        "                rows[held, 0] = mine | other",
+        "                break",
+        "            at = (at + 1) & top",
+        "    return kept",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def hash_lines(wide: WideShape) -> list[str]:
+    """The key words of row i as w0, w1, ... and their hash as h."""
+    lines = [f"w{i} = rows[i, {1 + i}]" for i in range(wide.words)]
+    lines.append("h = np.uint64(w0) * np.uint64(0x9E3779B97F4A7C15)")
+    lines += [
+        f"h = (h ^ (h >> np.uint64(32)) ^ np.uint64(w{i})) * np.uint64({MULTIPLIER})"
+        for i in range(1, wide.words)
+    ]
+    return [*lines, f"h = (h ^ (h >> np.uint64(29))) * np.uint64({MULTIPLIER})"]
+
+
+def slot_lines(wide: WideShape) -> list[str]:
+    lines: list[str] = []
+    for j, kind in enumerate(wide.shape.slots):
+        place = wide.first_slot + j
+        if kind == "sum_int":
+            lines += add_wide(place, wide.first_high + wide.sums.index(j))
+        else:
+            lines += combine_lines(kind, place, j)
+    return lines
+
+
+def combine_lines(kind: SlotKind, place: int, slot: int) -> list[str]:
+    array = view(kind, "rows", "floats")
+    bit = 1 << (slot + 1)
+    lines = combine(kind, f"{array}[held, {place}]", f"{array}[i, {place}]", f"mine & {bit} != 0")
+    if is_added(kind) or not lines:  # what has seen nothing is zero
+        return lines
+    return [f"if other & {bit} != 0:", *indented(1, lines)]
+
+
+def add_wide(low: int, high: int) -> list[str]:
+    """A 128-bit addition; the carry out of the low words is the majority of the top bits."""
+    return [
+        f"a = rows[held, {low}]",
+        f"b = rows[i, {low}]",
+        "total = a + b",
+        f"rows[held, {low}] = total",
+        f"rows[held, {high}] += rows[i, {high}] + ((((a & b) | ((a | b) & ~total)) >> 63) & 1)",
+    ]
+
+
+def indented(levels: int, lines: list[str]) -> list[str]:
+    return ["    " * levels + line for line in lines]

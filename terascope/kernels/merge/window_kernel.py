@@ -1,0 +1,216 @@
+"""Windows from slices, in machine code: a result costs a few merges, whatever range and slide are.
+
+In: the shape of rows of slices. Out: its `assemble`, generated and compiled, which takes rows of
+slices, those of a group beside each other and in order of time, and gives rows of windows. What can
+be taken back (counts, sums and XORs of integers, the digits of FLOATs among them) is kept as one
+value: a slice is added when it comes and subtracted when it goes (subtract-on-evict). Everything
+else is kept on two stacks: behind `middle` a value of all that came since, before it the values of
+all suffixes, made anew when the last of them is used up; each slice is combined twice in its life.
+
+Every slot has variables of its own, so that they stay in registers: one kernel for all shapes, with
+loops over the slots and what is to be done with each, takes three to four times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Final, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from terascope.kernels.codegen.machine_code import INTEGER, column, compile_for, load_module, output
+from terascope.kernels.tables.slots import Shape, SlotKind, combine, is_float, view
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Assemble: TypeAlias = Callable[..., tuple[int, int, bool]]
+"""(rows, the same as FLOATs, starts, ends, edges, first, range, slide, since, until, out, the same
+as FLOATs, wends, stack, the same as FLOATs): the windows of the groups from `first` on, as many as
+there is surely room for, of those that end at `since` or later, which is a multiple of the slide,
+and before `until`. The first group that was left, how many rows there are, and whether a sum
+overflowed. `edges`: where the rows of each group begin. `stack` has a row for each slice of the
+largest group: the state, and the slots."""
+
+ADDED: Final[frozenset[SlotKind]] = frozenset({"count", "count_of", "sum_int"})
+"""Sums of 128 bits: `total` the lower, `above` the upper 64."""
+TAKEN_BACK: Final[frozenset[SlotKind]] = ADDED | {"xor_int"}
+SAME: Final[SlotKind] = "range"
+"""All slices of a group have the same."""
+
+
+@cache
+def assemble_kernel(shape: Shape) -> Assemble:
+    module = load_module(assemble_source(shape))
+    rows, floats = output(np.int64, 2), output(np.float64, 2)
+    ints = column(np.int64)
+    kernel = compile_for(
+        module.assemble, rows, floats, ints, ints, ints,
+        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER,
+        rows, floats, output(np.int64), rows, floats,
+    )  # fmt: skip
+    return cast(Assemble, kernel)
+
+
+def assemble_source(shape: Shape) -> str:
+    lines = [
+        "@kernel",
+        "def assemble(rows, floats, starts, ends, edges, first, range_, slide,"
+        " since, until, out, out_floats, wends, stack, stack_floats):",
+        "    made = 0",
+        "    for group in range(first, len(edges) - 1):",
+        "        begin, stop = edges[group], edges[group + 1]",
+        "        begun = max(since, -((-ends[begin]) // slide) * slide)",
+        "        last = min(starts[stop - 1] + range_, until - 1)",
+        "        each = (stop - begin) * (range_ // slide + 1)",
+        "        if made + max(np.int64(0), min((last - begun) // slide + 1, each)) > len(out):",
+        "            return group, made, False",
+        "        low, high, middle = begin, begin, begin",
+        "        back_state = np.int64(0)",
+        *indented(2, each_slot(shape, begun)),
+        "        time = begun",
+        "        while time < until:",
+        "            while high < stop and ends[high] <= time:",
+        "                state = rows[high, 0]",
+        *indented(4, each_slot(shape, come)),
+        "                back_state |= state",
+        "                high += 1",
+        "            while low < high and starts[low] < time - range_:",
+        "                if low == middle:",
+        "                    front = np.int64(0)",
+        *indented(5, each_slot(shape, emptied)),
+        "                    for i in range(high - 1, low - 1, -1):",
+        "                        state = rows[i, 0]",
+        *indented(6, each_slot(shape, stacked)),
+        "                        front |= state",
+        "                        stack[i - begin, 0] = front",
+        "                    middle = high",
+        "                    back_state = np.int64(0)",
+        *indented(4, each_slot(shape, gone)),
+        "                low += 1",
+        "            if low < high:",
+        "                front = np.int64(0)",
+        "                if low < middle:",
+        "                    front = stack[low - begin, 0]",
+        "                out[made, 0] = front | back_state",
+        *indented(4, (f"out[made, {k}] = rows[low, {k}]" for k in range(1, shape.first_slot))),
+        *indented(4, each_slot(shape, given)),
+        "                wends[made] = time",
+        "                made += 1",
+        "                time += slide",
+        "            elif high == stop:",
+        "                break",
+        "            else:",
+        "                time = max(time + slide, -((-ends[high]) // slide) * slide)",
+        "    return len(edges) - 1, made, False",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# ---- what is done with a slot --------------------------------------------------------------------
+
+Statements: TypeAlias = Callable[[SlotKind, int, int, int], list[str]]
+"""For slot j, which stands in word `at` of a row, and whose bit of a state is `bit`."""
+
+
+def each_slot(shape: Shape, statements: Statements) -> Iterator[str]:
+    for j, kind in enumerate(shape.slots):
+        yield from statements(kind, j, shape.slot(j), 1 << (j + 1))
+
+
+def nothing(kind: SlotKind) -> str:
+    return "0.0" if is_float(kind) else "np.int64(0)"
+
+
+def begun(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    """No slice has come."""
+    if kind == SAME:
+        return []
+    if kind in TAKEN_BACK:
+        return [f"total{j}, above{j} = np.int64(0), np.int64(0)"]
+    return [f"back{j} = {nothing(kind)}"]
+
+
+def come(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    """Slice `high` comes."""
+    if kind == SAME:
+        return []
+    if kind == "xor_int":
+        return [f"total{j} ^= rows[high, {at}]"]
+    if kind in ADDED:
+        return [
+            f"value = rows[high, {at}]",
+            f"total{j} += value",
+            f"above{j} += (value >> 63) + np.int64(np.uint64(total{j}) < np.uint64(value))",
+        ]
+    value = f"{view(kind, 'rows', 'floats')}[high, {at}]"
+    taken = combine(kind, f"back{j}", value, f"back_state & {bit} != 0")
+    return [f"if state & {bit} != 0:", *indented(1, taken)]
+
+
+def emptied(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    """All that came goes to the front stack."""
+    if kind == SAME:
+        return []
+    if kind in TAKEN_BACK:
+        return []
+    return [f"front{j} = {nothing(kind)}", f"back{j} = {nothing(kind)}"]
+
+
+def stacked(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    """Slice i is put upon those that came later."""
+    if kind == SAME:
+        return []
+    if kind in TAKEN_BACK:
+        return []
+    value = f"{view(kind, 'rows', 'floats')}[i, {at}]"
+    taken = combine(kind, f"front{j}", value, f"front & {bit} != 0")
+    return [
+        f"if state & {bit} != 0:",
+        *indented(1, taken),
+        f"{view(kind, 'stack', 'stack_floats')}[i - begin, {1 + j}] = front{j}",
+    ]
+
+
+def gone(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    """Slice `low` goes."""
+    if kind == SAME:
+        return []
+    if kind == "xor_int":
+        return [f"total{j} ^= rows[low, {at}]"]
+    if kind in ADDED:
+        return [
+            f"value = rows[low, {at}]",
+            f"above{j} -= (value >> 63) + np.int64(np.uint64(total{j}) < np.uint64(value))",
+            f"total{j} -= value",
+        ]
+    return []
+
+
+def given(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    """The slot of a window."""
+    if kind == SAME:
+        return [f"out[made, {at}] = rows[low, {at}]"]
+    if kind == "xor_int":
+        return [f"out[made, {at}] = total{j}"]
+    if kind in ADDED:
+        return [
+            f"if above{j} != total{j} >> 63:",
+            "    return group, made, True",
+            f"out[made, {at}] = total{j}",
+        ]
+    stack, out = view(kind, "stack", "stack_floats"), view(kind, "out", "out_floats")
+    taken = combine(kind, f"whole{j}", f"back{j}", f"front & {bit} != 0")
+    return [
+        f"whole{j} = {nothing(kind)}",
+        f"if front & {bit} != 0:",
+        f"    whole{j} = {stack}[low - begin, {1 + j}]",
+        f"if back_state & {bit} != 0:",
+        *indented(1, taken),
+        f"{out}[made, {at}] = whole{j}",
+    ]
+
+
+def indented(levels: int, lines: Iterator[str] | list[str]) -> list[str]:
+    return ["    " * levels + line for line in lines]

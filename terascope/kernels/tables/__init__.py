@@ -1,0 +1,1 @@
+"""Hash tables of groups, generated for one layout of row."""

@@ -1,0 +1,211 @@
+"""Grouping many tuples at once: first apart by one key, then part by part within the cache.
+
+In: the tuples of one epoch, many of them. Out: their groups, each once. A table of many groups is
+larger than the cache, and every tuple waits for memory. Here the tuples are first put in order of a
+hash of one key (once for all queries that have that key), so that the tuples of a group stand near
+each other; a part of a few thousand of them is then grouped in a table that fits the cache.
+docs/decisions.md has the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+from terascope.kernels.codegen.machine_code import (
+    INTEGER,
+    column,
+    compile_for,
+    compiled,
+    inlined,
+    load_module,
+    output,
+)
+from terascope.kernels.columns.dictionary import Codes, Ints, Masks, all_valid
+from terascope.kernels.tables.open_table import Rows, Values
+from terascope.kernels.tables.open_table_source import (
+    column_names,
+    column_types,
+    function,
+    hashed,
+    indent,
+    load_words,
+    new_slots,
+    new_words,
+    same_words,
+    update_slots,
+    word,
+)
+from terascope.kernels.tables.slots import Shape
+
+PART_ROWS: Final = 1 << 11
+"""About as many tuples as a part has."""
+MOST_PARTS: Final = 1 << 12
+STRETCH_ROWS: Final = 1 << 16
+"""Tuples that are put in order at a time: a lane of them is half of a core's own cache."""
+
+
+class Apart:
+    """The tuples `rows` apart by one of their keys, and the lanes that were put in that order."""
+
+    def __init__(self, codes: Codes, rows: Codes) -> None:
+        self._rows = rows  # kept: no others can get their identity
+        self._places, self.edges = partition(codes, rows)
+        self._lanes: dict[int, tuple[Values, Values]] = {}
+
+    def lane(self, lane: Values) -> Values:
+        """A lane of the batch, which is kept: no other can get its identity."""
+        known = self._lanes.get(id(lane))
+        if known is None:
+            known = self._lanes[id(lane)] = lane, in_order(lane, self._rows, self._places)
+        return known[1]
+
+
+def partition(codes: Codes, rows: Codes) -> tuple[Codes, Ints]:
+    """The tuples `rows`, apart by the hash of a key, one stretch after the other: what is put in
+    order meanwhile should not be more than the cache holds. The place of each in that order; and
+    for each stretch where each of its parts begins, and the end of the last.
+    """
+    bits = max(1, (max(1, len(rows) // PART_ROWS)).bit_length())
+    parts = min(1 << bits, MOST_PARTS)
+    stretches = max(1, -(-len(rows) // STRETCH_ROWS))
+    edges = np.zeros((stretches, parts + 1), np.int64)
+    places = np.empty(len(rows), np.int32)
+    spread(codes, rows, parts.bit_length() - 1, STRETCH_ROWS, edges, places)
+    return places, edges
+
+
+@inlined
+def part_of(code: np.int32, shift: np.uint64) -> np.uint64:
+    return (np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> shift
+
+
+@compiled(
+    column(np.int32), column(np.int32), INTEGER, INTEGER, output(np.int64, 2), output(np.int32)
+)
+def spread(codes: Codes, rows: Codes, bits: int, length: int, edges: Ints, places: Codes) -> None:
+    """Count, then place: two passes over the key of each stretch."""
+    shift = np.uint64(64 - bits)
+    parts = edges.shape[1] - 1
+    at = np.empty(parts, np.int64)
+    for stretch in range(len(edges)):
+        begin = stretch * length
+        end = min(begin + length, len(rows))
+        own = edges[stretch]
+        for r in range(begin, end):
+            own[part_of(codes[np.uint32(rows[r])], shift) + np.uint64(1)] += 1
+        own[0] = begin
+        for part in range(parts):
+            own[part + 1] += own[part]
+            at[part] = own[part]
+        for r in range(begin, end):
+            own_part = part_of(codes[np.uint32(rows[r])], shift)
+            places[r] = at[own_part]
+            at[own_part] += 1
+
+
+def in_order(lane: Values, rows: Codes, places: Codes) -> Values:
+    """A lane in the order of the parts."""
+    if lane.base is all_valid(1).base:
+        return all_valid(len(rows))
+    out = np.empty(len(rows), lane.dtype)
+    scatters[lane.dtype.type](lane, rows, places, out)
+    return out
+
+
+def scatter(lane: Values, rows: Codes, places: Codes, out: Values) -> None:
+    """Read one after the other and written to as many places as there are parts: the other way
+    round every read would be of another line of the cache.
+    """
+    for i in range(len(rows)):
+        out[np.uint32(places[i])] = lane[np.uint32(rows[i])]
+
+
+scatters: Final = {
+    kind: compiled(column(kind), column(np.int32), column(np.int32), output(kind))(scatter)
+    for kind in (np.int32, np.int64, np.float64, np.uint8)
+}
+
+
+def group_parts(
+    shape: Shape,
+    edges: Ints,
+    codes: Sequence[Codes],
+    values: Sequence[Values],
+    masks: Sequence[Masks] | None,
+) -> tuple[Rows, Ints] | None:
+    """The groups of tuples that stand in the order of their parts, and edges again, where each part
+    of the groups begins; None when a sum overflows.
+
+    No masks: no argument is NULL, and no sum can overflow. The rows are a view of the room all
+    tuples might have needed: whoever keeps them for long should copy them.
+    """
+    longest = int(np.diff(edges).sum(axis=0).max(initial=0))
+    places = np.zeros(1 << max(1, (2 * longest - 1).bit_length()), np.int32)
+    groups = np.empty(int(edges[-1, -1]) * shape.stride, np.int64)
+    kernel = group_kernel(shape, masks is None)
+    floats = groups.view(np.float64)
+    begins = np.zeros((1, edges.shape[1]), np.int64)
+    count = kernel(places, groups, floats, edges, begins, *codes, *values, *(masks or ()))
+    if count < 0:
+        return None
+    return groups[: count * shape.stride].reshape(count, shape.stride), begins
+
+
+@cache
+def group_kernel(shape: Shape, sure: bool) -> Any:
+    module = load_module(group_source(shape, sure))
+    words, edges = output(np.int64), column(np.int64, 2)
+    head = (output(np.int32), words, output(np.float64), edges, output(np.int64, 2))
+    return compile_for(module.group_parts, *head, *column_types(shape, sure))
+
+
+def group_source(shape: Shape, sure: bool) -> str:
+    """`places` has the numbers of groups by their hash; groups are made one behind the other."""
+    update = [
+        line.replace("return r, count", "return np.int64(-1)") for line in update_slots(shape, sure)
+    ]
+    slots = range(shape.first_slot, shape.stride)
+    signature = f"group_parts(places, entries, floats, edges, begins{column_names(shape, sure)})"
+    body = [
+        "count = np.int64(0)",
+        "for part in range(edges.shape[1] - 1):",
+        "    number = np.int64(0)",
+        "    for stretch in range(len(edges)):",
+        "        number += edges[stretch, part + 1] - edges[stretch, part]",
+        "    bits = np.int64(1)",
+        "    while (np.int64(1) << bits) < 2 * number:",
+        "        bits += 1",
+        "    top = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)",
+        "    shift = np.uint64(64 - bits)",
+        "    first = count",
+        "    places[: np.int64(1) << bits] = 0",
+        "    for stretch in range(len(edges)):",
+        "        end = np.uint64(edges[stretch, part + 1])",
+        "        for i in range(np.uint64(edges[stretch, part]), end):",
+        *indent(load_words(shape), 3),
+        f"            at = (({hashed(shape)}) >> shift) & top",
+        "            while True:",
+        "                known = np.int64(places[at])",
+        "                if known == 0:",
+        "                    places[at] = np.int32(count - first + 1)",
+        f"                    base = np.uint64(count) * np.uint64({shape.stride})",
+        "                    count += 1",
+        "                    state = np.int64(1)",
+        *indent(new_words(shape), 5),
+        *(f"                    entries{word(j)} = 0" for j in slots),
+        *indent(new_slots(shape, sure), 5),
+        "                    break",
+        f"                base = np.uint64(first + known - 1) * np.uint64({shape.stride})",
+        f"                if {same_words(shape)}:",
+        "                    state = entries[base]",
+        "                    break",
+        "                at = (at + np.uint64(1)) & top",
+        *indent(update, 3),
+        "    begins[0, part + 1] = count",
+        "return count",
+    ]
+    return "\n".join(["", "", *function(signature, body)])

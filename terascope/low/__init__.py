@@ -1,1 +1,0 @@
-"""The low level: work done next to the source, on Arrow columns."""

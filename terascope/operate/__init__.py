@@ -1,0 +1,1 @@
+"""Watching and steering a run: status, metrics, server, control requests, subscriptions."""

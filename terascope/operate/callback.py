@@ -1,0 +1,136 @@
+"""A function that is called with the rows of every batch.
+
+In: the folders of the queries, whose manifests say which batches are delivered. Out: calls
+`f(query, batch, rows)`, batch by batch in order, each after its rows are durable. A batch counts as
+taken when the call returns: its number is put under `callback/` by rename, and a batch that is not
+noted there is called again with the same number and the same rows. An object with a method `last`
+knows itself what it has taken, with its rows in one transaction: then every batch comes once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from terascope.operate.retention import Retention, removed_until
+from terascope.operate.subscription import Subscription
+from terascope.streaming.mistakes import StreamError
+from terascope.streaming.state.runs import write_whole
+
+
+class Callback(Protocol):
+    """What takes rows: a function, or an object that can be called."""
+
+    def __call__(self, query: str, batch: int, rows: pa.Table, /) -> None: ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A callback that stores the numbers of batches with their rows."""
+
+    def last(self, query: str, /) -> int | None:
+        """The last batch of a query that it has; None: it has none."""
+        ...
+
+
+@dataclass(frozen=True)
+class CallAtWork:
+    """A call that has not returned."""
+
+    query: str
+    batch: int
+    since: float
+    """Unix seconds."""
+
+
+class CallbackSink:
+    """Calls a callback with all that it has not taken yet. Not for several threads at once."""
+
+    def __init__(
+        self,
+        callback: Callback,
+        folders: Mapping[str, Path],
+        notes: Path,
+        keep: bool = True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`notes`: where acknowledgements are. `keep`: results are somebody's; otherwise those that
+        were acknowledged and are old are removed.
+        """
+        self._clock = clock
+        self.at_work: CallAtWork | None = None
+        """The call that everything waits for; other threads may look."""
+        self.seconds = 0.0
+        """What all calls took that have returned."""
+        self._callback = callback
+        self._notes = notes
+        self._taken = {query: self._last(query) for query in folders}
+        for query, folder in folders.items():
+            self._check(query, folder)
+        self._streams = {
+            query: Subscription(folder, follow=False, since_batch=self._taken[query])
+            for query, folder in folders.items()
+        }
+        self._retention = {} if keep else {q: Retention(folder) for q, folder in folders.items()}
+
+    def _check(self, query: str, folder: Path) -> None:
+        """A callback that has less than what was removed cannot be given the rest."""
+        gone = removed_until(folder)
+        if self._taken[query] < gone:
+            raise StreamError(
+                f"the callback has rows of {query} up to batch {self._taken[query]}, and those up"
+                f" to batch {gone} were acknowledged before and are removed; give an output folder,"
+                " in which all rows stay, or begin anew with another checkpoint"
+            )
+
+    def _note(self, query: str) -> Path:
+        return self._notes / f"{quote(query, safe='')}.json"
+
+    def _last(self, query: str) -> int:
+        if isinstance(self._callback, Remembers):
+            last = self._callback.last(query)
+            return -1 if last is None else last
+        try:
+            return int(json.loads(self._note(query).read_bytes())["batch"])
+        except FileNotFoundError:
+            return -1
+
+    def deliver(self, newest: int) -> int:
+        """Call with everything that is delivered and not taken; `newest`: the batch that was done
+        last. Returns how many calls those were. What the callback raises is raised.
+        """
+        calls = 0
+        streams = [self._batches(place, query) for place, query in enumerate(self._streams)]
+        for number, _, query, rows in heapq.merge(*streams, key=lambda one: one[:2]):
+            self._call(query, number, rows)
+            self._acknowledge(query, number)
+            calls += 1
+        for query, retention in self._retention.items():
+            retention.remove(self._taken[query], newest)
+        return calls
+
+    def _call(self, query: str, batch: int, rows: pa.Table) -> None:
+        began = self._clock()
+        self.at_work = CallAtWork(query, batch, began)
+        try:
+            self._callback(query, batch, rows)
+        finally:
+            self.at_work = None
+            self.seconds += self._clock() - began
+
+    def _batches(self, place: int, query: str) -> Iterator[tuple[int, int, str, pa.Table]]:
+        for batch, rows in self._streams[query].batches():
+            yield batch.number, place, query, rows
+
+    def _acknowledge(self, query: str, batch: int) -> None:
+        if not isinstance(self._callback, Remembers):
+            write_whole(self._note(query), json.dumps({"batch": batch}) + "\n")
+        self._taken[query] = batch

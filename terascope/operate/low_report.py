@@ -1,0 +1,103 @@
+"""What the low level did since the run began, query by query.
+
+In: the heartbeats of its tasks, which carry their counters and when each operator had them in hands
+(dissertation 4.6). Out: a `LowStatus` for each low-level stream, and the last traces.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from terascope.operate.amounts import NANOSECONDS
+from terascope.operate.status import LowStatus, Trace
+from terascope.streaming.heartbeat import Heartbeat
+from terascope.streaming.plan import LowStream
+from terascope.streaming.report import BatchReport
+
+KEPT_TRACES: Final = 16
+TRACES_A_BATCH: Final = 4
+AT_WORK: Final = ("low level", "slice store")
+"""The hops between which a task read its tuples."""
+
+
+@dataclass
+class Done:
+    """By one low-level query so far."""
+
+    tuples: int = 0
+    passed: int = 0
+    evicted: int = 0
+    partials: int = 0
+    seconds: float = 0.0
+    """Of the tasks it ran in, for all their queries together."""
+
+
+class LowReporter:
+    """Adds up what heartbeats tell."""
+
+    def __init__(
+        self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        """`readers`: by low-level stream, the queries that are made of it."""
+        self._done: dict[str, Done] = {}
+        self._traces: deque[Trace] = deque(maxlen=KEPT_TRACES)
+        self.follow(streams, readers)
+
+    def follow(self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]) -> None:
+        """The set has changed; streams that are there still go on counting."""
+        self._streams = tuple(streams)
+        self._readers = readers
+        self._done = {stream.name: self._done.get(stream.name, Done()) for stream in streams}
+
+    def hear(self, report: BatchReport) -> None:
+        """The heartbeats of a batch."""
+        for beat in report.beats:
+            self._add(beat)
+        for beat in report.beats[:TRACES_A_BATCH]:
+            hops = (*beat.hops, *report.hops)
+            sources = ", ".join(sorted(beat.interfaces))
+            self._traces.append(Trace(f"{report.batch}-{beat.task}", sources, hops))
+
+    def _add(self, beat: Heartbeat) -> None:
+        counters = beat.counters
+        times = dict(beat.hops)
+        seconds = times.get(AT_WORK[1], 0.0) - times.get(AT_WORK[0], 0.0)
+        for place, name in enumerate(beat.queries):
+            if name not in self._done:
+                continue
+            done = self._done[name]
+            done.tuples += counters["tuples"]
+            done.passed += counters["passed"][place]
+            done.evicted += counters["evicted"][place]
+            done.partials += counters["partials"][place]
+            done.seconds += max(0.0, seconds)
+
+    def status(self, report: BatchReport | None) -> tuple[LowStatus, ...]:
+        """All low-level streams."""
+        segments = () if report is None else report.state.segments
+        found = []
+        for stream in self._streams:
+            done = self._done[stream.name]
+            groups = sum(s.rows for s in segments if s.stream == stream.key and s.kind == "groups")
+            found.append(
+                LowStatus(
+                    stream.name,
+                    self._readers.get(stream.name, ()),
+                    done.tuples,
+                    done.passed,
+                    done.passed / done.tuples if done.tuples else 0.0,
+                    groups,
+                    done.evicted,
+                    done.partials,
+                    done.seconds * NANOSECONDS / done.tuples if done.tuples else 0.0,
+                )
+            )
+        return tuple(found)
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The newest last."""
+        return tuple(self._traces)

@@ -1,0 +1,287 @@
+"""How each query of a run is.
+
+In: a plan, the report of a batch, the sources' status. Out: a `QueryStatus` for each visible query:
+how far it is closed, what is kept for its open slices, and which inputs hold it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from terascope.analysis.moving import is_number
+from terascope.analysis.promises import Promises
+from terascope.functions.base import Value
+from terascope.operate.amounts import NANOSECONDS, readable_moment
+from terascope.operate.moments import moment_ns
+from terascope.operate.source_report import Pace
+from terascope.operate.status import THE_END, Hold, QueryStatus, SourceStatus, StoreStatus
+from terascope.plan.expr import Col, Expr
+from terascope.plan.rel import WEND, WSTART, Read, Rel
+from terascope.streaming.partners import streams_below
+from terascope.streaming.plan import LowStream, StreamOutput, StreamPlan
+from terascope.streaming.report import BatchReport
+from terascope.streaming.state.segments import Segment, SliceValue
+from terascope.streaming.state.state import State
+
+AT_END = "its rows are known when all sources have ended"
+
+
+@dataclass(frozen=True)
+class Closed:
+    """How far a query is closed."""
+
+    text: str | None = None
+    ns: int | None = None
+    last_epoch: str | None = None
+    next_ns: int | None = None
+    """The end of the next window, where epochs are counted one by one."""
+
+
+class QueryReporter:
+    """Makes the status of one query after the other."""
+
+    def __init__(self, plan: StreamPlan, pace: Pace) -> None:
+        self._plan = plan
+        self._pace = pace
+        below = {output.name: streams_below(plan, output.name) for output in plan.outputs}
+        self.leaves = {
+            query: tuple(stream for stream in plan.low if stream.name in names)
+            for query, names in below.items()
+        }
+        """By query: the low-level streams that it is made of."""
+        kept = plan.leaves
+        self._keys = {
+            query: {kept[name] for name in names if name in kept} for query, names in below.items()
+        }
+        # The same edge is asked for after every batch until the next one closes.
+        self._moment = lru_cache(maxsize=1024)(self._find_moment)
+
+    def _find_moment(self, expr: Expr, value: Value, rel: Rel) -> int | None:
+        return moment_ns(expr, value, rel, self._plan.trees)
+
+    def status(
+        self,
+        output: StreamOutput,
+        rows: int,
+        report: BatchReport | None,
+        sources: Sequence[SourceStatus],
+        now_ns: int,
+        resumed: State | None = None,
+    ) -> QueryStatus:
+        """What is known of a query; before the first batch, what the checkpoint knows."""
+        if report is None:
+            return self.resumed(output, rows, resumed)
+        leaves = self.leaves[output.name]
+        read = {name for leaf in leaves for name in leaf.scan.interfaces}
+        mine = [s for s in sources if s.name in read]
+        now_ns = present_of(mine, now_ns)
+        closed = self.closed(output, report.state, mine)
+        keys = self._keys[output.name]
+        held = [s for s in report.state.segments if s.stream in keys]
+        return QueryStatus(
+            output.name,
+            rows=rows,
+            last_epoch=closed.last_epoch,
+            closed_until=closed.text,
+            closed_until_ns=closed.ns,
+            lag_seconds=None if closed.ns is None else (now_ns - closed.ns) / NANOSECONDS,
+            held_rows=sum(s.rows for s in held),
+            held_bytes=sum(s.length for s in held),
+            open_slices=open_slices(held, report.state),
+            holds=self.holds(output, leaves, report, mine, now_ns, closed.next_ns),
+            late=sum(s.late_queries.get(output.name, 0) for s in mine),
+            inputs=tuple(s.name for s in mine),
+            closes_ns=closed.next_ns,
+            flushing=any(is_flushing(leaf, report, self._plan) for leaf in leaves),
+        )
+
+    def resumed(self, output: StreamOutput, rows: int, state: State | None) -> QueryStatus:
+        """What a checkpoint knows of a query."""
+        if state is None or output.name not in state.queries:
+            return QueryStatus(output.name, rows=rows)
+        closed = self.closed(output, state, ())
+        held = [s for s in state.segments if s.stream in self._keys[output.name]]
+        return QueryStatus(
+            output.name,
+            rows=rows,
+            last_epoch=closed.last_epoch,
+            closed_until=closed.text,
+            closed_until_ns=closed.ns,
+            held_rows=sum(s.rows for s in held),
+            held_bytes=sum(s.length for s in held),
+            open_slices=open_slices(held, state),
+        )
+
+    # ---- how far
+
+    def closed(self, output: StreamOutput, state: State, sources: Sequence[SourceStatus]) -> Closed:
+        """Everything before this was delivered."""
+        progress = state.queries[output.name]
+        if state.ended:
+            return Closed(THE_END)
+        if not waits(output, self._plan):
+            told = [s.promise_ns for s in sources]
+            least = min((ns for ns in told if ns is not None), default=None)
+            return (
+                Closed() if least is None or None in told else Closed(readable_moment(least), least)
+            )
+        if output.release is None:
+            assert output.low is not None
+            stream = self._plan.low[output.low]
+            column, rel = epoch_column(stream), read_of(stream)
+            if progress.until is None:
+                first = first_open(state, stream.key)
+                return Closed(
+                    next_ns=None if first is None else self._moment(column, first + 1, rel)
+                )
+            return self.reached([(column, progress.until)], rel)
+        release = output.release
+        bounds = progress.lows(len(release.parts))
+        values = [part.value for part in release.parts]
+        return self.reached(list(zip(values, bounds, strict=True)), release.node)
+
+    def reached(self, parts: Sequence[tuple[Expr, SliceValue | None]], rel: Rel) -> Closed:
+        """Where values stand that rows are let go by; the earliest counts."""
+        if not parts or any(value is None for _, value in parts):
+            return Closed()
+        moments = [self._moment(expr, value, rel) for expr, value in parts]
+        known = [ns for ns in moments if ns is not None]
+        least = min(known) if len(known) == len(moments) else None
+        expr, value = parts[0]
+        text = str(value) if least is None else readable_moment(least)
+        last = last_epoch(expr, value)
+        following = None
+        if last is not None and isinstance(value, int) and least is not None:
+            following = self._moment(expr, value + 1, rel)
+        return Closed(text, least, last, following)
+
+    # ---- what it waits for
+
+    def holds(
+        self,
+        output: StreamOutput,
+        leaves: Sequence[LowStream],
+        report: BatchReport,
+        sources: Sequence[SourceStatus],
+        now_ns: int,
+        next_ns: int | None,
+    ) -> tuple[Hold, ...]:
+        """The inputs that keep windows open, the earliest promise first. None when all have
+        promised enough, and what is open is the run's own work, or when the next window, which ends
+        at `next_ns`, is not over yet.
+        """
+        if report.state.ended or not waits(output, self._plan):
+            return ()
+        if output.release is not None and output.release.kind == "at_end":
+            return (Hold("the sources", None, None, AT_END),)
+        if any(is_flushing(leaf, report, self._plan) for leaf in leaves):
+            return ()
+        patience = self._pace.patience(report.seconds) + self._pace.skew_seconds
+        found = []
+        for source in sources:
+            ns = source.promise_ns
+            behind = None if ns is None else (now_ns - ns) / NANOSECONDS
+            late = source.silent_seconds if behind is None else behind
+            is_due = next_ns is None or next_ns <= now_ns or source.stalled is not None
+            if (late > patience and is_due) or not source.promise:
+                found.append((ns or 0, Hold(source.name, promise_text(source), behind)))
+        return tuple(hold for _, hold in sorted(found, key=lambda one: one[0]))
+
+
+def present_of(sources: Sequence[SourceStatus], now_ns: int) -> int:
+    """What time it is for a query: that of its last tuple when all its sources are replays."""
+    behind = [s.replay_behind_seconds for s in sources if s.replay]
+    known = [b for b in behind if b is not None]
+    if not sources or len(known) < len(sources):
+        return now_ns
+    return now_ns - round(min(known) * NANOSECONDS)
+
+
+def waits(output: StreamOutput, plan: StreamPlan) -> bool:
+    """Whether rows wait for their slice to close; those of a selection need not."""
+    if output.release is not None:
+        return output.release.kind != "at_once"
+    assert output.low is not None
+    return plan.low[output.low].groups is not None
+
+
+def epoch_column(stream: LowStream) -> Col:
+    field = next(f for f in stream.tree_fields if f.name == stream.value)
+    return Col(field.name, field.type)
+
+
+def read_of(stream: LowStream) -> Read:
+    return Read(stream.name, stream.tree_fields)
+
+
+def is_flushing(stream: LowStream, report: BatchReport, plan: StreamPlan) -> bool:
+    """Whether slices of a stream are promised to be complete and have not been let go yet."""
+    if stream.groups is None or stream.value is None:
+        return False
+    unlimited = Promises(plan.trees, report.promises.scan)
+    promise = unlimited.of(epoch_column(stream), read_of(stream))
+    until = report.state.streams[stream.key].until
+    if not is_number(promise) or (until is not None and promise <= until):
+        return False
+    waiting = (s for s in report.state.segments if s.stream == stream.key and s.kind == "groups")
+    return any(segment.has_before(promise) for segment in waiting)
+
+
+def first_open(state: State, key: str) -> int | None:
+    """The first slice of a stream of groups that is open."""
+    lows = [s.low for s in state.segments if s.stream == key and s.kind == "groups"]
+    return min((int(low) for low in lows if low is not None), default=None)
+
+
+def last_epoch(expr: Expr, value: SliceValue | None) -> str | None:
+    """The last one that is closed, where epochs are counted one by one."""
+    one_by_one = not (isinstance(expr, Col) and (expr.name in (WSTART, WEND) or "#" in expr.name))
+    return str(value - 1) if isinstance(value, int) and one_by_one else None
+
+
+def promise_text(source: SourceStatus) -> str | None:
+    if source.promise_ns is not None:
+        return readable_moment(source.promise_ns)
+    return next((f"{name} {value}" for name, value in source.promise.items()), None)
+
+
+# ---- the store -----------------------------------------------------------------------------------
+
+
+def store_status(state: State) -> StoreStatus:
+    """What open slices keep on disk."""
+    segments = state.segments
+    return StoreStatus(
+        files=len({s.file for s in segments}),
+        bytes=sum(s.length for s in segments),
+        segments=len(segments),
+        open_slices=open_slices(segments, state),
+        groups=sum(s.rows for s in segments if s.kind == "groups"),
+    )
+
+
+def open_slices(segments: Iterable[Segment], state: State) -> int:
+    """How many slices the groups of some segments belong to, stream by stream."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for segment in segments:
+        if segment.kind != "groups" or segment.low is None or segment.high is None:
+            continue
+        progress = state.streams.get(segment.stream)
+        low = int(segment.low)
+        if progress is not None and progress.until is not None:
+            low = max(low, int(progress.until))
+        spans.setdefault(segment.stream, []).append((low, int(segment.high)))
+    return sum(covered(found) for found in spans.values())
+
+
+def covered(spans: Iterable[tuple[int, int]]) -> int:
+    """Whole numbers that lie in one of the spans, ends included."""
+    total, done = 0, None
+    for low, high in sorted(spans):
+        first = low if done is None else max(low, done + 1)
+        if high >= first:
+            total += high - first + 1
+            done = high
+    return total

@@ -1,0 +1,276 @@
+"""How each source of a run is.
+
+In: a plan, the reports of its batches, what the links say. Out: a `SourceStatus` for each
+interface: how fast it is, what it has promised, and whether it gives signs of life. A sign of life
+is a tuple, or that the source was looked at and everything older than now is there (a heartbeat).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from terascope.analysis.moving import moved
+from terascope.analysis.order import FINENESS
+from terascope.connectors.arrival import is_arrival
+from terascope.connectors.live import LinkOffset, LinkState, Offset
+from terascope.functions.base import Trend, Value
+from terascope.operate.amounts import NANOSECONDS, readable_seconds
+from terascope.operate.status import SourceStatus
+from terascope.plan.rel import SourceField
+from terascope.streaming.closing import reached
+from terascope.streaming.plan import StreamPlan
+from terascope.streaming.report import BatchReport
+from terascope.streaming.state.state import Seen
+
+OVERDUE = 3
+"""Heartbeats that may be missed, and as many triggers."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often a run is to be heard of."""
+
+    trigger_seconds: float
+    heartbeat_seconds: float
+    skew_seconds: float
+    liveness_seconds: float = math.inf
+    own_liveness_seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def patience(self, batch_seconds: float) -> float:
+        """How long a source may give no sign of life."""
+        return OVERDUE * (self.heartbeat_seconds + max(self.trigger_seconds, batch_seconds))
+
+
+@dataclass
+class SignsOfLife:
+    """Of one source, batch by batch."""
+
+    count: int
+    last: float
+    """When the last one came."""
+    quiet_ns: int | None
+
+
+class Pulse:
+    """Follows the signs of life of all sources."""
+
+    def __init__(self) -> None:
+        self._signs: dict[str, SignsOfLife] = {}
+        self._last_batch = 0.0
+        self.first_ns: int | None = None
+        """What time it was for the run when it was first heard of."""
+
+    def hear(self, report: BatchReport, at: float) -> None:
+        """A batch that ended `at`."""
+        self._last_batch = at
+        if self.first_ns is None:
+            self.first_ns = report.offset.now_ns
+        spoken = {
+            n for beat in report.beats for n, heard in beat.interfaces.items() if heard.tuples
+        }
+        for name, link in report.offset.links.items():
+            known = self._signs.get(name)
+            if known is None:
+                self._signs[name] = SignsOfLife(1, at, link.quiet_ns)
+            elif name in spoken or link.quiet_ns != known.quiet_ns:
+                self._signs[name] = SignsOfLife(known.count + 1, at, link.quiet_ns)
+
+    def count(self, name: str) -> int:
+        return self._signs[name].count if name in self._signs else 0
+
+    def age(self, name: str) -> float:
+        """How old its last sign of life was when the last batch ended: a batch that takes long is
+        not the fault of a source.
+        """
+        return self._last_batch - self._signs[name].last if name in self._signs else 0.0
+
+
+# ---- columns -------------------------------------------------------------------------------------
+
+
+def ordered_columns(plan: StreamPlan) -> dict[str, tuple[SourceField, ...]]:
+    """By interface: the columns that move with time, the finest clock first."""
+    found: dict[str, dict[str, SourceField]] = {
+        interface.name: {} for read in plan.job.reads for interface in read.interfaces
+    }
+    for stream in plan.low:
+        for column in stream.scan.columns:
+            if column.slope is not None and column.slope.is_ordered:
+                for interface in stream.scan.interfaces:
+                    found[interface].setdefault(column.read_from, column)
+    return {
+        name: tuple(sorted(columns.values(), key=lambda c: -fineness(c)))
+        for name, columns in found.items()
+    }
+
+
+def fineness(column: SourceField) -> int:
+    """What tells least of a source comes last: when its tuples arrive is the same for all."""
+    if column.clock is None:
+        return 0
+    return -1 if is_arrival(column.read_from) else FINENESS[column.clock]
+
+
+def promised(column: SourceField, seen: Seen | None, skew_ns: int) -> Value:
+    """No tuple with an earlier value will come; the declared disorder is taken off."""
+    assert column.slope is not None
+    value = reached(column, seen, skew_ns)
+    rising = column.slope.trend is Trend.INCREASING
+    return moved(value, -column.slope.band if rising else column.slope.band, column.slope.trend)
+
+
+# ---- the status ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SourceReporter:
+    """Makes the status of one source after the other."""
+
+    columns: Mapping[str, tuple[SourceField, ...]]
+    kinds: Mapping[str, str]
+    pace: Pace
+    pulse: Pulse
+    streams: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By query: the keys of the low-level streams that it is made of."""
+
+    def status(
+        self,
+        name: str,
+        report: BatchReport | None,
+        link: LinkState | None,
+        rate: float,
+        now_ns: int,
+    ) -> SourceStatus:
+        """What is known of a source; before the first batch that is little."""
+        columns = self.columns[name]
+        clock = next((c for c in columns if c.clock is not None), None)
+        backlog = 0 if link is None else link.backlog_bytes
+        stalled = None if link is None else link.stalled
+        if report is None:
+            return SourceStatus(
+                name, self.kinds[name], backlog_bytes=backlog, stalled=stalled,
+                clock=clock is not None,
+            )  # fmt: skip
+        seen = report.state.seen.get(name) or Seen()
+        here = report.offset.link(name)
+        skew_ns = round(self.pace.skew_seconds * NANOSECONDS)
+        promises = {
+            c.read_from: value
+            for c in columns
+            if isinstance(value := promised(c, seen, skew_ns), int | float)
+        }
+        main = columns[0] if columns else None
+        last_ns = seen.last_tuple_ns if seen.last_tuple_ns is not None else self.pulse.first_ns
+        return SourceStatus(
+            name,
+            self.kinds[name],
+            rate=rate,
+            tuples=seen.tuples,
+            bytes=seen.bytes,
+            promise_ns=clock_ns(clock, promises),
+            promise=promises,
+            backlog_bytes=backlog,
+            late=seen.late,
+            malformed=sum(seen.malformed.values()),
+            malformed_reasons=dict(seen.malformed),
+            skipped_bytes=seen.skipped_bytes,
+            unusable_files=dict(seen.files),
+            disorder_observed=0.0 if main is None else disorder_of(main, seen),
+            disorder_declared=0.0 if main is None or main.slope is None else main.slope.band,
+            disorder_unit="" if main is None or main.clock is None else main.clock,
+            falls=main is not None and main.falls,
+            silent_seconds=max(0.0, (now_ns - (last_ns or now_ns)) / NANOSECONDS),
+            stalled=stalled or self.overdue(name, report, backlog),
+            heartbeat=self.pulse.count(name),
+            heartbeat_age_seconds=self.pulse.age(name),
+            clock=clock is not None,
+            begun=here.begun or seen.tuples > 0,
+            replay=bool(here.is_replay),
+            replay_behind_seconds=behind_the_wall(clock, seen, here, now_ns),
+            away=here.is_away,
+            waited_for_seconds=self.waited_for(name, report.offset),
+            left_behind=here.is_left_behind,
+            late_queries=self.late_queries(seen),
+            late_seconds=late_seconds(columns, seen),
+            late_after_absence=late_after_absence(columns, seen),
+        )
+
+    def late_queries(self, seen: Seen) -> dict[str, int]:
+        """By query: tuples of a source that came too late for it."""
+        counts = {
+            query: sum(seen.late_streams.get(key, 0) for key in keys)
+            for query, keys in self.streams.items()
+        }
+        return {query: count for query, count in counts.items() if count}
+
+    def waited_for(self, name: str, offset: Offset) -> float | None:
+        """How long others will still wait for a source; None: it is as it should be, or they wait
+        for ever, or no more.
+        """
+        link = offset.link(name)
+        limit = self.pace.own_liveness_seconds.get(name, self.pace.liveness_seconds)
+        if link.is_left_behind or link.alive_ns is None or math.isinf(limit):
+            return None
+        silent = (offset.now_ns - link.alive_ns) / NANOSECONDS
+        is_missed = link.is_away or (link.is_replay and silent > self.pace.heartbeat_seconds)
+        return max(0.0, limit - silent) if is_missed else None
+
+    def overdue(self, name: str, report: BatchReport, backlog: int) -> str | None:
+        """Why it is to be called stalled though its link knows of nothing."""
+        beat = self.pace.heartbeat_seconds
+        link = report.offset.link(name)
+        if not beat or backlog or report.state.ended or link.is_replay:
+            return None
+        if not link.begun and link.quiet_ns is None:
+            return None  # there is no window that it could close
+        behind_ns = report.offset.now_ns - (link.quiet_ns or 0)
+        age = self.pulse.age(name)
+        # In a replay the clock of the run may stand still while others are read.
+        if behind_ns <= OVERDUE * beat * NANOSECONDS or age <= self.pace.patience(report.seconds):
+            return None
+        return f"no heartbeat for {readable_seconds(age)}"
+
+
+def disorder_of(column: SourceField, seen: Seen) -> float:
+    """By how much a tuple came behind a later one, at most; where values fall, as far as late
+    tuples tell.
+    """
+    known = seen.late_behind if column.falls else seen.disorder
+    return known.get(column.read_from, 0)
+
+
+def late_seconds(columns: Sequence[SourceField], seen: Seen) -> float | None:
+    """How far a late tuple was behind a closed window, at most, where a clock tells."""
+    found = [
+        seen.late_behind[c.read_from] / FINENESS[c.clock]
+        for c in columns
+        if c.clock is not None and c.read_from in seen.late_behind
+    ]
+    return max(found, default=None)
+
+
+def late_after_absence(columns: Sequence[SourceField], seen: Seen) -> bool:
+    """Whether the last late tuples are of a time when others went on without their source."""
+    if any(seen.late_smallest.get(name, value) < value for name, value in seen.passed.items()):
+        return True
+    moments = [clock_ns(column, seen.late_smallest) for column in columns]
+    return seen.left_ns is not None and any(m is not None and m < seen.left_ns for m in moments)
+
+
+def behind_the_wall(
+    clock: SourceField | None, seen: Seen, link: LinkOffset, now_ns: int
+) -> float | None:
+    """How far the last tuple of a replay is behind the clock on the wall."""
+    if not link.is_replay:
+        return None
+    last_ns = clock_ns(clock, seen.largest)
+    return None if last_ns is None else (now_ns - last_ns) / NANOSECONDS
+
+
+def clock_ns(clock: SourceField | None, promises: Mapping[str, int | float]) -> int | None:
+    """A value of the clock column as a moment."""
+    if clock is None or clock.clock is None or clock.read_from not in promises:
+        return None
+    return round(promises[clock.read_from] * (NANOSECONDS // FINENESS[clock.clock]))

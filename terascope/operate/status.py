@@ -1,0 +1,245 @@
+"""What a running set says of itself: pure data, made after every micro-batch.
+
+In: facts of the runner. Out: a `Status`, and the same as JSON and back. Fields that are added later
+have defaults, and fields that are not known are passed over: a command may be older or newer than
+the run it looks at. Numbers are finite; what is not known is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Literal, TypeAlias
+
+from pydantic import TypeAdapter, ValidationError
+
+from terascope.streaming.mistakes import StreamError
+from terascope.streaming.replan.sharing_status import TreeStatus, WindowStatus
+
+State: TypeAlias = Literal["starting", "running", "restarting", "stopping", "stopped", "failed"]
+OVER: frozenset[State] = frozenset({"stopped", "failed"})
+"""States after which no batch comes."""
+
+THE_END = "the end"
+"""How far a query is closed when all its sources have ended."""
+Hop: TypeAlias = tuple[str, float]
+"""An operator, and when (unix seconds) a traced tuple left it."""
+
+
+@dataclass(frozen=True)
+class CallStatus:
+    """A call of the callback that has not returned: the run waits for it."""
+
+    query: str
+    batch: int
+    seconds: float
+    """For how long."""
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """The run as a whole."""
+
+    pid: int
+    started: float
+    """Unix seconds."""
+    set_name: str
+    checkpoint: str
+    output: str | None
+    batch: int
+    """The last micro-batch that is complete; -1 before the first."""
+    batch_seconds: float
+    state: State
+    updated: float
+    """When this was made, in unix seconds."""
+    restarts: int = 0
+    last_error: str | None = None
+    trigger_seconds: float = 1.0
+    heartbeat_seconds: float = 1.0
+    """How often silence moves watermarks; 0: never."""
+    skew_seconds: float = 0.0
+    now_ns: int = 0
+    """What the run takes for the present, in nanoseconds since 1970."""
+    driver_memory_bytes: int = 0
+    worker_memory_bytes: int = 0
+    parameter_edges: Mapping[str, str] = field(default_factory=dict)
+    """Of parameters that were changed: the slice edge from which the new value holds."""
+    callback: CallStatus | None = None
+    callback_seconds: float = 0.0
+    """What all calls of the callback took that have returned, in this process."""
+
+
+@dataclass(frozen=True)
+class SourceStatus:
+    """One source. Its promise: tuples with earlier values will not come any more."""
+
+    name: str
+    kind: str
+    rate: float = 0.0
+    """Tuples a second, lately."""
+    tuples: int = 0
+    bytes: int = 0
+    promise_ns: int | None = None
+    promise: Mapping[str, int | float | str] = field(default_factory=dict)
+    """The promise of each ordered column."""
+    backlog_bytes: int = 0
+    late: int = 0
+    malformed: int = 0
+    malformed_reasons: Mapping[str, int] = field(default_factory=dict)
+    """Each reason of the closed set that occurred, and how often."""
+    skipped_bytes: int = 0
+    """Bytes of damaged input that were skipped."""
+    unusable_files: Mapping[str, str] = field(default_factory=dict)
+    """Path -> reason, of the last files that could not be used, or not to their end."""
+    disorder_observed: float = 0.0
+    disorder_declared: float = 0.0
+    disorder_unit: str = "s"
+    falls: bool = False
+    """Its main ordered column gets smaller with time."""
+    silent_seconds: float = 0.0
+    stalled: str | None = None
+    """Why no promise can be had from it; None when all is well."""
+    heartbeat: int = 0
+    """The sequence number of its last heartbeat."""
+    heartbeat_age_seconds: float = 0.0
+    clock: bool = True
+    """Whether a column is declared clock(): then silence, too, moves the promise on."""
+    begun: bool = True
+    """Whether it has given a tuple."""
+    replay: bool = False
+    """It keeps its own clock, which is far from that on the wall: silence closes no window."""
+    replay_behind_seconds: float | None = None
+    """Of a replay: how far its last tuple is behind the clock on the wall; negative: before it."""
+    away: bool = False
+    """It cannot be read; `stalled` says why."""
+    waited_for_seconds: float | None = None
+    """Of one that is away, and of a replay that gives nothing: how long others will still wait."""
+    left_behind: bool = False
+    """The liveness limit is over: others go on without it."""
+    late_queries: Mapping[str, int] = field(default_factory=dict)
+    """By query: tuples that came when their window of it was closed."""
+    late_seconds: float | None = None
+    """How far a late tuple was behind the end of a closed window, at most."""
+    late_after_absence: bool = False
+    """Its last late tuples are of a time when others went on without it."""
+
+
+@dataclass(frozen=True)
+class Hold:
+    """An input that holds the window of a query back."""
+
+    input: str
+    """A source or another stream of the set."""
+    promise: str | None
+    behind_seconds: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """One named stream of the set."""
+
+    name: str
+    visible: bool = True
+    rows: int = 0
+    last_epoch: str | None = None
+    closed_until: str | None = None
+    closed_until_ns: int | None = None
+    lag_seconds: float | None = None
+    held_rows: int = 0
+    held_bytes: int = 0
+    open_slices: int = 0
+    holds: tuple[Hold, ...] = ()
+    """The smallest promise first."""
+    late: int = 0
+    """Tuples of its sources that came when their window was closed."""
+    inputs: tuple[str, ...] = ()
+    """The sources whose tuples it is made of."""
+    closes_ns: int | None = None
+    """The end of its next window: what the watermarks of its inputs must reach, as a moment."""
+    flushing: bool = False
+    """Slices are complete, and wait for the run to write them."""
+
+
+@dataclass(frozen=True)
+class StoreStatus:
+    """What the slices that are still open keep on disk."""
+
+    files: int = 0
+    bytes: int = 0
+    segments: int = 0
+    open_slices: int = 0
+    groups: int = 0
+
+
+@dataclass(frozen=True)
+class LowStatus:
+    """One low-level stream, which runs next to its source."""
+
+    name: str
+    queries: tuple[str, ...] = ()
+    tuples_in: int = 0
+    passed: int = 0
+    selectivity: float = 0.0
+    groups: int = 0
+    evicted: int = 0
+    partials: int = 0
+    cost_ns: float = 0.0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One tuple followed through the run."""
+
+    id: str
+    source: str
+    hops: tuple[Hop, ...] = ()
+
+
+@dataclass(frozen=True)
+class Status:
+    """Everything that is known of a run after a micro-batch."""
+
+    run: RunStatus
+    sources: tuple[SourceStatus, ...] = ()
+    queries: tuple[QueryStatus, ...] = ()
+    store: StoreStatus = field(default_factory=StoreStatus)
+    low: tuple[LowStatus, ...] = ()
+    traces: tuple[Trace, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """The value of every parameter, as text."""
+    trees: tuple[TreeStatus, ...] = ()
+    windows: tuple[WindowStatus, ...] = ()
+
+    def source(self, name: str) -> SourceStatus | None:
+        """The source of that name."""
+        return next((s for s in self.sources if s.name == name), None)
+
+    def query(self, name: str) -> QueryStatus | None:
+        """The stream of that name."""
+        return next((q for q in self.queries if q.name == name), None)
+
+    def to_json(self) -> str:
+        """The status as one line of JSON."""
+        return adapter().dump_json(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Status:
+        """What `to_json` gave.
+
+        Raises:
+            StreamError: it is no status.
+        """
+        try:
+            return adapter().validate_json(text)
+        except ValidationError as problem:
+            first = problem.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "the whole"
+            raise StreamError(f"this is no status of a run: {where}: {first['msg']}") from None
+
+
+@cache
+def adapter() -> TypeAdapter[Status]:
+    """Reads and checks the JSON; made once, for that is slow."""
+    return TypeAdapter(Status)

@@ -1,0 +1,175 @@
+"""Subscribing to a named stream of a set, running or over.
+
+In: the folder of the stream. Out: one Arrow table per micro-batch, as soon as it is complete:
+
+    for table in terascope.subscribe("talkers"):
+        alarm(table.to_pylist())
+
+A subscriber reads files only: however slow it is, it does not hold the run up. A batch that is
+written again after a failure comes once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from terascope.operate.following import followed
+from terascope.operate.retention import removed_until
+from terascope.streaming.mistakes import StreamError
+from terascope.streaming.state.manifest import Batch, Header, ManifestReader
+from terascope.streaming.state.row_files import read_rows
+from terascope.streaming.state.runs import find_run
+
+POLL_SECONDS: Final = 0.2
+
+
+def subscribe(
+    name: str,
+    checkpoint: str | Path | None = None,
+    *,
+    follow: bool = True,
+    from_start: bool = False,
+    since_batch: int | None = None,
+) -> Subscription:
+    """A subscription to a stream of the set that is running or, with its checkpoint, of any.
+
+    `from_start`: what was written before comes first; `since_batch`: only what came after that
+    batch; otherwise only what is new. With `follow` it waits for more until the run is over.
+
+    Raises:
+        StreamError: there is no such run or stream.
+    """
+    run = find_run(None if checkpoint is None else Path(checkpoint), over=True)
+    return Subscription(
+        followed(run, name),
+        follow=follow,
+        from_start=from_start,
+        since_batch=since_batch,
+        is_over=lambda: not run.is_alive,
+    )
+
+
+class Subscription:
+    """An iterator over the batches of a stream; each is an Arrow table in readable form."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        follow: bool = True,
+        from_start: bool = False,
+        since_batch: int | None = None,
+        is_over: Callable[[], bool] = lambda: False,
+        wait: Callable[[], None] = lambda: time.sleep(POLL_SECONDS),
+    ) -> None:
+        """`is_over`: no batch will be written any more. `wait`: between two looks at the manifest.
+        What is new is counted from here, not from the first look.
+
+        Raises:
+            StreamError: the manifest is not of its form.
+        """
+        self.folder = folder
+        self.header: Header | None = None
+        """What the batches look like; None until the first look that finds it."""
+        self._follow = follow
+        self._is_over = is_over
+        self._wait = wait
+        self._reader = ManifestReader(folder)
+        self._begun_anew = 0
+        self._last = -1 if since_batch is None else since_batch
+        if not from_start and since_batch is None:
+            for entry in self._reader.new():
+                self._note(entry)
+
+    def _note(self, entry: Header | Batch) -> bool:
+        """Whether it is a batch that was not there before."""
+        if self._reader.begun_anew != self._begun_anew:
+            self._begun_anew, self._last = self._reader.begun_anew, -1
+        if isinstance(entry, Header):
+            self.header = entry
+            return False
+        is_new = entry.number > self._last
+        self._last = max(self._last, entry.number)
+        return is_new
+
+    def batches(self) -> Iterator[tuple[Batch, pa.Table]]:
+        """Batches with their rows, which may be none: then the stream has only moved on.
+
+        Raises:
+            StreamError: results are gone, or not what the manifest says.
+        """
+        while True:
+            # Asked before looking: what is written up to the end of the run is seen for certain.
+            is_last = not self._follow or self._is_over()
+            for entry in self._reader.new():
+                if self._note(entry) and isinstance(entry, Batch):
+                    table = self._table(entry)
+                    if table is not None:
+                        yield entry, table
+            if is_last:
+                return
+            self._wait()
+
+    def _table(self, batch: Batch) -> pa.Table | None:
+        """The rows of a batch; None when the run has removed them, for they were acknowledged."""
+        header = self.header
+        if header is None:
+            raise StreamError(f"'{self._reader.path}' has batches before its header")
+        try:
+            return self._read(batch, header)
+        except StreamError:
+            if batch.number <= removed_until(self.folder):
+                return None
+            raise
+
+    def _read(self, batch: Batch, header: Header) -> pa.Table:
+        tables = [
+            read_rows(self.folder / file.name, header.format, header.fields)
+            for file in batch.files
+            if file.rows
+        ]
+        if not tables:
+            from terascope.kernels.encode.text import readable_fields
+
+            return readable_fields(header.fields).empty_table()
+        table = pa.concat_tables(tables)
+        if table.num_rows != batch.rows:
+            raise StreamError(
+                f"batch {batch.number} of {header.query} has {table.num_rows} rows,"
+                f" and its manifest says {batch.rows}"
+            )
+        return table
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for _, table in self.batches():
+            yield table
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows one by one, as dictionaries."""
+        for _, table in self.batches():
+            yield from table.to_pylist()
+
+
+def start_of_last(folder: Path, rows: int) -> tuple[int, int]:
+    """Where the last `rows` rows of a stream begin: after which batch, and how many rows of the
+    batches after it come before them.
+
+    Raises:
+        StreamError: the manifest is not of its form.
+    """
+    counts: dict[int, int] = {}
+    gone = removed_until(folder)
+    for entry in ManifestReader(folder).new():
+        if isinstance(entry, Batch) and entry.number > gone:
+            counts.setdefault(entry.number, entry.rows)
+    found = 0
+    for number in sorted(counts, reverse=True):
+        if found >= rows:
+            return number, found - rows
+        found += counts[number]
+    return -1, max(0, found - rows)

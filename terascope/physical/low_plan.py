@@ -1,0 +1,183 @@
+"""The low-level plan of one source: what all queries of a set do next to it, as pure data.
+
+In: made by terascope.physical. Out: what travels to the tasks that read the source. Expressions are
+over the columns of the connector. A query's tuples are those that have all bits of its `signature`
+in the prefilter's bit vector (dissertation 3.4.2) and pass its `rest`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from terascope.connectors.base import Column
+from terascope.functions.overflow import SUM
+from terascope.kernels.codegen.terms import is_number
+from terascope.kernels.tables.slots import Shape, SlotKind
+from terascope.plan.expr import AggCall, Expr, substitute
+from terascope.plan.rel import Field
+from terascope.plan.show import show_expr
+from terascope.types import Type
+
+TableKind: TypeAlias = Literal["open", "direct_mapped", "second_chance", "lru"]
+Flush: TypeAlias = Literal["eager", "lazy"]
+
+
+@dataclass(frozen=True)
+class TableChoice:
+    """How groups are kept: paper 1, section 6; paper 4, III-C."""
+
+    kind: TableKind = "open"
+    flush: Flush = "eager"
+    max_bytes: int = 64 << 20
+    """Of the memory budget of a task, this table's share."""
+    groups: int | None = None
+    """How many groups a table of fixed size has room for; None: as many as its share holds."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """A condition beyond a query's own: these bits, and this rest."""
+
+    signature: tuple[int, ...]
+    rest: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a table keeps for one sub-aggregate."""
+
+    name: str
+    kind: SlotKind
+    argument: Expr | None
+    type: Type
+    where: Where | None = None
+    """It takes only the tuples that meet this: queries with the same keys share one table."""
+
+    @property
+    def kept(self) -> SlotKind:
+        """As tables know it: counting some of the tuples is counting where a mask is set."""
+        return "count_of" if self.kind == "count" and self.where is not None else self.kind
+
+    @property
+    def sum_text(self) -> str:
+        """How one writes a sum of integers; empty for anything else."""
+        if self.kind != "sum_int" or self.argument is None:
+            return ""
+        return f"{SUM}({show_expr(self.argument)})"
+
+
+@dataclass(frozen=True)
+class LowSelect:
+    """A selection: some columns of the tuples that pass."""
+
+    name: str
+    interfaces: tuple[str, ...]
+    signature: tuple[int, ...]
+    rest: tuple[Expr, ...]
+    items: tuple[tuple[str, Expr], ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(name, expr.type) for name, expr in self.items)
+
+
+@dataclass(frozen=True)
+class LowAggregate:
+    """A sub-aggregation: partial groups of the tuples that pass."""
+
+    name: str
+    interfaces: tuple[str, ...]
+    signature: tuple[int, ...]
+    rest: tuple[Expr, ...]
+    keys: tuple[tuple[str, Expr], ...]
+    epoch: int | None
+    """Which key moves with time, if one does: groups of an epoch that is over are complete. It
+    never decreases when the one column it is made of does not."""
+    slots: tuple[Slot, ...]
+    table: TableChoice = TableChoice()
+    epoch_in_key: bool = False
+    """Epochs are short: the tuples of a batch belong to many of them."""
+    anyof: tuple[Where, ...] = ()
+    """If there are any, a tuple must also meet one of these to enter."""
+    parent: str | None = None
+    """The inner node, or the query, whose groups it is made of (paper 4, III-C); None: of tuples.
+    """
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        keys = tuple(Field(name, expr.type) for name, expr in self.keys)
+        return keys + tuple(Field(slot.name, slot.type) for slot in self.slots)
+
+    @property
+    def plain_keys(self) -> tuple[Expr, ...]:
+        """The keys that are codes in the rows of a table: all but the epoch."""
+        return tuple(expr for i, (_, expr) in enumerate(self.keys) if i != self.epoch)
+
+    @property
+    def shape(self) -> Shape:
+        keys = len(self.plain_keys) + (self.epoch_in_key and self.epoch is not None)
+        return Shape(keys, tuple(slot.kept for slot in self.slots))
+
+
+LowQuery: TypeAlias = LowSelect | LowAggregate
+
+
+def expressions_of(query: LowQuery) -> tuple[Expr, ...]:
+    """Everything a query computes for a tuple that has its bits."""
+    if isinstance(query, LowSelect):
+        return (*query.rest, *(expr for _, expr in query.items))
+    arguments = (slot.argument for slot in query.slots if slot.argument is not None)
+    wheres = (*query.anyof, *(slot.where for slot in query.slots if slot.where is not None))
+    beyond = dict.fromkeys(predicate for where in wheres for predicate in where.rest)
+    return (*query.rest, *beyond, *(expr for _, expr in query.keys), *arguments)
+
+
+@dataclass(frozen=True)
+class LowPlan:
+    """All that is done next to one source."""
+
+    columns: tuple[Column, ...]
+    predicates: tuple[Expr, ...]
+    """The prefilter: predicate k is bit k of the vector, evaluated once for each tuple."""
+    queries: tuple[LowQuery, ...]
+    memory_bytes: int = 1 << 30
+    """What a task may use for tables, groups that wait, and dictionaries."""
+    compiled: bool = True
+    """FALSE: numpy instead of machine code; the answers are the same."""
+    inner: tuple[LowAggregate, ...] = ()
+    """Intermediate aggregates: nobody reads them but those that name them as their parent."""
+
+
+KINDS: Final[Mapping[str, tuple[SlotKind, SlotKind]]] = {
+    "sum": ("sum_int", "sum_int"),
+    "float_range": ("range", "range"),
+    "min": ("min_int", "min_float"),
+    "max": ("max_int", "max_float"),
+    "or_aggr": ("or_int", "or_int"),
+    "and_aggr": ("and_int", "and_int"),
+    "xor_aggr": ("xor_int", "xor_int"),
+}
+"""Sub-aggregate -> the slot it is kept in, for integers and for FLOATs."""
+
+
+def slot_of(name: str, agg: AggCall, below: Mapping[str, Expr]) -> Slot:
+    """The slot of a sub-aggregate; `below` says what its columns are."""
+    if agg.function.name == "count":
+        if not agg.args:
+            return Slot(name, "count", None, agg.type)
+        return Slot(name, "count_of", substitute(agg.args[0], below), agg.type)
+    argument = substitute(agg.args[0], below)
+    return Slot(name, KINDS[agg.function.name][argument.type is Type.FLOAT], argument, agg.type)
+
+
+def has_slot(agg: AggCall) -> bool:
+    """Whether an aggregate is what one slot keeps."""
+    if agg.distinct or agg.function.user_defined:
+        return False
+    if agg.function.name == "count":
+        return True
+    if agg.function.name == "sum" and agg.args[0].type is Type.FLOAT:
+        return False
+    return agg.function.name in KINDS and is_number(agg.args[0].type)

@@ -1,0 +1,283 @@
+"""A row pipeline: conditions and projections on finished rows, then a rank or another aggregation.
+
+In: a query over a low-level stream. Out: a `RowProgram`, which a task runs on columns, so that it
+can write the rows of the query itself; None for a query that does anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from terascope.functions.aggregates.float_sums import float_sum_part
+from terascope.functions.base import Value
+from terascope.kernels.codegen.expressions import unsupported
+from terascope.kernels.columns.payload_patterns import is_payload_text
+from terascope.physical.low_plan import LowAggregate, Slot, has_slot, slot_of
+from terascope.plan.build import call, disjunction, term_expr
+from terascope.plan.expr import (
+    AggCall,
+    Call,
+    Cast,
+    Col,
+    Expr,
+    Lit,
+    Param,
+    columns_of,
+    transform,
+)
+from terascope.plan.optional import marked_column
+from terascope.plan.rel import Aggregate, Field, Filter, Named, NamedAgg, Project, Rank, Read, Rel
+from terascope.types import Type
+
+
+@dataclass(frozen=True)
+class Top:
+    """The first rows of each combination of columns; see plan.rel.Rank."""
+
+    per: tuple[str, ...]
+    order: tuple[tuple[Expr, bool], ...]
+    limit: int
+
+
+@dataclass(frozen=True)
+class Regroup:
+    """Keys and aggregates over columns of finished rows."""
+
+    keys: tuple[tuple[str, Expr], ...]
+    slots: tuple[Slot, ...]
+    epoch: int | None = None
+    """The key that is the epoch of the rows."""
+    sums: tuple[str, ...] = field(default=(), compare=False)
+    """How one writes its sums, where its columns have names that nobody wrote."""
+
+    @property
+    def query(self) -> LowAggregate:
+        return LowAggregate("", (), (), (), self.keys, self.epoch, self.slots)
+
+
+@dataclass(frozen=True)
+class Keep:
+    predicate: Expr
+
+
+@dataclass(frozen=True)
+class Compute:
+    items: tuple[tuple[str, Expr], ...]
+
+
+Step: TypeAlias = Keep | Compute
+
+
+@dataclass(frozen=True)
+class RowProgram:
+    """Steps, one after the other; for a task to run on every batch of results."""
+
+    stream: str
+    """The stream it begins with."""
+    steps: tuple[Step, ...]
+    whole: Top | Regroup | None = None
+    """What is then done to all rows of an epoch together: the first of them go on, or groups."""
+    after: tuple[Step, ...] = ()
+
+    def extended(self, step: Step) -> RowProgram:
+        if self.whole is None:
+            return replace(self, steps=(*self.steps, step))
+        return replace(self, after=(*self.after, step))
+
+
+def picking(fields: Sequence[Field]) -> Compute:
+    """The step that leaves nothing but some columns."""
+    return Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
+
+
+def picked(program: RowProgram, names: Sequence[str]) -> tuple[int, ...] | None:
+    """The places of the columns a program merely picks out of `names`; None when it does more."""
+    current = {name: place for place, name in enumerate(names)}
+    last: tuple[int, ...] = tuple(current.values())
+    if program.whole is not None:
+        return None
+    for step in program.steps:
+        if isinstance(step, Keep):
+            return None
+        found: dict[str, int] = {}
+        for name, expr in step.items:
+            while isinstance(expr, Cast) and expr.type.is_integer and expr.operand.type.is_integer:
+                expr = expr.operand  # integer types differ in name only
+            if not isinstance(expr, Col):
+                return None
+            found[name] = current[expr.name]
+        current, last = found, tuple(found.values())
+    return last
+
+
+def row_program(
+    rel: Rel, trees: Mapping[str, Rel], parameters: Mapping[str, Value]
+) -> RowProgram | None:
+    """A query as steps over the low-level stream it goes back to; None when it does anything else.
+
+    `trees`: the other queries above the low level, which it may read.
+    """
+    match rel:
+        case Read(stream=stream):
+            if stream in trees:
+                return row_program(trees[stream], trees, parameters)
+            return RowProgram(stream, ())
+        case Filter(source=source) | Project(source=source):
+            return stepped(rel, row_program(source, trees, parameters), parameters)
+        case Rank(source, per, order, limit):
+            below = row_program(source, trees, parameters)
+            return ranked(below, per, order, limit, parameters)
+        case Aggregate(source, keys, aggs, sets=None, emit_empty=None):
+            return regrouped(row_program(source, trees, parameters), keys, aggs, parameters)
+        case _:
+            return None
+
+
+def stepped(
+    rel: Rel, below: RowProgram | None, parameters: Mapping[str, Value]
+) -> RowProgram | None:
+    """One more operator that looks at a row at a time: a condition or a projection. Any other that
+    does so, as a rank without a limit, changes no row.
+    """
+    match rel:
+        case Filter(predicate=predicate):
+            return extended(below, [predicate], parameters, None)
+        case Project(items=items):
+            names = [name for name, _ in items]
+            return extended(below, [expr for _, expr in items], parameters, names)
+        case _:
+            return below
+
+
+def extended(
+    below: RowProgram | None,
+    expressions: list[Expr],
+    parameters: Mapping[str, Value],
+    names: list[str] | None,
+) -> RowProgram | None:
+    if below is None:
+        return None
+    bound = [simpler_tests(with_values(expr, parameters)) for expr in expressions]
+    if not all(is_computable(e) for e in bound):
+        return None
+    step = Keep(bound[0]) if names is None else Compute(tuple(zip(names, bound, strict=True)))
+    return below.extended(step)
+
+
+def ranked(
+    below: RowProgram | None,
+    per: tuple[str, ...],
+    order: tuple[tuple[Expr, bool], ...],
+    limit: int | None,
+    parameters: Mapping[str, Value],
+) -> RowProgram | None:
+    """Without a limit a rank says only how rows are delivered in the end."""
+    if below is None or limit is None:
+        return below
+    bound = tuple((with_values(expr, parameters), down) for expr, down in order)
+    if below.whole is not None or not all(is_computable(expr) for expr, _ in bound):
+        return None
+    return replace(below, whole=Top(per, bound, limit))
+
+
+def regrouped(
+    below: RowProgram | None,
+    keys: tuple[Named, ...],
+    aggs: tuple[NamedAgg, ...],
+    parameters: Mapping[str, Value],
+) -> RowProgram | None:
+    if below is None or below.whole is not None:
+        return None
+    kept = [one for name, agg in aggs for one in sub_aggregates(name, agg)]
+    if not all(has_slot(agg) for _, agg in kept):
+        return None
+    slots = [slot_of(name, agg, {}) for name, agg in kept]
+    bound = [
+        replace(s, argument=None if s.argument is None else with_values(s.argument, parameters))
+        for s in slots
+    ]
+    named = tuple((name, with_values(expr, parameters)) for name, expr in keys)
+    computed = [expr for _, expr in named] + [s.argument for s in bound if s.argument is not None]
+    if any(unsupported(expr) is not None for expr in computed):
+        return None
+    made = replace(below, whole=Regroup(named, tuple(bound)))
+    if len(kept) == len(aggs):
+        return made
+    keys_again = tuple((name, Col(name, expr.type)) for name, expr in keys)
+    return made.extended(Compute((*keys_again, *(finished_sum(n, a) for n, a in aggs))))
+
+
+def sub_aggregates(name: str, agg: AggCall) -> list[NamedAgg]:
+    """What groups keep of an aggregate: the parts of a sum of FLOATs, of all others themselves."""
+    if not is_float_sum(agg):
+        return [(name, agg)]
+    found: list[NamedAgg] = []
+    for place, (sub, over) in enumerate(float_sum_part(agg.function).subs):
+        args = tuple(term_expr(term, agg.args) for term in over)
+        kind = sub.type_rule(tuple(arg.type for arg in args))
+        found.append((f"{name}#{place}", AggCall(sub, args, kind)))
+    return found
+
+
+def finished_sum(name: str, agg: AggCall) -> Named:
+    """The value of an aggregate, from what groups keep of it."""
+    columns = [Col(part, one.type) for part, one in sub_aggregates(name, agg)]
+    term = float_sum_part(agg.function).merge.of_one()
+    return name, columns[0] if term is None or len(columns) == 1 else term_expr(term, columns)
+
+
+def is_float_sum(agg: AggCall) -> bool:
+    plain = agg.function.name == "sum" and not agg.distinct
+    return plain and agg.args[0].type is Type.FLOAT
+
+
+def origin(program: RowProgram, name: str) -> str | None:
+    """The column of the stream that a column after the steps is, if it is one as it is."""
+    for step in reversed(program.steps):
+        if isinstance(step, Compute):
+            expr = dict(step.items).get(name)
+            if not isinstance(expr, Col):
+                return None
+            name = expr.name
+    return name
+
+
+def is_computable(expr: Expr) -> bool:
+    simple = isinstance(expr, Lit) or is_payload_text(expr) or marked_column(expr) is not None
+    return simple or unsupported(expr) is None
+
+
+def simpler_tests(expr: Expr) -> Expr:
+    """`g.k IS NULL` of a side that may be missing: it is, or its column is NULL."""
+
+    def simpler(part: Expr) -> Expr:
+        if not isinstance(part, Call) or part.function.name != "is_null":
+            return part
+        marked = marked_column(part.args[0])
+        return part if marked is None else disjunction(call("is_null", one) for one in marked)
+
+    return transform(expr, simpler)
+
+
+def with_values(expr: Expr, parameters: Mapping[str, Value]) -> Expr:
+    return transform(expr, lambda e: Lit(parameters[e.name], e.type) if isinstance(e, Param) else e)
+
+
+def columns_read(program: RowProgram) -> frozenset[str] | None:
+    """The columns of the stream that a program reads; None: all."""
+    found: set[str] = set()
+    for step in program.steps:
+        if isinstance(step, Compute):
+            return frozenset(found.union(*(columns_of(expr) for _, expr in step.items)))
+        found |= columns_of(step.predicate)
+    if isinstance(program.whole, Regroup):
+        arguments = (s.argument for s in program.whole.slots if s.argument is not None)
+        expressions = [*(expr for _, expr in program.whole.keys), *arguments]
+        return frozenset(found.union(*(columns_of(expr) for expr in expressions)))
+    return None
+
+
+KeptOrder: TypeAlias = tuple[tuple[str, bool], ...]
+"""The columns in whose order rows are delivered; True: larger values come first."""

@@ -1,0 +1,52 @@
+"""A join that tasks make: of the groups of two streams, epoch by epoch. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from terascope.physical.row_pipeline import RowProgram
+from terascope.plan.expr import Expr
+from terascope.plan.rel import Field, JoinKind, Named
+from terascope.types import Type
+
+
+def can_match(left: Type, right: Type) -> bool:
+    """Whether values of two types are compared as they are: integers, or others of one type. There
+    is more to FLOATs.
+    """
+    if left.is_integer and right.is_integer:
+        return True
+    return left is right and left not in (Type.FLOAT, Type.NULL)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One input of a join."""
+
+    stream: int
+    """The low-level stream its rows are made of."""
+    program: RowProgram
+    fields: tuple[Field, ...]
+    rest: int
+    """The number under which its rows go up that cannot be joined here."""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A query that joins two streams of groups; see plan.rel.Join."""
+
+    query: str
+    kind: JoinKind
+    left: Side
+    right: Side
+    equalities: tuple[tuple[Expr, Expr], ...]
+    ahead: int
+    """An epoch of the left meets the one so many before it on the right."""
+    fills: tuple[Named, ...]
+    after: RowProgram
+    """What is done to the rows of the join."""
+    fields: tuple[Field, ...]
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.left, self.right

@@ -1,0 +1,1 @@
+"""Expressions, aggregates and relations as DataFrame operations."""

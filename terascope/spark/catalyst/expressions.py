@@ -1,0 +1,132 @@
+"""Expr -> Column.
+
+In: an expression and the Columns of the relation it stands over. Out: its Column: native for
+operators, CASE, CAST and the common functions, an Arrow UDF for the others. Constant expressions
+are computed here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from terascope.functions.base import Scalar, ValueMistake
+from terascope.functions.members import Members
+from terascope.plan.evaluate import Parameters, constant_value
+from terascope.plan.expr import Bound, Call, Case, Cast, Col, Expr, Lit, Param, is_constant
+from terascope.spark.catalyst.casts import native_cast, range_checked
+from terascope.spark.catalyst.operands import Builder, Operand, alike, changing, literal, null
+from terascope.spark.catalyst.operators import OPERATORS
+from terascope.spark.catalyst.python_calls import call_python, cast_python, evaluate_python
+from terascope.spark.catalyst.scalars import SCALARS
+from terascope.types import Type
+
+NATIVE: Mapping[str, Builder] = {**SCALARS, **OPERATORS}
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A Column, and whether Spark computes it without Python."""
+
+    column: Column
+    native: bool = True
+
+
+@dataclass(frozen=True)
+class Translator:
+    """Translates expressions over one relation."""
+
+    scope: Mapping[str, Column]
+    parameters: Parameters
+
+    def column(self, expr: Expr) -> Column:
+        return self.translate(expr).column
+
+    def translate(self, expr: Expr) -> Translated:
+        folded = self.fold(expr)
+        if folded is not None:
+            return folded
+        match expr:
+            case Col(name):
+                return Translated(self.scope[name])
+            case Bound(value=int(value)):
+                return Translated(changing(value))
+            case Lit(value=Members()):
+                return Translated(null(Type.NULL))  # whoever takes a list takes it as it is
+            case Lit() | Param():
+                value = constant_value(expr, self.parameters)
+                return Translated(literal(value, expr.type))
+            case Call():
+                return self.call(expr)
+            case Case():
+                return self.case(expr)
+            case Cast():
+                return self.cast(expr)
+            case _:
+                assert_never(expr)
+
+    def fold(self, expr: Expr) -> Translated | None:
+        """A constant expression as its value. One that fails is left to fail where it is used, for
+        a CASE may see to it that it never is.
+        """
+        if isinstance(expr, Lit | Param | Col) or not is_constant(expr):
+            return None
+        try:
+            return Translated(literal(constant_value(expr, self.parameters), expr.type))
+        except ValueMistake:
+            return None
+
+    def operand(self, expr: Expr) -> tuple[Operand, bool]:
+        translated = self.translate(expr)
+        try:
+            constant = is_constant(expr)
+            value = constant_value(expr, self.parameters) if constant else None
+        except ValueMistake:
+            constant, value = False, None
+        return Operand(translated.column, expr.type, constant, value), translated.native
+
+    def call(self, expr: Call) -> Translated:
+        pairs = [self.operand(arg) for arg in expr.args]
+        operands = tuple(operand for operand, _ in pairs)
+        column = native_call(expr.function, operands, expr)
+        if column is None:
+            return Translated(call_python(expr.function, operands, expr.type), False)
+        return Translated(column, all(native for _, native in pairs))
+
+    def case(self, expr: Case) -> Translated:
+        branches = [(self.translate(w), *self.operand(t)) for w, t in expr.branches]
+        otherwise, native = self.operand(expr.otherwise)
+        if not (native and all(when.native and then for when, _, then in branches)):
+            scope = self.scope
+            return Translated(
+                evaluate_python(expr, lambda name: scope[name], self.parameters), False
+            )
+        (first, value, _), *others = branches
+        column = F.when(first.column, alike(value, expr.type))
+        for when, then, _ in others:
+            column = column.when(when.column, alike(then, expr.type))
+        return Translated(column.otherwise(alike(otherwise, expr.type)))
+
+    def cast(self, expr: Cast) -> Translated:
+        operand, native = self.operand(expr.operand)
+        column = native_cast(operand, expr.type)
+        if column is None:
+            return Translated(cast_python(operand, expr.type), False)
+        if expr.checks_range:
+            column = range_checked(column, expr.type)
+        written = operand.type.is_address and expr.type is Type.STRING
+        return Translated(column, native and not written)
+
+
+def native_call(function: Scalar, operands: tuple[Operand, ...], expr: Call) -> Column | None:
+    if function.user_defined or function.name not in NATIVE:
+        return None
+    try:
+        return NATIVE[function.name](operands, expr.type)
+    except ValueMistake:
+        # A constant that cannot be meant: Python says so when, and if, it is reached.
+        return None

@@ -1,0 +1,213 @@
+"""GROUP BY in Spark, with grouping sets and the windows that stayed empty.
+
+In: an Aggregate and the Frame below it. Out: a Frame of its groups. Keys and arguments are
+computed first, each different expression once, so that the GROUP BY itself sees plain columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from terascope.functions.aggregates.average import Average
+from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
+from terascope.functions.aggregates.spread import Spread
+from terascope.functions.aggregates.total import Sum
+from terascope.plan.evaluate import Parameters, constant_value
+from terascope.plan.expr import AggCall, Call, Col, Expr
+from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Sliding, WindowSpec
+from terascope.plan.show import written_agg
+from terascope.spark.catalyst.aggregate_python import empty_value, python_aggregate
+from terascope.spark.catalyst.aggregates import Aggregated, Arguments, native_aggregate
+from terascope.spark.catalyst.expressions import Translator
+from terascope.spark.catalyst.float_sums import (
+    Columns,
+    FloatDigits,
+    add_digits,
+    digit_name,
+    digits_of_moments,
+    digits_of_sum,
+    range_name,
+)
+from terascope.spark.catalyst.frame import Frame, place, project
+from terascope.spark.catalyst.operands import literal, null, number
+from terascope.spark.catalyst.two_steps import in_two_steps
+from terascope.spark.catalyst.windows import ENDS, STARTS, windows_between
+from terascope.types import Type
+
+
+class Prepared:
+    """The input of a GROUP BY: its keys as k0, k1, ..., its arguments as x0, x1, ..."""
+
+    def __init__(
+        self,
+        source: Frame,
+        keys: Sequence[Named],
+        aggs: Sequence[NamedAgg],
+        parameters: Parameters,
+    ) -> None:
+        self.parameters = parameters
+        self._translator = Translator(source.columns, parameters)
+        self._names: dict[tuple[Expr, str | None], str] = {}
+        self.ranges: dict[str, Column] = {}
+        """Of FLOATs whose digits are summed: these tell groups apart, as keys do."""
+        self._selected: list[Column] = []
+        self.keys = [F.col(f"k{i}") for i in range(len(keys))]
+        for i, (_, key) in enumerate(keys):
+            self._selected.append(self._translator.column(key).alias(f"k{i}"))
+        self._types = {f.name: f.type for f in source.fields}
+        self._digits: dict[tuple[str, bool], tuple[FloatDigits, Columns]] = {}
+        self._in_digits: dict[str, None] = {}
+        self.arguments = [self._arguments(name, call) for name, call in aggs]
+        # With neither keys nor arguments there still are tuples to count.
+        self.df = source.df.select(*self._selected or [F.lit(0).alias("x")])
+        for name in self._in_digits:
+            self.df = add_digits(self.df, name)
+        for _, make in self._digits.values():
+            self.df = make(self.df)
+
+    def _arguments(self, column: str, call: AggCall) -> Arguments:
+        names = [self._argument(arg, call.function.name) for arg in call.args]
+        return Arguments(
+            call,
+            tuple(map(F.col, names)),
+            tuple(self.argument(Col(name, self._types[name])) for name in call.order),
+            tuple(constant_value(p, self.parameters) for p in call.parameters),
+            self._digits_of(call, names),
+            written_agg(call, column),
+        )
+
+    def argument(self, expr: Expr) -> Column:
+        return F.col(self._argument(expr))
+
+    def _argument(self, expr: Expr, function: str = "") -> str:
+        if function == FLOAT_RANGE:
+            found = range_name(self._taken_apart(expr))
+            self.ranges.setdefault(found, F.col(found))
+            return found
+        if isinstance(expr, Call) and expr.function is FLOAT_DIGIT:
+            value, place = expr.args
+            return digit_name(self._taken_apart(value), constant_value(place, self.parameters))
+        change = CHANGES.get(function)
+        key = expr, None if change is None else function
+        if key not in self._names:
+            name = self._names[key] = f"x{len(self._names)}"
+            column = self._translator.column(expr)
+            changed = column if change is None else change(column, expr.type)
+            self._selected.append(changed.alias(name))
+        return self._names[key]
+
+    def _taken_apart(self, value: Expr) -> str:
+        """The name of a FLOAT, whose range and digits then are columns, too."""
+        name = self._argument(value)
+        self._in_digits.setdefault(name)
+        return name
+
+    def _digits_of(self, call: AggCall, names: Sequence[str]) -> FloatDigits | None:
+        function = call.function
+        summed = isinstance(function, Sum | Average | Spread)
+        if not summed or call.distinct or call.args[0].type is not Type.FLOAT:
+            return None
+        make = digits_of_moments if isinstance(function, Spread) else digits_of_sum
+        key = names[0], make is digits_of_moments
+        if key not in self._digits:
+            self._digits[key] = make(names[0])
+        return self._digits[key][0]
+
+
+def not_negative(column: Column, type: Type) -> Column:
+    """NULL where the value is negative."""
+    return F.when(column >= (F.lit(0.0) if type is Type.FLOAT else number(0)), column)
+
+
+FLOAT_RANGE: Final = "float_range"
+CHANGES: Final[Mapping[str, Callable[[Column, Type], Column]]] = {
+    "posavg": not_negative,
+}
+"""What becomes of the argument of an aggregate before it is one, by the aggregate's name."""
+
+
+def aggregated(arguments: Arguments) -> Aggregated:
+    return native_aggregate(arguments) or python_aggregate(arguments)
+
+
+def aggregate_frame(rel: Aggregate, source: Frame, parameters: Parameters) -> Frame:
+    steps = in_two_steps(rel)
+    if steps is None:
+        return in_one_step(rel, source, parameters)
+    subs = in_one_step(steps.subs, source, parameters)
+    merged = in_one_step(steps.merge, subs, parameters)
+    translator = Translator(merged.columns, parameters)
+    return project(merged.df, [translator.column(e) for _, e in steps.values], rel.fields)
+
+
+def in_one_step(rel: Aggregate, source: Frame, parameters: Parameters) -> Frame:
+    prepared = Prepared(source, rel.keys, rel.aggs, parameters)
+    parts = [aggregated(a) for a in prepared.arguments]
+    sets = [[name for name, _ in rel.keys]] if rel.sets is None else [list(s) for s in rel.sets]
+    frames = [grouped(rel, prepared, parts, key_set) for key_set in sets]
+    df = reduce(DataFrame.union, (f.df for f in frames))
+    frame = Frame(df, rel.fields)
+    if rel.emit_empty is not None:
+        frame = with_empty(rel, frame, rel.emit_empty, prepared.arguments)
+    return frame
+
+
+def grouped(
+    rel: Aggregate, prepared: Prepared, parts: Sequence[Aggregated], key_set: Iterable[str]
+) -> Frame:
+    """The groups of one grouping set; keys that are not in it are NULL."""
+    names = set(key_set)
+    used = [k for k, (name, _) in zip(prepared.keys, rel.keys, strict=True) if name in names]
+    df = group_by(prepared.df, [*used, *prepared.ranges.values()], parts)
+    keys = [
+        column if name in names else null(key.type)
+        for column, (name, key) in zip(prepared.keys, rel.keys, strict=True)
+    ]
+    return project(df, [*keys, *finished(parts)], rel.fields)
+
+
+def group_by(df: DataFrame, keys: Sequence[Column], parts: Sequence[Aggregated]) -> DataFrame:
+    """One row per group: the keys, and part j of aggregate i as p{i}_{j}."""
+    columns = [
+        part.alias(f"p{i}_{j}") for i, agg in enumerate(parts) for j, part in enumerate(agg.parts)
+    ]
+    if keys:
+        return df.groupBy(*keys).agg(*columns) if columns else df.select(*keys).distinct()
+    # Without keys Spark gives a row of no tuple, GSQL does not.
+    counted = df.agg(*columns, F.count(F.lit(1)).alias("tuples"))
+    return counted.filter(F.col("tuples") > 0)
+
+
+def finished(parts: Sequence[Aggregated]) -> list[Column]:
+    return [
+        agg.finish([F.col(f"p{i}_{j}") for j in range(len(agg.parts))])
+        for i, agg in enumerate(parts)
+    ]
+
+
+def with_empty(
+    rel: Aggregate, frame: Frame, spec: WindowSpec | str, arguments: Sequence[Arguments]
+) -> Frame:
+    """Also a row for each window, or epoch, between the first and the last that has no tuple."""
+    if isinstance(spec, str):
+        start = end = 0
+        # An epoch n is the window [n, n+1) of windows that stand next to each other.
+        spec, shift = Sliding(1, 1), F.lit(1)
+    else:
+        sources = [e.name if isinstance(e, Col) else name for name, e in rel.keys]
+        start, end = sources.index(WSTART), sources.index(WEND)
+        shift = None
+    starts = F.col(place(start))
+    ends = starts + shift if shift is not None else F.col(place(end))
+    present = frame.df.select(starts.alias(STARTS), ends.alias(ENDS))
+    missing = windows_between(present, spec).join(present.select(STARTS), STARTS, "left_anti")
+    values = [literal(empty_value(a), a.call.type) for a in arguments]
+    keys = [F.col(STARTS)] if shift is not None else [F.col(STARTS), F.col(ENDS)]
+    if start > end:
+        keys.reverse()
+    return Frame(frame.df.union(project(missing, [*keys, *values], rel.fields).df), rel.fields)

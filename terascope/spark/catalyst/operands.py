@@ -1,0 +1,74 @@
+"""What a translation of a function to Spark is given, and small Columns they all use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, TypeAlias
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from terascope.functions.base import Value
+from terascope.spark.catalyst.frame import spark_type
+from terascope.types import INT_MIN, Type
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An argument: its Column and type, and its value when it is constant."""
+
+    column: Column
+    type: Type
+    constant: bool = False
+    value: Value = None
+
+
+WIDE: Final = "decimal(20, 0)"
+"""Has every integer of 64 bits."""
+
+Builder: TypeAlias = Callable[[tuple[Operand, ...], Type], Column | None]
+"""Arguments and result type -> Column, or None when these arguments have no native form."""
+
+
+def literal(value: Value, type: Type) -> Column:
+    """A constant; integers are always 64 bits wide."""
+    return F.lit(bytearray(value) if isinstance(value, bytes) else value).cast(spark_type(type))
+
+
+def number(value: int) -> Column:
+    return literal(value, Type.LLONG)
+
+
+def flipped(value: Column) -> Column:
+    """A WIDE as the number it is, or back: 2^63 taken off or added."""
+    return value.bitwiseXOR(number(INT_MIN))
+
+
+def changing(value: int) -> Column:
+    """A number that is another one in every micro-batch. Spark writes integers into the Java code
+    that it generates, and compiles it anew for every other one; decimals it refers to.
+    """
+    return F.lit(Decimal(value)).cast(WIDE)
+
+
+def null(type: Type) -> Column:
+    return F.lit(None).cast(spark_type(type))
+
+
+def as_text(operand: Operand) -> Column:
+    """Text as it is; raw bytes as one character each."""
+    if operand.type is Type.BINARY:
+        return F.decode(operand.column, "ISO-8859-1")
+    return operand.column.cast("string") if operand.type is Type.NULL else operand.column
+
+
+def alike(operand: Operand, type: Type) -> Column:
+    """The value as one of the wider type that it was unified to."""
+    needs_cast = (
+        operand.type is Type.NULL
+        or (type is Type.FLOAT and operand.type.is_integer)
+        or (type is Type.BINARY and operand.type is Type.STRING)
+    )
+    return operand.column.cast(spark_type(type)) if needs_cast else operand.column

@@ -1,0 +1,161 @@
+"""Rel -> Frame: every operator of the algebra as DataFrame operations.
+
+In: a tree, and the frames of the sources and of the streams computed before. Out: the Frame of its
+rows, hidden columns included. Nothing runs here; Spark computes when somebody asks for rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import assert_never
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from terascope.connectors.base import INTERFACE, LAYERS
+from terascope.execute.watch_list import read_watch_list
+from terascope.physical.job import SourceRead
+from terascope.plan import rel as algebra
+from terascope.plan.evaluate import Parameters
+from terascope.plan.horizon import Horizons
+from terascope.plan.rel import IFACE, Lookup, Merge, Project, Rank, Rel, Scan
+from terascope.spark.catalyst.expressions import Translator
+from terascope.spark.catalyst.frame import Frame, place, project, schema_of
+from terascope.spark.catalyst.grouping import aggregate_frame
+from terascope.spark.catalyst.joins import join_frame
+from terascope.spark.catalyst.operands import Operand, alike, number
+from terascope.spark.catalyst.running import running_frame
+from terascope.spark.catalyst.windows import window_frame
+from terascope.types import Type
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an operator may look at besides its inputs."""
+
+    spark: SparkSession
+    sources: Mapping[str, tuple[SourceRead, DataFrame]]
+    """By interface: the read that delivers it, and its tuples as c0, c1, ..."""
+    streams: Mapping[str, Frame]
+    parameters: Parameters
+    horizons: Horizons
+
+    def translator(self, frame: Frame) -> Translator:
+        return Translator(frame.columns, self.parameters)
+
+
+def frame_of(rel: Rel, context: Context) -> Frame:
+    match rel:
+        case Scan():
+            return scan_frame(rel, context)
+        case algebra.Read():
+            return Frame(context.streams[rel.stream].df, rel.fields)
+        case Lookup():
+            return lookup_frame(rel, context.spark)
+        case algebra.Filter():
+            source = frame_of(rel.source, context)
+            predicate = Operand(
+                context.translator(source).column(rel.predicate), rel.predicate.type
+            )
+            return Frame(source.df.filter(alike(predicate, Type.BOOL)), source.fields)
+        case Project():
+            return project_frame(rel, frame_of(rel.source, context), context)
+        case algebra.Window():
+            return window_frame(rel, frame_of(rel.source, context))
+        case algebra.Aggregate():
+            return aggregate_frame(rel, frame_of(rel.source, context), context.parameters)
+        case algebra.Running():
+            horizon = context.horizons.of(rel.keys[0][1], rel.source)
+            return running_frame(rel, frame_of(rel.source, context), context.parameters, horizon)
+        case Rank():
+            return rank_frame(rel, frame_of(rel.source, context), context)
+        case algebra.Join():
+            left, right = frame_of(rel.left, context), frame_of(rel.right, context)
+            return join_frame(rel, left, right, context.parameters)
+        case Merge():
+            return merge_frame(rel, [frame_of(s, context) for s in rel.sources])
+        case _:
+            assert_never(rel)
+
+
+def scan_frame(rel: Scan, context: Context) -> Frame:
+    """The tuples of one protocol, from every read that has one of its interfaces."""
+    by_read: dict[str, list[str]] = {}
+    for interface in rel.interfaces:
+        by_read.setdefault(context.sources[interface][0].name, []).append(interface)
+    frames = [read_frame(rel, interfaces, context) for interfaces in by_read.values()]
+    return Frame(reduce(DataFrame.union, (f.df for f in frames)), rel.fields)
+
+
+def read_frame(rel: Scan, interfaces: list[str], context: Context) -> Frame:
+    read, df = context.sources[interfaces[0]]
+    columns = {c.name: F.col(place(i)) for i, c in enumerate(read.columns)}
+    if rel.layer is not None:
+        df = df.filter(columns[LAYERS].bitwiseAND(number(rel.layer)) != number(0))
+    if {i.name for i in read.interfaces} != set(interfaces):
+        df = df.filter(columns[INTERFACE].isin(*interfaces))
+    selected: list[Column] = []
+    for field in rel.columns:
+        if field.read_from in columns:
+            selected.append(columns[field.read_from])
+        elif field.name == IFACE and len(read.interfaces) == 1:
+            selected.append(F.lit(interfaces[0]))
+        else:
+            selected.append(columns[INTERFACE if field.name == IFACE else field.read_from])
+    return project(df, selected, rel.fields)
+
+
+def lookup_frame(rel: Lookup, spark: SparkSession) -> Frame:
+    table = read_watch_list(rel).rename_columns([place(i) for i in range(len(rel.schema))])
+    if table.num_rows == 0:
+        return Frame(spark.createDataFrame([], schema_of(rel.schema)), rel.schema)
+    return Frame(spark.createDataFrame(table, schema_of(rel.schema)), rel.schema)
+
+
+def project_frame(rel: Project, source: Frame, context: Context) -> Frame:
+    translator = context.translator(source)
+    columns = [
+        alike(Operand(translator.column(expr), expr.type), expr.type) for _, expr in rel.items
+    ]
+    return project(source.df, columns, rel.fields)
+
+
+def rank_frame(rel: Rank, source: Frame, context: Context) -> Frame:
+    """The first rows of every combination of the `per` columns. How rows are ordered in the end is
+    the output's business.
+    """
+    if rel.limit is None:
+        return source
+    translator = context.translator(source)
+    order = [sort_column(translator.column(expr), down) for expr, down in rel.order]
+    if not rel.per:
+        return Frame(source.df.orderBy(*order).limit(rel.limit), source.fields)
+    window = Window.partitionBy(*(source.column(n) for n in rel.per)).orderBy(*order)
+    numbered = source.df.withColumn("rank", F.row_number().over(window))
+    kept = numbered.filter(F.col("rank") <= F.lit(rel.limit))
+    return project(kept, source.columns.values(), source.fields)
+
+
+def sort_column(column: Column, descending: bool) -> Column:
+    """NULL counts as the largest value."""
+    return column.desc_nulls_first() if descending else column.asc_nulls_last()
+
+
+def merge_frame(rel: Merge, sources: list[Frame]) -> Frame:
+    """All tuples of all inputs, columns by position, typed as in the first."""
+    frames = [
+        project(
+            source.df,
+            [
+                alike(Operand(column, have.type), want.type)
+                for column, have, want in zip(
+                    source.columns.values(), source.fields, rel.fields, strict=True
+                )
+            ],
+            rel.fields,
+        )
+        for source in sources
+    ]
+    return Frame(reduce(DataFrame.union, (f.df for f in frames)), rel.fields)

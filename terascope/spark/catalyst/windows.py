@@ -1,0 +1,108 @@
+"""Windows in Spark: each tuple once per window it belongs to (paper 0, section 3).
+
+In: a Frame with a time, or with elements that have a [wstart, wend) of their own. Out: the Frame
+with `wstart` and `wend` appended. A window [t-r, t) that holds [start, end) ends at a multiple t of
+the slide with end <= t <= start + r; a tuple at ts is the element [ts, ts+1).
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+from typing import assert_never
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from terascope.functions.slices import SliceVector
+from terascope.plan.rel import WEND, WSTART, Slices, Sliding, Window, WindowSpec
+from terascope.spark.catalyst.frame import Frame, project
+from terascope.spark.catalyst.slices import of_slice
+
+CHUNK = 1 << 16
+"""How many numbers `numbers_between` puts into one array."""
+
+STARTS, ENDS = "window_start", "window_end"
+
+
+def window_frame(rel: Window, source: Frame) -> Frame:
+    kept = [source.column(n) for n in source.names if n not in (WSTART, WEND)]
+    if rel.elements:
+        start, end = source.column(WSTART), source.column(WEND)
+    else:
+        start = source.column(rel.on)
+        end = start + F.lit(1)
+    match rel.spec:
+        case Sliding(range_, slide):
+            df = source.df.select(
+                *kept, sliding_ends(start, end, range_, slide).alias(ENDS)
+            ).filter(F.col(ENDS).isNotNull())
+            ends = F.col(ENDS)
+            return project(df, [*kept, ends - F.lit(range_), ends], rel.fields)
+        case Slices(lengths):
+            vector = SliceVector(lengths)
+            low, high = (of_slice(name, start, vector) for name in ("slice_start", "slice_end"))
+            df = source.df.select(*kept, end.alias("end"), low.alias(STARTS), high.alias(ENDS))
+            df = df.filter(F.col("end") <= F.col(ENDS))
+            return project(df, [*kept, F.col(STARTS), F.col(ENDS)], rel.fields)
+        case _:
+            assert_never(rel.spec)
+
+
+def sliding_ends(start: Column, end: Column, range_: int, slide: int) -> Column:
+    """The end of each window around [start, end); one row each."""
+    first = end + F.pmod(-end, F.lit(slide))
+    latest = start + F.lit(range_)
+    last = latest - F.pmod(latest, F.lit(slide))
+    if range_ == slide:
+        # Tumbling: the one window there can be needs no generator.
+        return F.when(first <= last, first)
+    return F.explode(F.when(first <= last, F.sequence(first, last, F.lit(slide))))
+
+
+def windows_between(df: DataFrame, spec: WindowSpec) -> DataFrame:
+    """All windows from the first to the last among `df`'s columns STARTS and ENDS."""
+    bounds = df.agg(F.min(STARTS).alias("first"), F.max(STARTS).alias("last"))
+    match spec:
+        case Sliding(range_, slide):
+            starts = numbers_between(bounds, slide)
+            return starts.select(F.col("n").alias(STARTS), (F.col("n") + F.lit(range_)).alias(ENDS))
+        case Slices(lengths):
+            period = sum(lengths)
+            periods = bounds.select(
+                (F.col("first") - F.pmod("first", F.lit(period))).alias("first"),
+                (F.col("last") - F.pmod("last", F.lit(period))).alias("last"),
+                F.col("first").alias("from"),
+                F.col("last").alias("to"),
+            )
+            edges = [0, *accumulate(lengths)]
+            slices = F.array(
+                *(
+                    F.struct(F.lit(a).cast("long").alias("a"), F.lit(b).cast("long").alias("b"))
+                    for a, b in pairwise(edges)
+                )
+            )
+            each = numbers_between(periods, period, "from", "to").select(
+                "n", "from", "to", F.explode(slices).alias("s")
+            )
+            each = each.select(
+                (F.col("n") + F.col("s.a")).alias(STARTS),
+                (F.col("n") + F.col("s.b")).alias(ENDS),
+                "from",
+                "to",
+            )
+            return each.filter(F.col(STARTS).between(F.col("from"), F.col("to"))).select(
+                STARTS, ENDS
+            )
+        case _:
+            assert_never(spec)
+
+
+def numbers_between(bounds: DataFrame, step: int, *others: str) -> DataFrame:
+    """`n` = first, first + step, ... last, in two steps so that no array is ever long."""
+    known = bounds.filter(F.col("first").isNotNull())
+    chunk = step * CHUNK
+    chunks = known.select(
+        F.explode(F.sequence("first", "last", F.lit(chunk))).alias("low"), "last", *others
+    )
+    high = F.least(F.col("low") + F.lit(chunk - step), F.col("last"))
+    return chunks.select(F.explode(F.sequence("low", high, F.lit(step))).alias("n"), *others)

@@ -1,0 +1,1 @@
+"""A running set on Structured Streaming."""

@@ -1,0 +1,158 @@
+"""The high level of a stream: queries computed by Spark from the rows of closed slices.
+
+In: the segments of closed rows, and for each query the range of slices to let go. Out: the parts of
+these rows. A query is computed over all rows that are still kept, and only the rows of its range
+are taken: what a window or a join needs of earlier slices is there, what is not complete yet falls
+out (terascope.streaming.releasing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from terascope.execute.results.parts import Part
+from terascope.functions.base import Value
+from terascope.physical.delivery import Sink
+from terascope.plan.evaluate import Parameters
+from terascope.plan.horizon import Horizons
+from terascope.plan.plan import reads
+from terascope.plan.rel import Rel
+from terascope.spark.catalyst.frame import Frame, place, schema_of
+from terascope.spark.catalyst.operands import changing
+from terascope.spark.catalyst.relations import Context, frame_of, sort_column
+from terascope.spark.mistakes import translating
+from terascope.spark.parts import told_parts
+from terascope.spark.stream.rows import Leaf, StoredRows
+from terascope.spark.worker import working
+from terascope.streaming.plan import StreamOutput
+from terascope.streaming.state.segments import Segment
+
+FEW_ROWS = 1 << 20
+"""So many rows of closed slices give a result that one task computes and sorts."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Segments as columns of Spark, each task some of them."""
+
+    stored: StoredRows
+    leaf: Leaf
+    work: tuple[tuple[Segment, ...], ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = [place(i) for i in range(len(self.leaf.fields))]
+        with working():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    own = replace(self.leaf, segments=self.work[number])
+                    for rows in self.stored.batches(own):
+                        yield pa.RecordBatch.from_arrays(rows.columns, names)
+
+
+class HighLevel:
+    """Computes queries of one micro-batch; streams that several of them read are computed once."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        stored: StoredRows,
+        leaves: Mapping[str, Leaf],
+        parameters: Parameters,
+        horizons: Horizons,
+        tasks: int,
+    ) -> None:
+        self._spark = spark
+        self._stored = stored
+        self._leaves = leaves
+        self._parameters = parameters
+        self._horizons = horizons
+        self._tasks = tasks
+        self._frames: dict[tuple[str, tuple[int, ...]], Frame] = {}
+        self._alive: list[Mapping[str, Rel]] = []
+        """Trees are told by where they are: none may be where another was."""
+
+    def told(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> DataFrame:
+        """The parts of a query, once they are collected; `trees` let go what is due."""
+        self._alive.append(trees)
+        frame = self._stream(output.name, trees)
+        df = frame.df
+        ordered = output.ordered
+        few = sum(leaf.rows for leaf in self._leaves.values()) <= FEW_ROWS
+        if few or ordered:
+            order = [sort_column(frame.column(name), down) for name, down in output.output.order]
+            # Many rows are computed by many tasks, and sorted by one, which may spill.
+            df = df.coalesce(1) if few else df.repartition(1)
+            df = df.sortWithinPartitions(*order) if order else df
+        chosen = df.select(*(frame.column(f.name) for f in output.fields))
+        folder = sink.folder_of(output.name)
+        return told_parts(chosen, output.name, folder, sink.format, output.fields, ordered)
+
+    def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
+        """The largest value of a column that is below another."""
+        frame = self.frame(rel, trees)
+        column = frame.column(name)
+        bound = changing(below) if isinstance(below, int) else F.lit(below)
+        with translating():
+            found = frame.df.filter(column < bound).agg(F.max(column)).collect()
+        return found[0][0]
+
+    def frame(self, rel: Rel, trees: Mapping[str, Rel]) -> Frame:
+        streams: dict[str, Frame] = {}
+        for read in reads(rel):
+            streams[read.stream] = self._stream(read.stream, trees)
+        context = Context(self._spark, {}, streams, self._parameters, self._horizons)
+        return frame_of(rel, context)
+
+    def _stream(self, name: str, trees: Mapping[str, Rel]) -> Frame:
+        if name in self._leaves:
+            return self._leaf(name)
+        known = name, self._made_of(name, trees)
+        if known not in self._frames:
+            self._frames[known] = self.frame(trees[name], trees)
+        return self._frames[known]
+
+    def _made_of(self, name: str, trees: Mapping[str, Rel]) -> tuple[int, ...]:
+        """Which trees a stream is made of: one below it may give other rows to each query."""
+        if name in self._leaves:
+            return ()
+        below = (self._made_of(read.stream, trees) for read in reads(trees[name]))
+        return (id(trees[name]), *(number for some in below for number in some))
+
+    def _leaf(self, name: str) -> Frame:
+        known: tuple[str, tuple[int, ...]] = name, ()
+        if known not in self._frames:
+            self._frames[known] = self.read(self._leaves[name])
+        return self._frames[known]
+
+    def read(self, leaf: Leaf) -> Frame:
+        """Rows of the store."""
+        schema = schema_of(leaf.fields)
+        if not leaf.segments:
+            return Frame(self._spark.createDataFrame([], schema), leaf.fields)
+        work = shares(leaf.segments, self._tasks)
+        reading = Reading(self._stored, replace(leaf, segments=()), work)
+        df: DataFrame = self._spark.range(0, len(work), 1, len(work)).mapInArrow(reading, schema)
+        return Frame(df, leaf.fields)
+
+
+def all_parts(frames: Sequence[DataFrame]) -> list[Part]:
+    """What the tasks of several queries tell, in one job: Spark plans and runs them together."""
+    with translating():
+        return [Part.of(row[0]) for row in reduce(lambda a, b: a.union(b), frames).collect()]
+
+
+def shares(segments: Sequence[Segment], tasks: int) -> tuple[tuple[Segment, ...], ...]:
+    """Segments for tasks, about equally many bytes for each."""
+    made: list[list[Segment]] = [[] for _ in range(min(tasks, len(segments)))]
+    sizes = [0] * len(made)
+    for segment in sorted(segments, key=lambda s: s.length, reverse=True):
+        least = sizes.index(min(sizes))
+        made[least].append(segment)
+        sizes[least] += segment.length
+    return tuple(tuple(some) for some in made)

@@ -1,0 +1,345 @@
+"""Running a set as a stream: everything is set up, and one Structured Streaming query is started.
+
+In: a StreamPlan, the live interfaces, where state and results go. Out: a `Runner`, which can be
+waited for and stopped between two batches. The offsets, the journal and the states under the
+checkpoint are all that another process needs to go on from there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from terascope.connectors.arrival import is_arrival
+from terascope.connectors.live import LinkClock, LiveSettings
+from terascope.diagnostic import OutputError
+from terascope.execute.prepare import prepare, prepare_windows
+from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file
+from terascope.physical.delivery import PartFormat, Sink
+from terascope.physical.targets import stream_numbers
+from terascope.spark.low_task import NativeRead
+from terascope.spark.mistakes import translated
+from terascope.spark.session import is_alive
+from terascope.spark.stream.pipeline import Pipeline
+from terascope.spark.stream.source import Samples, StreamSource, stream_frame
+from terascope.spark.stream.task import Stored, StreamRead
+from terascope.spark.stream.wiring import RunFolder, Wiring
+from terascope.streaming.ownership import stream_epochs
+from terascope.streaming.partners import partners
+from terascope.streaming.plan import StreamPlan
+from terascope.streaming.replan.replanning import Replanner
+from terascope.streaming.replan.tree_choice import ReplanSettings
+from terascope.streaming.replan.window_plans import WindowPlans
+from terascope.streaming.replan.window_replanning import WindowReplanner
+from terascope.streaming.report import BatchReport
+from terascope.streaming.state.adoption import adopted
+from terascope.streaming.state.control import Control
+from terascope.streaming.state.forgetting import Forgetting
+from terascope.streaming.state.growing_result import GrowingResult
+from terascope.streaming.state.late import LATE, kept_fields
+from terascope.streaming.state.state import State, StateFolder
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How a set is run as a stream."""
+
+    checkpoint: Path
+    output: Path | None = None
+    format: PartFormat = "parquet"
+    late: Path | None = None
+    live: LiveSettings = field(default_factory=LiveSettings)
+    trigger_seconds: float = 1.0
+    skew_ns: int = 0
+    memory_bytes: int = 1 << 30
+    compiled: bool = True
+    tasks: int = 2
+    mode: int = PRIVATE
+    """Of the files of results."""
+    replanning: ReplanSettings = field(default_factory=ReplanSettings)
+
+
+class Runner:
+    """A set that runs."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        plan: StreamPlan,
+        settings: RunSettings,
+        watch: Callable[[BatchReport], None] | None = None,
+        windows: WindowPlans | None = None,
+    ) -> None:
+        """`windows`: how its windows are composed, which is written down with the run."""
+        self.plan = plan
+        self.settings = settings
+        self._spark = spark
+        self.folder = RunFolder(settings.checkpoint.absolute() / "terascope")
+        self._lock = locked(self.folder.path)
+        self.results_folder = (settings.output or self.folder.results).absolute()
+        self.sink = Sink(
+            str(self.results_folder),
+            settings.format,
+            settings.compiled,
+            settings.memory_bytes,
+            settings.mode,
+        )
+        self._tell = watch or (lambda report: None)
+        self.replanner = Replanner(plan.deliveries.reads, self.folder.path, settings.replanning)
+        self._query: StreamingQuery | None = None
+        self.windows: WindowReplanner | None = None
+        try:
+            self.results = self._open_results()
+            if windows is not None:
+                windows.save(self.folder.path)
+                self.windows = WindowReplanner(plan, windows, settings.replanning, self.folder.path)
+            self.pipeline = self._pipeline()
+        except BaseException:
+            self.close()
+            raise
+
+    def _watch(self, report: BatchReport) -> None:
+        self.replanner.hear(report.beats, report.samples)
+        if self.windows is not None:
+            self.windows.hear(report)
+        self._tell(report)
+
+    def _open_results(self) -> dict[str, GrowingResult]:
+        found = {
+            output.name: GrowingResult(
+                self.sink.folder_of(output.name),
+                output.name,
+                self.settings.format,
+                output.fields,
+                self.settings.mode,
+            )
+            for output in self.plan.outputs
+        }
+        if self.settings.late is not None:
+            for read in self.plan.deliveries.reads:
+                assert read.low is not None
+                columns = read.low.columns
+                fields = kept_fields([c.name for c in columns], [c.type for c in columns])
+                for interface in read.interfaces:
+                    name = LATE + interface.name
+                    folder = self.settings.late.absolute() / escaped(interface.name)
+                    found[name] = GrowingResult(
+                        folder, name, self.settings.format, fields, self.settings.mode
+                    )
+        newest = newest_batch(self.settings.checkpoint)
+        for result in found.values():
+            if result.last_batch > newest:
+                raise OutputError(
+                    f"'{result.folder}' has rows of batch {result.last_batch}, of which"
+                    f" '{self.settings.checkpoint}' knows nothing: they are of another run; choose"
+                    " another --output, or go on from the --checkpoint they are of"
+                )
+        for result in found.values():
+            result.sweep()
+        return found
+
+    def _pipeline(self) -> Pipeline:
+        states = StateFolder(self.folder.state)
+        before = states.newest()
+        state = adopted(self.plan, before, self.settings.tasks)
+        if before is not None:
+            states.save(state)
+        wiring = Wiring(
+            self.plan,
+            self.stored,
+            self.folder,
+            self.sink,
+            self.results,
+            self.settings.skew_ns,
+            self.settings.tasks,
+            Forgetting(self.plan),
+            self.settings.live.speed is not None,
+        )
+        return Pipeline(wiring, state, self._watch)
+
+    @property
+    def stored(self) -> dict[int, Stored]:
+        return {
+            stream.number: Stored(
+                stream.key,
+                stream.kept_by,
+                stream.shelf,
+                stream.layout,
+                stream.descending,
+                stream.texts,
+            )
+            for stream in self.plan.low
+        }
+
+    def prepare(self, tell: Callable[[int, int], None] | None = None) -> None:
+        """Compile the kernels, once for all tasks."""
+        told = tell or (lambda done, total: None)
+        for read in self.plan.deliveries.reads:
+            if read.low is not None:
+                prepare(read.low, told)
+        if self.settings.compiled:
+            for family in self.plan.windows.values():
+                prepare_windows(family.slices, told)
+        self.replanner.prepare(told)
+
+    def source(self) -> StreamSource:
+        """What the tasks of every micro-batch read, and what they do to it."""
+        plan, settings = self.plan, self.settings
+        reads = tuple(
+            NativeRead(
+                read,
+                stream_numbers(plan.job, read),
+                plan.deliveries.targets,
+                self.sink,
+                self.pipeline.state.destinations,
+            )
+            for read in plan.deliveries.reads
+        )
+        late = None if settings.late is None else str(settings.late.absolute())
+        reading = StreamRead(
+            reads, self.stored, str(self.folder.slices), late, settings.format,
+            self.pipeline.state.starts, settings.replanning.trees,
+        )  # fmt: skip
+        return StreamSource(
+            reading,
+            tuple(i for read in plan.job.reads for i in read.interfaces),
+            link_clocks(plan),
+            plan.job.reads[0].edge if plan.job.reads else None,
+            replace(settings.live, skew_ns=settings.skew_ns, partners=partners(plan)),
+            str(self.folder.path),
+            settings.tasks,
+            stream_epochs(plan),
+            settings.skew_ns,
+            self._samples,
+        )
+
+    @property
+    def _samples(self) -> Samples | None:
+        wanted = self.settings.replanning
+        if not self.replanner.wants_samples:
+            return None
+        return Samples(wanted.sample_tuples, wanted.sample_seconds)
+
+    def start(self) -> None:
+        settings = self.settings
+        Control(self.folder.path).note_idle(False)
+        trigger = f"{settings.trigger_seconds} seconds"
+        writer = (
+            stream_frame(self._spark, self.source())
+            .writeStream.foreachBatch(self.pipeline)
+            .option("checkpointLocation", str(settings.checkpoint.absolute()))
+            .trigger(processingTime=trigger)
+        )
+        self._query = writer.start()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until it has ended, or so long; whether it has. A failure is raised."""
+        assert self._query is not None
+        try:
+            # PySpark takes fractions of a second, and says integers only.
+            over = self._query.awaitTermination(cast(Any, seconds))
+        except Exception as problem:
+            if self.pipeline.failure is not None:
+                raise self.pipeline.failure from problem
+            raise translated(problem) from problem
+        return over is None or bool(over)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more can come, and all of it was delivered."""
+        return self.pipeline.state.ended or Control(self.folder.path).is_idle
+
+    @property
+    def has_spark(self) -> bool:
+        """Whether it could be started again in this process."""
+        return is_alive(self._spark)
+
+    def stop(self) -> None:
+        """Between two batches."""
+        self.pause()
+        self.close()
+
+    def pause(self) -> None:
+        """Stop after the batch that runs, and keep the checkpoint locked for this process."""
+        if self._query is not None:
+            self.pipeline.rest()
+            if self.has_spark:
+                self._query.stop()
+            self._query = None
+
+    def abandon(self) -> None:
+        """After a failure: once no batch is at work any more, somebody else may run from the
+        checkpoint. A batch may outlive its JVM while it commits.
+        """
+        self.pipeline.rest()
+        self.close()
+
+    def save(self, state: State) -> None:
+        """Another state after the last batch."""
+        StateFolder(self.folder.state).save(state)
+
+    def close(self) -> None:
+        """Somebody else may run from the checkpoint."""
+        self.replanner.close()
+        if self.windows is not None:
+            self.windows.close()
+        self._lock.close()
+
+
+def newest_batch(checkpoint: Path) -> int:
+    """The newest batch that was ever planned from a checkpoint; -1: none."""
+    planned = (path.name for path in (checkpoint / "offsets").glob("[0-9]*"))
+    return max((int(name) for name in planned if name.isdigit()), default=-1)
+
+
+def locked(folder: Path) -> BinaryIO:
+    """Nobody else may run from the same checkpoint.
+
+    Raises:
+        OutputError: somebody does, or the folder cannot be written.
+    """
+    try:
+        make_folder(folder)
+        if folder.stat().st_uid == os.geteuid():
+            folder.chmod(folder_mode(PRIVATE))  # it may be of a version that left it open
+        file = open_file(folder / "lock", "wb")
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise OutputError(f"cannot write the checkpoint '{folder.parent}': {reason}") from problem
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        file.close()
+        raise OutputError(
+            f"a set is running from '{folder.parent}' already; stop it, or give another"
+            " --checkpoint"
+        ) from problem
+    file.write(str(os.getpid()).encode())
+    file.flush()
+    return file
+
+
+def link_clocks(plan: StreamPlan) -> dict[str, LinkClock | None]:
+    """Of each interface the finest column that is a clock. One that falls is none for a stream: the
+    time of day rises, and would promise of every other clock what it has not come to yet. When
+    tuples arrive is no time that they have themselves.
+    """
+    fineness = {"s": 0, "ms": 1, "us": 2, "ns": 3}
+    found: dict[str, LinkClock | None] = {}
+    for stream in plan.low:
+        for interface in stream.scan.interfaces:
+            best = found.get(interface)
+            for column in stream.scan.columns:
+                if column.clock is None or column.falls or is_arrival(column.read_from):
+                    continue
+                if best is None or fineness[column.clock] > fineness[best.unit]:
+                    best = LinkClock(column.read_from, column.clock)
+            found[interface] = best
+    return found

@@ -1,0 +1,173 @@
+"""The low level of a stream in a task: new tuples in, segments of the slice store out.
+
+In: the splits that a micro-batch has for one task. Out: nothing but lines of JSON: the segments
+that were written, the parts of queries that need not wait, and the task's heartbeat: what it saw of
+each interface, whether a query took it or not (dissertation 4.4).
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.datasource import InputPartition
+
+from terascope.connectors.base import Split
+from terascope.execute.delivery import Delivery, Outgoing
+from terascope.execute.task import Groups, LowTask, Ready
+from terascope.files import PRIVATE
+from terascope.kernels.tables.slots import Shape
+from terascope.physical.delivery import PartFormat
+from terascope.physical.ownership import Epochs
+from terascope.physical.trees import TreeSettings
+from terascope.spark.low_task import NativeRead, Partials, taken
+from terascope.streaming.heartbeat import Heartbeat, Watch
+from terascope.streaming.replan.tree_plans import TreesInForce, grafted, narrowed, widened_places
+from terascope.streaming.replan.tuple_samples import Sampler
+from terascope.streaming.state.late import ClosedColumn, LateWatch, kept_fields
+from terascope.streaming.state.segments import SegmentWriter, SliceValue
+
+TOLD = T.StructType([T.StructField("kind", T.StringType()), T.StructField("told", T.StringType())])
+TOLD_ARROW = pa.schema([("kind", pa.string()), ("told", pa.string())])
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How the payloads of a low-level stream are kept."""
+
+    key: str
+    column: str | None
+    """Of rows, by which slices are told; groups know their epochs."""
+    shelf: str
+    layout: str
+    descending: bool = False
+    texts: tuple[str, ...] = ()
+    """What its columns are; the layout is named after them."""
+
+
+@dataclass(frozen=True)
+class StreamRead:
+    """All that the tasks of a stream need to know; it travels as an option."""
+
+    reads: tuple[NativeRead, ...]
+    stored: Mapping[int, Stored]
+    store: str
+    """The folder of the slice store."""
+    late: str | None = None
+    """The folder where late tuples are kept apart."""
+    late_format: PartFormat = "parquet"
+    starts: Mapping[str, SliceValue] = field(default_factory=dict)
+    """Queries that are new, and the first slice each of them has a whole."""
+    trees: TreeSettings = field(default_factory=TreeSettings)
+
+
+@dataclass
+class StreamPartition(InputPartition):
+    """The new tuples of a micro-batch that one task reads."""
+
+    read: int
+    splits: tuple[Split, ...]
+    number: int
+    owned: Mapping[int, Epochs | None]
+    """By query: epochs that this task has alone, and that end with the batch."""
+    closed: Mapping[str, tuple[ClosedColumn, ...]]
+    """By interface: columns, the value below which a slice of a stream is closed, and its key."""
+    planned: float
+    """When the batch was planned, for the trace of its heartbeats."""
+    end: str
+    """The offset that the batch ends at."""
+    trees: TreesInForce = field(default_factory=TreesInForce)
+    sample: int = 0
+    """So many tuples are asked for."""
+
+
+def run_stream_task(reading: StreamRead, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
+    for told in stream_rows(reading, partition):
+        yield told_row(*told)
+
+
+def told_row(kind: str, told: str) -> pa.RecordBatch:
+    """What a task tells, as Spark takes it."""
+    return pa.RecordBatch.from_arrays(
+        [pa.array([kind], pa.string()), pa.array([told], pa.string())], schema=TOLD_ARROW
+    )
+
+
+def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tuple[str, str]]:
+    began = time.time()
+    native = reading.reads[partition.read]
+    flat = native.read.low
+    assert flat is not None
+    plan, shared = flat, partition.trees.shared
+    if shared:
+        plan = grafted(native.read.name, flat, shared, reading.trees).low
+    wide = widened_places(flat, plan)
+    task = LowTask(plan, partition.owned)
+    home = partition.number % native.destinations
+    mine = {native.streams[place]: epochs for place, epochs in partition.owned.items()}
+    delivery = Delivery(native.targets, native.sink, home, (), mine, reading.starts)
+    partials = Partials(native)
+    fields = kept_fields([c.name for c in plan.columns], [c.type for c in plan.columns])
+    mode = PRIVATE if native.sink is None else native.sink.mode
+    late = LateWatch(partition.closed, reading.late, fields, reading.late_format, mode)
+    sampler = None
+    if partition.sample:
+        seed = zlib.crc32(f"{partition.number} {partition.end}".encode())
+        sampler = Sampler(native.read.name, flat, partition.sample, seed)
+    watch = Watch(native.read.clocks, late, sampler)
+    with SegmentWriter(Path(reading.store)) as writer:
+        for ready in task.run(partition.splits, (), watch.see):
+            known = of_own_slots(ready, wide)
+            yield from kept(taken(known, native, delivery, partials), reading.stored, writer)
+        yield from kept(partials.close(), reading.stored, writer)
+        yield from kept(delivery.close(), reading.stored, writer)
+        writer.close()
+    yield from watch.close()
+    yield from writer.told()
+    hops = [("source", partition.planned), ("low level", began), ("slice store", time.time())]
+    names = [query.name for query in plan.queries]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    counters = task.counters.summary()
+    samples = list(watch.samples())
+    beat = Heartbeat.of(partition.number, task.reports, watch, counters, names, hops, memory)
+    beat.read, beat.trees = native.read.name, partition.trees.number
+    beat.inner = [node.name for node in plan.inner]
+    for place, epochs in partition.owned.items():
+        if epochs is not None and epochs.last is not None:
+            key = reading.stored[native.streams[place]].key
+            yield "emitted", json.dumps([key, epochs.last + 1])
+    yield "heartbeat", json.dumps(beat.to_json())
+    for sample in samples:
+        yield "sample", sample
+    yield "offset", partition.end
+
+
+def of_own_slots(ready: Ready, wide: Mapping[int, Shape]) -> Ready:
+    """Groups as those above know them, without what was kept for other aggregations."""
+    if isinstance(ready, Groups) and ready.query in wide:
+        return replace(ready, block=narrowed(ready.block, wide[ready.query]))
+    return ready
+
+
+def kept(
+    rows: Iterator[Outgoing], stored: Mapping[int, Stored], writer: SegmentWriter
+) -> Iterator[tuple[str, str]]:
+    """Payloads go to the store; all else is told."""
+    for row in rows:
+        if row.kind in ("groups", "rows"):
+            assert row.payload is not None
+            how = stored[row.stream]
+            column = "epoch" if row.kind == "groups" else how.column
+            writer.append(
+                how.key, row.kind, row.destination, row.payload, column, how.shelf, how.layout,
+                how.descending and row.kind == "rows",
+            )  # fmt: skip
+        elif row.told is not None:
+            yield row.kind, row.told

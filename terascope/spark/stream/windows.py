@@ -1,0 +1,251 @@
+"""Windows of closed slices, in a task (paper 0, the superqueries).
+
+In: of one stream the closed rows of its slices, or of spans of several that were put together
+before, and all queries over windows of them that are due; where windows are composed in another way
+than before, the same of the streams of earlier slices. Out: the rows of each. The slices are
+read and put in the order of their groups once, for all of these queries; each then passes over them
+once, whatever range and slide are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from terascope.analysis.moving import ALL
+from terascope.execute.rows.regroup import Regrouping
+from terascope.execute.rows.steps import run_steps
+from terascope.execute.rows.top import Ranking
+from terascope.execute.rows.windows import ALWAYS, Sequences
+from terascope.functions.base import Value
+from terascope.functions.overflow import overflow_of
+from terascope.kernels.merge.finish import columns as finished_columns
+from terascope.kernels.merge.payload import pack_tuples
+from terascope.physical.delivery import Sink
+from terascope.physical.row_pipeline import Regroup, Top
+from terascope.spark.stream.due import DueRange, Told, in_order, told_part
+from terascope.spark.stream.rows import Leaf, StoredRows
+from terascope.streaming.plan import LowStream
+from terascope.streaming.state.segments import SegmentWriter
+from terascope.streaming.state.tiers import (
+    MOST_EDGES,
+    SLICES,
+    Built,
+    Length,
+    Span,
+    tier_stream,
+    within,
+)
+from terascope.streaming.windowing import WindowFamily, Windowing
+
+
+@dataclass(frozen=True)
+class DueWindows:
+    """A query, and which of its windows are due."""
+
+    windowing: Windowing
+    since: int
+    """They end then, or later;"""
+    until: int
+    """and before."""
+
+    @classmethod
+    def of(cls, windowing: Windowing, due: DueRange) -> DueWindows:
+        window = windowing.windows.window
+        shift = window.range if windowing.by_start else 0
+        since = -ALWAYS if due.low is None else edge(due.low) + shift
+        until = -ALWAYS if due.high is None else edge(due.high) + shift
+        return cls(windowing, -(-since // window.slide) * window.slide, until)
+
+    @property
+    def ends(self) -> range:
+        """Where they end."""
+        return range(self.since, self.until, self.windowing.windows.window.slide)
+
+    @property
+    def first(self) -> int:
+        """Where the first of them begins."""
+        return self.since - self.windowing.windows.window.range
+
+    def rows(self, groups: Sequences, slices: Regrouping) -> pa.RecordBatch:
+        program, windows = self.windowing.program, self.windowing.windows
+        made = [
+            run_steps(program.steps, batch)
+            for batch in groups.batches(windows, slices.dictionaries, self.since, self.until)
+        ]
+        found = [rows for rows in made if rows.num_rows]
+        if isinstance(program.whole, Top) and found:
+            ranking = Ranking(program.whole)
+            for rows in found:
+                ranking.take(rows)
+            found = [run_steps(program.after, ranking.result())]
+        return in_order(found, self.windowing.fields, self.windowing.order)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Slices of a stream, and spans of them, that together are some time."""
+
+    family: WindowFamily
+    """Who has windows of them."""
+    leaves: Mapping[Length, Leaf]
+    """What the store has of them."""
+    groups: Regroup
+    """What their rows are read as."""
+    spans: tuple[Span, ...] | None = None
+    """None: all slices."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(leaf.bytes for leaf in self.leaves.values())
+
+    def of(self, spans: Sequence[Span]) -> Pieces:
+        """Those of some spans."""
+        leaves = {
+            tier: with_segments(leaf, [span for span in spans if span.tier == tier])
+            for tier, leaf in self.leaves.items()
+        }
+        return replace(self, leaves=leaves, spans=tuple(spans))
+
+    def between(self, first: int, until: int) -> Pieces:
+        """The slices that begin between two times."""
+        leaf = self.leaves[SLICES]
+        kept = [s for s in leaf.segments if s.has_before(until) and not s.ends_before(first)]
+        return replace(self, leaves={SLICES: replace(leaf, segments=tuple(kept))})
+
+    @property
+    def built(self) -> Built:
+        begins = {
+            tier: {int(s.low) for s in leaf.segments if s.low is not None}
+            for tier, leaf in self.leaves.items()
+            if tier != SLICES
+        }
+        return Built(self.family.vector, begins)
+
+    def batches(self, stored: StoredRows) -> Iterator[pa.RecordBatch]:
+        for tier, leaf in self.leaves.items():
+            begins = None
+            if self.spans is not None:
+                begins = pa.array([s.start for s in self.spans if s.tier == tier], pa.int64())
+            for batch in stored.batches(leaf):
+                if begins is not None:
+                    starts = batch.column(self.column).cast(pa.int64())
+                    batch = batch.filter(pc.is_in(starts, value_set=begins))
+                yield batch
+
+    @property
+    def column(self) -> str:
+        """Where a slice or a span begins."""
+        assert self.groups.epoch is not None
+        return self.groups.keys[self.groups.epoch][0]
+
+    @cached_property
+    def _ends(self) -> Mapping[int, int]:
+        return {span.start: span.end for span in self.spans or ()}
+
+    def end(self, start: int) -> int:
+        """Where one ends that begins then; the begin itself when none does."""
+        if self.spans is not None:
+            return self._ends.get(start, start)
+        vector = self.family.vector
+        return vector.end(start) if vector.start(start) == start else start
+
+
+def with_segments(leaf: Leaf, spans: Sequence[Span]) -> Leaf:
+    return replace(leaf, segments=tuple(within(leaf.segments, spans)))
+
+
+@dataclass(frozen=True)
+class DueSlices:
+    """All queries over windows of the same streams that are due. All slices of all streams have all
+    edges of all windows, so that slices that overlap are inside of the same windows.
+    """
+
+    members: tuple[DueWindows, ...]
+    pieces: tuple[Pieces, ...]
+    """Of each stream."""
+    compiled: bool
+
+    @classmethod
+    def of(
+        cls, members: Sequence[DueWindows], pieces: Sequence[Pieces], compiled: bool
+    ) -> DueSlices:
+        """With as few pieces as the windows can be put together from."""
+        due = tuple(one for one in members if one.ends)
+        if not due:
+            return cls((), tuple(some.of(()) for some in pieces), compiled)
+        first, until = min(one.first for one in due), max(one.until for one in due)
+        bounded = first > -ALWAYS // 2 and until < ALWAYS // 2
+        if not bounded or sum(len(o.ends) for o in due) > MOST_EDGES:
+            return cls(due, tuple(some.between(first, until) for some in pieces), compiled)
+        edges = {edge for one in due for edge in one.ends}
+        edges |= {edge - one.windowing.windows.window.range for one in due for edge in one.ends}
+
+        def needed(some: Pieces) -> Pieces:
+            if len(some.leaves) == 1:
+                return some.between(first, until)
+            return some.of(some.built.cover(first, max(edges), edges))
+
+        return cls(due, tuple(map(needed, pieces)), compiled)
+
+    @property
+    def bytes(self) -> int:
+        return sum(some.bytes for some in self.pieces)
+
+    def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
+        slices = Regrouping(self.pieces[0].groups, self.compiled)
+        for some in self.pieces:
+            for batch in some.batches(stored):
+                slices.take(batch)
+
+        def end(start: int) -> int:
+            return max(some.end(start) for some in self.pieces)
+
+        groups = Sequences(slices.blocks(), slices.fields, end)
+        for due in self.members:
+            with overflow_of(due.windowing.query):
+                rows = due.rows(groups, slices)
+                yield told_part(due.windowing.query, due.windowing.fields, rows, sink)
+
+
+@dataclass(frozen=True)
+class DueSpan:
+    """A span of slices that is put together, for windows to come."""
+
+    stream: LowStream
+    span: Span
+    pieces: Pieces
+    compiled: bool
+
+    @property
+    def bytes(self) -> int:
+        return self.pieces.bytes
+
+    def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
+        del sink
+        slices = Regrouping(self.pieces.groups, self.compiled)
+        place = self.pieces.groups.epoch
+        assert place is not None
+        for batch in self.pieces.batches(stored):
+            start = np.full(batch.num_rows, self.span.start)
+            column = pa.array(start).cast(batch.column(place).type)
+            slices.take(batch.set_column(place, self.pieces.column, column))
+        with SegmentWriter(Path(stored.store)) as writer:
+            for block in slices.blocks():
+                rows = finished_columns([block], slices.fields, slices.dictionaries)
+                writer.append(
+                    tier_stream(self.stream.key, self.span.tier), "rows", 0, pack_tuples(rows),
+                    self.pieces.column, f"span {self.span.tier}", self.stream.layout,
+                )  # fmt: skip
+            writer.close()
+        yield from writer.told()
+
+
+def edge(value: Value) -> int:
+    return ALWAYS if value is ALL else int(value)

@@ -1,0 +1,293 @@
+"""Which slices close: decided after every micro-batch from what its heartbeats say.
+
+In: the plan of a stream, its state, and the promises of its sources. Out: for each low-level stream
+the slices whose partials are merged now; and what of the store is needed no longer. When many
+slices close at once, as when a silent input comes back, they are let go in portions of bounded size
+over several batches (the slow flush of dissertation 4.5.3, above the low level too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from terascope.analysis.moving import ALL, reaches
+from terascope.analysis.order import FINENESS
+from terascope.connectors.arrival import TICKS_NS, is_arrival
+from terascope.connectors.live import Offset
+from terascope.connectors.malformed import MOST_NAMED
+from terascope.functions.base import Trend, Value
+from terascope.plan.expr import Col, columns_of
+from terascope.plan.rel import Aggregate, Scan, SourceField
+from terascope.streaming.heartbeat import Heartbeat
+from terascope.streaming.missed import missed_columns
+from terascope.streaming.plan import LowStream, StreamPlan
+from terascope.streaming.state.late import ClosedColumn
+from terascope.streaming.state.segments import Segment, SliceValue
+from terascope.streaming.state.state import Seen, State
+
+LEAST_PORTION = 1 << 18
+"""So many bytes of partials may always close in one batch."""
+MANY_SEGMENTS = 48
+"""Of one stream at one destination: then they are put together."""
+LARGE_SEGMENT = 1 << 16
+"""Groups of a segment that is not put together with others."""
+
+
+@dataclass(frozen=True)
+class Slices:
+    """What one task closes of a stream, or merely puts together."""
+
+    number: int
+    low: SliceValue | None
+    high: SliceValue | None
+    """Slices from `low` up to, and without, `high`; None: no limit on that side."""
+    segments: tuple[Segment, ...]
+    destination: int
+    together: bool = False
+    """The slices stay open: their partials are only put together."""
+
+
+# ---- what was heard ------------------------------------------------------------------------------
+
+
+def hear(state: State, beats: Iterable[Heartbeat], offset: Offset) -> None:
+    """Take the heartbeats of a batch into the state."""
+    for beat in beats:
+        for name, heard in beat.interfaces.items():
+            seen = state.seen.setdefault(name, Seen())
+            for column, value in heard.smallest.items():
+                behind = seen.largest.get(column, value) - value
+                seen.disorder[column] = max(seen.disorder.get(column, 0), behind)
+            for column, value in heard.largest.items():
+                seen.largest[column] = max(seen.largest.get(column, value), value)
+            for column, value in heard.smallest.items():
+                seen.smallest[column] = min(seen.smallest.get(column, value), value)
+            for column, value in heard.behind.items():
+                seen.disorder[column] = max(seen.disorder.get(column, value), value)
+            for why, number in heard.malformed.items():
+                seen.malformed[why] = seen.malformed.get(why, 0) + number
+            for path, why in heard.files.items():
+                seen.files.pop(path, None)
+                seen.files[path] = why
+            for path in list(seen.files)[: len(seen.files) - MOST_NAMED]:
+                del seen.files[path]
+            seen.skipped_bytes += heard.skipped_bytes
+            seen.tuples += heard.tuples
+            seen.bytes += heard.bytes
+            seen.late += heard.late
+            for key, number in heard.late_streams.items():
+                seen.late_streams[key] = seen.late_streams.get(key, 0) + number
+            for column, value in heard.late_behind.items():
+                seen.late_behind[column] = max(seen.late_behind.get(column, value), value)
+                if column in heard.smallest:
+                    seen.late_smallest[column] = heard.smallest[column]
+            if heard.tuples:
+                seen.last_tuple_ns = offset.now_ns
+    for name, link in offset.links.items():
+        seen = state.seen.setdefault(name, Seen())
+        for column, (smallest, largest) in link.seen.items():
+            seen.largest[column] = max(seen.largest.get(column, largest), largest)
+            seen.smallest[column] = min(seen.smallest.get(column, smallest), smallest)
+        seen.arrived_ns = max(seen.arrived_ns, offset.arrived_ns)
+        if link.quiet_ns is not None:
+            seen.quiet_ns = max(seen.quiet_ns or link.quiet_ns, link.quiet_ns)
+        if link.is_left_behind:
+            seen.left_ns = seen.quiet_ns
+    state.ended = offset.ended
+
+
+def scan_promises(
+    seen: Mapping[str, Seen], skew_ns: int, ended: bool
+) -> Callable[[Scan], Mapping[str, Value]]:
+    """For the ordered columns of a scan, how far the slowest of its interfaces has come."""
+
+    def promised(scan: Scan) -> Mapping[str, Value]:
+        found: dict[str, Value] = {}
+        for column in scan.columns:
+            if column.slope is None or not column.slope.is_ordered:
+                continue
+            if ended:
+                found[column.name] = ALL
+                continue
+            values = [reached(column, seen.get(name), skew_ns) for name in scan.interfaces]
+            told = [v for v in values if v is not None]
+            if len(told) == len(values):
+                rising = column.slope.trend is Trend.INCREASING
+                found[column.name] = min(told) if rising else max(told)
+        return found
+
+    return promised
+
+
+def furthest(seen: Mapping[str, Seen]) -> Callable[[Scan], Mapping[str, Value]]:
+    """How far the fastest interface of a scan has come, in every ordered column."""
+
+    def told(scan: Scan) -> Mapping[str, Value]:
+        found: dict[str, Value] = {}
+        for column in scan.columns:
+            if column.slope is None or not column.slope.is_ordered:
+                continue
+            rising = column.slope.trend is Trend.INCREASING
+            values = [
+                (one.largest if rising else one.smallest).get(column.read_from)
+                for name in scan.interfaces
+                if (one := seen.get(name)) is not None
+            ]
+            there = [v for v in values if v is not None]
+            if there:
+                found[column.name] = max(there) if rising else min(there)
+        return found
+
+    return told
+
+
+def reached(column: SourceField, seen: Seen | None, skew_ns: int) -> SliceValue | None:
+    """How far a column of one interface has come: by its tuples, or by the clock when all that is
+    older was read (4.4.5). When tuples arrive the clock on the wall says, whatever else the source
+    does. Bands are none of this function's business.
+    """
+    assert column.slope is not None
+    if seen is None:
+        return None
+    if is_arrival(column.read_from):
+        return seen.arrived_ns // TICKS_NS[column.read_from] + column.slope.band
+    if column.slope.trend is not Trend.INCREASING:
+        return seen.smallest.get(column.read_from)
+    told = [seen.largest[column.read_from]] if column.read_from in seen.largest else []
+    if column.read_from in seen.passed:
+        told.append(seen.passed[column.read_from] + column.slope.band)
+    if column.clock is not None and seen.quiet_ns is not None:
+        # What the clock says holds without the band, which is taken off later.
+        tick = 10**9 // FINENESS[column.clock]
+        told.append((seen.quiet_ns - skew_ns) // tick + column.slope.band)
+    return max(told, default=None)
+
+
+# ---- what closes ---------------------------------------------------------------------------------
+
+
+def due(
+    stream: LowStream,
+    state: State,
+    promise: Value,
+    portion: int,
+    least: SliceValue | None = None,
+) -> tuple[SliceValue | None, list[Slices]]:
+    """How far a stream of groups closes, at most, and the work that is. `least`: rows of slices
+    before this one were emitted by tasks already, so that older ones have to be closed now, however
+    many they are, or their rows would be emitted out of order.
+    """
+    until = state.streams[stream.key].until
+    waiting = [s for s in state.segments if s.stream == stream.key and s.kind == "groups"]
+    if promise is ALL:
+        return None, work(stream, waiting, until, None)
+    if promise is None or (until is not None and promise <= until):
+        return until, []
+    high = within(waiting, until, promise, portion)
+    if least is not None:
+        high = max(high, min(least, promise))
+    return high, work(stream, [s for s in waiting if s.has_before(high)], until, high)
+
+
+def work(
+    stream: LowStream,
+    segments: Sequence[Segment],
+    low: SliceValue | None,
+    high: SliceValue | None,
+    together: bool = False,
+) -> list[Slices]:
+    """By destination."""
+    homes = sorted({segment.destination for segment in segments})
+    return [
+        Slices(
+            stream.number,
+            low,
+            high,
+            tuple(s for s in segments if s.destination == home),
+            home,
+            together,
+        )
+        for home in homes
+    ]
+
+
+def within(
+    segments: Sequence[Segment], low: SliceValue | None, high: SliceValue, portion: int
+) -> SliceValue:
+    """The last edge up to which no more than a portion closes; one slice always does."""
+    sliced = [s for s in segments if s.low is not None and s.has_before(high)]
+    if sum(s.length for s in sliced) <= portion or not sliced:
+        return high
+    first = int(min(s.low for s in sliced if s.low is not None))
+    first = first if low is None else max(first, int(low))
+    least, most = first + 1, int(high)
+    while least < most:
+        middle = (least + most + 1) // 2
+        if bytes_before(sliced, middle) <= portion:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def bytes_before(segments: Sequence[Segment], edge: int) -> float:
+    """About how much the segments have of slices before an edge."""
+    total = 0.0
+    for segment in segments:
+        if segment.low is None or segment.high is None or segment.low >= edge:
+            continue
+        slices = segment.high - segment.low + 1
+        total += segment.length * min(1.0, (edge - segment.low) / slices)
+    return total
+
+
+def portion_of(state: State) -> int:
+    """What may close in one batch: twice what the busiest batch has brought."""
+    return max(LEAST_PORTION, 2 * state.peak_bytes)
+
+
+def scattered(stream: LowStream, state: State) -> list[Slices]:
+    """The partials of open slices that lie in too many places; large segments stay as they are, or
+    all that is open would be written again and again.
+    """
+    waiting = [
+        s
+        for s in state.segments
+        if s.stream == stream.key and s.kind == "groups" and s.rows < LARGE_SEGMENT
+    ]
+    made = work(stream, waiting, state.streams[stream.key].until, None, together=True)
+    return [slices for slices in made if len(slices.segments) >= MANY_SEGMENTS]
+
+
+# ---- tuples that would be late -------------------------------------------------------------------
+
+
+def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[ClosedColumn]]:
+    """By interface: for each stream of groups its column, the value below which it is closed, and
+    its key.
+    """
+    found: dict[str, list[ClosedColumn]] = {}
+    for stream in plan.low:
+        progress = state.streams[stream.key]
+        until, rel = progress.until, plan.job.trees[stream.name]
+        if until is None or stream.groups is None or not isinstance(rel, Aggregate):
+            continue
+        if stream.is_retired:
+            continue  # it gets no tuples
+        if progress.since is not None and until <= progress.since and not progress.goes_on:
+            continue  # it has not begun: nobody misses those tuples
+        key = dict(rel.keys)[stream.value or ""]
+        (name,) = columns_of(key)
+        column = next(c for c in stream.scan.columns if c.name == name)
+        limit = reaches(
+            key, Trend.INCREASING, Col(name, column.type), Trend.INCREASING, until,
+            plan.job.parameters,
+        )  # fmt: skip
+        if limit is None or limit is ALL:
+            continue
+        for interface in stream.scan.interfaces:
+            found.setdefault(interface, []).append((column.read_from, limit, stream.key, False))
+    for interface, missed in missed_columns(plan, state):
+        found.setdefault(interface, []).append(missed)
+    return {name: sorted(columns) for name, columns in found.items()}

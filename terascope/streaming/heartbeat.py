@@ -1,0 +1,206 @@
+"""Heartbeats: what a task of the low level has to say, with or without tuples (dissertation 4.3,
+4.4, 4.6).
+
+In: every batch of tuples a task reads, before the prefilter drops any (4.4.2). Out: `Heartbeat`:
+for each interface the ends of its ordered columns, from which promises are made, and by how much
+tuples came out of order; statistics; and the trace, when which operator had it in hands.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from terascope.execute.reports import Reports
+from terascope.kernels.codegen.machine_code import INTEGER, column, compiled
+from terascope.kernels.columns.dictionary import Ints
+from terascope.streaming.replan.tuple_samples import Sampler
+from terascope.streaming.state.late import LateWatch
+from terascope.streaming.state.segments import SliceValue
+
+
+@compiled(column(np.int64), INTEGER)
+def ends(values: Ints, before: int) -> tuple[int, int, int]:
+    """The smallest and the largest value, and by how much one fell behind an earlier one."""
+    least, most, behind = values[0], max(before, values[0]), np.int64(0)
+    for value in values:
+        if value > most:
+            most = value
+        else:
+            behind = max(behind, most - value)
+            least = min(least, value)
+    return least, most, behind  # type: ignore[return-value]
+
+
+@dataclass
+class Ends:
+    """Of one ordered column of an interface."""
+
+    smallest: SliceValue
+    largest: SliceValue
+    behind: SliceValue = 0
+
+    def add(self, other: Ends) -> None:
+        self.smallest = min(self.smallest, other.smallest)
+        self.largest = max(self.largest, other.largest)
+        self.behind = max(self.behind, other.behind)
+
+
+class Watch:
+    """Sees all tuples of a task."""
+
+    def __init__(
+        self, columns: Sequence[str], late: LateWatch, sampler: Sampler | None = None
+    ) -> None:
+        """`sampler`: of a task that is asked for a sample of its tuples."""
+        self._columns = tuple(columns)
+        self._late = late
+        self._sampler = sampler
+        self.ends: dict[str, dict[str, Ends]] = {}
+        self.cost_ns = 0
+
+    def see(self, batch: pa.RecordBatch, interface: str) -> None:
+        began = time.thread_time_ns()
+        self._see(batch, interface)
+        if self._sampler is not None:
+            self._sampler.see(batch)
+        self.cost_ns += time.thread_time_ns() - began
+
+    def _see(self, batch: pa.RecordBatch, interface: str) -> None:
+        known = self.ends.setdefault(interface, {})
+        smallest: dict[str, SliceValue] = {}
+        largest: dict[str, SliceValue] = {}
+        for name in self._columns:
+            at = batch.schema.get_field_index(name)
+            found = None if at < 0 else column_ends(batch.column(at), known.get(name))
+            if found is None:
+                continue
+            smallest[name], largest[name] = found.smallest, found.largest
+            if name in known:
+                known[name].add(found)
+            else:
+                known[name] = found
+        self._late.see(batch, interface, smallest, largest)
+
+    @property
+    def late(self) -> LateWatch:
+        return self._late
+
+    def samples(self) -> Iterator[str]:
+        """Some of the tuples, as text."""
+        began = time.thread_time_ns()
+        samples = () if self._sampler is None else self._sampler.samples()
+        told = [sample.told() for sample in samples]
+        self.cost_ns += time.thread_time_ns() - began
+        yield from told
+
+    def close(self) -> Iterator[tuple[str, str]]:
+        """Close the files of late tuples, and give a line about each."""
+        yield from self._late.close()
+
+
+def column_ends(values: pa.Array, known: Ends | None) -> Ends | None:
+    if pa.types.is_int64(values.type) and values.null_count == 0 and len(values):
+        before = np.iinfo(np.int64).min if known is None else int(known.largest)
+        least, most, behind = ends(values.to_numpy(), before)
+        return Ends(int(least), int(most), int(behind))
+    if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
+        return None
+    found = pc.min_max(values)
+    if not found["min"].is_valid:
+        return None
+    return Ends(found["min"].as_py(), found["max"].as_py())
+
+
+@dataclass
+class Heard:
+    """What a heartbeat says of one interface."""
+
+    tuples: int = 0
+    bytes: int = 0
+    late: int = 0
+    malformed: dict[str, int] = field(default_factory=dict)
+    smallest: dict[str, SliceValue] = field(default_factory=dict)
+    largest: dict[str, SliceValue] = field(default_factory=dict)
+    behind: dict[str, SliceValue] = field(default_factory=dict)
+    late_streams: dict[str, int] = field(default_factory=dict)
+    """By the key of a low-level stream: tuples that came when their slice of it was closed."""
+    late_behind: dict[str, SliceValue] = field(default_factory=dict)
+    """By column: how far a late tuple was behind the end of a closed slice, at most."""
+    skipped_bytes: int = 0
+    """Bytes of damaged input that were skipped."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Path -> reason, of files that could not be used, or not to their end."""
+
+
+@dataclass
+class Heartbeat:
+    """Of one task."""
+
+    task: int
+    interfaces: dict[str, Heard]
+    counters: dict[str, Any]
+    """What the low level did: tuples, predicates evaluated, tuples passed, groups evicted."""
+    queries: list[str]
+    """The low-level queries, in the order the counters have them."""
+    hops: list[tuple[str, float]]
+    """Operators, and when each received it."""
+    memory_bytes: int
+    cost_ns: int = 0
+    """Processor time that it took: to look at all tuples, and to put it together."""
+    inner: list[str] = field(default_factory=list)
+    """The inner nodes of its trees, which the counters have after the queries."""
+    trees: int = 0
+    """The number of the trees it used."""
+    read: str = ""
+    """The name of the source read that the task works for."""
+
+    @staticmethod
+    def of(
+        task: int,
+        reports: Reports,
+        watch: Watch,
+        counters: dict[str, Any],
+        queries: Sequence[str],
+        hops: Sequence[tuple[str, float]],
+        memory_bytes: int,
+    ) -> Heartbeat:
+        began = time.thread_time_ns()
+        heard: dict[str, Heard] = {}
+        for name, report in reports.items():
+            one = heard.setdefault(name, Heard())
+            one.tuples, one.bytes = report.tuples, report.bytes_read
+            one.malformed = dict(report.malformed)
+            one.skipped_bytes = sum(report.skipped.values())
+            one.files = report.files
+        for name, columns in watch.ends.items():
+            one = heard.setdefault(name, Heard())
+            for column_name, found in columns.items():
+                one.smallest[column_name] = found.smallest
+                one.largest[column_name] = found.largest
+                one.behind[column_name] = found.behind
+        for name, count in watch.late.counts.items():
+            one = heard.setdefault(name, Heard())
+            one.late = count
+            one.late_streams = dict(watch.late.by_stream.get(name, {}))
+            one.late_behind = dict(watch.late.behind.get(name, {}))
+        cost = watch.cost_ns + time.thread_time_ns() - began
+        return Heartbeat(task, heard, counters, list(queries), list(hops), memory_bytes, cost)
+
+    def to_json(self) -> dict[str, Any]:
+        told = dict(vars(self))
+        told["interfaces"] = {name: vars(one) for name, one in self.interfaces.items()}
+        return told
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Heartbeat:
+        known = dict(told)
+        known["interfaces"] = {name: Heard(**one) for name, one in told["interfaces"].items()}
+        known["hops"] = [(name, when) for name, when in told["hops"]]
+        return cls(**known)

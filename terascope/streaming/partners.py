@@ -1,0 +1,40 @@
+"""Which sources wait for each other: those that some query combines.
+
+In: the plan of a stream. Out: by source, the others that a merge, a join or a set of interfaces
+puts together with it. A source that is silent or gone holds these back, and nobody else.
+"""
+
+from __future__ import annotations
+
+from terascope.plan.plan import reads
+from terascope.streaming.plan import StreamPlan
+
+
+def partners(plan: StreamPlan) -> dict[str, frozenset[str]]:
+    """By the name of a source."""
+    found: dict[str, set[str]] = {i.name: set() for read in plan.job.reads for i in read.interfaces}
+    for output in plan.outputs:
+        together = sources_below(plan, output.name)
+        for name in together:
+            found[name] |= together - {name}
+    return {name: frozenset(others) for name, others in found.items()}
+
+
+def streams_below(plan: StreamPlan, query: str) -> set[str]:
+    """The streams that a query is made of, down to the low level, and itself."""
+    low = plan.by_name
+    found: set[str] = set()
+    pending = [query]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            if name not in low:
+                pending += [read.stream for read in reads(plan.trees.streams[name])]
+    return found
+
+
+def sources_below(plan: StreamPlan, query: str) -> set[str]:
+    """The sources whose tuples a query is made of."""
+    names = streams_below(plan, query)
+    return {i for stream in plan.low if stream.name in names for i in stream.scan.interfaces}

@@ -1,0 +1,1 @@
+"""Re-planning: what queries share follows the traffic while a set runs."""

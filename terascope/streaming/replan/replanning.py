@@ -1,0 +1,300 @@
+"""Re-planning: what aggregations share follows the traffic while a set runs.
+
+In: after every micro-batch the samples of its tasks, and what they counted. Out: now and then other
+tables and trees for the batches that follow (tree_plans.py). Those in force and the best ones are
+compared for each slice that is over (tree_choice.py). When the best would save more than 15% for
+three slices one after the other, and the last change was a minute ago, its kernels are made ready
+and it takes its place.
+
+A task keeps nothing from one batch to the next but partial groups, which look the same whatever
+table they are from. So trees change between two batches, no tuple is lost or counted twice, and a
+batch that is run again may use other trees than the first time.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from terascope.execute.grouping.tree import tree_of
+from terascope.execute.prepare import prepare
+from terascope.physical.job import SourceRead
+from terascope.streaming.heartbeat import Heartbeat
+from terascope.streaming.replan.families import Family, families_of
+from terascope.streaming.replan.sharing_costs import Traffic
+from terascope.streaming.replan.sharing_status import TreeStatus
+from terascope.streaming.replan.slice_samples import (
+    MOST_TUPLES,
+    Piece,
+    SampledTraffic,
+    SliceSamples,
+)
+from terascope.streaming.replan.tree_choice import Comparison, Patience, ReplanSettings, compared
+from terascope.streaming.replan.tree_plans import (
+    Grafted,
+    PlannedSharing,
+    TreesInForce,
+    grafted,
+    in_force,
+    put_in_force,
+)
+from terascope.streaming.replan.tuple_samples import TupleSample
+
+THREAD: Final = "terascope trees"
+Spawn: TypeAlias = Callable[[Callable[[], None]], None]
+
+
+@dataclass
+class Watched:
+    """One family of a running set."""
+
+    read: SourceRead
+    family: Family
+    samples: SliceSamples = field(default_factory=SliceSamples)
+    waiting: list[list[Piece]] = field(default_factory=list)
+    """Slices that are over."""
+    found: Comparison | None = None
+    """For the last slices that were judged since the last change."""
+    tuples: int = 0
+    probes: int = 0
+    """Since what is in force took its place."""
+
+    def wait(self, slices: Iterable[list[Piece]], most: int) -> None:
+        """Slices are over. While there is no time to look at them the oldest are left out."""
+        self.waiting += slices
+        while tuples_of(self.waiting) > (most + 1) * MOST_TUPLES:
+            del self.waiting[0]
+
+    def worth(self, key: str, due: Container[str]) -> tuple[list[str], PlannedSharing | None]:
+        """Whose time it is, if all who share with them agree; and what all share then."""
+        if self.found is None:
+            return [], None
+        parts = [part for part in self.found.parts if all(noted(key, one) in due for one in part)]
+        names = [noted(key, one) for part in parts for one in part]
+        return names, self.found.changed(parts, 0.0) if parts else None
+
+
+def noted(family: str, member: str) -> str:
+    return f"{family} {member}"
+
+
+class Replanner:
+    """Hears of every batch, and changes the trees of those that follow."""
+
+    def __init__(
+        self,
+        reads: Sequence[SourceRead],
+        folder: Path,
+        settings: ReplanSettings,
+        clock: Callable[[], float] = time.time,
+        spawn: Spawn | None = None,
+    ) -> None:
+        """`reads`: with plans without trees; `folder`: of the run; `spawn`: who does what no batch
+        shall wait for.
+        """
+        self._reads = tuple(read for read in reads if read.low is not None)
+        self._folder = folder
+        self._settings = settings
+        self._clock = clock
+        self._spawn = spawn or in_background
+        self._lock = threading.Lock()
+        self._planning = False
+        self._closed = False
+        self._rest_until = 0.0
+        self._began = clock()
+        self._watched: dict[str, Watched] = {}
+        for read in self._reads:
+            assert read.low is not None
+            for family in families_of(read.name, read.low):
+                if settings.watches(family):
+                    self._watched[family.key] = Watched(read, family)
+        self.trees = self._known()
+        self._patience = Patience(settings, self.trees.since)
+        self._grafted = self._graft(self.trees)
+
+    def _known(self) -> TreesInForce:
+        """What the run had before, as far as it may have it, and the set still has the members."""
+        before = in_force(self._folder) if self._watched else None
+        if before is None:
+            return TreesInForce(since=self._began)
+        allowed = {key: self._settings.allowed(one) for key, one in before.shared.items()}
+        if allowed != before.shared:
+            before = replace(before, shared=allowed)
+            put_in_force(self._folder, before)
+        known = {
+            key: one
+            for key, watched in self._watched.items()
+            if key in allowed and not (one := allowed[key].of(watched.family)).is_nothing
+        }
+        return replace(before, shared=known)
+
+    def _graft(self, trees: TreesInForce) -> dict[str, Grafted]:
+        found = {}
+        for read in self._reads:
+            assert read.low is not None
+            found[read.name] = grafted(read.name, read.low, trees.shared, self._settings.trees)
+        return found
+
+    @property
+    def wants_samples(self) -> bool:
+        return bool(self._watched)
+
+    def prepare(self, tell: Callable[[int, int], None]) -> None:
+        """Make the kernels of the trees in force ready."""
+        for made in self._grafted.values():
+            prepare(made.low, tell)
+
+    def close(self) -> None:
+        """No trees are changed from now on."""
+        with self._lock:
+            self._closed = True
+
+    # ---- batches
+
+    def hear(self, beats: Iterable[Heartbeat], samples: Iterable[TupleSample]) -> None:
+        """A batch is done."""
+        with self._lock:
+            for beat in beats:
+                self._count(beat)
+            by_family: dict[str, list[TupleSample]] = {}
+            for sample in samples:
+                by_family.setdefault(sample.family, []).append(sample)
+            for key, some in by_family.items():
+                if key in self._watched:
+                    self._watched[key].samples.add(some)
+            ready = False
+            for one in self._watched.values():
+                one.wait(one.samples.take_over(), self._settings.slices)
+                ready = ready or bool(one.waiting)
+            busy = self._planning or self._closed or self._clock() < self._rest_until
+            if not ready or busy:
+                return
+            self._planning = True
+        self._spawn(self._plan)
+
+    def _count(self, beat: Heartbeat) -> None:
+        if beat.trees != self.trees.number:
+            return
+        names = [*beat.queries, *beat.inner]
+        probes = dict(zip(names, beat.counters["probes"], strict=True))
+        passed = dict(zip(beat.queries, beat.counters["passed"], strict=True))
+        for key, one in self._watched.items():
+            if one.read.name == beat.read:
+                mixed = one.family.is_mixed
+                first = passed[one.family.members[0].name]
+                one.tuples += beat.counters["tuples"] if mixed else first
+                one.probes += sum(probes[name] for name in self._grafted[beat.read].nodes[key])
+
+    # ---- planning
+
+    def _plan(self) -> None:
+        """What no batch waits for."""
+        began = time.thread_time()
+        try:
+            for key, one in self._watched.items():
+                self._judge(key, one)
+            spent = time.thread_time() - began
+            self._rest_until = self._clock() + spent / self._settings.share
+            self._change()
+        except Exception:  # the run does not need it
+            logging.getLogger("terascope").warning("trees cannot be planned", exc_info=True)
+        finally:
+            with self._lock:
+                self._planning = False
+
+    def _judge(self, key: str, one: Watched) -> None:
+        with self._lock:
+            slices, one.waiting = one.waiting, []
+        enough, rest = together(slices, self._settings.least_tuples)
+        with self._lock:
+            one.waiting = [*rest, *one.waiting]
+        # What was before the last few can neither make a change due nor keep it from being so.
+        for some in enough[-self._settings.slices :]:
+            pieces = [piece for pieces in some for piece in pieces]
+            self._note(key, one, SampledTraffic(pieces), len(some))
+
+    def _note(self, key: str, one: Watched, traffic: Traffic, slices: int) -> None:
+        present = self.trees.shared.get(key)
+        found = compared(one.read.name, one.family, present, traffic, self._settings)
+        one.found = found
+        for part, cost in found.parts.items():
+            for member in part:
+                self._patience.note(noted(key, member), cost.gain, slices)
+
+    def _change(self) -> None:
+        """Of all for whom it is time."""
+        due = set(self._patience.due(self._clock()))
+        worth = {key: one.worth(key, due) for key, one in self._watched.items()}
+        chosen = {key: made for key, (_, made) in worth.items() if made is not None}
+        if not chosen:
+            return
+        drafted = self._graft(self.trees.changed(chosen, 0.0))
+        for made in drafted.values():
+            tree_of(made.low)  # no task is given what it could not run
+            prepare(made.low, lambda done, total: None)
+        with self._lock:
+            if self._closed:
+                return
+            now = self._clock()
+            chosen = {key: replace(best, since=now) for key, best in chosen.items()}
+            trees = self.trees.changed(chosen, now)
+            put_in_force(self._folder, trees)
+            self.trees, self._grafted = trees, drafted
+            self._patience.change([name for names, _ in worth.values() for name in names], now)
+            for key in chosen:
+                one = self._watched[key]
+                one.found, one.tuples, one.probes = None, 0, 0
+
+    # ---- telling
+
+    def status(self) -> tuple[TreeStatus, ...]:
+        """Of every family."""
+        with self._lock:
+            return tuple(self._status(key, one) for key, one in self._watched.items())
+
+    def _status(self, key: str, one: Watched) -> TreeStatus:
+        shared = self.trees.shared.get(key, PlannedSharing(since=self._began)).of(one.family)
+        units = one.family.units(shared.tables)
+        nodes = [node for planned in shared.trees for node in planned.tree.nodes]
+        lines = [line for planned in shared.trees for line in planned.tree.describe().splitlines()]
+        return TreeStatus(
+            one.read.name,
+            tuple(query.name for query in one.family.members),
+            tuple(lines),
+            len([node for node in nodes if not node.is_query]),
+            shared.since,
+            shared.gain,
+            0.0 if one.found is None else one.found.gain,
+            one.probes / one.tuples if one.tuples else None,
+            tuple(tuple(query.name for query in u.members) for u in units if u.is_shared),
+        )
+
+
+def tuples_of(slices: Iterable[Sequence[Piece]]) -> int:
+    """Known of some slices."""
+    return sum(piece.count for pieces in slices for piece in pieces)
+
+
+def together(
+    slices: Sequence[list[Piece]], least: int
+) -> tuple[list[list[list[Piece]]], list[list[Piece]]]:
+    """Slices that follow each other and have enough tuples to tell anything; and the last ones, of
+    which too few are known.
+    """
+    enough: list[list[list[Piece]]] = []
+    rest: list[list[Piece]] = []
+    for pieces in slices:
+        rest = [*rest, pieces]
+        if tuples_of(rest) >= least:
+            enough.append(rest)
+            rest = []
+    return enough, rest
+
+
+def in_background(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name=THREAD, daemon=True).start()

@@ -1,0 +1,104 @@
+"""What it costs that the aggregations of a family share tables and trees, or do not.
+
+In: what the traffic of some slices is like. Out: the cost of anything that a family could share, in
+the unit in which plans are compared: nanoseconds, or hash operations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from terascope.physical.riding import VIEW_NS, Taking, masked_ns
+from terascope.physical.trees import TreeSettings
+from terascope.sharing.cost import evaluate
+from terascope.sharing.curves import Curves
+from terascope.sharing.model import Query, RememberedStatistics, Statistics, Tree, flat_tree
+from terascope.sharing.timed import time_of
+from terascope.streaming.replan.families import Family, Unit
+from terascope.streaming.replan.tree_plans import PlannedSharing
+
+
+class Traffic(Protocol):
+    """What some slices are like."""
+
+    def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
+        """Of the tuples that meet one of some conditions: statistics of a piece, and how many
+        pieces there are.
+        """
+
+
+@dataclass(frozen=True)
+class SharingCosts:
+    """Of one family."""
+
+    family: Family
+    traffic: Traffic
+    settings: TreeSettings
+
+    def tuples(self, conditions: frozenset[str]) -> float:
+        statistics, pieces = self.traffic.of(conditions)
+        return statistics.tuples * pieces
+
+    def cost(self, shared: PlannedSharing, members: Container[str]) -> float:
+        """Of members who share nothing with others."""
+        every = self.family.units(shared.tables)
+        units = {unit.id: unit for unit in every if unit.id in members}
+        shared, found = shared.among(members), 0.0
+        for one in shared.trees:
+            some = [units.pop(name) for name in one.units]
+            found += self.tree_cost(one.tree, some) + sum(map(self.riding_cost, some))
+        return found + sum(map(self.alone_cost, units.values()))
+
+    def alone_cost(self, unit: Unit) -> float:
+        """Of a table that is made of tuples, and of which no other is made: it grows as it will."""
+        statistics, _ = self.traffic.of(conditions_of([unit]))
+        alone = flat_tree((unit.asked,))
+        alone = alone.with_buckets(tuple(statistics.groups(n.attributes) for n in alone.nodes))
+        return self.tree_cost(alone, [unit]) + self.riding_cost(unit)
+
+    def tree_cost(self, tree: Tree, units: Sequence[Unit]) -> float:
+        """Of look-ups. A table that was given all the room it wanted is taken to be as large as it
+        was planned: one that grew beyond that uses memory that it was not given.
+        """
+        statistics, pieces = self.traffic.of(conditions_of(units))
+        queries = [unit.asked for unit in units]
+        if self.settings.mode == "operations":
+            return pieces * operations_of(tree, queries, statistics, self.settings)
+        return pieces * time_of(tree, queries, statistics)
+
+    def riding_cost(self, unit: Unit) -> float:
+        """What it takes more, beside look-ups, if conditions ride along."""
+        if len(unit.conditions) == 1 or self.settings.mode == "operations":
+            return 0.0
+        takings = self.takings(unit)
+        own = sum(taking.slots_ns for taking in takings)
+        views = VIEW_NS * sum(self.groups(unit.asked.attributes, one) for one in unit.asking)
+        return masked_ns(self.tuples(unit.conditions), takings) + views - own
+
+    def groups(self, attributes: frozenset[str], condition: str) -> float:
+        """Of one who takes the tuples that meet a condition, in all pieces."""
+        statistics, pieces = self.traffic.of(frozenset({condition}))
+        return statistics.groups(attributes) * pieces
+
+    def takings(self, unit: Unit) -> list[Taking]:
+        pairs = zip(unit.members, unit.asking, strict=True)
+        return [Taking(self.tuples(frozenset({one})), len(q.slots)) for q, one in pairs]
+
+
+def operations_of(
+    tree: Tree, queries: Sequence[Query], statistics: Statistics, settings: TreeSettings
+) -> float:
+    """Hash operations; queries with the same attributes have a table each."""
+    known = RememberedStatistics(statistics)
+    cost = evaluate(tree, Curves(known, settings.table), settings.accounting)
+    tables = Counter(query.attributes for query in queries)
+    entering = (known.tuples if n.parent is None else cost.out[n.parent] for n in tree.nodes)
+    pairs = zip(tree.nodes, entering, strict=True)
+    return cost.total + sum(max(0, tables[n.attributes] - 1) * rows for n, rows in pairs)
+
+
+def conditions_of(units: Iterable[Unit]) -> frozenset[str]:
+    return frozenset[str]().union(*(unit.conditions for unit in units))

@@ -1,0 +1,108 @@
+"""Low-level streams whose groups are slices of windows: what they have in common.
+
+In: a low-level aggregation, or a family of windows. Out: what tells them apart but for the slices
+themselves. Streams that differ in their slices only are of one family: a window may be made of the
+slices of several of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from terascope.functions.slices import SliceVector, parse_slices
+from terascope.physical.slicing import Family
+from terascope.physical.split_windows import is_retired
+from terascope.plan.build import call
+from terascope.plan.expr import Call, Col, Expr, Lit, conjuncts
+from terascope.plan.rel import Aggregate, Filter, Scan
+from terascope.plan.show import show_expr
+from terascope.streaming.parameters import spelled
+from terascope.streaming.state.segments import SliceValue
+
+
+@dataclass(frozen=True)
+class WindowedTuples:
+    """The tuples that windows are made of, and the time that they are measured on, as text."""
+
+    protocol: str
+    interfaces: tuple[str, ...]
+    conditions: frozenset[str]
+    time: str
+
+
+@dataclass(frozen=True)
+class SliceStream:
+    """A low-level stream of slices."""
+
+    tuples: WindowedTuples
+    keys: frozenset[str]
+    """Beside the slice."""
+    vector: SliceVector
+    retired: bool = False
+    scale: int = 1
+    """What its values are multiplied by to give the begin of a slice: 60 of time/60."""
+
+    def closed_before(self, until: SliceValue) -> int:
+        """The time before which all slices are closed, if those before a value are."""
+        edge = int(until) * self.scale
+        return edge if self.vector.start(edge) == edge else self.vector.end(edge)
+
+    def value_at(self, time: int) -> int:
+        """The slice of a time."""
+        return self.vector.start(time) // self.scale
+
+    def is_like(self, other: SliceStream) -> bool:
+        """Whether both are the same but for their slices."""
+        return self.tuples == other.tuples and self.keys == other.keys
+
+
+def slice_stream(rel: Aggregate) -> SliceStream | None:
+    """None: its groups are no slices of time. Groups by time/60 are, each a window that tumbles."""
+    scan = rel.source.source if isinstance(rel.source, Filter) else rel.source
+    parts = conjuncts(rel.source.predicate) if isinstance(rel.source, Filter) else ()
+    if not isinstance(scan, Scan):
+        return None
+    for _, key in rel.keys:
+        match key:
+            case Call(function, (Col() as time, Lit(value=str(text)))):
+                if function.name != "slice_start":
+                    continue
+                vector, scale = parse_slices(text), 1
+            case Call(function, (Col() as time, Lit(value=int(scale)))):
+                if function.name != "div" or scale < 1:
+                    continue
+                vector = SliceVector((scale,))
+            case _:
+                continue
+        others = frozenset(as_text(e) for _, e in rel.keys if e != key)
+        tuples = windowed_tuples(scan.protocol, scan.interfaces, parts, time)
+        return SliceStream(tuples, others, vector, any(map(is_retired, parts)), scale)
+    return None
+
+
+def tuples_of_family(family: Family) -> WindowedTuples:
+    interfaces, protocol, _, _ = family.scan
+    return windowed_tuples(protocol, interfaces, family.conditions, family.time)
+
+
+def keys_of_family(family: Family) -> frozenset[str]:
+    return frozenset(map(as_text, family.keys))
+
+
+def windowed_tuples(
+    protocol: str, interfaces: Iterable[str], conditions: Iterable[Expr], time: Expr
+) -> WindowedTuples:
+    has_time = call("not", call("is_null", time))
+    own = frozenset(as_text(one) for one in conditions if one != has_time and not is_of_slices(one))
+    return WindowedTuples(protocol, tuple(sorted(interfaces)), own, as_text(time))
+
+
+def is_of_slices(condition: Expr) -> bool:
+    """Whether a condition says which slices there are, or that there are no more."""
+    gaps = isinstance(condition, Call) and condition.function.name == "in_slices"
+    return gaps or is_retired(condition)
+
+
+def as_text(expr: Expr) -> str:
+    return show_expr(spelled(expr))

@@ -1,0 +1,235 @@
+"""What the aggregations of a running set should share, and when it is time to change to that.
+
+In: statistics of the slices of a family of aggregations, and what it shares now. Out: the tables
+and trees that are best, and what they would save; and whether that has been so for long enough.
+They are found as for a batch: first those with the same keys are put into one table where
+conditions had better ride along, then trees are made of the tables. Costs are those that plans are
+made with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from terascope.physical.low_plan import LowPlan
+from terascope.physical.riding import together_ns
+from terascope.physical.share_tables import Queries, tables_of
+from terascope.physical.trees import LEAST_QUERIES, TreeSettings, decided, families
+from terascope.streaming.replan.families import READ, Family, Unit, output_of
+from terascope.streaming.replan.sharing_costs import SharingCosts, Traffic, conditions_of
+from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree, with_tree
+
+
+@dataclass(frozen=True)
+class ReplanSettings:
+    """When tables and trees are changed, and what for."""
+
+    trees: TreeSettings = field(default_factory=TreeSettings)
+    tables: bool = True
+    """Whether aggregations with the same keys and different conditions may have one table."""
+    windows: bool = True
+    """Whether windows may share other slices than at first."""
+    least_core: float = 1e-5
+    """Of one core: windows whose slices cost less stay as they are."""
+    gain: float = 0.15
+    """More than this part of what the present trees cost must be saved."""
+    slices: int = 3
+    """For so many slices, one after the other."""
+    seconds: float = 60.0
+    """From one change to the next, at least."""
+    sample_tuples: int = 4096
+    """Of a micro-batch, by all of its tasks."""
+    sample_seconds: float = 2.0
+    """From one sample to the next, at least."""
+    least_tuples: int = 256
+    """A slice of which fewer are known tells nothing."""
+    share: float = 0.05
+    """Of one core, for planning, at most."""
+
+    def watches(self, family: Family) -> bool:
+        """Whether a family could share anything."""
+        grows = self.trees.mode != "never" and len(family.members) >= LEAST_QUERIES
+        return grows or (self.tables and family.has_rivals)
+
+    def allowed(self, shared: PlannedSharing) -> PlannedSharing:
+        """Of what a run shared before."""
+        return replace(
+            shared,
+            tables=shared.tables if self.tables else (),
+            trees=shared.trees if self.trees.mode != "never" else (),
+        )
+
+
+class Patience:
+    """Whether it is time for a change."""
+
+    def __init__(self, settings: ReplanSettings, changed: float) -> None:
+        """`changed`: when anything was changed last, or the run began."""
+        self._settings = settings
+        self._changed = changed
+        self._slices: dict[str, int] = {}
+
+    def note(self, name: str, gain: float, slices: int = 1) -> None:
+        """What something would have saved for slices that follow each other."""
+        enough = gain > self._settings.gain
+        self._slices[name] = self._slices.get(name, 0) + slices if enough else 0
+
+    def due(self, now: float) -> list[str]:
+        """What had better be changed now."""
+        if now - self._changed < self._settings.seconds:
+            return []
+        return [name for name, number in self._slices.items() if number >= self._settings.slices]
+
+    def change(self, names: Iterable[str], now: float) -> None:
+        self._changed = now
+        for name in names:
+            self._slices[name] = 0
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """What a family had better share."""
+
+    read: str
+    family: Family
+    traffic: Traffic
+    settings: ReplanSettings
+
+    @cached_property
+    def costs(self) -> SharingCosts:
+        return SharingCosts(self.family, self.traffic, self.settings.trees)
+
+    def best(self) -> PlannedSharing:
+        """The cheapest of what is found if tables are shared or not, and conditions ride along in
+        trees or not.
+        """
+        tables = self.tables() if self.settings.tables and self.family.has_rivals else ()
+        found = [
+            PlannedSharing(some, self.trees(some, riding))
+            for some in dict.fromkeys((tables, ()))
+            for riding in dict.fromkeys((self.family.is_mixed, False))
+        ]
+        return min(found, key=lambda one: self.costs.cost(one, self.family.ids))
+
+    def tables(self) -> tuple[tuple[str, ...], ...]:
+        """Which members have a table together."""
+        places = {query.name: place for place, query in enumerate(self.family.members)}
+
+        def rides(members: Sequence[Queries]) -> bool:
+            return self.rides([places[queries[READ].name] for queries in members])
+
+        rows = [(output_of(query), {READ: query}) for query in self.family.members]
+        several = [table for table in tables_of(rows, rides) if len(table.members) > 1]
+        ids = self.family.ids
+        return tuple(tuple(sorted(ids[places[n]] for n in table.members)) for table in several)
+
+    def rides(self, places: Sequence[int]) -> bool:
+        """As in batches; and it must pay by the number of groups, too, for which these do not ask:
+        a look-up among few takes no longer than the conditions of some slots, and each of many is
+        given to everybody.
+        """
+        unit = self.family.unit(places)
+        takings = self.costs.takings(unit)
+        apart = sum(taking.apart_ns for taking in takings)
+        if not 0.0 < together_ns(self.costs.tuples(unit.conditions), takings) < apart:
+            return False
+        alone = sum(self.costs.alone_cost(self.family.unit([place])) for place in places)
+        return self.costs.alone_cost(unit) < alone
+
+    def trees(self, tables: Sequence[Sequence[str]], riding: bool) -> tuple[PlannedTree, ...]:
+        """`riding`: whether those who take different tuples may be in one."""
+        if self.settings.trees.mode == "never":
+            return ()
+        units = {unit.query.name: unit for unit in self.family.units(tables)}
+        total = max(1.0, self.costs.tuples(conditions_of(units.values())))
+        shares = {name: self.costs.tuples(unit.conditions) / total for name, unit in units.items()}
+        shares = shares if riding else {}
+        found = []
+        for members in families([unit.query for unit in units.values()], shares).values():
+            if len(members) >= LEAST_QUERIES:
+                tree = self.tree([units[query.name] for query in members])
+                found += [] if tree is None else [tree]
+        return tuple(found)
+
+    def tree(self, units: Sequence[Unit]) -> PlannedTree | None:
+        """The best one, if it saves anything."""
+        statistics, _ = self.traffic.of(conditions_of(units))
+        queries = [unit.query for unit in units]
+        tree = decided(self.read, queries, statistics, self.settings.trees).tree
+        alone = sum(self.costs.alone_cost(unit) for unit in units)
+        cost = self.costs.tree_cost(tree, units) + sum(map(self.costs.riding_cost, units))
+        if cost >= alone:
+            return None
+        whole = tuple(node.buckets >= statistics.groups(node.attributes) for node in tree.nodes)
+        made = PlannedTree(tuple(unit.id for unit in units), tree, whole)
+        low = LowPlan((), (), tuple(queries))
+        return None if with_tree(low, queries, made, self.settings.trees) is None else made
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of some members, now and with the best that they could share."""
+
+    now: float
+    best: float
+
+    @property
+    def gain(self) -> float:
+        return 1 - self.best / max(1.0, self.now)
+
+    @staticmethod
+    def of_all(costs: Iterable[Cost]) -> Cost:
+        some = list(costs)
+        return Cost(sum(one.now for one in some), sum(one.best for one in some))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is in force against the best there is, for some slices."""
+
+    present: PlannedSharing
+    best: PlannedSharing
+    parts: Mapping[frozenset[str], Cost]
+    """Members that share nothing with those of other parts, neither now nor then."""
+
+    @property
+    def gain(self) -> float:
+        """Of all of them together."""
+        return Cost.of_all(self.parts.values()).gain
+
+    def changed(self, parts: Collection[frozenset[str]], now: float) -> PlannedSharing:
+        """Some parts as they are best, and the others as they are."""
+        change = frozenset[str]().union(*parts)
+        stay = frozenset[str]().union(*self.parts) - change
+        old, new = self.present.among(stay), self.best.among(change)
+        gain = Cost.of_all(self.parts[part] for part in parts).gain
+        return PlannedSharing((*old.tables, *new.tables), (*old.trees, *new.trees), gain, now)
+
+
+def compared(
+    read: str,
+    family: Family,
+    present: PlannedSharing | None,
+    traffic: Traffic,
+    settings: ReplanSettings,
+) -> Comparison:
+    choosing = Choosing(read, family, traffic, settings)
+    before, best = (present or PlannedSharing()).of(family), choosing.best()
+    parts = connected(family.ids, [*before.parts(family), *best.parts(family)])
+    costs = {
+        part: Cost(choosing.costs.cost(before, part), choosing.costs.cost(best, part))
+        for part in parts
+    }
+    return Comparison(before, best, costs)
+
+
+def connected(members: Iterable[str], parts: Iterable[frozenset[str]]) -> list[frozenset[str]]:
+    """Members that are together in a part, or by way of others."""
+    found = [frozenset({one}) for one in members]
+    for part in parts:
+        touched = [some for some in found if some & part]
+        found = [some for some in found if not some & part]
+        found.append(frozenset[str]().union(*touched))
+    return found

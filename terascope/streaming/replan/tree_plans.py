@@ -1,0 +1,224 @@
+"""What the aggregations of a running set share, and how tasks come to know it.
+
+In: low-level plans in which every query has a table of its own, and the tables and trees that were
+decided. Out: low-level plans with them; `trees.json` in the folder of the run, put in place by
+rename, which tells those who plan batches and whoever goes on from the checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from terascope.kernels.merge.groups import Block
+from terascope.kernels.tables.slots import Shape
+from terascope.physical.drafts import Names
+from terascope.physical.low_plan import LowAggregate, LowPlan
+from terascope.physical.trees import Grafting, TreeSettings
+from terascope.sharing.model import Node, Tree
+from terascope.streaming.replan.families import Family, Unit, families_of
+from terascope.streaming.state.control import put
+
+TREES: Final = "trees.json"
+
+
+@dataclass(frozen=True)
+class PlannedTree:
+    """A tree of some tables of a family."""
+
+    units: tuple[str, ...]
+    """Their ids."""
+    tree: Tree
+    whole: tuple[bool, ...]
+    """Nodes whose tables have room for all of their groups, and may grow."""
+
+
+@dataclass(frozen=True)
+class PlannedSharing:
+    """What the aggregations of a family share, and what that was expected to save."""
+
+    tables: tuple[tuple[str, ...], ...] = ()
+    """Members that have one table, by their ids."""
+    trees: tuple[PlannedTree, ...] = ()
+    gain: float = 0.0
+    """Compared with what was in force before."""
+    since: float = 0.0
+    """When it took its place, in unix seconds."""
+
+    def of(self, family: Family) -> PlannedSharing:
+        """As far as a family has the members."""
+        known = set(family.ids)
+        tables = tuple(ids for ids in self.tables if known.issuperset(ids))
+        units = {unit.id for unit in family.units(tables)}
+        trees = tuple(one for one in self.trees if units.issuperset(one.units))
+        return replace(self, tables=tables, trees=trees)
+
+    @property
+    def is_nothing(self) -> bool:
+        return not self.tables and not self.trees
+
+    def parts(self, family: Family) -> list[frozenset[str]]:
+        """The members that share something with each other, by their ids."""
+        ids = {unit.id: unit.ids for unit in family.units(self.tables)}
+        trees = (frozenset(i for name in one.units for i in ids[name]) for one in self.trees)
+        return [*map(frozenset, self.tables), *trees]
+
+    def among(self, members: Container[str]) -> PlannedSharing:
+        """What some members share, who share nothing with others."""
+        return replace(
+            self,
+            tables=tuple(ids for ids in self.tables if ids[0] in members),
+            trees=tuple(one for one in self.trees if one.units[0] in members),
+        )
+
+
+@dataclass(frozen=True)
+class TreesInForce:
+    """What tasks are told."""
+
+    number: int = 0
+    """How often something was changed; 0: every query is made of the tuples themselves."""
+    since: float = 0.0
+    """When it was changed last, or the run began; unix seconds."""
+    shared: Mapping[str, PlannedSharing] = field(default_factory=dict)
+    """By the key of a family; one that is not here shares nothing."""
+
+    def changed(self, shared: Mapping[str, PlannedSharing], now: float) -> TreesInForce:
+        return TreesInForce(self.number + 1, now, {**self.shared, **shared})
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "shared": {k: to_json(one) for k, one in self.shared.items()}}
+
+    @staticmethod
+    def of(told: Mapping[str, Any]) -> TreesInForce:
+        shared = {key: from_json(one) for key, one in told["shared"].items()}
+        return TreesInForce(told["number"], told["since"], shared)
+
+
+def to_json(shared: PlannedSharing) -> dict[str, Any]:
+    trees = [
+        {
+            "units": list(one.units),
+            "nodes": [{**asdict(n), "attributes": sorted(n.attributes)} for n in one.tree.nodes],
+            "whole": list(one.whole),
+        }
+        for one in shared.trees
+    ]
+    return {**asdict(shared), "trees": trees}
+
+
+def from_json(told: Mapping[str, Any]) -> PlannedSharing:
+    trees = tuple(
+        PlannedTree(tuple(one["units"]), tree_from_json(one["nodes"]), tuple(one["whole"]))
+        for one in told["trees"]
+    )
+    tables = tuple(tuple(ids) for ids in told["tables"])
+    return PlannedSharing(tables, trees, told["gain"], told["since"])
+
+
+def tree_from_json(told: Sequence[Mapping[str, Any]]) -> Tree:
+    nodes = (Node(**{**one, "attributes": frozenset(one["attributes"])}) for one in told)
+    return Tree(tuple(nodes))
+
+
+def put_in_force(folder: Path, trees: TreesInForce) -> None:
+    put(folder / TREES, trees.to_json())
+
+
+def in_force(folder: Path) -> TreesInForce | None:
+    """None: none were ever decided, or what is there is not to be understood."""
+    try:
+        return TreesInForce.of(json.loads((folder / TREES).read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+# ---- low-level plans -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grafted:
+    """A low-level plan with common tables and trees."""
+
+    low: LowPlan
+    nodes: Mapping[str, tuple[str, ...]]
+    """By the key of a family: its queries and its inner nodes, by name."""
+
+
+def grafted(
+    read: str, low: LowPlan, shared: Mapping[str, PlannedSharing], settings: TreeSettings
+) -> Grafted:
+    """The plan of a read with what its families share. A tree that needs more slots than a table
+    has is left out.
+    """
+    made, nodes = low, dict[str, tuple[str, ...]]()
+    for family in families_of(read, low):
+        before = len(made.inner)
+        planned = shared.get(family.key)
+        if planned is not None:
+            made = with_sharing(made, family, planned.of(family), settings)
+        inner = (node.name for node in made.inner[before:])
+        nodes[family.key] = (*(query.name for query in family.members), *inner)
+    return Grafted(made, nodes)
+
+
+def with_sharing(
+    low: LowPlan, family: Family, planned: PlannedSharing, settings: TreeSettings
+) -> LowPlan:
+    made, tables = low, dict[str, LowAggregate]()
+    for unit in family.units(planned.tables):
+        made, tables[unit.id] = with_table(made, unit)
+    for one in planned.trees:
+        members = [tables[name] for name in one.units]
+        made = with_tree(made, members, one, settings) or made
+    return made
+
+
+def with_table(low: LowPlan, unit: Unit) -> tuple[LowPlan, LowAggregate]:
+    """A table that nobody reads but those who share it: each has its own groups of it."""
+    if not unit.is_shared:
+        return low, unit.query
+    names = Names({query.name for query in (*low.queries, *low.inner)})
+    table = replace(unit.query, name=names.take("table"))
+    mine = {query.name for query in unit.members}
+    queries = tuple(
+        replace(q, parent=table.name) if isinstance(q, LowAggregate) and q.name in mine else q
+        for q in low.queries
+    )
+    return replace(low, queries=queries, inner=(*low.inner, table)), table
+
+
+def with_tree(
+    low: LowPlan, members: Sequence[LowAggregate], planned: PlannedTree, settings: TreeSettings
+) -> LowPlan | None:
+    """None when a node would need more slots than a table has."""
+    pairs = zip(planned.tree.nodes, planned.whole, strict=True)
+    bounded = {node.attributes for node, whole in pairs if not whole}
+
+    def wanted(attributes: frozenset[str]) -> float:
+        return float("inf") if attributes in bounded else 0.0
+
+    return Grafting(low, members, planned.tree, settings, wanted).plan()
+
+
+def widened_places(flat: LowPlan, low: LowPlan) -> dict[int, Shape]:
+    """The queries that keep more than their own slots, for others that are made of them: by place,
+    the rows that those above know.
+    """
+    found: dict[int, Shape] = {}
+    for place, (own, now) in enumerate(zip(flat.queries, low.queries, strict=True)):
+        if not isinstance(own, LowAggregate) or not isinstance(now, LowAggregate):
+            continue
+        if len(now.slots) > len(own.slots):
+            found[place] = Shape(len(own.plain_keys), own.shape.slots)
+    return found
+
+
+def narrowed(block: Block, shape: Shape) -> Block:
+    """Groups with their own slots only, which are the first of those in their rows."""
+    rows = block.rows[:, : shape.stride].copy()
+    rows[:, 0] &= (1 << (1 + len(shape.slots))) - 1
+    return replace(block, rows=rows)

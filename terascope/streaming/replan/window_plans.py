@@ -1,0 +1,269 @@
+"""How the windows of a running set are composed: kept with the run, asked for by whoever plans it.
+
+In: `windows.json` in the folder of the run, put in place by rename. Out: the composition of each
+family of windows, with the traffic it was chosen by. It is written before the first batch that has
+it, and only between two batches; so a run that was killed goes on with the composition that its
+slices are of. A family is known by its tuples, time and keys, whatever its queries are called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from terascope.functions.slices import parse_slices
+from terascope.physical.slicing import Family, Slicing
+from terascope.plan.plan import reads
+from terascope.sharing.compositions import Composition, first_composition, for_windows
+from terascope.sharing.slices import Periodic
+from terascope.sharing.windows import (
+    Cluster,
+    Groups,
+    Traffic,
+    Uniform,
+    fitted,
+    share,
+    ungrouped,
+)
+from terascope.streaming.plan import StreamPlan
+from terascope.streaming.replan.slice_streams import keys_of_family, tuples_of_family
+from terascope.streaming.state.control import put
+from terascope.streaming.state.state import State
+from terascope.streaming.state.tiers import base_stream
+from terascope.streaming.windowing import released_by_start
+
+WINDOWS: Final = "windows.json"
+
+
+def family_key(family: Family) -> str:
+    """What a family is called in the folder of a run."""
+    tuples = tuples_of_family(family)
+    told = [
+        tuples.protocol, tuples.interfaces, sorted(tuples.conditions), tuples.time,
+        sorted(keys_of_family(family)),
+    ]  # fmt: skip
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+
+
+@dataclass
+class WindowPlans:
+    """The compositions of a run."""
+
+    known: dict[str, Composition] = field(default_factory=dict)
+    """By the key of a family."""
+    latest: dict[str, Traffic] = field(default_factory=dict)
+    """What was measured last of each family, since it was composed or before."""
+    unwritten: bool = False
+    """The checkpoint is of a version that did not write its compositions down: they are those of
+    the assumed traffic."""
+    clock: Callable[[], float] = time.time
+
+    @staticmethod
+    def of(folder: Path, has_state: bool) -> WindowPlans:
+        """Of a run, as far as it has any. `has_state`: it goes on from a checkpoint."""
+        try:
+            told = json.loads((folder / WINDOWS).read_bytes())
+        except FileNotFoundError:
+            return WindowPlans(unwritten=has_state)
+        known = {key: composition_of(one) for key, one in told.items()}
+        latest = {key: one["latest"] for key, one in told.items() if one["latest"] is not None}
+        return WindowPlans(known, {key: traffic_of(one) for key, one in latest.items()})
+
+    def in_force(
+        self, family: Family, windows: frozenset[Periodic], guessed: Traffic
+    ) -> Composition | None:
+        """How a family is composed, whose windows may be others than before."""
+        before = self.known.get(family_key(family))
+        if before is not None:
+            latest = self.latest.get(family_key(family), before.traffic)
+            return for_windows(before, windows, latest, self.clock())
+        return first_composition(share(windows, guessed)) if self.unwritten else None
+
+    def learn(self, slicing: Slicing) -> None:
+        """The compositions of a set that was planned: from now on they are in force."""
+        now = self.clock()
+        self.unwritten = False
+        self.known = {
+            family_key(family): planned(made, now) for family, made in slicing.compositions.items()
+        }
+
+    def with_changes(self, changed: Mapping[str, Composition]) -> WindowPlans:
+        """A copy in which some families are composed in another way."""
+        return replace(self, known={**self.known, **changed}, latest=dict(self.latest))
+
+    def change(self, changed: Mapping[str, Composition]) -> None:
+        """Some families are composed in another way from the next batch on."""
+        self.known |= changed
+
+    def forget_empty(self, plan: StreamPlan, state: State) -> bool:
+        """Forget retired clusters that no slices are left of; whether there were any."""
+        forgotten = False
+        for family in plan.slicing.compositions:
+            before = self.known[family_key(family)]
+            needs = Needed(family, before, plan, state)
+            kept = tuple(made for c in before.retired if (made := needs.left_of(c)) is not None)
+            if kept != before.retired:
+                self.known[family_key(family)] = replace(before, retired=kept)
+                forgotten = True
+        return forgotten
+
+    def save(self, folder: Path) -> None:
+        """Put them in force for whoever plans the run.
+
+        Raises:
+            StreamError: the file cannot be written.
+        """
+        told = {}
+        for key, made in self.known.items():
+            latest = self.latest.get(key)
+            told[key] = {**to_json(made), "latest": latest and traffic_to_json(latest)}
+        put(folder / WINDOWS, told)
+
+
+def streams_of(family: Family, cluster: Cluster, plan: StreamPlan, retired: bool) -> set[str]:
+    """The keys of the low-level streams that have the slices of a cluster."""
+    return {
+        stream.key
+        for stream, sliced in plan.slices_of(family, retired)
+        if str(sliced.vector) == str(cluster.vector) and (sliced.scale > 1) == cluster.own
+    }
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What windows of a family still need of retired clusters."""
+
+    family: Family
+    composition: Composition
+    plan: StreamPlan
+    state: State
+
+    def left_of(self, cluster: Cluster) -> Cluster | None:
+        """The windows of a cluster that still need its slices; None: there are none."""
+        keys = streams_of(self.family, cluster, self.plan, retired=True)
+        scale = cluster.vector.period if cluster.own else 1
+        last = max(
+            (
+                math.inf if segment.high is None else segment.high * scale
+                for segment in self.state.segments
+                if base_stream(segment.stream) in keys
+            ),
+            default=-math.inf,
+        )
+        windows = tuple(
+            window
+            for window in cluster.windows
+            if self.first_begin(window) <= last != -math.inf or not self.is_settled(window)
+        )
+        return replace(cluster, windows=windows) if windows else None
+
+    def first_begin(self, window: Periodic) -> float:
+        """Where the first window begins that was not let go by all of its queries."""
+        names = self.plan.slicing.queries.get((self.family, window), ())
+        outputs = {output.name: output for output in self.plan.outputs}
+        found = [-math.inf] if not names else []
+        for name in names:
+            output = outputs.get(name)
+            by_start = (
+                None
+                if output is None or output.release is None
+                else released_by_start(output.release)
+            )
+            bounds = self.state.queries[name].bounds if name in self.state.queries else []
+            if by_start is None or len(bounds) != 1 or bounds[0] is None or self.is_read(name):
+                found.append(-math.inf)
+            else:
+                found.append(bounds[0] - (0 if by_start else window.range))
+        return min(found)
+
+    def is_read(self, name: str) -> bool:
+        """Whether other queries are made of a query, which may be behind it."""
+        trees = self.plan.trees.streams
+        return any(read.stream == name for rel in trees.values() for read in reads(rel))
+
+    def is_settled(self, window: Periodic) -> bool:
+        """Whether a window could do without earlier slices: the checkpoint knows the present ones.
+        If they are a key of its own, all that was closed by that key must have been let go.
+        """
+        (now,) = (c for c in self.composition.clusters if window in c.windows)
+        keys = streams_of(self.family, now, self.plan, retired=False)
+        streams = [self.state.streams.get(key) for key in keys]
+        known = [one for one in streams if one is not None]
+        if not known or len(known) < len(streams):
+            return False
+        until = [int(one.until) * window.slide for one in known if one.until is not None]
+        return not now.own or self.first_begin(window) >= max(until, default=-math.inf)
+
+
+def planned(made: Composition, now: float) -> Composition:
+    """A composition with traffic that can be written down."""
+    traffic, groups = made.traffic, made.traffic.groups
+    if groups is not ungrouped and not isinstance(groups, Uniform):
+        length = max(
+            cluster.vector.period / len(cluster.vector.lengths) for cluster in made.clusters
+        )
+        tuples = max(1.0, length * traffic.rate)
+        traffic = replace(traffic, groups=fitted(tuples, groups(tuples)))
+    return replace(made, traffic=traffic, since=made.since or now)
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def to_json(made: Composition) -> dict[str, Any]:
+    return {
+        "clusters": [cluster_to_json(cluster) for cluster in made.clusters],
+        "retired": [cluster_to_json(cluster) for cluster in made.retired],
+        "traffic": traffic_to_json(made.traffic),
+        "since": made.since,
+    }
+
+
+def composition_of(told: Mapping[str, Any]) -> Composition:
+    return Composition(
+        tuple(map(cluster_of, told["clusters"])),
+        traffic_of(told["traffic"]),
+        told["since"],
+        tuple(map(cluster_of, told["retired"])),
+    )
+
+
+def traffic_to_json(traffic: Traffic) -> dict[str, Any]:
+    groups = groups_to_json(traffic.groups)
+    return {"rate": traffic.rate, "measured": traffic.known, "groups": groups}
+
+
+def traffic_of(told: Mapping[str, Any]) -> Traffic:
+    return Traffic(told["rate"], groups_of(told["groups"]), told["measured"])
+
+
+def cluster_to_json(cluster: Cluster) -> dict[str, Any]:
+    windows = [[window.range, window.slide] for window in cluster.windows]
+    return {"windows": windows, "slices": str(cluster.vector), "own": cluster.own}
+
+
+def cluster_of(told: Mapping[str, Any]) -> Cluster:
+    return Cluster(tuple(windows_of(told["windows"])), parse_slices(told["slices"]), told["own"])
+
+
+def windows_of(told: Sequence[Sequence[int]]) -> list[Periodic]:
+    return [Periodic(*one) for one in told]
+
+
+def groups_to_json(groups: Groups) -> float | str | None:
+    """How many groups there are; None: one, because there are no keys."""
+    if not isinstance(groups, Uniform):
+        return None
+    return "unlimited" if math.isinf(groups.most) else groups.most
+
+
+def groups_of(told: float | str | None) -> Groups:
+    if told is None:
+        return ungrouped
+    return Uniform(math.inf if isinstance(told, str) else told)

@@ -1,0 +1,128 @@
+"""The traffic of a family of windows, measured while its slices close.
+
+In: after every micro-batch how many tuples passed next to the source, and how far slices were
+closed. Out: tuples for each unit of event time, and how many groups they make. What is measured is
+the event time between two closings, so that it does not matter how fast a stream is read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from terascope.functions.slices import SliceVector
+from terascope.physical.slicing import Family
+from terascope.sharing.windows import Groups, Traffic, fitted
+from terascope.streaming.heartbeat import Heartbeat
+from terascope.streaming.plan import LowStream, StreamPlan
+from terascope.streaming.replan.slice_streams import keys_of_family
+from terascope.streaming.report import BatchReport
+from terascope.streaming.state.state import State
+
+SMOOTHED: Final = 3
+"""So many closings are taken together."""
+
+
+@dataclass(frozen=True)
+class Closing:
+    """The slices that were closed between two batches."""
+
+    tuples: int
+    time: int
+    slices: int
+    groups: int | None
+    """Rows of them all; None: the stream has other keys than the family."""
+
+
+@dataclass
+class Measuring:
+    """Measures the tuples of one family by one of its streams."""
+
+    stream: LowStream
+    vector: SliceVector
+    keys: int
+    grouped: bool
+    """Whether the store has rows of the stream, and they are the groups of the family."""
+    scale: int = 1
+    """What values of the stream are multiplied by to give the begin of a slice."""
+    until: int | None = None
+    passed: int = 0
+    closings: deque[Closing] = field(default_factory=lambda: deque(maxlen=SMOOTHED))
+
+    @staticmethod
+    def of(family: Family, plan: StreamPlan) -> Measuring | None:
+        """None: no stream of it gets tuples."""
+        keys = keys_of_family(family)
+        found = list(plan.slices_of(family, retired=False))
+        if not found:
+            return None
+        stream, sliced = min(
+            found,
+            key=lambda one: (one[1].scale > 1, one[1].keys != keys, bool(one[1].vector.gaps)),
+        )
+        grouped = sliced.keys == keys and sliced.scale == 1
+        return Measuring(stream, sliced.vector, len(keys), grouped, sliced.scale)
+
+    def hear(self, report: BatchReport) -> Closing | None:
+        """A batch is done; what it closed."""
+        self.passed += passed_by(self.stream.name, report.beats)
+        progress = report.state.streams.get(self.stream.key)
+        until = None if progress is None else progress.until
+        reached = None if until is None else int(until) * self.scale
+        if reached is None or report.state.ended or is_before(reached, self.until):
+            return None
+        before, self.until = self.until, reached
+        tuples, self.passed = self.passed, 0
+        if before is None:  # tuples of earlier slices may be among them
+            return None
+        time = reached - before
+        each = self.vector.period / len(self.vector.lengths)
+        rows = self._rows(report.state, before, reached) if self.grouped else None
+        closed = Closing(tuples, time, max(1, round(time / each)), rows)
+        self.closings.append(closed)
+        return closed
+
+    def _rows(self, state: State, since: int, until: int) -> int:
+        """Of the slices that begin between two times."""
+        return sum(
+            segment.rows
+            for segment in state.segments
+            if segment.kind == "rows"
+            and segment.stream == self.stream.key
+            and segment.low is not None
+            and segment.high is not None
+            and since <= segment.low
+            and segment.high < until
+        )
+
+    def traffic(self, before: Groups) -> Traffic | None:
+        """Of the last closings; None: there were none. `before`: the groups that are taken for
+        granted where they were not counted.
+        """
+        if not self.closings:
+            return None
+        tuples = sum(one.tuples for one in self.closings)
+        time = sum(one.time for one in self.closings)
+        kept = sum(length * times for length, times in self.vector.kept.items())
+        rate = tuples / time * self.vector.period / kept
+        slices = sum(one.slices for one in self.closings)
+        known = [one.groups for one in self.closings if one.groups]
+        groups = before
+        if self.keys and tuples and len(known) == len(self.closings):
+            groups = fitted(tuples / slices, sum(known) / slices)
+        return Traffic(rate, groups)
+
+
+def is_before(reached: int, until: int | None) -> bool:
+    return until is not None and reached <= until
+
+
+def passed_by(stream: str, beats: Iterable[Heartbeat]) -> int:
+    """How many tuples a low-level stream took."""
+    found = 0
+    for beat in beats:
+        passed = dict(zip(beat.queries, beat.counters["passed"], strict=True))
+        found += passed.get(stream, 0)
+    return found

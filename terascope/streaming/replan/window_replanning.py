@@ -1,0 +1,205 @@
+"""Re-planning of windows: which of them share slices follows the rate of tuples.
+
+In: after every micro-batch what was closed. Out: now and then other compositions, for whoever runs
+the set to put in force between two batches. Those in force and the best ones are compared at the
+measured traffic whenever slices close. When the best would save more than 15% for three slices one
+after the other, and the last change was a minute ago, it is time for a change, as it is for trees.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from terascope.physical.slicing import Family, ticks
+from terascope.plan.show import show_expr
+from terascope.sharing.compositions import MOST_RETIRED, Composition, best_clusters, recomposed
+from terascope.sharing.windows import Cluster, Shared, Traffic, WindowCosts
+from terascope.streaming.plan import StreamPlan
+from terascope.streaming.replan.sharing_status import ClusterStatus, WindowStatus
+from terascope.streaming.replan.tree_choice import Patience, ReplanSettings
+from terascope.streaming.replan.window_plans import WindowPlans, family_key
+from terascope.streaming.replan.window_rates import Measuring
+from terascope.streaming.report import BatchReport
+
+SAVE_SECONDS: Final = 10.0
+"""From one note of what was measured to the next, at least."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The windows of a family at the traffic that was measured last."""
+
+    traffic: Traffic
+    best: tuple[Cluster, ...]
+    gain: float
+    """The part of the present cost that the best would save."""
+
+
+@dataclass
+class WatchedWindows:
+    """One family of a running set."""
+
+    family: Family
+    second: int
+    """Units of its time that make up a second."""
+    composition: Composition
+    measuring: Measuring | None
+    may_change: bool
+    pinned: bool = False
+    """Tumbling windows cannot be released in another way."""
+    slices: int = 0
+    """Those that were closed since it was judged last."""
+    judged: Judged | None = None
+
+    def judge(self, least_core: float) -> Judged | None:
+        """`least_core`: of one core, what windows must cost for a change to be worth anything."""
+        known = self.composition.traffic.groups
+        traffic = None if self.measuring is None else self.measuring.traffic(known)
+        if traffic is None:
+            return None
+        before, gain = self.composition, 0.0
+        best = before.clusters
+        now = self.cost(best, traffic)
+        if self.may_change and now * self.second >= least_core * 1e9:
+            best = best_clusters(before, before.windows, traffic, self.pinned)
+            gain = 1 - self.cost(best, traffic) / now
+        return Judged(traffic, best, gain)
+
+    def cost(self, clusters: tuple[Cluster, ...], traffic: Traffic) -> float:
+        """Nanoseconds for each unit of time."""
+        return Shared(clusters, traffic, WindowCosts()).cost()
+
+
+class WindowReplanner:
+    """Hears of every batch, and says how windows had better be composed."""
+
+    def __init__(
+        self,
+        plan: StreamPlan,
+        plans: WindowPlans,
+        settings: ReplanSettings,
+        folder: Path,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`plans`: those in force; `folder`: of the run."""
+        self._plan = plan
+        self._plans = plans
+        self._settings = settings
+        self._folder = folder
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._saved = clock()
+        self._rest_until = 0.0
+        self._watched = {family_key(one.family): one for one in self._families()}
+        last = max((one.composition.since for one in self._watched.values()), default=0.0)
+        self._patience = Patience(settings, last)
+
+    def _families(self) -> Iterator[WatchedWindows]:
+        slicing = self._plan.slicing
+        for family in slicing.compositions:
+            made = self._plans.known[family_key(family)]
+            several = len(made.windows) > 1
+            if several or not all(cluster.own for cluster in made.clusters):
+                may_change = self._settings.windows and slicing.mode == "cost" and several
+                second = ticks(slicing.scans[family], family.time)
+                measuring = Measuring.of(family, self._plan)
+                yield WatchedWindows(family, second, made, measuring, may_change)
+
+    def hear(self, report: BatchReport) -> None:
+        """A batch is done."""
+        with self._lock:
+            resting = self._clock() < self._rest_until
+            began = time.thread_time()
+            for key, one in self._watched.items():
+                closed = None if one.measuring is None else one.measuring.hear(report)
+                one.slices += 0 if closed is None else closed.slices
+                if not one.slices or resting:
+                    continue
+                one.judged = one.judge(self._settings.least_core)
+                if one.judged is not None:
+                    self._plans.latest[key] = one.judged.traffic
+                    self._patience.note(key, one.judged.gain, one.slices)
+                one.slices = 0
+            if not resting:
+                spent = time.thread_time() - began
+                self._rest_until = self._clock() + spent / self._settings.share
+            if self._clock() - self._saved > SAVE_SECONDS:
+                self._save()
+
+    def _save(self) -> None:
+        self._plans.save(self._folder)
+        self._saved = self._clock()
+
+    def close(self) -> None:
+        """Note what was measured, for whoever goes on."""
+        with self._lock:
+            if self._plans.latest:
+                self._save()
+
+    def due(self) -> dict[str, Composition]:
+        """By the key of a family: how its windows had better be composed from now on."""
+        with self._lock:
+            now = self._clock()
+            found = {key: self._changed(self._watched[key], now) for key in self._patience.due(now)}
+            return {key: made for key, made in found.items() if made is not None}
+
+    def _changed(self, one: WatchedWindows, now: float) -> Composition | None:
+        if one.judged is None or len(one.composition.retired) >= MOST_RETIRED:
+            return None
+        made = recomposed(one.composition, one.judged.best, one.judged.traffic, now)
+        return None if set(made.clusters) == set(one.composition.clusters) else made
+
+    def pin(self, keys: Iterable[str]) -> None:
+        """Tumbling windows of some families stay as they are."""
+        with self._lock:
+            for key in keys:
+                self._watched[key].pinned = True
+            self._patience.change(keys, self._clock())
+
+    def put_in_force(self, changed: dict[str, Composition]) -> None:
+        """Between two batches: whoever plans the run next finds these.
+
+        Raises:
+            StreamError: they cannot be written down.
+        """
+        with self._lock:
+            self._plans.change(changed)
+            self._save()
+
+    # ---- telling
+
+    def status(self) -> tuple[WindowStatus, ...]:
+        """Of every family."""
+        with self._lock:
+            return tuple(map(self._status, self._watched.values()))
+
+    def _status(self, one: WatchedWindows) -> WindowStatus:
+        made, queries = one.composition, self._plan.slicing.queries
+        shared = made.shared
+        costs = dict(shared.alternatives) | {"chosen": shared.cost()}
+        microseconds = one.second / 1000
+        clusters = tuple(
+            ClusterStatus(
+                tuple(q for w in c.windows for q in queries.get((one.family, w), ())),
+                tuple(f"{w.range}/{w.slide}" for w in c.windows),
+                str(c.vector),
+            )
+            for c in made.clusters
+        )
+        return WindowStatus(
+            f"{one.family.scan[1]}.{show_expr(one.family.time)}",
+            tuple(sorted(show_expr(key) for key in one.family.keys)),
+            clusters,
+            made.traffic.rate * one.second,
+            made.traffic.known,
+            made.since,
+            {n: None if cost is None else cost * microseconds for n, cost in costs.items()},
+            None if one.judged is None else one.judged.traffic.rate * one.second,
+            0.0 if one.judged is None else max(0.0, one.judged.gain),
+            len(made.retired),
+        )

@@ -1,0 +1,36 @@
+"""What a micro-batch did, for those who watch. Made by the engine; pure data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from terascope.analysis.promises import Promises
+from terascope.connectors.live import Offset
+from terascope.streaming.heartbeat import Heartbeat
+from terascope.streaming.replan.tuple_samples import TupleSample
+from terascope.streaming.state.state import State
+
+
+@dataclass
+class BatchReport:
+    """A batch that is done: its state is on disk, and its rows are in the manifests."""
+
+    batch: int
+    offset: Offset
+    state: State
+    beats: list[Heartbeat]
+    delivered: Mapping[str, int]
+    promises: Promises
+    seconds: float
+    hops: list[tuple[str, float]] = field(default_factory=list)
+    replayed: bool = False
+    hearing_ns: int = 0
+    """Processor time that the driver took to take the heartbeats in."""
+    samples: list[TupleSample] = field(default_factory=list)
+    """Of tasks that were asked for them."""
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """Of processor time, for the heartbeats of the batch, in all processes."""
+        return (self.hearing_ns + sum(beat.cost_ns for beat in self.beats)) / 1e9

@@ -1,0 +1,457 @@
+"""The state of an earlier run, taken over by a set that may have changed since.
+
+In: the state a checkpoint holds, if it does, and the plan of the set that is to run. Out: the state
+it goes on from. Queries that say the same go on without a gap. A new one begins with the first
+slice of which every tuple will be, or still is, there: no row is of half a slice. What nobody reads
+any more is forgotten. Refused is only what cannot be told from a mistake: a query that was not
+touched, over a source or with keys that were.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from terascope.analysis.moving import ALL
+from terascope.analysis.needs import epoch_needs, needs
+from terascope.analysis.promises import Promises
+from terascope.analysis.release import complete_below
+from terascope.diagnostic import OutputError
+from terascope.functions.aggregates.float_sums import FLOAT_TOTAL, FloatSum
+from terascope.functions.base import Value
+from terascope.plan.expr import Call
+from terascope.plan.expr import walk as walk_expr
+from terascope.plan.plan import reads
+from terascope.plan.rel import Aggregate, Filter, Project, Rank, Read, Rel, Running, Scan, walk
+from terascope.plan.show import show_named
+from terascope.streaming.closing import furthest
+from terascope.streaming.plan import LowStream, RunningStream, StreamOutput, StreamPlan
+from terascope.streaming.state.segments import SliceValue
+from terascope.streaming.state.state import Progress, State
+from terascope.streaming.state.tiers import base_stream
+from terascope.streaming.windowing import released_by_start
+from terascope.types import Type
+
+ALIVE: Final = ".alive"
+"""Behind the key of a stream: the groups of it that live on."""
+ROUNDED_SUM: Final = "sum_float("
+"""How the text of a slot began in which earlier versions summed FLOATs."""
+FURTHEST: Final = 1 << 62
+
+
+def adopted(plan: StreamPlan, before: State | None, destinations: int) -> State:
+    """The state that a set starts with.
+
+    Raises:
+        OutputError: a query that was not changed can no longer be what it was.
+    """
+    told = {output.name: description(output, plan) for output in plan.outputs}
+    schemas = source_schemas(plan)
+    if before is None:
+        state = State(destinations=destinations)
+        state.streams = {key: Progress() for key in plan.leaves.values()}
+        state.queries = {output.name: Progress() for output in plan.outputs}
+    else:
+        state = before.copy()
+        check_unchanged(before, told, schemas)
+        if before.ended:  # all slices are closed: whatever comes begins with the next ones
+            before = replace(before, streams={}, texts={}, segments=[], starts={})
+            state.segments, state.ended = [], False
+        Change(plan, before, state, told).apply()
+    state.texts, state.schemas = told, schemas
+    state.columns = {stream.key: list(stream.texts) for stream in plan.low}
+    state.layouts |= {stream.layout: list(stream.texts) for stream in plan.low}
+    used = {segment.layout for segment in state.segments} | {s.layout for s in plan.low}
+    state.layouts = {name: texts for name, texts in state.layouts.items() if name in used}
+    return state
+
+
+# ---- what a query is -----------------------------------------------------------------------------
+
+
+def description(output: StreamOutput, plan: StreamPlan) -> dict[str, Any]:
+    return {
+        "text": output.text,
+        "own": output.own,
+        "keys": keys_of(plan.trees.streams[output.name], plan.trees.streams),
+        "leaves": sorted(leaves_of(output, plan)),
+        "direct": output.low is not None,
+        "by_start": None if output.release is None else released_by_start(output.release),
+        "interfaces": sorted(interfaces_of(output.name, plan)),
+    }
+
+
+def keys_of(rel: Rel, streams: Mapping[str, Rel]) -> str:
+    """What a query groups by, with the types."""
+    while True:
+        match rel:
+            case Read(stream=stream):
+                rel = streams[stream]
+            case Filter() | Project() | Rank():
+                rel = rel.source
+            case Aggregate() | Running():
+                types = ", ".join(expr.type.value for _, expr in rel.keys)
+                return f"{show_named(rel.keys)} ({types})"
+            case _:
+                return ""
+
+
+def leaves_of(output: StreamOutput, plan: StreamPlan) -> set[str]:
+    """The keys of the streams of the store that a query is made of."""
+    if output.low is not None:
+        return {plan.low[output.low].key}
+    keys = plan.leaves
+    found: set[str] = set()
+    waiting = [output.name]
+    while waiting:
+        name = waiting.pop()
+        if name in keys:
+            found.add(keys[name])
+        else:
+            waiting += [read.stream for read in reads(plan.trees.streams[name])]
+    return found
+
+
+def interfaces_of(name: str, plan: StreamPlan) -> set[str]:
+    rel = plan.trees.streams[name]
+    scans = {i for part in walk_scans(rel) for i in part.interfaces}
+    return scans.union(*(interfaces_of(read.stream, plan) for read in reads(rel)))
+
+
+def sums_floats(name: str, plan: StreamPlan) -> bool:
+    """Whether a query is made of sums of FLOATs that tasks keep."""
+    rel = plan.trees.streams[name]
+    for part in walk(rel):
+        calls = [call for _, call in part.aggs] if isinstance(part, Aggregate) else []
+        items = [item for _, item in part.items] if isinstance(part, Project) else []
+        made = (one for item in items for one in walk_expr(item))
+        if any(isinstance(call.function, FloatSum) for call in calls):
+            return True
+        if any(isinstance(one, Call) and one.function is FLOAT_TOTAL for one in made):
+            return True
+    return any(sums_floats(read.stream, plan) for read in reads(rel))
+
+
+def walk_scans(rel: Rel) -> list[Scan]:
+    return [part for part in walk(rel) if isinstance(part, Scan)]
+
+
+def source_schemas(plan: StreamPlan) -> dict[str, Any]:
+    """By interface: the columns that are read of it, and what is said of them."""
+    found: dict[str, dict[str, str]] = {}
+    for stream in plan.low:
+        for column in stream.scan.columns:
+            slope = "" if column.slope is None else f" {column.slope.trend.value}"
+            band = "" if column.slope is None or not column.slope.band else f"({column.slope.band})"
+            clock = f" clock({column.clock})" if column.clock else ""
+            for interface in stream.scan.interfaces:
+                known = found.setdefault(interface, {})
+                known[column.read_from] = f"{column.type.value}{slope}{band}{clock}"
+    return found
+
+
+def check_unchanged(
+    before: State, told: Mapping[str, Mapping[str, Any]], schemas: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Refuse what cannot go on."""
+    advice = "; restore it, give the query another name, or begin anew with another --checkpoint"
+    for name, now in told.items():
+        then = before.texts.get(name)
+        if then is None or then["own"] != now["own"]:
+            continue
+        for interface in now["interfaces"]:
+            for column, was in before.schemas.get(interface, {}).items():
+                declared = schemas.get(interface, {}).get(column, was)
+                if (was, declared) == (Type.ULLONG.value, Type.WIDE.value):
+                    raise OutputError(
+                        f"query {name} is the one of the checkpoint, but an earlier version of"
+                        f" Terascope wrote it, which had 63 bits for column '{column}' of"
+                        f" '{interface}': give the query another name, or begin anew with another"
+                        " --checkpoint"
+                    )
+                if declared != was:
+                    raise OutputError(
+                        f"query {name} is the one of the checkpoint, but column '{column}' of"
+                        f" '{interface}' was {was} and is {declared}{advice}"
+                    )
+        # A window that tumbles may have a key of its own, or be made of slices.
+        same_way = then["text"] != now["text"] or then.get("direct", now["direct"]) == now["direct"]
+        if then["keys"] != now["keys"] and same_way:
+            raise OutputError(
+                f"query {name} is the one of the checkpoint, but its keys were {then['keys']} and"
+                f" are {now['keys']}{advice}"
+            )
+
+
+# ---- the change ----------------------------------------------------------------------------------
+
+
+class Change:
+    """A set takes the place of another one."""
+
+    def __init__(
+        self,
+        plan: StreamPlan,
+        before: State,
+        state: State,
+        told: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        self._plan = plan
+        self._before = before
+        self._state = state
+        self._told = told
+        self._reached = Promises(plan.trees, furthest(before.seen), in_order=True)
+
+    def apply(self) -> None:
+        plan, state, before = self._plan, self._state, self._before
+        state.starts = {}
+        state.streams = {}
+        for stream in plan.low:
+            known = before.streams.get(stream.key)
+            state.streams[stream.key] = self._new_stream(stream) if known is None else known
+        for running in plan.running:
+            known = before.streams.get(running.key)
+            state.streams[running.key] = self._new_running(running) if known is None else known
+        state.queries = {}
+        for output in plan.outputs:
+            if self._goes_on(output):
+                state.queries[output.name] = self._carried_on(output)
+                if output.name in before.starts and output.low is not None:
+                    state.starts[output.name] = before.starts[output.name]
+            else:
+                state.queries[output.name] = self._new_query(output)
+        state.segments = [
+            s for s in state.segments if base_stream(s.stream.removesuffix(ALIVE)) in state.streams
+        ]
+
+    def _goes_on(self, output: StreamOutput) -> bool:
+        then = self._before.texts.get(output.name)
+        if then is None or then["text"] != self._told[output.name]["text"]:
+            return False
+        missing = set(self._told[output.name]["leaves"]) - self._before.streams.keys()
+        if not all(self._is_recomposed(key, output) for key in missing):
+            raise OutputError(
+                f"query {output.name} would be computed from other parts than those in the"
+                " checkpoint, because settings have changed; restore them, or begin anew with"
+                " another --checkpoint"
+            )
+        self._check_float_sums(output)
+        return True
+
+    def _is_recomposed(self, key: str, output: StreamOutput) -> bool:
+        """Whether a stream has the slices of windows that were made of others before, which the
+        checkpoint has and the query still reads.
+        """
+        leaves = self._told[output.name]["leaves"]
+        streams = {stream.key: stream for stream in self._plan.low}
+        found = [one for one in self._replaced(streams.get(key)) if one.key in leaves]
+        # Groups of whole windows may have been made of other columns than those of slices are.
+        whole = (one for one in found if one.sliced is not None and one.sliced.scale > 1)
+        return bool(found) and not any(map(self._has_new_columns, whole))
+
+    def _replaced(self, stream: LowStream | None) -> list[LowStream]:
+        """The streams of the checkpoint whose place another one takes: they differ from it in
+        their slices only, and get no more tuples.
+        """
+        if stream is None or stream.sliced is None or stream.is_retired:
+            return []
+        return [
+            one
+            for one in self._plan.low
+            if one.is_retired
+            and one.sliced is not None
+            and one.sliced.is_like(stream.sliced)
+            and one.key in self._before.streams
+        ]
+
+    def _carried_on(self, output: StreamOutput) -> Progress:
+        """How far a query is that goes on. One over windows that tumble may have been written by
+        the tasks that close them, and be put together from slices now, or the other way round.
+        """
+        before, direct = self._before, output.low is not None
+        progress, then = before.queries[output.name], before.texts[output.name]
+        if then.get("direct", direct) == direct:
+            return progress
+        made = self._from_windows(output) if direct else self._from_direct(output)
+        if made is None:
+            raise OutputError(
+                f"query {output.name} would be released in another way than before, because"
+                " settings have changed; restore them, or begin anew with another --checkpoint"
+            )
+        return made
+
+    def _from_direct(self, output: StreamOutput) -> Progress | None:
+        """Windows up to the last one that was closed were written; None: it is not known which."""
+        assert output.release is not None
+        leaves, by_start = leaves_of(output, self._plan), released_by_start(output.release)
+        own = [
+            stream
+            for stream in self._plan.low
+            if stream.key in leaves & self._before.streams.keys()
+            and stream.sliced is not None
+            and stream.sliced.scale > 1
+        ]
+        if by_start is None or len(own) != 1 or own[0].sliced is None:
+            return None
+        until, sliced = self._before.streams[own[0].key].until, own[0].sliced
+        since = self._before.starts.get(output.name)
+        known = [sliced.closed_before(value) for value in (until, since) if value is not None]
+        if not known:
+            return Progress()
+        return Progress(bounds=[max(known) + (0 if by_start else sliced.scale)])
+
+    def _from_windows(self, output: StreamOutput) -> Progress | None:
+        """None: not all windows that were closed were written."""
+        assert output.low is not None
+        stream, before = self._plan.low[output.low], self._before
+        then, progress = before.texts[output.name], before.queries[output.name]
+        one = before.streams.get(stream.key)
+        if one is None or stream.sliced is None or stream.sliced.scale == 1:
+            return None
+        shift = 0 if then.get("by_start") else stream.sliced.scale
+        released = progress.bounds[0] if len(progress.bounds) == 1 else None
+        if one.until is None:
+            return Progress() if released is None else None
+        closed = stream.sliced.closed_before(one.until)
+        if released is None or released < closed + shift:
+            return None
+        return Progress(until=one.until)
+
+    def _check_float_sums(self, output: StreamOutput) -> None:
+        """Sums that were rounded as tuples came cannot be made exact."""
+        leaves = self._told[output.name]["leaves"]
+        held = [text for leaf in leaves for text in self._before.columns.get(leaf, ())]
+        if any(t.startswith(ROUNDED_SUM) for t in held) and sums_floats(output.name, self._plan):
+            raise OutputError(
+                f"query {output.name} sums FLOATs, and the checkpoint has sums of an earlier"
+                " version of Terascope, which were rounded as the tuples came; give the query"
+                " another name, or begin anew with another --checkpoint"
+            )
+
+    def _new_stream(self, stream: LowStream) -> Progress:
+        """A low-level stream has whole slices after the last one that was seen of."""
+        since = self._unseen(stream, stream.value)
+        if stream.groups is None:
+            return Progress(since=since, kept_from=self._unseen(stream, stream.kept_by))
+        replaced = self._replaced(stream)
+        if replaced and stream.sliced is not None:
+            # What was closed stays closed; what was open goes on, in slices of both kinds.
+            known = [end for one in replaced if (end := self._closed_time(one)) is not None]
+            until = stream.sliced.value_at(max(known)) if known else None
+            return Progress(until=until, since=since, goes_on=True)
+        return Progress(until=since, since=since)
+
+    def _closed_time(self, stream: LowStream) -> int | None:
+        """The time before which all slices of a stream of the checkpoint were closed."""
+        until = self._before.streams[stream.key].until
+        if until is None or stream.sliced is None:
+            return None
+        return stream.sliced.closed_before(until)
+
+    def _unseen(self, stream: LowStream, column: str | None) -> SliceValue | None:
+        """The first value of a column that no tuple had which was read before."""
+        if column is None or not self._before.seen:
+            return None
+        found = self._reached.of_column(column, Read(stream.name, stream.tree_fields))
+        if found is None or found is ALL:
+            return None
+        sign = -1 if stream.descending else 1
+        return after(sign * found)
+
+    def _available(self) -> dict[str, SliceValue | None]:
+        """For each stream of the store the first value all rows of which are, or will be, there."""
+        found: dict[str, SliceValue | None] = {}
+        was_read = {leaf for then in self._before.texts.values() for leaf in then["leaves"]}
+        for stream in self._plan.low:
+            progress = self._state.streams[stream.key]
+            gone = progress.kept_from
+            if stream.groups is not None and (stream.key not in was_read or gone is None):
+                gone = progress.until
+            if self._has_new_columns(stream):
+                column = stream.kept_by if stream.groups is None else stream.value
+                gone = self._unseen(stream, column)
+            if progress.goes_on and progress.since is not None:
+                # Slices before may have tuples in streams that a new query does not read.
+                gone = progress.since if gone is None else max(gone, progress.since)
+            found[stream.name] = gone
+        for running in self._plan.running:
+            if running.key in self._state.streams:
+                found[running.name] = self._state.streams[running.key].until
+        return found
+
+    def _has_new_columns(self, stream: LowStream) -> bool:
+        """Whether it has columns now that were not made of the tuples before."""
+        return bool(set(stream.texts) - set(self._before.columns.get(stream.key, ())))
+
+    def _new_running(self, running: RunningStream) -> Progress:
+        def asked(value: Value) -> Mapping[Any, Value]:
+            return epoch_needs(
+                running.rel, value, self._plan.trees, self._plan.leaves, self._plan.kept_by
+            )
+
+        column = running.value
+        start = self._first(self._reached.of_column(column, running.rel), asked)
+        return Progress(until=start, since=start)
+
+    def _new_query(self, output: StreamOutput) -> Progress:
+        plan = self._plan
+        if output.release is None:
+            assert output.low is not None
+            stream = plan.low[output.low]
+            if stream.groups is not None:
+                start = self._available()[stream.name]
+                if start is not None and self._before.seen:
+                    self._state.starts[output.name] = start
+            return Progress()
+        release = output.release
+        if release.kind != "ordered":
+            return Progress()
+
+        def asked(value: Value) -> Mapping[Any, Value]:
+            values = [value] * len(release.parts)
+            return needs(release, values, plan.trees, plan.leaves, plan.kept_by)
+
+        reached = [v for v in complete_below(release, self._reached) if v not in (None, ALL)]
+        falling = any(part.descending for part in release.parts)
+        if not reached or falling:
+            return Progress(bounds=[None if v is None or v is ALL else v for v in reached])
+        start = self._first(min(reached), asked)
+        return Progress(bounds=[start] * len(release.parts), since=start)
+
+    def _first(
+        self, least: Value, asked: Callable[[Value], Mapping[Any, Value]]
+    ) -> SliceValue | None:
+        """The first value whose rows are made of nothing that is gone, or was never kept."""
+        if least is None or least is ALL:
+            return None
+        available = self._available()
+        falling = {stream.name for stream in self._plan.low if stream.descending}
+
+        def whole(value: SliceValue) -> bool:
+            for leaf, bound in asked(value).items():
+                have = available.get(leaf) if isinstance(leaf, str) else None
+                if have is None or bound is ALL:
+                    continue
+                if bound is None or (-bound if leaf in falling else bound) < have:
+                    return False
+            return True
+
+        start: SliceValue = least
+        step = 1
+        # Further back than what was seen last nothing new can be whole.
+        while not whole(start):
+            start, step = least + step, 2 * step
+            if step > FURTHEST:
+                return after(least)
+        low, high = least - 1, start
+        while isinstance(high, int) and high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if whole(middle) else (middle, high)
+        return high
+
+
+def after(value: SliceValue) -> SliceValue:
+    """The next one."""
+    return math.nextafter(value, math.inf) if isinstance(value, float) else value + 1

@@ -1,0 +1,280 @@
+"""Where a run can be found.
+
+In: a run that begins. Out: `CHECKPOINT/terascope/run.json`, which stays when the run is over, and
+an entry in the user's state folder, which goes. With them the commands find the one set that is
+running, or ask which one is meant. Files take their places by rename: nobody reads half of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from terascope.files import escaped, make_folder, open_file
+from terascope.streaming.mistakes import StreamError
+
+FOLDER = "terascope"
+RUN_FILE = "run.json"
+CONTROL = "control"
+MANIFEST = "manifest.jsonl"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A parameter of the set: the name of its type, and its value when the run began."""
+
+    type: str
+    value: str | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run, as its file tells of it. Paths are absolute."""
+
+    pid: int
+    port: int
+    """Of its server on 127.0.0.1."""
+    set_name: str
+    checkpoint: str
+    output: str | None = None
+    started: float = 0.0
+    born: str | None = None
+    """What tells the process from a later one of the same number; None where nothing does."""
+    streams: Mapping[str, str] = field(default_factory=dict)
+    """For each named stream that is written, its folder."""
+    internal: Mapping[str, str] = field(default_factory=dict)
+    """For each named stream that is written only when somebody asks for it, its folder."""
+    parameters: Mapping[str, Declared] = field(default_factory=dict)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process is there."""
+        born = birth(self.pid)
+        return born is not None and self.born in (None, "", born)
+
+    def stream_folder(self, name: str) -> Path:
+        """Where the rows of a named stream are.
+
+        Raises:
+            StreamError: it has no such stream, or writes no files.
+        """
+        if name in self.streams:
+            return Path(self.streams[name])
+        if self.output is None:
+            raise StreamError(f"{self.set_name} writes no files; start it with --output DIR")
+        folder = Path(self.output) / escaped(name)
+        if self.streams or not (folder / MANIFEST).exists():
+            names = [*self.streams, *self.internal] or written_below(Path(self.output))
+            known = ", ".join(sorted(names)) or "none"
+            raise StreamError(f"{self.set_name} has no stream '{name}'; it has: {known}")
+        return folder
+
+    def to_json(self) -> str:
+        """The run as JSON."""
+        return adapter().dump_json(self, indent=2).decode() + "\n"
+
+
+@cache
+def adapter() -> TypeAdapter[Run]:
+    return TypeAdapter(Run)
+
+
+def written_below(output: Path) -> list[str]:
+    return [path.parent.name for path in output.glob(f"*/{MANIFEST}")]
+
+
+# ---- processes -----------------------------------------------------------------------------------
+
+
+def birth(pid: int) -> str | None:
+    """When a process began, in the system's own words: None when there is no such process, "" where
+    the system does not tell.
+    """
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass  # it is there, and somebody else's
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    # The name of a program may have spaces and brackets; what follows the last one is plain.
+    facts = told.rpartition(")")[2].split()
+    return None if facts[0] == "Z" else facts[19]
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def run_folder(checkpoint: Path) -> Path:
+    """The folder of a checkpoint that is about the run."""
+    return checkpoint / FOLDER
+
+
+def registry() -> Path:
+    """The folder of the user's state where runs are entered."""
+    home = os.environ.get("XDG_STATE_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "state") / "terascope" / "runs"
+
+
+def entry_of(checkpoint: str) -> Path:
+    return registry() / f"{hashlib.sha256(checkpoint.encode()).hexdigest()[:16]}.json"
+
+
+def open_control(folder: Path) -> None:
+    """A folder for control requests that only the user of the run, and root, can write to.
+
+    Raises:
+        StreamError: it is another user's, or cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not is_private(folder):
+            folder.chmod(0o700)
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise StreamError(f"cannot use '{folder}' for control requests: {reason}") from problem
+    if not is_private(folder):
+        raise StreamError(
+            f"'{folder}' is not a folder of this user alone, so that others could change the run;"
+            " choose another --checkpoint"
+        )
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody but this user, and root, can write to a folder."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    is_ours = found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode)
+    return is_ours and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """A file that is complete when it is there.
+
+    Raises:
+        StreamError: it cannot be written.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        make_folder(path.parent)
+        with open_file(beside, "wb") as file:
+            file.write(text.encode())
+        beside.replace(path)
+    except OSError as problem:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)  # a full disk needs the room
+        reason = (problem.strerror or str(problem)).lower()
+        raise StreamError(f"cannot write '{path}': {reason}") from problem
+
+
+@contextmanager
+def announced(run: Run) -> Iterator[Run]:
+    """While this is entered, commands find the run; its file stays for those who read results.
+
+    Raises:
+        StreamError: another process is running on the checkpoint, or a file cannot be written.
+    """
+    if run.born is None:
+        run = replace(run, born=birth(run.pid))
+    try:
+        before = run_at(Path(run.checkpoint))
+    except StreamError:
+        before = None  # a file that tells nothing gives way
+    if before is not None and before.is_alive and before.pid != run.pid:
+        raise StreamError(
+            f"process {before.pid} is running on checkpoint '{run.checkpoint}';"
+            " stop it, or take another --checkpoint"
+        )
+    text = run.to_json()
+    entry = entry_of(run.checkpoint)
+    open_control(run_folder(Path(run.checkpoint)) / CONTROL)
+    write_whole(run_folder(Path(run.checkpoint)) / RUN_FILE, text)
+    write_whole(entry, text)
+    try:
+        yield run
+    finally:
+        entry.unlink(missing_ok=True)
+
+
+def read_run(path: Path) -> Run | None:
+    """The run a file tells of; None when there is no such file.
+
+    Raises:
+        StreamError: it is not of this form.
+    """
+    try:
+        return adapter().validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (ValidationError, OSError) as problem:
+        raise StreamError(f"cannot read '{path}': it tells of no run") from problem
+
+
+def run_at(checkpoint: Path) -> Run | None:
+    """The run, over or not, of a checkpoint folder."""
+    return read_run(run_folder(checkpoint) / RUN_FILE)
+
+
+# ---- finding -------------------------------------------------------------------------------------
+
+
+def running() -> tuple[Run, ...]:
+    """All runs of this user that are alive, the oldest first; entries of dead ones are removed."""
+    found = []
+    for path in sorted(registry().glob("*.json")):
+        try:
+            run = read_run(path)
+        except StreamError:
+            run = None
+        if run is not None and run.is_alive:
+            found.append(run)
+        else:
+            path.unlink(missing_ok=True)
+    return tuple(sorted(found, key=lambda run: (run.started, run.checkpoint)))
+
+
+def find_run(checkpoint: Path | None = None, over: bool = False) -> Run:
+    """The run of a checkpoint or, without one, the only one that is running. `over`: one that is
+    over will do, when the checkpoint is given.
+
+    Raises:
+        StreamError: there is none, or there are several.
+    """
+    if checkpoint is None:
+        return only_one(running())
+    run = run_at(checkpoint)
+    if run is None:
+        raise StreamError(f"'{checkpoint}' is no checkpoint of a run: no {FOLDER}/{RUN_FILE} in it")
+    if not over and not run.is_alive:
+        raise StreamError(
+            f"{run.set_name} is not running: process {run.pid} of '{checkpoint}' is gone;"
+            " start it again with the same --checkpoint and it goes on where it was"
+        )
+    return run
+
+
+def only_one(runs: tuple[Run, ...]) -> Run:
+    match runs:
+        case ():
+            raise StreamError(
+                "no set is running; start one with terascope run --stream,"
+                " or say where its checkpoint is with --checkpoint DIR"
+            )
+        case (run,):
+            return run
+        case _:
+            listed = "".join(f"\n  --checkpoint {r.checkpoint}   {r.set_name}" for r in runs)
+            raise StreamError(f"{len(runs)} sets are running; say which one:{listed}")

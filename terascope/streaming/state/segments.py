@@ -1,0 +1,225 @@
+"""The slice store: packed partials and rows of slices that are still needed, as segments of files.
+
+In: payloads (terascope.kernels.merge.payload) that tasks made in one micro-batch. Out: `Segment`s,
+which say where each payload is and which slices it has; pure data that stands in the state of the
+batch. A file is written once, under a name of its own in every attempt of a task, and is removed
+when none of its segments is needed any more. What is not in the state is not there.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from terascope.diagnostic import OutputError
+from terascope.files import make_folder, open_file
+from terascope.kernels.merge.payload import to_bytes, unpack_tuples
+
+SegmentKind: TypeAlias = Literal["groups", "rows"]
+"""Partial groups, to be merged when their slice closes; rows that the high level reads."""
+
+SliceValue: TypeAlias = int | float
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A payload in the store."""
+
+    stream: str
+    """The key of its stream (terascope.streaming.plan)."""
+    kind: SegmentKind
+    destination: int
+    file: str
+    offset: int
+    length: int
+    rows: int
+    low: SliceValue | None
+    high: SliceValue | None
+    """The first and the last slice it has something of; None when it has none that is told."""
+    unsliced: bool = False
+    """Whether it also has rows of no slice (NULL), which stay to the end."""
+    layout: str = ""
+    """How its payload is laid out; that of a changed set may be another one."""
+
+    def to_json(self) -> list[Any]:
+        return [
+            self.stream, self.kind, self.destination, self.file, self.offset, self.length,
+            self.rows, self.low, self.high, self.unsliced, self.layout,
+        ]  # fmt: skip
+
+    @classmethod
+    def of(cls, told: Sequence[Any]) -> Segment:
+        return cls(*told)
+
+    def has_before(self, value: SliceValue | None) -> bool:
+        """Whether it has something of a slice before this one; None: the end, everything."""
+        return value is None or (self.low is not None and self.low < value)
+
+    def ends_before(self, value: SliceValue) -> bool:
+        """Whether all it has is before this slice."""
+        return not self.unsliced and self.high is not None and self.high < value
+
+
+class SegmentWriter:
+    """Files of one task attempt: streams that live equally long share one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, tuple[str, BinaryIO]] = {}
+        self.segments: list[Segment] = []
+
+    def append(
+        self,
+        stream: str,
+        kind: SegmentKind,
+        destination: int,
+        payload: bytes,
+        column: str | None,
+        shelf: str,
+        layout: str = "",
+        descending: bool = False,
+    ) -> None:
+        """`column`: by which slices are told; `shelf`: the file that it goes to. Values that fall
+        with time are noted with the other sign, so that later ones are larger.
+
+        Raises:
+            OutputError: the store cannot be written.
+        """
+        rows, low, high, unsliced = extent(payload, column)
+        if descending and low is not None and high is not None:
+            low, high = -high, -low
+        if not rows:
+            return
+        name, file = self._file(shelf)
+        try:
+            offset = file.tell()
+            file.write(payload)
+        except OSError as problem:
+            raise cannot_store(self._folder, problem) from problem
+        made = Segment(
+            stream, kind, destination, name, offset, len(payload), rows, low, high, unsliced, layout
+        )
+        self.segments.append(made)
+
+    def _file(self, shelf: str) -> tuple[str, BinaryIO]:
+        if shelf not in self._files:
+            name = f"{uuid.uuid4().hex}.slices"
+            try:
+                make_folder(self._folder)
+                self._files[shelf] = name, open_file(self._folder / name, "xb")
+            except OSError as problem:
+                raise cannot_store(self._folder, problem) from problem
+        return self._files[shelf]
+
+    def told(self) -> Iterator[tuple[str, str]]:
+        """What a task tells of them."""
+        for segment in self.segments:
+            yield "segment", json.dumps(segment.to_json())
+
+    def close(self) -> None:
+        try:
+            for _, file in self._files.values():
+                file.close()
+        except OSError as problem:
+            raise cannot_store(self._folder, problem) from problem
+
+    def discard(self) -> None:
+        for name, file in self._files.values():
+            with suppress(OSError):  # there is no room for what it still has to write
+                file.close()
+            (self._folder / name).unlink(missing_ok=True)
+
+    def __enter__(self) -> SegmentWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+
+def cannot_store(folder: Path, problem: OSError) -> OutputError:
+    reason = (problem.strerror or str(problem)).lower()
+    return OutputError(f"cannot write slices to '{folder}': {reason}")
+
+
+def read_segment(folder: Path, segment: Segment) -> bytes:
+    with (folder / segment.file).open("rb") as file:
+        file.seek(segment.offset)
+        return file.read(segment.length)
+
+
+def extent(
+    payload: bytes, column: str | None
+) -> tuple[int, SliceValue | None, SliceValue | None, bool]:
+    """Rows, first and last slice of a payload, and whether some rows have none."""
+    rows = 0
+    lows: list[SliceValue] = []
+    highs: list[SliceValue] = []
+    unsliced = column is None
+    for batch in unpack_tuples(payload):
+        rows += batch.num_rows
+        if column is None or not batch.num_rows:
+            continue
+        values = batch.column(column)
+        if isinstance(values, pa.RunEndEncodedArray):
+            values = values.values
+        unsliced = unsliced or values.null_count > 0
+        found = pc.min_max(values)
+        if found["min"].is_valid:
+            lows.append(found["min"].as_py())
+            highs.append(found["max"].as_py())
+    return rows, min(lows, default=None), max(highs, default=None), unsliced
+
+
+def groups_between(
+    payload: bytes, low: SliceValue | None, high: SliceValue | None
+) -> Iterator[bytes]:
+    """The partials of the slices from `low` up to, and without, `high`; None: no limit on that
+    side. Those of no slice come at the end, when there is no upper limit.
+    """
+    for batch in unpack_tuples(payload):
+        epochs = batch.column("epoch")
+        runs = list(zip(epochs.values.to_pylist(), epochs.run_ends.to_pylist(), strict=True))
+        kept: list[tuple[int, int]] = []
+        start = 0
+        for value, end in runs:
+            if wanted(value, low, high):
+                if kept and kept[-1][1] == start:
+                    kept[-1] = (kept[-1][0], end)
+                else:
+                    kept.append((start, end))
+            start = end
+        if kept == [(0, batch.num_rows)]:
+            yield payload if len(runs) else to_bytes(batch)
+            continue
+        for first, last in kept:
+            yield to_bytes(whole(batch.slice(first, last - first)))
+
+
+def wanted(value: SliceValue | None, low: SliceValue | None, high: SliceValue | None) -> bool:
+    if value is None:
+        return high is None
+    return (low is None or value >= low) and (high is None or value < high)
+
+
+def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A slice of run-end encoded columns, with run ends of its own: it is sent by itself."""
+    arrays = []
+    for column in batch.columns:
+        if isinstance(column, pa.RunEndEncodedArray):
+            column = pc.run_end_encode(pc.run_end_decode(column), run_end_type=pa.int32())
+        arrays.append(column)
+    return pa.RecordBatch.from_arrays(arrays, batch.schema.names)

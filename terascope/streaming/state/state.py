@@ -1,0 +1,249 @@
+"""What a stream knows after a micro-batch: enough to go on from there in another process.
+
+In: made by the driver when a batch is done. Out: one file of JSON per batch, `NNNNNN.json`, put in
+place by rename: the batch is done when it is there. It names the offset the batch ended at, so that
+a batch that Spark runs again is known; the promises of the sources; the segments of the slice store
+that are needed; and how far each query was let go. The state before it is kept, for Spark may run
+the newest batch again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from terascope.diagnostic import OutputError
+from terascope.files import make_folder, open_file
+from terascope.streaming.mistakes import StreamError
+from terascope.streaming.state.control import put
+from terascope.streaming.state.segments import Segment, SliceValue
+
+KEPT: Final = 3
+"""States that stay: the newest, and those that a batch that is run again may begin with."""
+
+
+@dataclass
+class Seen:
+    """What one interface has shown so far."""
+
+    largest: dict[str, SliceValue] = field(default_factory=dict)
+    """Of each ordered column, over every tuple, whether a query takes it or not."""
+    smallest: dict[str, SliceValue] = field(default_factory=dict)
+    quiet_ns: int | None = None
+    """All tuples older than this, by the clock, have come."""
+    arrived_ns: int = 0
+    """No tuple arrives before this any more."""
+    tuples: int = 0
+    bytes: int = 0
+    malformed: dict[str, int] = field(default_factory=dict)
+    skipped_bytes: int = 0
+    """Bytes of damaged input that were skipped."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Path -> reason, of the last files that could not be used, or not to their end."""
+    late: int = 0
+    late_streams: dict[str, int] = field(default_factory=dict)
+    """By the key of a low-level stream: tuples that came when their slice of it was closed."""
+    late_behind: dict[str, SliceValue] = field(default_factory=dict)
+    """By column: how far a late tuple was behind the end of a closed slice, at most."""
+    late_smallest: dict[str, SliceValue] = field(default_factory=dict)
+    """By column: the smallest value in the last batch that had late tuples."""
+    passed: dict[str, SliceValue] = field(default_factory=dict)
+    """By column that is no clock: how far others have come that went on without it."""
+    left_ns: int | None = None
+    """How far the clock has moved its watermark while others went on without it."""
+    disorder: dict[str, SliceValue] = field(default_factory=dict)
+    """By how much a tuple came behind a later one, at most."""
+    last_tuple_ns: int | None = None
+    """When it last showed one, by the clock of the run."""
+
+
+@dataclass
+class Progress:
+    """How far a stream or a query is."""
+
+    until: SliceValue | None = None
+    """All slices before this one were let go; None: none yet."""
+    bounds: list[SliceValue | None] = field(default_factory=list)
+    """The same for each part of the release of a query that Spark computes."""
+    since: SliceValue | None = None
+    """It has whole slices from here on; None: from the beginning."""
+    kept_from: SliceValue | None = None
+    """Rows before this one are gone from the store."""
+    ended: bool = False
+    goes_on: bool = False
+    """It took the place of other slices, which windows are made of as well: from `since` on for a
+    query that came later, without a gap for all others."""
+
+    def lows(self, parts: int) -> list[SliceValue | None]:
+        """Where each part goes on."""
+        return [*self.bounds[:parts], *[None] * (parts - len(self.bounds))]
+
+    @property
+    def moved(self) -> tuple[object, ...]:
+        """How far it is, to be compared."""
+        return self.until, tuple(self.bounds), self.ended
+
+    def told(self) -> Any:
+        """How far it is, for the manifest."""
+        return self.bounds or self.until
+
+
+@dataclass
+class State:
+    """The state of a running set after a batch."""
+
+    batch: int = -1
+    offset: Mapping[str, Any] | None = None
+    """Where the batch ended, as Spark has it."""
+    destinations: int = 1
+    seen: dict[str, Seen] = field(default_factory=dict)
+    streams: dict[str, Progress] = field(default_factory=dict)
+    """By the key of a low-level stream."""
+    queries: dict[str, Progress] = field(default_factory=dict)
+    segments: list[Segment] = field(default_factory=list)
+    closed: dict[str, list[tuple[str, SliceValue, str, bool]]] = field(default_factory=dict)
+    """By interface: columns, the value below which a slice of a stream is closed, and its key."""
+    texts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By query: what it is, and what it is made of; one that changes begins anew."""
+    layouts: dict[str, list[str]] = field(default_factory=dict)
+    """What the columns of segments are, by the name of their layout."""
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    """What the columns of each low-level stream are, by its key."""
+    starts: dict[str, SliceValue] = field(default_factory=dict)
+    """Queries that tasks write and that came later: the first slice each of them has a whole."""
+    schemas: dict[str, Any] = field(default_factory=dict)
+    """By interface: the columns that were read of it."""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    shown: list[str] = field(default_factory=list)
+    """Internal streams that are delivered because somebody follows them."""
+    ended: bool = False
+    peak_bytes: int = 0
+    """The most that one batch has put into the store."""
+
+    def to_json(self) -> dict[str, Any]:
+        told = {
+            name: getattr(self, name)
+            for name in (
+                "batch", "offset", "destinations", "texts", "schemas", "parameters", "ended",
+                "peak_bytes", "closed", "layouts", "starts", "columns", "shown",
+            )
+        }  # fmt: skip
+        told["seen"] = {name: vars(seen) for name, seen in self.seen.items()}
+        told["streams"] = {name: vars(one) for name, one in self.streams.items()}
+        told["queries"] = {name: vars(one) for name, one in self.queries.items()}
+        told["segments"] = [segment.to_json() for segment in self.segments]
+        return told
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> State:
+        known = dict(told)
+        known["seen"] = {name: Seen(**one) for name, one in told["seen"].items()}
+        known["streams"] = {name: Progress(**one) for name, one in told["streams"].items()}
+        known["queries"] = {name: Progress(**one) for name, one in told["queries"].items()}
+        known["segments"] = [Segment.of(one) for one in told["segments"]]
+        return cls(**known)
+
+    def copy(self) -> State:
+        return State.of(json.loads(json.dumps(self.to_json())))
+
+
+class StateFolder:
+    """The states of a run.
+
+    Raises:
+        OutputError: a state cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def save(self, state: State) -> None:
+        make_folder(self.folder)
+        path = self._path(state.batch)
+        temporary = path.with_suffix(".part")  # whoever comes later writes over it
+        try:
+            with open_file(temporary, "wb") as file:
+                file.write(json.dumps(state.to_json()).encode())
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError as problem:
+            reason = (problem.strerror or str(problem)).lower()
+            raise OutputError(f"cannot write the state to '{self.folder}': {reason}") from problem
+
+    def intend(self, batch: int, offset: Mapping[str, Any], until: Mapping[str, Any]) -> None:
+        """Note how far a batch lets streams go, before the first row of it is delivered: when it is
+        run again, with other tasks or another memory, it must let go the same.
+        """
+        try:
+            make_folder(self.folder)
+            put(self._intent(batch), {"offset": dict(offset), "until": dict(until)})
+        except (OSError, StreamError) as problem:
+            raise OutputError(str(problem)) from problem
+
+    def intended(self, batch: int, offset: Mapping[str, Any]) -> dict[str, Any]:
+        """By the key of a stream; empty when the batch did not come so far."""
+        try:
+            told = json.loads(self._intent(batch).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return dict(told["until"]) if told["offset"] == offset else {}
+
+    def _intent(self, batch: int) -> Path:
+        return self.folder / f"intent-{batch:09d}.json"
+
+    def load(self, batch: int) -> State | None:
+        path = self._path(batch)
+        if not path.exists():
+            return None
+        return State.of(json.loads(path.read_text(encoding="utf-8")))
+
+    def batches(self) -> list[int]:
+        """Those whose state is there, in order."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(
+            int(p.stem) for p in self.folder.glob("*.json") if p.stem.lstrip("-").isdigit()
+        )
+
+    def newest(self, at_most: int | None = None) -> State | None:
+        """The newest state, or the newest that is not after a batch."""
+        known = [b for b in self.batches() if at_most is None or b <= at_most]
+        return self.load(known[-1]) if known else None
+
+    def at(self, offset: Mapping[str, Any]) -> State | None:
+        """The newest state of a batch that ended at an offset."""
+        for batch in reversed(self.batches()):
+            state = self.load(batch)
+            if state is not None and state.offset == offset:
+                return state
+        return None
+
+    def prune(self) -> list[State]:
+        """Remove states that nobody will ask for, and return those that stay, oldest first."""
+        batches = self.batches()
+        for batch in batches[:-KEPT]:
+            self._path(batch).unlink(missing_ok=True)
+            self._intent(batch).unlink(missing_ok=True)
+        return [s for b in batches[-KEPT:] if (s := self.load(b)) is not None]
+
+    def _path(self, batch: int) -> Path:
+        return self.folder / f"{batch:09d}.json"
+
+
+def remove_unneeded(folder: Path, kept: list[State], since: float) -> int:
+    """Remove the files of the store that no state has a segment in, unless they are younger than
+    `since`: another attempt may be writing them. Returns how many.
+    """
+    needed = {segment.file for state in kept for segment in state.segments}
+    removed = 0
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if path.name not in needed and path.stat().st_mtime < since:
+                path.unlink(missing_ok=True)
+                removed += 1
+    return removed

@@ -1,0 +1,115 @@
+"""Slices put together once for all: long windows need not read every one of their slices.
+
+In: the slices of a stream, the windows that are made of them, and what of the tiers above the
+slices is in the store. Out: which spans of time to read so that all windows that are due can be put
+together, and which spans had better be built now. A span of a tier is eight of those below, or
+eight periods of the slices, and begins at a multiple of its length. Of a range of r/s slices some
+ten of each tier are read: a window costs O(log r/s) merges, even if it is the only one that is due.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from terascope.functions.slices import SliceVector
+from terascope.streaming.state.segments import Segment, SliceValue
+
+FACTOR: Final = 8
+"""How many spans of a tier make one of the next."""
+MOST_EDGES: Final = 256
+"""With more edges of windows that are due, each of their slices is read once for many of them."""
+BUILT_AT_ONCE: Final = 4
+"""Spans of a stream that one micro-batch builds."""
+MARK: Final = "+"
+"""Between the key of a stream and the length of the spans of a tier."""
+
+Length: TypeAlias = int
+"""Of the spans of a tier; 0: the slices themselves."""
+SLICES: Final[Length] = 0
+
+
+@dataclass(frozen=True)
+class Span:
+    """[start, end) of a tier."""
+
+    tier: Length
+    start: int
+    end: int
+
+
+def tier_stream(key: str, tier: Length) -> str:
+    """The stream of the store that has the spans of a tier."""
+    return key if tier == SLICES else f"{key}{MARK}{tier}"
+
+
+def base_stream(key: str) -> str:
+    """The stream whose slices a stream of the store is made of."""
+    return key.partition(MARK)[0]
+
+
+def tiers_of(vector: SliceVector, longest: int) -> tuple[Length, ...]:
+    """The tiers worth having for windows of at most that range."""
+    found: list[Length] = []
+    length = FACTOR * vector.period
+    while 2 * length <= longest:
+        found.append(length)
+        length *= FACTOR
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Built:
+    """What the store has of a stream: by tier the begins of its spans."""
+
+    vector: SliceVector
+    begins: Mapping[Length, Collection[int]]
+
+    def cover(self, first: int, until: int, edges: Collection[int] = ()) -> list[Span]:
+        """Spans, as long as can be, of all time from `first` up to `until`, both edges of slices,
+        with no edge inside.
+        """
+        cuts = sorted({edge for edge in edges if first < edge < until} | {until})
+        longest_first = sorted(self.begins, reverse=True)
+        found: list[Span] = []
+        at = first
+        for cut in cuts:
+            while at < cut:
+                made = self._longest(at, cut, longest_first)
+                found.append(made)
+                at = made.end
+        return found
+
+    def _longest(self, at: int, until: int, tiers: Sequence[Length]) -> Span:
+        for tier in tiers:
+            if at % tier == 0 and at + tier <= until and at in self.begins[tier]:
+                return Span(tier, at, at + tier)
+        return Span(SLICES, at, self.vector.end(at))
+
+    def missing(self, tiers: Iterable[Length], since: int, until: int) -> Iterator[Span]:
+        """Spans that could be built of closed slices, the latest of the shortest tier first."""
+        for tier in sorted(tiers):
+            known = self.begins.get(tier, ())
+            for end in range(until // tier * tier, since + tier - 1, -tier):
+                if end - tier not in known:
+                    yield Span(tier, end - tier, end)
+
+
+def within(segments: Iterable[Segment], spans: Iterable[Span]) -> list[Segment]:
+    """The segments that may have something of one of the spans, of one tier."""
+    begins = sorted(span.start for span in spans)
+    if not begins:
+        return []
+    sliced = ((s, s.low, s.high) for s in segments)
+    return [
+        segment
+        for segment, low, high in sliced
+        if low is not None and high is not None and any_between(begins, low, high)
+    ]
+
+
+def any_between(values: Sequence[int], low: SliceValue, high: SliceValue) -> bool:
+    place = bisect_left(values, low)
+    return place < len(values) and values[place] <= high

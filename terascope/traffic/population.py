@@ -1,0 +1,190 @@
+"""Who talks to whom, and how often: hosts, servers and pairs with Zipf-like popularity.
+
+In: a profile and the number of flows to expect. Out: a `Population`: pairs of addresses with the
+cumulative share of the flows each takes. Paper 4, section VI: sources, pairs and 4-tuples each
+follow their own Zipf exponent.
+The pairs' shares are exactly Zipf; the pairs are dealt out so that the totals of the hosts are Zipf
+as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from terascope.traffic.profile import Profile
+from terascope.traffic.randomness import (
+    Array,
+    compiled,
+    compiled_entry,
+    generator,
+    hash_numbers,
+    mix,
+    signed,
+    uniform,
+)
+
+FLOWS_PER_PAIR = 4
+MAX_PAIRS = 500_000
+
+
+@dataclass(frozen=True)
+class Population:
+    """Addresses are 32-bit numbers; an IPv6 address is made from its number when it is written."""
+
+    hosts: Array
+    servers: Array
+    """By popularity, the most popular first."""
+    pair_host: Array
+    pair_server: Array
+    pair_version: Array
+    cumulative: Array
+    """Of the pairs' shares of the flows; ends in 1."""
+
+
+def zipf_shares(count: int, exponent: float) -> Array:
+    """The shares of `count` ranks: rank k is k^-exponent as frequent as the first."""
+    weights = np.arange(1, count + 1, dtype=np.float64) ** -exponent
+    return np.asarray(weights / weights.sum())
+
+
+def populate(profile: Profile, flows: float) -> Population:
+    random = generator(profile.seed, "population")
+    most = max(1, profile.hosts * profile.servers // 4)
+    pair_count = int(min(MAX_PAIRS, most, max(1.0, flows / FLOWS_PER_PAIR)))
+    shares = zipf_shares(pair_count, profile.pair_exponent)
+    host_share, server_share = _share_ranks(profile)
+    pair_host, pair_server = deal_pairs(shares, host_share, server_share, profile.seed)
+    hosts = _host_addresses(random.permutation(profile.hosts))
+    servers = _server_addresses(random.permutation(profile.servers))
+    version_draw = hash_numbers(np.arange(pair_count), profile.seed ^ 0x76657273)
+    is_v6 = version_draw < np.uint64(min(profile.ipv6_share * 2.0**64, 2.0**64 - 2048))
+    cumulative = np.cumsum(shares)
+    cumulative[-1] = 1.0
+    return Population(
+        hosts,
+        servers,
+        hosts[pair_host],
+        servers[pair_server],
+        np.where(is_v6, 6, 4).astype(np.uint8),
+        cumulative,
+    )
+
+
+def _host_addresses(places: Array) -> Array:
+    """Clients live in 10.0.0.0/8, a hundred in each /24."""
+    return np.asarray((10 << 24) + (places // 100 << 8) + 10 + places % 100, dtype=np.uint32)
+
+
+def _server_addresses(places: Array) -> Array:
+    """Servers live in 198.18.0.0/15, the range set aside for benchmarks, 200 in each /24."""
+    first = (198 << 24) + (18 << 16)
+    return np.asarray(first + (places // 200 << 8) + 10 + places % 200, dtype=np.uint32)
+
+
+def _share_ranks(profile: Profile) -> tuple[Array, Array]:
+    """Split one Zipf list of all sources into hosts and servers with half of the traffic each.
+
+    Both ends of a flow send, so both stand in the same list of sources; servers are few and so
+    mostly near its head.
+    """
+    shares = zipf_shares(profile.hosts + profile.servers, profile.source_exponent)
+    low, high = 0.05, 20.0
+    for _ in range(30):  # bisect: the larger the bend, the nearer to the head the servers stand
+        bend = (low * high) ** 0.5
+        taken = _spread(profile.servers, len(shares), bend)
+        if shares[taken].sum() < 0.5:
+            low = bend
+        else:
+            high = bend
+    server = shares[taken]
+    host = np.delete(shares, taken)
+    return host / host.sum(), server / server.sum()
+
+
+def _spread(count: int, total: int, bend: float) -> Array:
+    """`count` different ranks below `total`, spread by the power `bend`."""
+    wanted = (((np.arange(count) + 0.5) / count) ** bend * total).astype(np.int64)
+    steps = np.arange(count)
+    ranks = np.maximum.accumulate(wanted - steps) + steps  # push equal ranks apart, upwards
+    return np.minimum(ranks, total - count + steps)
+
+
+@compiled_entry
+def deal_pairs(shares: Array, host: Array, server: Array, seed: int) -> tuple[Array, Array]:
+    """Give each pair, the largest first, a host and a server that still lack most of their share.
+
+    Choosing by the square of what is lacking lets popular hosts have larger pairs, not only more of
+    them.
+    """
+    state = np.array([np.uint64(seed)], dtype=np.uint64)
+    left = (host.copy(), server.copy())
+    trees = (_tree_of(host), _tree_of(server))
+    size = 16
+    while size < 3 * len(shares):
+        size *= 2
+    used = np.full(size, -1, dtype=np.int64)
+    chosen = (np.empty(len(shares), dtype=np.int64), np.empty(len(shares), dtype=np.int64))
+    for pair in range(len(shares)):
+        first, second = 0, 0
+        for _attempt in range(24):
+            first = _pick(trees[0], len(host), state)
+            second = _pick(trees[1], len(server), state)
+            key = first * len(server) + second
+            slot = signed(mix(np.uint64(key)) & np.uint64(size - 1))
+            while used[slot] != -1 and used[slot] != key:
+                slot = (slot + 1) & (size - 1)
+            if used[slot] == -1:
+                used[slot] = key
+                break
+        chosen[0][pair] = first
+        chosen[1][pair] = second
+        _spend(trees[0], left[0], first, shares[pair])
+        _spend(trees[1], left[1], second, shares[pair])
+    return chosen
+
+
+@compiled
+def _tree_of(budget: Array) -> Array:
+    """A Fenwick tree over the squares of the budgets."""
+    tree = np.zeros(len(budget) + 1)
+    for index in range(len(budget)):
+        tree[index + 1] = budget[index] * budget[index]
+    for node in range(1, len(tree)):
+        parent = node + (node & -node)
+        if parent < len(tree):
+            tree[parent] += tree[node]
+    return tree
+
+
+@compiled
+def _spend(tree: Array, left: Array, index: int, share: float) -> None:
+    before = left[index]
+    left[index] = max(before - share, before * 1e-3)
+    change = left[index] * left[index] - before * before
+    node = index + 1
+    while node < len(tree):
+        tree[node] += change
+        node += node & -node
+
+
+@compiled
+def _pick(tree: Array, count: int, state: Array) -> int:
+    """An index with probability proportional to its square budget."""
+    step = 1
+    while step * 2 <= count:
+        step *= 2
+    total = 0.0
+    node = count
+    while node > 0:
+        total += tree[node]
+        node -= node & -node
+    target = uniform(state) * total
+    position = 0
+    while step > 0:
+        if position + step <= count and tree[position + step] <= target:
+            position += step
+            target -= tree[position]
+        step //= 2
+    return min(position, count - 1)
