@@ -25,7 +25,6 @@ from terascope.functions.registry import Functions
 from terascope.operate.showing import with_shown
 from terascope.optimize.driver import optimize
 from terascope.physical.bundles import SPLIT_BYTES, fitting_split_bytes
-from terascope.physical.halves import Halves, split_plan
 from terascope.physical.job import Job
 from terascope.physical.planner import (
     APART,
@@ -33,7 +32,8 @@ from terascope.physical.planner import (
     plan_halves,
     plan_job_and_halves,
 )
-from terascope.physical.slicing import InForce, nothing_in_force
+from terascope.physical.split.halves import Halves, split_plan
+from terascope.physical.split.slicing import InForce, nothing_in_force
 from terascope.plan.plan import Plan
 from terascope.streaming.parameters import Change, with_changes
 from terascope.streaming.plan import full_text

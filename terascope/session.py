@@ -35,11 +35,11 @@ from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
 from terascope.output import FileFormat, staged
 from terascope.physical.delivery import Sink
-from terascope.physical.host import HOSTS
-from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import ENOUGH_TO_DECIDE, LowSettings, SharingSettings
+from terascope.physical.rules.low_planner import TableSettings
+from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.split.host import HOSTS
 from terascope.physical.statistics.sampling import SampleLimits
-from terascope.physical.trees import TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Stream
 from terascope.results import Results

@@ -14,7 +14,7 @@ from terascope.explain.gsql import gsql
 from terascope.explain.model import Box, Facts, Picture
 from terascope.explain.operators import stream_id
 from terascope.explain.windows import slicing_notes
-from terascope.physical.halves import Halves, LowStream
+from terascope.physical.split.halves import Halves, LowStream
 from terascope.plan.expr import Col, Expr, conjuncts, is_constant
 from terascope.plan.plan import Stream
 from terascope.plan.rel import Aggregate, Filter, Project, Rel

@@ -25,11 +25,11 @@ from terascope.explain.remarks import column_notes
 from terascope.explain.trees import tree_notes
 from terascope.explain.windows import slices_in_words, slicing_notes
 from terascope.operate.amounts import readable_bytes
-from terascope.physical.halves import split_plan
 from terascope.physical.job import Job, LowOutput, Output, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
-from terascope.physical.low_planner import scanned
 from terascope.physical.planner import LowSettings, plan_job
+from terascope.physical.rules.low_planner import scanned
+from terascope.physical.split.halves import split_plan
 from terascope.pipeline import Compiled
 from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
 from terascope.plan.plan import Plan, reads

@@ -13,7 +13,7 @@ from terascope.connectors.arrival import is_arrival
 from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.model import Box, Facts, Picture
 from terascope.physical.planner import SharingSettings
-from terascope.physical.trees import LEAST_QUERIES, attributes_of
+from terascope.physical.rules.trees import LEAST_QUERIES, attributes_of
 from terascope.pipeline import Compiled
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import Aggregate, Rel, SourceField

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from terascope.physical.prospects import Prospect
+from terascope.physical.statistics.prospects import Prospect
 
 
 def prospect_notes(prospect: Prospect | None) -> Iterator[str]:

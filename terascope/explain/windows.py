@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from terascope.functions.slices import SliceVector
-from terascope.physical.slicing import Family, Slicing, ticks
+from terascope.physical.split.slicing import Family, Slicing, ticks
 from terascope.plan.show import show_expr
 from terascope.sharing.slices import MOST_SLICES, Periodic, composed, most_edges
 from terascope.sharing.windows import Cluster, Shared, edges_per_time, pays_from

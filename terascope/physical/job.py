@@ -19,8 +19,8 @@ from terascope.kernels.merge.groups import GroupFields
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.job_windows import Windows
 from terascope.physical.low_plan import LowPlan, Slot
-from terascope.physical.prospects import Prospect
 from terascope.physical.row_pipeline import KeptOrder
+from terascope.physical.statistics.prospects import Prospect
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field, Rel
 from terascope.sharing.model import Tree

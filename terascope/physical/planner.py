@@ -23,26 +23,26 @@ from terascope.diagnostic import SourceError
 from terascope.functions.aggregates.float_sums import FloatRange
 from terascope.optimize.driver import apply_below
 from terascope.physical.bundles import SPLIT_BYTES
-from terascope.physical.drafts import Names
-from terascope.physical.halves import Halves, split_plan
-from terascope.physical.host import COMPILED_HOST, Host
 from terascope.physical.job import Job, LowOutput, Output, SourceRead, StreamStage, TreeDecision
-from terascope.physical.low_planner import (
+from terascope.physical.row_pipeline import KeptOrder
+from terascope.physical.rules.assemble_windows import Assembly
+from terascope.physical.rules.low_planner import (
     TableSettings,
     common_edge,
     low_groups,
     low_plan,
     scanned,
 )
-from terascope.physical.measured import Measured
-from terascope.physical.merged import assume_merged, merged_jointly, tidy
-from terascope.physical.prospects import Prospect, prospect_of
-from terascope.physical.row_pipeline import KeptOrder
-from terascope.physical.share_tables import Rides, never, share_tables
-from terascope.physical.slicing import InForce, Slicing, nothing_in_force
+from terascope.physical.rules.merged import assume_merged, merged_jointly, tidy
+from terascope.physical.rules.share_tables import Rides, never, share_tables
+from terascope.physical.rules.trees import TreeSettings, widened, with_trees
+from terascope.physical.split.drafts import Names
+from terascope.physical.split.halves import Halves, split_plan
+from terascope.physical.split.host import COMPILED_HOST, Host
+from terascope.physical.split.slicing import InForce, Slicing, nothing_in_force
+from terascope.physical.statistics.measured import Measured
+from terascope.physical.statistics.prospects import Prospect, prospect_of
 from terascope.physical.statistics.sampling import SampleLimits
-from terascope.physical.trees import TreeSettings, widened, with_trees
-from terascope.physical.windows import Assembly
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
 from terascope.plan.plan import Plan, Stream, reads

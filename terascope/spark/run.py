@@ -26,7 +26,7 @@ from terascope.execute.results.parts import Part
 from terascope.kernels.codegen.preload import tell_used
 from terascope.physical.delivery import Sink
 from terascope.physical.job import Job, Output, SourceRead
-from terascope.physical.targets import deliveries, needed
+from terascope.physical.rules.targets import deliveries, needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Scan

@@ -23,7 +23,7 @@ from terascope.connectors.base import POSITION, arrow_type
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.functions.base import Trend, Value
-from terascope.physical.halves import split_plan
+from terascope.physical.split.halves import split_plan
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.expr import Col
 from terascope.plan.plan import Plan, Stream, reads

@@ -13,7 +13,7 @@ from terascope.analysis.release import release_of
 from terascope.analysis.trees import Trees
 from terascope.diagnostic import Source
 from terascope.functions.base import Value
-from terascope.physical.halves import split_plan
+from terascope.physical.split.halves import split_plan
 from terascope.pipeline import compile_set
 from terascope.plan.rel import Scan
 from tests.analysis.arrivals import Arrivals, Cut, plan_of, the_end

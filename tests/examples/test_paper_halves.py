@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from terascope.physical.halves import Halves, split_plan
-from terascope.physical.host import COMPILED_HOST
+from terascope.physical.split.halves import Halves, split_plan
+from terascope.physical.split.host import COMPILED_HOST
 from terascope.pipeline import Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources

@@ -14,8 +14,8 @@ from terascope.explain import explain
 from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.gsql import gsql, query_of
 from terascope.explain.to_text import as_text
-from terascope.physical.halves import split_plan
-from terascope.physical.host import CAPTURE_FILTER, COMPILED_HOST, Host
+from terascope.physical.split.halves import split_plan
+from terascope.physical.split.host import CAPTURE_FILTER, COMPILED_HOST, Host
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Join

@@ -18,11 +18,11 @@ from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.float_ranges import finished_blocks
 from terascope.kernels.merge.payload import pack
 from terascope.physical.bundles import bundles
-from terascope.physical.halves import split_plan
 from terascope.physical.job import Job, LowOutput
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.ownership import owned
 from terascope.physical.planner import LowSettings, plan_job
+from terascope.physical.split.halves import split_plan
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate
 from terascope.reference.context import Context, Sources

@@ -10,7 +10,7 @@ import pytest
 from terascope.diagnostic import Source
 from terascope.kernels.codegen import program as programs
 from terascope.kernels.codegen.program import MOST_LINES, PIECE_LINES, Program, functions
-from terascope.physical.halves import split_plan
+from terascope.physical.split.halves import split_plan
 from terascope.pipeline import compile_set
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr, Lit

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from terascope.physical.halves import Halves
-from terascope.physical.merged import assume_merged
+from terascope.physical.rules.merged import assume_merged
+from terascope.physical.split.halves import Halves
 from terascope.plan.plan import Plan
 from terascope.reference.rows import Rows, same_row
 

@@ -10,9 +10,9 @@ from terascope.analysis.costs import Costs
 from terascope.diagnostic import Source
 from terascope.functions.registry import Functions
 from terascope.functions.user import aggregate, scalar
-from terascope.physical.halves import Halves, split_plan
-from terascope.physical.host import CAPTURE_FILTER, COMPILED_HOST, PLAIN_DECODER, Host
-from terascope.physical.merged import assume_merged
+from terascope.physical.rules.merged import assume_merged
+from terascope.physical.split.halves import Halves, split_plan
+from terascope.physical.split.host import CAPTURE_FILTER, COMPILED_HOST, PLAIN_DECODER, Host
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.show import show_rel
 

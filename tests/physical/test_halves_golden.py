@@ -7,8 +7,8 @@ import pytest
 from terascope.analysis.costs import Costs
 from terascope.diagnostic import Source
 from terascope.explain.gsql import NoWords, query_of
-from terascope.physical.halves import split_plan
-from terascope.physical.host import COMPILED_HOST, PLAIN_DECODER, Host
+from terascope.physical.split.halves import split_plan
+from terascope.physical.split.host import COMPILED_HOST, PLAIN_DECODER, Host
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from terascope.syntax.ast import QueryStatement, Script

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from terascope.analysis.costs import Costs
 from terascope.connectors.base import POSITION
 from terascope.functions.base import Value, ValueMistake
-from terascope.physical.halves import Halves, split_plan
-from terascope.physical.host import COMPILED_HOST, Host
-from terascope.physical.merged import assume_merged
+from terascope.physical.rules.merged import assume_merged
+from terascope.physical.split.halves import Halves, split_plan
+from terascope.physical.split.host import COMPILED_HOST, Host
 from terascope.plan.expr import AggCall
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from terascope.analysis.costs import Costs
-from terascope.physical.halves import Halves, split_plan
-from terascope.physical.host import CAPTURE_FILTER, COMPILED_HOST, PLAIN_DECODER, Host
+from terascope.physical.split.halves import Halves, split_plan
+from terascope.physical.split.host import CAPTURE_FILTER, COMPILED_HOST, PLAIN_DECODER, Host
 from terascope.plan.rel import Aggregate, Filter, Project, Scan, walk
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import MemorySources

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from terascope.config import Config
-from terascope.physical.host import (
+from terascope.physical.split.host import (
     CAPTURE_FILTER,
     COMPILED_HOST,
     HOSTS,

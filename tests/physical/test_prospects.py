@@ -13,8 +13,8 @@ from terascope.diagnostic import Source
 from terascope.explain import explain
 from terascope.physical import measured, prospects
 from terascope.physical.planner import APART, SAMPLED, LowSettings, SharingSettings
-from terascope.physical.prospects import prospect_of
 from terascope.physical.statistics import sampling
+from terascope.physical.statistics.prospects import prospect_of
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.traffic import generate
 from terascope.traffic.profile import Profile

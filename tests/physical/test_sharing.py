@@ -9,12 +9,12 @@ from typing import Literal
 
 import pytest
 
-from terascope.physical import trees
 from terascope.physical.job import Job
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.low_planner import TableSettings
 from terascope.physical.planner import LowSettings, SharingSettings, plan_job
-from terascope.physical.trees import TreeSettings
+from terascope.physical.rules import trees
+from terascope.physical.rules.low_planner import TableSettings
+from terascope.physical.rules.trees import TreeSettings
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.low.low_engine import answers, low_rows

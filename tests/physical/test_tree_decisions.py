@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from terascope.physical.trees import TreeSettings, decided, ours
+from terascope.physical.rules.trees import TreeSettings, decided, ours
 from terascope.sharing.cost import EXCHANGE, accounting_for, evaluate
 from terascope.sharing.curves import Curves
 from tests.stream.test_replanning import FIRST, PAIRS, family_of

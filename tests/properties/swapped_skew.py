@@ -19,7 +19,7 @@ from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.physical.planner import SharingSettings
-from terascope.physical.trees import TreeSettings
+from terascope.physical.rules.trees import TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources

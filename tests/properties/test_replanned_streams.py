@@ -20,7 +20,7 @@ from terascope.diagnostic import Source
 from terascope.execute.delivery import Delivery, Outgoing
 from terascope.execute.task import Groups, Ready
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.trees import TreeSettings, attributes_of, families
+from terascope.physical.rules.trees import TreeSettings, attributes_of, families
 from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
 from terascope.spark.low_task import NativeRead, Partials, taken

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from terascope.functions.aggregates.average import Average
 from terascope.functions.aggregates.total import Sum
-from terascope.physical.sub_aggregates import SplitCall, merged_again, split_call
+from terascope.physical.split.sub_aggregates import SplitCall, merged_again, split_call
 from terascope.plan.expr import AggCall, Col
 from terascope.plan.rel import Aggregate, Named, NamedAgg, Read
 from terascope.types import Type

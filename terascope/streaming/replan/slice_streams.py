@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from terascope.functions.slices import SliceVector, parse_slices
-from terascope.physical.slicing import Family
-from terascope.physical.split_windows import is_retired
+from terascope.physical.split.slicing import Family
+from terascope.physical.split.split_windows import is_retired
 from terascope.plan.build import call
 from terascope.plan.expr import Call, Col, Expr, Lit, conjuncts
 from terascope.plan.rel import Aggregate, Filter, Scan

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from terascope.physical.low_plan import LowPlan
-from terascope.physical.riding import together_ns
-from terascope.physical.share_tables import Queries, tables_of
-from terascope.physical.trees import LEAST_QUERIES, TreeSettings, decided, families
+from terascope.physical.rules.riding import together_ns
+from terascope.physical.rules.share_tables import Queries, tables_of
+from terascope.physical.rules.trees import LEAST_QUERIES, TreeSettings, decided, families
 from terascope.streaming.replan.families import READ, Family, Unit, output_of
 from terascope.streaming.replan.sharing_costs import SharingCosts, Traffic, conditions_of
 from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree, with_tree

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from terascope.functions.slices import parse_slices
-from terascope.physical.slicing import Family, Slicing
+from terascope.physical.split.slicing import Family, Slicing
 from terascope.plan.plan import reads
 from terascope.sharing.compositions import Composition, first_composition, for_windows
 from terascope.sharing.slices import Periodic

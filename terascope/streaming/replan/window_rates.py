@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from terascope.functions.slices import SliceVector
-from terascope.physical.slicing import Family
+from terascope.physical.split.slicing import Family
 from terascope.sharing.windows import Groups, Traffic, fitted
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.plan import LowStream, StreamPlan

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from terascope.physical.slicing import Family, ticks
+from terascope.physical.split.slicing import Family, ticks
 from terascope.plan.show import show_expr
 from terascope.sharing.compositions import MOST_RETIRED, Composition, best_clusters, recomposed
 from terascope.sharing.windows import Cluster, Shared, Traffic, WindowCosts

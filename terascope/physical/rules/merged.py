@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from terascope.optimize.rules.drop_identities import drop_identities
 from terascope.optimize.rules.merge_projects import merge_projects
-from terascope.physical.low_keys import unscaled
+from terascope.physical.split.low_keys import unscaled
 from terascope.plan.build import term_expr
 from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, columns_of
 from terascope.plan.plan import reads

@@ -15,12 +15,12 @@ from typing import Final, Literal, TypeAlias
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.kernels.tables.table_policies import Policy
-from terascope.physical.caches import cache_bytes
-from terascope.physical.drafts import Names
-from terascope.physical.entry import Entry, same_tuples
 from terascope.physical.job import LowOutput, SourceRead, TreeDecision
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice
-from terascope.physical.measured import Measured
+from terascope.physical.rules.entry import Entry, same_tuples
+from terascope.physical.split.drafts import Names
+from terascope.physical.statistics.caches import cache_bytes
+from terascope.physical.statistics.measured import Measured
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
 from terascope.sharing.cost import EXCHANGE, Accounting, accounting_for, evaluate

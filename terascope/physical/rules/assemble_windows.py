@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.optimize.driver import apply_below
-from terascope.physical.drafts import Names
 from terascope.physical.job import LowOutput
 from terascope.physical.job_windows import Windows
-from terascope.physical.merged import assume_merged, tidy
+from terascope.physical.rules.merged import assume_merged, tidy
+from terascope.physical.split.drafts import Names
 from terascope.plan.build import call
 from terascope.plan.expr import AggCall, Call, Col, Expr, Lit, columns_of, substitute
 from terascope.plan.rel import (

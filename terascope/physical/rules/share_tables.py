@@ -19,9 +19,9 @@ from functools import cached_property
 from typing import Final, TypeAlias, TypeVar
 
 from terascope.kernels.tables.slots import MOST_SLOTS
-from terascope.physical.entry import Entry
 from terascope.physical.job import LowOutput, SourceRead
 from terascope.physical.low_plan import LowAggregate, Slot
+from terascope.physical.rules.entry import Entry
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.plan.rel import Filter, Named, Project, Read, Rel, inputs, with_inputs

@@ -21,17 +21,17 @@ from terascope.optimize.driver import apply_below
 from terascope.optimize.rules.drop_identities import drop_identities
 from terascope.optimize.rules.merge_projects import merge_projects
 from terascope.optimize.rules.prune_columns import prune_columns
-from terascope.physical.drafts import Drafts, LowKind, Names
-from terascope.physical.host import COMPILED_HOST, Host
-from terascope.physical.selection import Selection, selection
-from terascope.physical.slicing import (
+from terascope.physical.split.drafts import Drafts, LowKind, Names
+from terascope.physical.split.host import COMPILED_HOST, Host
+from terascope.physical.split.selection import Selection, selection
+from terascope.physical.split.slicing import (
     InForce,
     Slicing,
     family_of,
     nothing_in_force,
 )
-from terascope.physical.split_aggregation import Judge, NotSplit, split_aggregation
-from terascope.physical.split_windows import other_keys, split_windowed, windowed
+from terascope.physical.split.split_aggregation import Judge, NotSplit, split_aggregation
+from terascope.physical.split.split_windows import other_keys, split_windowed, windowed
 from terascope.plan.build import conjunction
 from terascope.plan.expr import Col, Expr, is_constant, substitute
 from terascope.plan.plan import Plan, Stream, reads

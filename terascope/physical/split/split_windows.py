@@ -3,9 +3,9 @@
 In: an aggregation over windows of a selection of one scan, or by a key such as `time/60` that is to
 share slices with others. Out: its high half, a window over elements, as paper 0's query 4 writes
 it; the low half is a draft whose time key is the slice. Which slices is decided for all queries
-together (terascope.physical.slicing). A window of a running stream may be made of earlier slices as
-well: their low half is a draft that no tuple meets the conditions of, and the elements of the
-window are those of both.
+together (terascope.physical.split.slicing). A window of a running stream may be made of earlier
+slices as well: their low half is a draft that no tuple meets the conditions of, and the elements of
+the window are those of both.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from terascope.functions.slices import SliceVector
-from terascope.physical.drafts import Drafts
-from terascope.physical.low_keys import fewest, follows, unscaled
-from terascope.physical.low_planner import epoch_key
-from terascope.physical.selection import Selection
-from terascope.physical.split_aggregation import (
+from terascope.physical.rules.low_planner import epoch_key
+from terascope.physical.split.drafts import Drafts
+from terascope.physical.split.low_keys import fewest, follows, unscaled
+from terascope.physical.split.selection import Selection
+from terascope.physical.split.split_aggregation import (
     Judge,
     NotSplit,
     Reason,

@@ -14,12 +14,17 @@ from terascope.analysis.costs import Costs
 from terascope.analysis.low_safe import Refusal, why_unsafe
 from terascope.functions.base import Value
 from terascope.functions.decomposition import FIRST
-from terascope.physical.drafts import AggregationDraft, Drafts, Names
-from terascope.physical.host import Host
-from terascope.physical.low_keys import fewest, follows, unscaled
-from terascope.physical.low_planner import epoch_key
-from terascope.physical.selection import Selection
-from terascope.physical.sub_aggregates import SplitCall, depends_on_set, merged_again, split_call
+from terascope.physical.rules.low_planner import epoch_key
+from terascope.physical.split.drafts import AggregationDraft, Drafts, Names
+from terascope.physical.split.host import Host
+from terascope.physical.split.low_keys import fewest, follows, unscaled
+from terascope.physical.split.selection import Selection
+from terascope.physical.split.sub_aggregates import (
+    SplitCall,
+    depends_on_set,
+    merged_again,
+    split_call,
+)
 from terascope.plan.expr import AggCall, Col, Expr, Lit, Param, is_constant, transform
 from terascope.plan.rel import Aggregate, Named, NamedAgg, Project, Rel
 from terascope.plan.show import show_agg, show_expr, show_named

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from terascope.analysis.order import FINENESS
 from terascope.functions.slices import SliceVector
-from terascope.physical.drafts import ScanKey, scan_key
-from terascope.physical.split_windows import Windowed
+from terascope.physical.split.drafts import ScanKey, scan_key
+from terascope.physical.split.split_windows import Windowed
 from terascope.plan.expr import Col, Expr
 from terascope.plan.hashing import hashed_once
 from terascope.plan.rel import Scan

@@ -14,7 +14,6 @@ from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.delivery import Direct, Target
 from terascope.physical.job import Job, SourceRead
 from terascope.physical.low_plan import LowPlan, LowSelect, expressions_of
-from terascope.physical.pairings import Joining, joinings, rest_name
 from terascope.physical.row_pipeline import (
     Keep,
     Regroup,
@@ -25,6 +24,7 @@ from terascope.physical.row_pipeline import (
     picking,
     row_program,
 )
+from terascope.physical.rules.join_in_tasks import Joining, joinings, rest_name
 from terascope.physical.task_join import Pairing
 from terascope.plan.expr import Col, Expr, columns_of, substitute
 from terascope.plan.plan import reads

@@ -15,12 +15,12 @@ import numpy as np
 
 from terascope.diagnostic import SourceError
 from terascope.functions.base import ValueMistake
-from terascope.physical.drafts import scan_key
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, expressions_of
-from terascope.physical.riding import Taking, together_ns
-from terascope.physical.share_tables import Queries
-from terascope.physical.slicing import Family, Slicing, ticks
+from terascope.physical.rules.riding import Taking, together_ns
+from terascope.physical.rules.share_tables import Queries
+from terascope.physical.split.drafts import scan_key
+from terascope.physical.split.slicing import Family, Slicing, ticks
 from terascope.physical.statistics.sampling import (
     SampleLimits,
     SourceSample,

@@ -1,0 +1,1 @@
+"""Rules over the draft of a Job."""
