@@ -102,8 +102,8 @@ INTERPRETED = {
 
 
 WITHOUT_COMPILING = LowSettings(tables=TableSettings(compiled=False), sharing=SAMPLED)
-"""The native low level by numpy, for the same reason; tests/low holds that machine code gives the
-same. Few rows share as many would."""
+"""The native low level by numpy, for the same reason; tests/execute holds that machine code
+gives the same. Few rows share as many would."""
 
 CATALYST = LowSettings(backend="catalyst")
 

@@ -17,7 +17,7 @@ from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.agreement import WITHOUT_COMPILING, assert_same_answers, delivered
 from tests.connectors.packet_bytes import Frame, ethernet, ipv4, pcap, tcp
-from tests.low.low_engine import answers, low_rows
+from tests.execute.low_engine import answers, low_rows
 from tests.properties.declared_orders import declared_orders
 
 SECOND = 10**9

@@ -21,7 +21,7 @@ from terascope.pipeline import Bindings, compile_set
 from terascope.types import Type
 from tests.agreement import WITHOUT_COMPILING
 from tests.connectors.packet_bytes import Frame, ethernet, ipv4, pcap, tcp
-from tests.low.low_engine import low_rows
+from tests.execute.low_engine import low_rows
 
 FRAME = ethernet(ipv4(tcp(payload=b"x" * 400)))
 COLUMNS = [Column(POSITION, Type.LLONG)]

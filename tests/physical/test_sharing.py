@@ -17,7 +17,7 @@ from terascope.physical.rules.low_planner import TableSettings
 from terascope.physical.rules.trees import TreeSettings
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from tests.low.low_engine import answers, low_rows
+from tests.execute.low_engine import answers, low_rows
 from tests.oracle.agreement import agreed
 from tests.oracle.compare import assert_same_rows
 from tests.physical.sharing_sets import SharingSet, sharing_set, tree_set

@@ -12,7 +12,7 @@ from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from terascope.spark.stream.runner import RunSettings
 from tests.agreement import WITHOUT_COMPILING, delivered
-from tests.low.test_float_sums import as_bits, written
+from tests.kernels.test_float_sums import as_bits, written
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
 

@@ -15,7 +15,7 @@ from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from terascope.spark.dataframes import bound_dataframe
 from tests.agreement import CATALYST, INTERPRETED, WITHOUT_COMPILING, delivered, spark_answers
-from tests.low.test_float_sums import PROTOCOL, as_bits, written
+from tests.kernels.test_float_sums import PROTOCOL, as_bits, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

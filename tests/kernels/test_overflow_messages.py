@@ -15,7 +15,7 @@ from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from terascope.types import INT_MAX
 from tests.agreement import WITHOUT_COMPILING
-from tests.low.low_engine import low_rows
+from tests.execute.low_engine import low_rows
 
 PROTOCOL = "PROTOCOL F (time UINT increasing clock(s), len LLONG);"
 

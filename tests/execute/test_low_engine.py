@@ -14,7 +14,7 @@ from terascope.physical.low_plan import Flush, TableKind
 from terascope.physical.planner import SAMPLED, LowSettings
 from terascope.physical.rules.low_planner import TableSettings
 from terascope.reference.sources import ConnectorSources
-from tests.low.low_engine import assert_low_level_agrees
+from tests.execute.low_engine import assert_low_level_agrees
 from tests.properties.engines import make_case
 
 SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "40")))

@@ -31,8 +31,8 @@ from terascope.pipeline import Bindings, compile_set
 from terascope.plan.expr import Col
 from terascope.sharing.slices import Periodic
 from terascope.types import Type
-from tests.low.low_engine import low_rows
-from tests.low.tree_plans import conditional_plan, random_tuples, run, written
+from tests.execute.low_engine import low_rows
+from tests.execute.tree_plans import conditional_plan, random_tuples, run, written
 
 LONG_EPOCHS = "SELECT tb, host, COUNT(*), SUM(size) FROM flows.FLOW GROUP BY time/100 AS tb, host"
 SHORT_EPOCHS = "SELECT time, host, size, COUNT(*) FROM flows.FLOW GROUP BY time, host, size"

@@ -16,7 +16,7 @@ from terascope.physical.low_plan import LowPlan
 from terascope.physical.planner import LowSettings, SharingSettings, plan_job
 from terascope.physical.rules.low_planner import TableSettings
 from terascope.pipeline import Bindings, compile_set
-from tests.low.low_engine import low_rows
+from tests.execute.low_engine import low_rows
 
 ROWS = 700
 FLOW = "PROTOCOL FLOW (time UINT increasing, port UINT, size UINT, name STRING);\n"

@@ -27,7 +27,7 @@ from terascope.physical.rules.low_planner import TableSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from tests.low.low_engine import answers, low_rows
+from tests.execute.low_engine import answers, low_rows
 
 PROTOCOL = "PROTOCOL p (ts UINT increasing clock(s), k INT, x FLOAT, y FLOAT);"
 QUERIES = f"""{PROTOCOL}

@@ -18,7 +18,7 @@ from terascope.physical.rules.low_planner import TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import generate_flows
-from tests.low.low_engine import low_rows
+from tests.execute.low_engine import low_rows
 
 RECORDS = 150_000
 LITTLE = 48 << 20

@@ -22,7 +22,7 @@ from terascope.kernels.tables.bounded_tables import (
 from terascope.kernels.tables.slots import Shape, SlotKind, is_float, takes_argument
 from terascope.kernels.tables.table_policies import POLICIES, Policy
 from terascope.kernels.tables.table_source import LATE_LIMIT
-from tests.low.table_models import (
+from tests.kernels.table_models import (
     Name,
     Number,
     Tuple,

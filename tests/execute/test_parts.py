@@ -23,7 +23,7 @@ from terascope.kernels.merge.groups import Block, GroupFields, Groups
 from terascope.kernels.tables.slots import Shape
 from terascope.plan.rel import Field
 from terascope.types import INT_MAX, INT_MIN, Type, parse_ip
-from tests.low.some_groups import Case, blocks_of, cases, dictionaries_for, same
+from tests.kernels.some_groups import Case, blocks_of, cases, dictionaries_for, same
 
 ANY_FOLDER = settings(
     deadline=None,

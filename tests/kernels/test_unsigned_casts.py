@@ -12,7 +12,7 @@ from terascope.physical.planner import LowSettings
 from terascope.physical.rules.low_planner import TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.sources import ConnectorSources
-from tests.low.low_engine import assert_low_level_agrees
+from tests.execute.low_engine import assert_low_level_agrees
 
 TEXT = """
 PROTOCOL T (time UINT increasing, a LLONG, f FLOAT);

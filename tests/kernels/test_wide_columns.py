@@ -23,7 +23,7 @@ from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from terascope.types import INT_MAX, WIDE_MAX
 from tests.agreement import WITHOUT_COMPILING, agreed_answers
-from tests.low.low_engine import assert_low_level_agrees, low_rows
+from tests.execute.low_engine import assert_low_level_agrees, low_rows
 
 PROTOCOL = "PROTOCOL T (time UINT increasing, x ULLONG, y ULLONG, u UINT, d LLONG);"
 EDGES = (0, 1, INT_MAX - 1, INT_MAX, INT_MAX + 1, INT_MAX + 2, WIDE_MAX - 1, WIDE_MAX)

@@ -24,7 +24,7 @@ from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice
 from terascope.physical.ownership import EVERYTHING
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.types import Type
-from tests.low.some_groups import Key, Values, combined, partials_of
+from tests.kernels.some_groups import Key, Values, combined, partials_of
 from tests.oracle.build import call
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]

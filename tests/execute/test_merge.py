@@ -17,7 +17,7 @@ from terascope.kernels.merge.groups import Block
 from terascope.kernels.merge.payload import pack
 from terascope.kernels.tables.slots import Shape
 from terascope.types import INT_MAX, INT_MIN, Type
-from tests.low.some_groups import (
+from tests.kernels.some_groups import (
     Case,
     Key,
     Values,

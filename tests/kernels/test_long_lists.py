@@ -25,7 +25,7 @@ from terascope.plan.expr import Col
 from terascope.reference.sources import ConnectorSources
 from terascope.syntax.format import format_source
 from terascope.types import INT_MAX, INT_MIN, Type
-from tests.low.low_engine import assert_low_level_agrees
+from tests.execute.low_engine import assert_low_level_agrees
 
 MANY, SOME = 100_000, 2_000
 FLOW = "PROTOCOL FLOW (time UINT increasing, size LLONG, host IP, name STRING);\n"

@@ -7,7 +7,7 @@ from terascope.connectors.base import arrow_type
 from terascope.kernels.merge.finish import columns
 from terascope.kernels.tables.slots import Shape
 from terascope.types import Type
-from tests.low.some_groups import Case, Values, blocks_of, cases, dictionaries_for, same
+from tests.kernels.some_groups import Case, Values, blocks_of, cases, dictionaries_for, same
 
 
 def wanted_rows(case: Case) -> list[Values]:

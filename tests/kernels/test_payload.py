@@ -12,7 +12,7 @@ from terascope.kernels.merge.groups import Block
 from terascope.kernels.merge.payload import pack, pack_tuples, runs_of, unpack, unpack_tuples
 from terascope.kernels.tables.slots import Shape
 from terascope.types import Type
-from tests.low.some_groups import Case, Key, blocks_of, cases, dictionaries_for
+from tests.kernels.some_groups import Case, Key, blocks_of, cases, dictionaries_for
 
 
 def keys_of(payload: bytes) -> list[Key]:

@@ -21,8 +21,7 @@ from terascope.execute.grouping import aggregator
 from terascope.execute.grouping.tree import TreeMistake, tree_of
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
 from terascope.types import INT_MAX
-from tests.low.some_groups import same
-from tests.low.tree_plans import (
+from tests.execute.tree_plans import (
     CONDITIONAL,
     KEYS,
     WHERES,
@@ -38,6 +37,7 @@ from tests.low.tree_plans import (
     slot,
     written,
 )
+from tests.kernels.some_groups import same
 
 SLOTS = (
     slot("count"),

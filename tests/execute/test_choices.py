@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery, Where
-from tests.low.tree_plans import (
+from tests.execute.tree_plans import (
     COLUMNS,
     PREDICATES,
     REST,
