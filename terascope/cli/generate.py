@@ -333,8 +333,8 @@ def with_progress(
 def write_flows(profile: FlowProfile, output: Path, quiet: bool) -> None:
     """Flow records, and a line about them."""
     from terascope.cli.progress import counting
-    from terascope.operate.amounts import readable_bytes
     from terascope.traffic import generate_flows
+    from terascope.units import readable_bytes
 
     if not output.name.endswith(".parquet"):
         raise typer.BadParameter(
@@ -352,7 +352,7 @@ def write_flows(profile: FlowProfile, output: Path, quiet: bool) -> None:
 
 
 def report_lines(report: GenerateReport, seconds: float) -> list[str]:
-    from terascope.operate.amounts import readable_bytes
+    from terascope.units import readable_bytes
 
     speed = report.total_packets / max(seconds, 1e-9)
     names = ", ".join(map(str, report.files))

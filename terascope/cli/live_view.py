@@ -16,8 +16,8 @@ from rich.live import Live
 from rich.text import Text
 
 from terascope.cli.status_view import StatusView, first_line, stall_text
-from terascope.operate.amounts import readable_bytes, readable_count, readable_seconds
 from terascope.operate.status import Status
+from terascope.units import readable_bytes, readable_count, readable_seconds
 
 BETWEEN_LINES: Final = 10.0
 """Seconds between two plain lines when nothing happens."""

@@ -281,7 +281,7 @@ def running_tasks(session: Session) -> tuple[int, int] | None:
 
 def summary(queries: QuerySet, results: Results, seconds: float) -> str:
     """The last line: what was read and how long it took."""
-    from terascope.operate.amounts import readable_bytes
+    from terascope.units import readable_bytes
 
     total = results.total
     names = ", ".join(results.reports) or "nothing"

@@ -27,10 +27,10 @@ from terascope.cli.mistakes import INTERRUPTED, errors, tell_line
 from terascope.cli.progress import phases
 from terascope.cli.stream_flags import StreamFlags
 from terascope.cli.stream_rows import ConsoleRows, RowsFormat
-from terascope.operate.amounts import readable_seconds
 from terascope.operate.notices import late_text, malformed_text
 from terascope.operate.server import HOST, StatusServer
 from terascope.streaming.state.runs import announced
+from terascope.units import readable_seconds
 
 if TYPE_CHECKING:
     from terascope.config import Config

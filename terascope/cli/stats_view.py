@@ -14,10 +14,10 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from terascope.operate.amounts import UNKNOWN, readable_count, readable_seconds
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.statistics.sampling import SourceSample
 from terascope.plan.show import show_expr
+from terascope.units import UNKNOWN, readable_count, readable_seconds
 
 Document: TypeAlias = dict[str, Any]
 """As JSON has it."""

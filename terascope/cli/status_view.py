@@ -16,16 +16,16 @@ from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from terascope.operate.amounts import (
+from terascope.operate.causes import slow_callback
+from terascope.operate.notices import late_count, late_remedy, replay_text, waiting_text
+from terascope.operate.status import QueryStatus, RunStatus, SourceStatus, Status
+from terascope.units import (
     UNKNOWN,
     readable_bytes,
     readable_count,
     readable_moment,
     readable_seconds,
 )
-from terascope.operate.causes import slow_callback
-from terascope.operate.notices import late_count, late_remedy, replay_text, waiting_text
-from terascope.operate.status import QueryStatus, RunStatus, SourceStatus, Status
 
 T = TypeVar("T")
 NO_LIMIT = 1_000_000

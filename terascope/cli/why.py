@@ -38,9 +38,9 @@ def tell_why(console: Console, status: Status, query: QueryStatus, told: frozens
     """The causes of one query, then those of the query that holds it back."""
     from rich.text import Text
 
-    from terascope.operate.amounts import readable_seconds
     from terascope.operate.causes import causes, expectation
     from terascope.operate.notices import late_text
+    from terascope.units import readable_seconds
 
     closed = query.closed_until
     until = "has closed no window yet" if closed is None else f"is closed until {closed}"
@@ -74,7 +74,7 @@ def cause_table(found: tuple[Cause, ...]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from terascope.operate.amounts import UNKNOWN, readable_seconds
+    from terascope.units import UNKNOWN, readable_seconds
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     table.add_column("input", no_wrap=True)

@@ -24,7 +24,6 @@ from terascope.explain.prospects import prospect_notes
 from terascope.explain.remarks import column_notes
 from terascope.explain.trees import tree_notes
 from terascope.explain.windows import slices_in_words, slicing_notes
-from terascope.operate.amounts import readable_bytes
 from terascope.physical.job import Job, LowOutput, Output, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
 from terascope.physical.planner import LowSettings, plan_job
@@ -36,6 +35,7 @@ from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import Rel, Scan, inputs, walk, with_inputs
 from terascope.plan.show import show_expr
 from terascope.types import Type
+from terascope.units import readable_bytes
 
 UNBOUND = "no source is bound, so that files and partitions are not known; add --source"
 PROTOCOL_OF_BIT = {bit: name for name, bit in LAYER_BITS.items()}

@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from terascope.operate.amounts import (
+from terascope.operate.notices import callback_text, replay_text, waiting_text
+from terascope.operate.status import THE_END, Hold, QueryStatus, SourceStatus, Status
+from terascope.units import (
     NANOSECONDS,
     SECONDS,
     readable_bytes,
     readable_moment,
     readable_seconds,
 )
-from terascope.operate.notices import callback_text, replay_text, waiting_text
-from terascope.operate.status import THE_END, Hold, QueryStatus, SourceStatus, Status
 
 Kind: TypeAlias = Literal[
     "away",

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from terascope.operate.amounts import NANOSECONDS
 from terascope.operate.status import LowStatus, Trace
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.plan import LowStream
 from terascope.streaming.report import BatchReport
+from terascope.units import NANOSECONDS
 
 KEPT_TRACES: Final = 16
 TRACES_A_BATCH: Final = 4

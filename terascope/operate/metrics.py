@@ -11,9 +11,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from terascope.operate.amounts import NANOSECONDS
 from terascope.operate.status import QueryStatus, SourceStatus, Status
 from terascope.streaming.replan.sharing_status import TreeStatus, WindowStatus
+from terascope.units import NANOSECONDS
 
 Row: TypeAlias = tuple[tuple[str, ...], float | None]
 """The labels of a sample, and its value; None when there is none."""

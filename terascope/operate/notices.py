@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from terascope.connectors.live import LinkOffset
-from terascope.operate.amounts import SECONDS, readable_seconds
 from terascope.operate.status import CallStatus, SourceStatus
 from terascope.streaming.report import BatchReport
+from terascope.units import SECONDS, readable_seconds
 
 
 class Notices:

@@ -13,7 +13,6 @@ from functools import lru_cache
 from terascope.analysis.moving import is_number
 from terascope.analysis.promises import Promises
 from terascope.functions.base import Value
-from terascope.operate.amounts import NANOSECONDS, readable_moment
 from terascope.operate.moments import moment_ns
 from terascope.operate.source_report import Pace
 from terascope.operate.status import THE_END, Hold, QueryStatus, SourceStatus, StoreStatus
@@ -24,6 +23,7 @@ from terascope.streaming.plan import LowStream, StreamOutput, StreamPlan
 from terascope.streaming.report import BatchReport
 from terascope.streaming.state.segments import Segment, SliceValue
 from terascope.streaming.state.state import State
+from terascope.units import NANOSECONDS, readable_moment
 
 AT_END = "its rows are known when all sources have ended"
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 
 from terascope.analysis.promises import Promises
 from terascope.connectors.live import LinkState
-from terascope.operate.amounts import NANOSECONDS
 from terascope.operate.low_report import LowReporter
 from terascope.operate.memory import memory_now
 from terascope.operate.query_report import QueryReporter, store_status
@@ -25,6 +24,7 @@ from terascope.streaming.missed import late_keys
 from terascope.streaming.plan import StreamPlan
 from terascope.streaming.report import BatchReport
 from terascope.streaming.state.state import State as BatchState
+from terascope.units import NANOSECONDS
 
 
 @dataclass(frozen=True)

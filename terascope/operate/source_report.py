@@ -16,13 +16,13 @@ from terascope.analysis.order import FINENESS
 from terascope.connectors.arrival import is_arrival
 from terascope.connectors.live import LinkOffset, LinkState, Offset
 from terascope.functions.base import Trend, Value
-from terascope.operate.amounts import NANOSECONDS, readable_seconds
 from terascope.operate.status import SourceStatus
 from terascope.plan.rel import SourceField
 from terascope.streaming.closing import reached
 from terascope.streaming.plan import StreamPlan
 from terascope.streaming.report import BatchReport
 from terascope.streaming.state.state import Seen
+from terascope.units import NANOSECONDS, readable_seconds
 
 OVERDUE = 3
 """Heartbeats that may be missed, and as many triggers."""

@@ -18,7 +18,7 @@ from terascope.plan.rel import Field
 from terascope.streaming.state.runs import Declared, Run, announced
 from terascope.types import Type, parse_ip
 from tests.cli.calls import call
-from tests.stream.statuses import ETH0, ETH1, STATUS, run_status
+from tests.operate.statuses import ETH0, ETH1, STATUS, run_status
 from tests.stream.written_streams import WrittenStream
 
 FIELDS = (Field("tb", Type.UINT), Field("srcIP", Type.IP), Field("share", Type.FLOAT))

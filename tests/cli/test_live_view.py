@@ -12,7 +12,7 @@ from rich.console import Console
 from terascope.cli.live_view import LiveView, plain_line
 from terascope.cli.status_view import StatusView
 from terascope.operate.status import Status
-from tests.stream.statuses import (
+from tests.operate.statuses import (
     ETH0,
     ETH1,
     STATUS,

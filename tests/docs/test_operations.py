@@ -12,7 +12,7 @@ from terascope.cli.status_view import StatusView
 from terascope.cli.why import tell_why
 from terascope.operate.metrics import StatusCollector
 from tests.docs.blocks import blocks, page
-from tests.stream.statuses import STATUS, TALKERS
+from tests.operate.statuses import STATUS, TALKERS
 
 TEXT = page("operations.md")
 

@@ -30,11 +30,11 @@ from terascope.streaming.replan.tree_choice import ReplanSettings
 from terascope.streaming.replan.window_plans import WINDOWS, WindowPlans
 from terascope.streaming.state.state import StateFolder
 from tests.agreement import WITHOUT_COMPILING, Answers, delivered
+from tests.operate.statuses import STATUS
 from tests.oracle.compare import assert_same_rows
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun, limited_to
 from tests.properties.stream_cases import KILL_POINTS
 from tests.properties.stream_results import rows_of
-from tests.stream.statuses import STATUS
 
 SEEDS = range(int(os.environ.get("TERASCOPE_STREAM_SEEDS", "4")))
 PROTOCOL = """PROTOCOL T (time UINT increasing clock(s), k INT, v INT, x FLOAT);

@@ -9,7 +9,7 @@ import pytest
 
 from terascope.operate.status import RunStatus, Status
 from terascope.streaming.mistakes import StreamError
-from tests.stream.statuses import ETH1, STATUS, TALKERS, TREED, WINDOWED
+from tests.operate.statuses import ETH1, STATUS, TALKERS, TREED, WINDOWED
 
 
 def test_json_and_back_is_the_same() -> None:

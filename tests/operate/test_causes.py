@@ -8,7 +8,7 @@ import pytest
 
 from terascope.operate.causes import causes, expectation
 from terascope.operate.status import Hold, QueryStatus, SourceStatus, Status
-from tests.stream.statuses import STATUS, TALKERS, run_status
+from tests.operate.statuses import STATUS, TALKERS, run_status
 
 HELD = Hold("eth0", "100", 35.0)
 

@@ -17,7 +17,7 @@ from terascope.operate.server import StatusServer
 from terascope.operate.status import Status
 from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.runs import Run
-from tests.stream.statuses import ETH0, NOW, STATUS, TALKERS, TREED, WINDOWED, run_status
+from tests.operate.statuses import ETH0, NOW, STATUS, TALKERS, TREED, WINDOWED, run_status
 
 
 class Clock:
