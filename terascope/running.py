@@ -30,9 +30,14 @@ from terascope.diagnostic import OutputError, SourceError, SparkLost
 from terascope.functions.base import ValueMistake
 from terascope.functions.casts import cast_value
 from terascope.operate.callback import Callback, CallbackSink
-from terascope.operate.following import followed
+from terascope.operate.control_requests import (
+    ControlRequest,
+    apply_request,
+    pending_requests,
+    rows_folder,
+)
 from terascope.operate.notices import Notices
-from terascope.operate.orders import Order, changes_of, current, note_given, obey, orders
+from terascope.operate.parameter_changes import changes_of, current, note_given
 from terascope.operate.reporting import Reporter, RunFacts, Supervised
 from terascope.operate.server import StatusServer
 from terascope.operate.showing import SHOWN
@@ -127,18 +132,18 @@ class RunningSet:
         say: Callable[[str], None] | None = None,
         watch: Callable[[BatchReport], None] | None = None,
         callback: Callback | None = None,
-        obey: Callable[[State, Order], bool] | None = None,
+        apply: Callable[[State, ControlRequest], bool] | None = None,
         lost: Callable[[], SparkLost | None] = lambda: None,
         accepts: Callable[[Mapping[str, Composition]], bool] = lambda changed: True,
     ) -> None:
-        """`make` opens the checkpoint and sets everything up; `say` is told of restarts; `obey`
-        takes an order into the state, and says whether it changes anything; `lost` gives the
+        """`make` opens the checkpoint and sets everything up; `say` is told of restarts; `apply`
+        applies a request to the state, and says whether that changes it; `lost` gives the
         mistake when Spark is gone and cannot be started again; `accepts` says whether the run could
         go on with other compositions of its windows.
         """
         self._accepts = accepts
         self._lost = lost
-        self._obey = obey
+        self._apply = apply
         self._make = make
         self._reporter = reporter
         self._say = say or logging.getLogger("terascope").warning
@@ -254,25 +259,25 @@ class RunningSet:
         while not self._stop.is_set() and not self.runner.ended:
             if self.runner.wait(POLL_SECONDS):
                 break
-            self._take_orders()
+            self._take_requests()
             self._recompose_windows()
         self.runner.stop()
         self._supervised = replace(self._supervised, state="stopped")
         if self.runner.ended:
             check_end(self.runner)
 
-    def _take_orders(self) -> None:
+    def _take_requests(self) -> None:
         """What people ask for: the stream goes on with it after a pause."""
-        asked = list(orders(self.runner.folder.path))
-        if asked and self._obeyed(asked):
+        asked = list(pending_requests(self.runner.folder.path))
+        if asked and self._applied(asked):
             self.runner.pause()
-            state = self._obeyed(asked)
+            state = self._applied(asked)
             if state is not None:
                 self.runner.save(state)
             self._renew()
             self._begin()
-        for order in asked:
-            order.path.unlink(missing_ok=True)
+        for request in asked:
+            request.path.unlink(missing_ok=True)
 
     def _recompose_windows(self) -> None:
         """Windows share other slices from the next batch on, when it is time for that."""
@@ -294,10 +299,10 @@ class RunningSet:
         self.runner.close()
         self.runner = self._make(self._batch)
 
-    def _obeyed(self, asked: Sequence[Order]) -> State | None:
+    def _applied(self, asked: Sequence[ControlRequest]) -> State | None:
         """The state with what was asked for; None: it changes nothing."""
         state = self.runner.pipeline.state.copy()
-        done = [self._obey is not None and self._obey(state, order) for order in asked]
+        done = [self._apply is not None and self._apply(state, request) for request in asked]
         return state if any(done) else None
 
     def _cause(self, problem: Exception) -> str:
@@ -380,7 +385,7 @@ class RunningSet:
             StreamError: it is internal, and the set does not run any more.
         """
         internal = self.run is not None and query in self.run.internal
-        folder = followed(self.run, query) if self.run and internal else self.folder(query)
+        folder = rows_folder(self.run, query) if self.run and internal else self.folder(query)
         if since_batch is None and not from_start:
             since_batch = self._first_batch
         return Subscription(
@@ -499,7 +504,7 @@ def open_running(
         say,
         watch,
         callback,
-        lambda state, order: obey(state, compiled.plan, order),
+        lambda state, request: apply_request(state, compiled.plan, request),
         lost,
         lambda changed: could_go_on(compiled, states.newest(), windows.with_changes(changed)),
     )

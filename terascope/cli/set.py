@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,6 +35,8 @@ def set_(
     of one value and half of another. It stays when the run is started again with the --param that
     it was started with before; another --param wins, for it was given later.
     """
+    from terascope.operate.control_requests import send_request
+
     del debug
     ((name, value),) = pairs("NAME=VALUE", [assignment], "NAME=VALUE")
     run = found(checkpoint)
@@ -44,7 +44,7 @@ def set_(
     if is_it(asked(run).parameters.get(name)):
         typer.echo(f"{name} is {value} already")
         return
-    leave_order(run, name, value)
+    send_request(run, name, value)
     status = wait_until(run, name, is_it, timeout)
     edge = status.run.parameter_edges.get(name)
     typer.echo(f"{name} is {value}" + (f" from {edge} on" if edge else ""))
@@ -73,21 +73,6 @@ def check_value(run: Run, name: str, value: str) -> Callable[[str | None], bool]
     if wanted is None:
         raise StreamError(f"'{value}' is not a value of type {type.label}, which {name} has")
     return lambda text: text is not None and read(text) == wanted
-
-
-def leave_order(run: Run, name: str, value: str) -> Path:
-    """A file that the run takes up before its next batch.
-
-    Raises:
-        StreamError: it cannot be written.
-    """
-    from terascope.operate.orders import PARAMETERS
-    from terascope.streaming.state.runs import CONTROL, run_folder, write_whole
-
-    folder = run_folder(Path(run.checkpoint)) / CONTROL
-    path = folder / f"{PARAMETERS}-{time.time_ns()}.json"
-    write_whole(path, json.dumps({"name": name, "value": value}) + "\n")
-    return path
 
 
 def wait_until(

@@ -51,11 +51,11 @@ def tail(
     also reads what a run that is over has written.
     """
     del debug
-    from terascope.operate.following import followed
+    from terascope.operate.control_requests import rows_folder
     from terascope.operate.subscription import Subscription, start_of_last
 
     run = found(checkpoint, over=True)
-    folder = followed(run, name)
+    folder = rows_folder(run, name)
     since, skip = (-1, 0) if from_start else start_of_last(folder, rows)
     subscription = Subscription(
         folder, follow=not no_follow, since_batch=since, is_over=lambda: not run.is_alive

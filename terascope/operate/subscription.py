@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from terascope.operate.following import followed
+from terascope.operate.control_requests import rows_folder
 from terascope.operate.retention import removed_until
 from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.manifest import Batch, Header, ManifestReader
@@ -46,7 +46,7 @@ def subscribe(
     """
     run = find_run(None if checkpoint is None else Path(checkpoint), over=True)
     return Subscription(
-        followed(run, name),
+        rows_folder(run, name),
         follow=follow,
         from_start=from_start,
         since_batch=since_batch,

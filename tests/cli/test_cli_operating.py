@@ -234,15 +234,15 @@ class Obeying(threading.Thread):
     def __init__(self, faked: Faked, status: Status) -> None:
         super().__init__(daemon=True)
         self.faked, self.status = faked, status
-        self.order: dict[str, str] = {}
+        self.request: dict[str, str] = {}
 
     def run(self) -> None:
         until = time.monotonic() + 60
-        while not (orders := list(self.faked.control.glob("parameters-*.json"))):
+        while not (found := list(self.faked.control.glob("parameters-*.json"))):
             if time.monotonic() > until:
                 return
             time.sleep(0.01)
-        self.order = json.loads(orders[0].read_text())
+        self.request = json.loads(found[0].read_text())
         self.faked.server.publish(self.status)
 
 
@@ -258,7 +258,7 @@ def test_set_waits_until_the_run_has_taken_the_value(faked: Faked) -> None:
     obeying.join()
     assert called.code == 0, called.err
     assert called.out == "threshold is 0250 from time 1700001300 on\n"
-    assert obeying.order == {"name": "threshold", "value": "0250"}
+    assert obeying.request == {"name": "threshold", "value": "0250"}
 
 
 def test_set_gives_up_with_a_message(faked: Faked) -> None:
@@ -278,7 +278,7 @@ def test_set_gives_up_with_a_message(faked: Faked) -> None:
         ("threshold", 2, "'threshold' is not NAME=VALUE"),
     ],
 )
-def test_set_checks_before_it_orders(
+def test_set_checks_before_it_requests(
     faked: Faked, assignment: str, code: int, message: str
 ) -> None:
     called = call("set", assignment)
@@ -287,6 +287,6 @@ def test_set_checks_before_it_orders(
     assert not list(faked.control.iterdir())
 
 
-def test_set_to_what_it_is_orders_nothing(faked: Faked) -> None:
+def test_set_to_what_it_is_requests_nothing(faked: Faked) -> None:
     assert call("set", "threshold=100").out == "threshold is 100 already\n"
     assert not list(faked.control.iterdir())

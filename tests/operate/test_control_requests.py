@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from terascope.operate.orders import orders
+from terascope.operate.control_requests import pending_requests
 from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.runs import CONTROL, open_control
 
@@ -37,16 +37,16 @@ def test_the_folder_is_private_whatever_the_umask_and_whatever_it_was(tmp_path: 
 def test_a_folder_that_others_can_write_to_is_not_obeyed(mode: int, tmp_path: Path) -> None:
     open_control(tmp_path / CONTROL)
     asked(tmp_path)
-    assert [order.name for order in orders(tmp_path)] == ["threshold"]
+    assert [request.name for request in pending_requests(tmp_path)] == ["threshold"]
     (tmp_path / CONTROL).chmod(mode)
-    assert list(orders(tmp_path)) == []
+    assert list(pending_requests(tmp_path)) == []
 
 
 def test_a_link_in_its_place_is_neither_used_nor_obeyed(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir(mode=0o700)
     (tmp_path / CONTROL).symlink_to(tmp_path / "other")
     asked(tmp_path)
-    assert list(orders(tmp_path)) == []
+    assert list(pending_requests(tmp_path)) == []
     with pytest.raises(StreamError, match="others could change the run"):
         open_control(tmp_path / CONTROL)
 
@@ -56,17 +56,17 @@ def test_a_request_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     request = asked(tmp_path)
     request.rename(tmp_path / "elsewhere.json")
     request.symlink_to(tmp_path / "elsewhere.json")
-    assert list(orders(tmp_path)) == []
+    assert list(pending_requests(tmp_path)) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_requests_and_folders_of_other_users_are_not_obeyed(tmp_path: Path) -> None:
     open_control(tmp_path / CONTROL)
     os.chown(asked(tmp_path), NOBODY, NOBODY)
-    assert list(orders(tmp_path)) == []
+    assert list(pending_requests(tmp_path)) == []
     os.chown(asked(tmp_path), 0, 0)
-    assert len(list(orders(tmp_path))) == 1
+    assert len(list(pending_requests(tmp_path))) == 1
     os.chown(tmp_path / CONTROL, NOBODY, NOBODY)
-    assert list(orders(tmp_path)) == []
+    assert list(pending_requests(tmp_path)) == []
     with pytest.raises(StreamError, match="not a folder of this user alone"):
         open_control(tmp_path / CONTROL)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from terascope import Session
-from terascope.operate.following import followed
-from terascope.operate.orders import obey, orders
+from terascope.operate.control_requests import apply_request, pending_requests, rows_folder
 from terascope.operate.showing import SHOWN, internal_streams
 from terascope.pipeline import Compiled
 from terascope.running import planned_stream
@@ -67,7 +66,7 @@ def test_an_order_is_taken_once(compiled: Compiled, tmp_path: Path) -> None:
     for place, name in enumerate(("counted", "counted", "busy", "unknown")):
         (control / f"show-{place}.json").write_text(json.dumps({"name": name}))
     state = State()
-    done = [obey(state, compiled.plan, order) for order in orders(tmp_path)]
+    done = [apply_request(state, compiled.plan, request) for request in pending_requests(tmp_path)]
     assert done == [True, False, False, False]
     assert state.shown == ["counted"]
     assert State.of(json.loads(json.dumps(state.to_json()))).shown == ["counted"]
@@ -78,20 +77,20 @@ def test_who_follows_an_internal_stream_asks_for_it_and_waits(tmp_path: Path) ->
     folder = Path(run.internal["counted"])
 
     def taken() -> None:
-        (order,) = orders(tmp_path / "terascope")
+        (order,) = pending_requests(tmp_path / "terascope")
         assert (order.name, order.value) == ("counted", None)
         folder.mkdir(parents=True)
         (folder / MANIFEST).touch()
 
-    assert followed(run, "counted", wait=taken) == folder
-    assert followed(run, "counted") == folder, "whoever comes later need not ask"
+    assert rows_folder(run, "counted", wait=taken) == folder
+    assert rows_folder(run, "counted") == folder, "whoever comes later need not ask"
 
 
 def test_a_run_that_does_not_answer_is_told(tmp_path: Path) -> None:
     times = iter(range(100))
     with pytest.raises(StreamError, match="has not begun to show 'counted' within 3 s"):
-        followed(run_at(tmp_path), "counted", 3, lambda: None, lambda: float(next(times)))
+        rows_folder(run_at(tmp_path), "counted", 3, lambda: None, lambda: float(next(times)))
     with pytest.raises(StreamError, match="is internal, and nobody followed it"):
-        followed(run_at(tmp_path, alive=False), "counted")
+        rows_folder(run_at(tmp_path, alive=False), "counted")
     with pytest.raises(StreamError, match="writes no files"):
-        followed(run_at(tmp_path), "unknown")
+        rows_folder(run_at(tmp_path), "unknown")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from terascope import Config, Session
-from terascope.cli.set import leave_order, wait_until
+from terascope.cli.set import wait_until
 from terascope.operate.client import fetch_status
+from terascope.operate.control_requests import send_request
 from terascope.running import StreamSettings
 from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.runs import find_run
@@ -37,7 +38,7 @@ PACKETS = 3000
 HEADER, RECORD = 24, 16
 """Bytes of a capture before its first packet, and before each."""
 LENGTHS = {"busy": 2, "large": 3, "long": 1, "counted": 2}
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("session_orders")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("control_requests")]
 
 
 def rows_of(table: Any) -> list[tuple[Any, ...]]:
@@ -88,7 +89,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
         time.sleep(0.1)
 
 
-def test_orders_are_taken_at_one_edge_for_all_queries(traffic: Traffic, tmp_path: Path) -> None:
+def test_requests_are_applied_at_one_edge_for_all_queries(traffic: Traffic, tmp_path: Path) -> None:
     session, queries = traffic.session, traffic.session.query(SET, floor=0)
     where = tmp_path / "state", tmp_path / "out"
     # Without heartbeats only tuples move time: the second half is not late, whenever it comes.
@@ -98,7 +99,7 @@ def test_orders_are_taken_at_one_edge_for_all_queries(traffic: Traffic, tmp_path
         assert run.checkpoint == str(tmp_path / "state")
         assert next(iter(running.subscribe("large"))).num_rows, "it has begun"
         running.subscribe("counted")
-        leave_order(run, "floor", "300")
+        send_request(run, "floor", "300")
         status = wait_until(run, "floor", lambda text: text == "300", 120)
         edge = datetime.fromisoformat(status.run.parameter_edges["floor"]).timestamp()
         traffic.later.rename(traffic.folder / "b.pcap")
