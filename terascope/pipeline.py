@@ -2,7 +2,7 @@
 
 text --parse--> Script --bind--> Plan --optimize--> Plan --plan_job--> Job --run--> rows
 
-plan_job first splits every query into a low half, which runs next to its source, and a high half.
+plan_job first splits every query into a low part, which runs next to its source, and a high part.
 
 Everything up to the Job is pure data, needs no Spark, and takes milliseconds. terascope.spark runs
 a Job; terascope.reference gives the meaning of a Plan in plain Python.
@@ -29,11 +29,11 @@ from terascope.physical.job import Job
 from terascope.physical.planner import (
     APART,
     LowSettings,
-    plan_halves,
-    plan_job_and_halves,
+    plan_job_and_split,
+    plan_split,
 )
-from terascope.physical.split.halves import Halves, split_plan
 from terascope.physical.split.slicing import InForce, nothing_in_force
+from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.plan.plan import Plan
 from terascope.streaming.parameters import Change, with_changes
 from terascope.streaming.plan import full_text
@@ -93,13 +93,14 @@ class Compiled:
         Raises:
             SourceError: a source is missing or unreadable.
         """
-        return self.job_and_halves(live)[0]
+        return self.job_and_split(live)[0]
 
     @uncollected
-    def job_and_halves(
+    def job_and_split(
         self, live: bool = False, in_force: InForce = nothing_in_force
-    ) -> tuple[Job, Halves]:
-        """The same with what `halves` gives. `in_force`: how a running stream composes its windows.
+    ) -> tuple[Job, SplitPlan]:
+        """Return the job and the split plan it runs. `in_force`: how a running stream composes its
+        windows.
 
         Raises:
             SourceError: a source is missing or unreadable.
@@ -109,13 +110,13 @@ class Compiled:
                 "no source is bound; give one with --source [INTERFACE=]KIND:LOCATION"
             )
         bound = self.bindings
-        return plan_job_and_halves(
+        return plan_job_and_split(
             self.optimized, bound.interfaces, bound.cut_bytes(live), bound.low, live, in_force
         )
 
-    def halves(self, live: bool = False) -> Halves:
-        """The two halves of the set: what runs next to the sources, and what runs above. Without
-        sources, what could run next to them.
+    def split(self, live: bool = False) -> SplitPlan:
+        """Return the split plan of the set: low parts run next to the sources, high parts above.
+        Without sources, every source is taken to be able to run low parts.
 
         Raises:
             SourceError: a source is missing or unreadable.
@@ -124,7 +125,7 @@ class Compiled:
         if not self.runnable:
             return split_plan(self.optimized, bound.low.host, bound.low.costs, live)
         cut_bytes = bound.cut_bytes(live)
-        return plan_halves(self.optimized, bound.interfaces, cut_bytes, bound.low, live)
+        return plan_split(self.optimized, bound.interfaces, cut_bytes, bound.low, live)
 
     def apart(self) -> Compiled:
         """The same set, whose aggregations share no tables: what is seen of each is its own."""

@@ -573,9 +573,9 @@ def planned_stream(
     known = windows or WindowPlans(unwritten=before is not None)
 
     def planned() -> StreamPlan:
-        job, halves = changed.job_and_halves(live=True, in_force=known.in_force)
-        known.learn(halves.slicing)
-        return stream_plan(job, compiled.texts(), own, halves.slicing)
+        job, split = changed.job_and_split(live=True, in_force=known.in_force)
+        known.learn(split.slicing)
+        return stream_plan(job, compiled.texts(), own, split.slicing)
 
     plan = planned()
     return planned() if before is not None and known.forget_empty(plan, before) else plan

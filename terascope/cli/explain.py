@@ -25,9 +25,17 @@ class Stage(StrEnum):
     AST = "ast"
     PLAN = "plan"
     OPTIMIZED = "optimized"
-    HALVES = "halves"
+    SPLIT = "split"
     JOB = "job"
     STREAM = "stream"
+
+
+def stage_named(text: str) -> Stage:
+    """Read the name of a stage. `halves`, the former name of `split`, still works."""
+    if text not in (*Stage, "halves"):
+        names = ", ".join(f"'{stage}'" for stage in Stage)
+        raise typer.BadParameter(f"'{text}' is not one of {names}.")
+    return Stage.SPLIT if text == "halves" else Stage(text)
 
 
 class Format(StrEnum):
@@ -43,9 +51,11 @@ def explain(
         Stage,
         typer.Option(
             help="ast: as read; plan: as bound; optimized: after all rules; "
-            "halves: what runs next to the sources and what above, as GSQL; "
+            "split: what runs next to the sources and what above, as GSQL; "
             "job: what will be done; "
-            "stream: which slices a stream keeps, what closes them, when rows are let go."
+            "stream: which slices a stream keeps, what closes them, when rows are let go.",
+            parser=stage_named,
+            metavar="|".join(Stage),
         ),
     ] = Stage.OPTIMIZED,
     format: Annotated[Format, typer.Option("--format", "-f", help="How to show it.")] = Format.TEXT,

@@ -36,7 +36,7 @@ EXAMPLES: Mapping[str, str] = {
     ),
     "explain": examples(
         "terascope explain flows.gsql",
-        "terascope explain flows.gsql --stage halves",
+        "terascope explain flows.gsql --stage split",
         "terascope explain flows.gsql --stage job --source pcap:trace.pcap",
         "terascope explain flows.gsql --format dot | dot -Tsvg > flows.svg",
         "terascope explain flows.gsql --format html > flows.html",

@@ -1,7 +1,7 @@
 """A query set at any stage, for people and programs.
 
 In: a compiled set. Out: text, JSON, Graphviz or HTML. Needs neither Spark nor, before the Job, any
-source. Reading order: model, from_script, from_plan, from_halves, from_job, from_stream,
+source. Reading order: model, from_script, from_plan, from_split, from_job, from_stream,
 then the to_ modules.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
-from terascope.explain.from_halves import picture_of_halves
 from terascope.explain.from_job import picture_of_job
 from terascope.explain.from_plan import picture_of_plan
 from terascope.explain.from_script import picture_of_script
+from terascope.explain.from_split import picture_of_split
 from terascope.explain.from_stream import picture_of_stream
 from terascope.explain.model import Picture
 from terascope.explain.rules import rule_steps
@@ -27,7 +27,7 @@ from terascope.pipeline import Compiled
 
 __all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "explain", "picture"]
 
-Stage: TypeAlias = Literal["ast", "plan", "optimized", "halves", "job", "stream"]
+Stage: TypeAlias = Literal["ast", "plan", "optimized", "split", "job", "stream"]
 Format: TypeAlias = Literal["text", "json", "dot", "html"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 FORMATS: Mapping[Format, Callable[[Picture], str]] = {
@@ -64,8 +64,8 @@ def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = Fals
         case "optimized":
             found = picture_of_plan(compiled.optimized, stage, title)
             return replace(found, rules=rule_steps(compiled.plan)) if verbose else found
-        case "halves":
-            return picture_of_halves(compiled.halves(), title)
+        case "split":
+            return picture_of_split(compiled.split(), title)
         case "job":
             return picture_of_job(compiled, title)
         case "stream":

@@ -28,7 +28,7 @@ from terascope.physical.job import Job, LowOutput, Output, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
 from terascope.physical.planner import LowSettings, plan_job
 from terascope.physical.rules.low_planner import scanned
-from terascope.physical.split.halves import split_plan
+from terascope.physical.split.split_plan import split_plan
 from terascope.pipeline import Compiled
 from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
 from terascope.plan.plan import Plan, reads
@@ -64,13 +64,13 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
     plan = compiled.optimized
     notes: tuple[str, ...] = ()
     if compiled.runnable:
-        job, halves = compiled.job_and_halves()
+        job, split = compiled.job_and_split()
     else:
         low = compiled.bindings.low
         plan, job = unbound_job(plan, low)
-        halves = split_plan(plan, low.host, low.costs)
+        split = split_plan(plan, low.host, low.costs)
         notes = (UNBOUND,)
-    whole, in_spark = halves.plan, {stream.name for stream in halves.low}
+    whole, in_spark = split.plan, {stream.name for stream in split.low}
     return Picture(
         "job",
         title,
@@ -82,7 +82,7 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
         parameter_notes(plan.parameters),
         (
             *prospect_notes(job.prospect),
-            *slicing_notes(halves.slicing),
+            *slicing_notes(split.slicing),
             *tree_notes(job.decisions),
             *notes,
         ),

@@ -1,7 +1,7 @@
 """A query set as a stream, as a picture: which slices are kept, what closes them, who lets rows go.
 
-In: a compiled set. Out: the picture of its halves; when its sources are bound each low-level stream
-says what closes its slices (dissertation 4.4, 4.5), and each query how its rows are let go.
+In: a compiled set. Out: the picture of its split plan; when its sources are bound each low-level
+stream says what closes its slices (dissertation 4.4, 4.5), and each query how its rows are let go.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from terascope.analysis.release import Release
 from terascope.connectors.arrival import is_arrival
-from terascope.explain.from_halves import picture_of_halves
+from terascope.explain.from_split import picture_of_split
 from terascope.explain.model import Box, Facts, Picture
 from terascope.physical.planner import SharingSettings
 from terascope.physical.rules.trees import LEAST_QUERIES, attributes_of
@@ -24,10 +24,10 @@ from terascope.streaming.replan.families import families_of
 
 def picture_of_stream(compiled: Compiled, title: str) -> Picture:
     if not compiled.runnable:
-        return replace(picture_of_halves(compiled.halves(live=True), title), stage="stream")
-    job, halves = compiled.job_and_halves(live=True)
+        return replace(picture_of_split(compiled.split(live=True), title), stage="stream")
+    job, split = compiled.job_and_split(live=True)
     plan = stream_plan(job, compiled.texts())
-    found = picture_of_halves(halves, title)
+    found = picture_of_split(split, title)
     streams = {stream.name: stream for stream in plan.low}
     outputs = {output.name: output for output in plan.outputs}
     sharing = compiled.bindings.low.sharing

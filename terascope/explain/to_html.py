@@ -32,7 +32,7 @@ STAGES = {
     "ast": "what the parser read",
     "plan": "the plan, as the queries say it",
     "optimized": "the plan, after all rules",
-    "halves": "what runs next to the sources, and what above",
+    "split": "what runs next to the sources, and what above",
     "job": "what will be done",
 }
 

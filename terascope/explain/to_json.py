@@ -3,7 +3,7 @@
 Keys, which later versions keep and only add to:
 
     terascope   the version that wrote it
-    stage       ast, plan, optimized, halves or job
+    stage       ast, plan, optimized, split, job or stream
     title       where the query set came from
     parameters  [{name, type, value}]
     boxes       [{id, name, kind, marks, columns, facts, notes, query, root}]

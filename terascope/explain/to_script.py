@@ -1,4 +1,4 @@
-"""The halves of a query set as a GSQL script that can be run, what is known of them as comments."""
+"""A split plan as a GSQL script that can be run; costs and reasons are comments."""
 
 from __future__ import annotations
 

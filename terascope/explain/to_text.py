@@ -11,7 +11,7 @@ INDENT = "  "
 
 
 def as_text(picture: Picture) -> str:
-    if picture.stage == "halves":
+    if picture.stage == "split":
         return as_script(picture)
     blocks = ["\n".join(box_lines(box, picture.stage)) for box in shown_boxes(picture)]
     if picture.parameters:

@@ -37,9 +37,9 @@ from terascope.physical.rules.merged import assume_merged, merged_jointly, tidy
 from terascope.physical.rules.share_tables import Rides, never, share_tables
 from terascope.physical.rules.trees import TreeSettings, widened, with_trees
 from terascope.physical.split.drafts import Names
-from terascope.physical.split.halves import Halves, split_plan
 from terascope.physical.split.host import COMPILED_HOST, Host
 from terascope.physical.split.slicing import InForce, Slicing, nothing_in_force
+from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.physical.statistics.measured import Measured
 from terascope.physical.statistics.prospects import Prospect, prospect_of
 from terascope.physical.statistics.sampling import SampleLimits
@@ -125,19 +125,19 @@ def plan_job(
     """The job that computes every visible stream of a plan. The sources of a live one have no
     splits yet.
     """
-    return plan_job_and_halves(plan, interfaces, split_bytes, low, live)[0]
+    return plan_job_and_split(plan, interfaces, split_bytes, low, live)[0]
 
 
-def plan_job_and_halves(
+def plan_job_and_split(
     plan: Plan,
     interfaces: Mapping[str, Interface],
     split_bytes: int = SPLIT_BYTES,
     low: LowSettings | None = None,
     live: bool = False,
     in_force: InForce = nothing_in_force,
-) -> tuple[Job, Halves]:
-    """The same, and the halves it is made of: sources are looked at only once. `in_force`: how a
-    running stream composes its windows.
+) -> tuple[Job, SplitPlan]:
+    """Return the job of a plan and the split plan that it runs; sources are looked at once.
+    `in_force`: how a running stream composes its windows.
     """
     settings = low or LowSettings()
     prospect = None if live else prospect_before(plan, interfaces, settings)
@@ -149,7 +149,7 @@ def plan_job_and_halves(
         whole = draft.whole
         stages = stream_stages(whole, draft.trees)
         job = Job(draft.reads, stages, outputs(whole), dict(plan.values), trees=draft.trees)
-        return job, draft.halves
+        return job, draft.split
     refused = [i for i in draft.interfaces if not i.hosts_low_level]
     if settings.backend == "native" and refused:
         raise SourceError(not_native(refused))
@@ -157,7 +157,7 @@ def plan_job_and_halves(
     draft = drafting.measured(draft, measured)
     # What else could be shared is found while a stream runs.
     job = native_job(draft, Measured(None) if live else measured, settings, live)
-    return replace(job, prospect=prospect), draft.halves
+    return replace(job, prospect=prospect), draft.split
 
 
 def prospect_before(
@@ -172,28 +172,28 @@ def prospect_before(
     return prospect_of(plan, interfaces)
 
 
-def plan_halves(
+def plan_split(
     plan: Plan,
     interfaces: Mapping[str, Interface],
     split_bytes: int = SPLIT_BYTES,
     low: LowSettings | None = None,
     live: bool = False,
-) -> Halves:
-    """The halves of the job of a plan, with what was decided about its windows."""
+) -> SplitPlan:
+    """Return the split plan that the job of a plan runs, windows decided."""
     settings = low or LowSettings()
     prospect = None if live else prospect_before(plan, interfaces, settings)
     drafting = Drafting(plan, interfaces, settings, None if live else split_bytes, prospect)
     draft = drafting.draft()
     if settings.backend == "catalyst":
-        return draft.halves
-    return drafting.measured(draft, Measured(drafting.limits)).halves
+        return draft.split
+    return drafting.measured(draft, Measured(drafting.limits)).split
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A plan in its halves, and how its sources are read."""
+    """A split plan, and how its sources are read."""
 
-    halves: Halves
+    split: SplitPlan
     reads: tuple[SourceRead, ...]
     """With low-level plans where the source can host one."""
     interfaces: tuple[Interface, ...]
@@ -204,7 +204,7 @@ class Draft:
 
     @property
     def whole(self) -> Plan:
-        return self.halves.plan
+        return self.split.plan
 
     @property
     def trees(self) -> dict[str, Rel]:
@@ -213,7 +213,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Drafting:
-    """Puts a plan into its halves, knowing more or less of its sources."""
+    """Splits a plan, knowing more or less of its sources."""
 
     plan: Plan
     interfaces: Mapping[str, Interface]
@@ -237,20 +237,20 @@ class Drafting:
         return self.settings.sharing.sample if self.samples else None
 
     def draft(self, decided: Slicing | None = None) -> Draft:
-        """The halves of the plan. `decided`: the slices of its windows, where they are known."""
+        """Split the plan. `decided`: the slices of its windows, where they are known."""
         settings, live = self.settings, self.split_bytes is None
-        halves = split_plan(
+        split = split_plan(
             self.plan, settings.host, settings.costs, live, settings.sharing.windows,
             tumbling_apart=not self.samples, in_force=self.in_force, decided=decided,
         )  # fmt: skip
-        whole = halves.plan
+        whole = split.plan
         uses = [use for stream in whole for use in scan_uses(stream.rel)]
         names = sorted({n for scan, _ in uses for n in scan.interfaces})
         own = tuple(self.interfaces[n] for n in names)
         packets = [i for i in own if i.is_packets]
         groups = [(PACKETS, packets)] if packets else []
         groups += [(i.name, [i]) for i in own if not i.is_packets]
-        lowest = {stream.name for stream in halves.low}
+        lowest = {stream.name for stream in split.low}
         lower = [s for s in whole if s.name in lowest]
         edge = common_edge([s.rel for s in lower])
         reads_ = [
@@ -258,12 +258,12 @@ class Drafting:
             for name, members in groups
         ]
         if settings.backend == "catalyst":
-            return Draft(halves, tuple(reads_), own, (), {})
+            return Draft(split, tuple(reads_), own, (), {})
         hosting = {i.name for i in own if i.hosts_low_level}
         streams = tuple(on_interfaces(lower, hosting))
         in_spark = {s.name: s.rel for s in on_interfaces(lower, set(names) - hosting)}
         native = [native_read(r, streams, settings) if hosts_low(r) else r for r in reads_]
-        return Draft(halves, tuple(native), own, streams, in_spark)
+        return Draft(split, tuple(native), own, streams, in_spark)
 
     def splits(self, members: Sequence[Interface], edge: Edge | None) -> list[Split] | None:
         """Of a source; a live one has none yet."""
@@ -293,7 +293,7 @@ class Drafting:
 
     def measured(self, draft: Draft, measured: Measured) -> Draft:
         """The same with what a sample says of the windows that could share their slices."""
-        slicing = draft.halves.slicing
+        slicing = draft.split.slicing
         if self.settings.sharing.windows != "cost" or not slicing.has_choices:
             return draft
         reads_ = [self.sampled(read) for read in draft.reads]
@@ -306,19 +306,19 @@ class Drafting:
             return draft
         decided = slicing.knowing(known.get)
         if decided.decides_as(slicing):
-            return replace(draft, halves=replace(draft.halves, slicing=decided))
+            return replace(draft, split=replace(draft.split, slicing=decided))
         return self.draft(decided)
 
 
 def native_job(draft: Draft, measured: Measured, settings: LowSettings, live: bool) -> Job:
     """The job of a draft whose tasks run the low level themselves."""
     whole, streams = draft.whole, draft.streams
-    lowest = {stream.name for stream in draft.halves.low}
+    lowest = {stream.name for stream in draft.split.low}
     # Of a stream that both give, groups are merged above. Spark gives a row for each range of a
     # group whose FLOATs are summed.
     both = {s.name for s in streams} & draft.in_spark.keys()
     partial = both | {name for name, rel in draft.in_spark.items() if has_ranges(rel)}
-    keys = {name: keys for name, keys in draft.halves.low_keys.items() if name not in partial}
+    keys = {name: keys for name, keys in draft.split.low_keys.items() if name not in partial}
     shared = share_tables(
         draft.reads,
         [low_output(stream) for stream in streams if stream.name not in both],

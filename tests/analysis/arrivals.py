@@ -23,7 +23,7 @@ from terascope.connectors.base import POSITION, arrow_type
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.functions.base import Trend, Value
-from terascope.physical.split.halves import split_plan
+from terascope.physical.split.split_plan import split_plan
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.expr import Col
 from terascope.plan.plan import Plan, Stream, reads
@@ -96,8 +96,8 @@ class Arrivals:
         placed = {n: [{**t, POSITION: i} for i, t in enumerate(r)] for n, r in tables.items()}
         low: frozenset[str] = frozenset()
         if split:
-            halves = split_plan(plan)
-            plan, low = halves.plan, frozenset(stream.name for stream in halves.low)
+            made = split_plan(plan)
+            plan, low = made.plan, frozenset(stream.name for stream in made.low)
         lives = {s.name for s in plan if any(isinstance(r, Running) for r in walk(s.rel))}
         return cls(plan, placed, low, frozenset(lives if materialised else ()))
 

@@ -13,7 +13,7 @@ from terascope.analysis.release import release_of
 from terascope.analysis.trees import Trees
 from terascope.diagnostic import Source
 from terascope.functions.base import Value
-from terascope.physical.split.halves import split_plan
+from terascope.physical.split.split_plan import split_plan
 from terascope.pipeline import compile_set
 from terascope.plan.rel import Scan
 from tests.analysis.arrivals import Arrivals, Cut, plan_of, the_end
@@ -118,9 +118,9 @@ def test_groups_made_below_are_kept_by_their_own_key(tmp_path: Path) -> None:
         f"{ORDERED} QUERY xs: SELECT tb, a, count(*) AS n FROM left.S GROUP BY ts/5 AS tb, a;"
         "QUERY q: SELECT big, sum(n) FROM xs GROUP BY tb/2 AS big;"
     )
-    halves = split_plan(plan_of(text, tmp_path))
-    trees = Trees.of_plan(halves.plan)
-    leaves = {low.name for low in halves.low}
+    split = split_plan(plan_of(text, tmp_path))
+    trees = Trees.of_plan(split.plan)
+    leaves = {low.name for low in split.low}
     assert needs(release_of("q", trees, leaves), (7,), trees, leaves) == {"xs_low": 14}
 
 

@@ -25,7 +25,7 @@ def test_costs_are_measured_kept_and_used(tmp_path: Path, monkeypatch: pytest.Mo
     document["costs"]["*"] = 5000
     kept.write_text(json.dumps(document))
     (tmp_path / "q.gsql").write_text(QUERY)
-    shown = call("explain", tmp_path / "q.gsql", "--stage", "halves")
+    shown = call("explain", tmp_path / "q.gsql", "--stage", "split")
     assert "len * 3 > 9 stays here: costs 500" in shown.out
 
 
@@ -34,12 +34,12 @@ def test_the_configuration_overrules(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "q.gsql").write_text(QUERY)
     settings = tmp_path / "terascope.toml"
     settings.write_text('low_budget_ns = 10\n[costs]\n"*" = 50\n')
-    shown = call("explain", tmp_path / "q.gsql", "--stage", "halves", "--config", settings)
+    shown = call("explain", tmp_path / "q.gsql", "--stage", "split", "--config", settings)
     assert "len * 3 > 9 stays here: costs 52 ns, over the budget of 10 ns" in shown.out
     settings.write_text('host = "plain_decoder"\n')
-    shown = call("explain", tmp_path / "q.gsql", "--stage", "halves", "--config", settings)
+    shown = call("explain", tmp_path / "q.gsql", "--stage", "split", "--config", settings)
     assert "destPort = 80 stays here: host plain_decoder evaluates no predicates" in shown.out
     settings.write_text('host = "card"\n')
-    wrong = call("explain", tmp_path / "q.gsql", "--stage", "halves", "--config", settings)
+    wrong = call("explain", tmp_path / "q.gsql", "--stage", "split", "--config", settings)
     assert wrong.code == 1
     assert "setting 'host'" in wrong.err

@@ -246,7 +246,7 @@ def test_fmt_leaves_a_file_with_mistakes_alone(tmp_path: Path) -> None:
 # ---- explain -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stage", ["ast", "plan", "optimized", "halves", "job"])
+@pytest.mark.parametrize("stage", ["ast", "plan", "optimized", "split", "job"])
 @pytest.mark.parametrize("format", ["text", "json", "dot", "html"])
 def test_explain_has_every_stage_in_every_format(stage: str, format: str, flows: Path) -> None:
     called = call("explain", flows, "-p", "threshold=3", "--stage", stage, "--format", format)
@@ -254,6 +254,11 @@ def test_explain_has_every_stage_in_every_format(stage: str, format: str, flows:
     assert "heavy" in called.out
     if format == "json":
         assert json.loads(called.out)["stage"] == stage
+
+
+def test_the_former_name_of_a_stage_still_works(flows: Path) -> None:
+    arguments = ("explain", flows, "-p", "threshold=3", "--format", "json", "--stage")
+    assert call(*arguments, "halves").out == call(*arguments, "split").out
 
 
 def test_explain_says_what_each_rule_did(flows: Path) -> None:

@@ -33,7 +33,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
 def blocks(compiled: Compiled) -> dict[str, str]:
     """What each block of the page should hold."""
     ast = explain(compiled, "ast", "text").split("\n\n")
-    stages: tuple[Stage, ...] = ("plan", "optimized", "halves", "job")
+    stages: tuple[Stage, ...] = ("plan", "optimized", "split", "job")
     shown: dict[str, str] = {stage: explain(compiled, stage, "text") for stage in stages}
     return {
         "tour": compiled.source.text,
@@ -65,6 +65,6 @@ def test_the_page_shows_what_comes_out(compiled: Compiled, request: pytest.Fixtu
         )
         PAGE.write_text(page, encoding="utf-8")
     found = {m[1]: m[2] for m in BLOCK.finditer(page)}
-    assert list(found) == ["tour", "ast", "plan", "optimized", "halves", "job", "rows"]
+    assert list(found) == ["tour", "ast", "plan", "optimized", "split", "job", "rows"]
     for name, text in found.items():
         assert text.rstrip() == expected[name].rstrip(), name

@@ -22,7 +22,7 @@ from terascope.physical.job import Job, LowOutput
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.ownership import owned
 from terascope.physical.planner import LowSettings, plan_job
-from terascope.physical.split.halves import split_plan
+from terascope.physical.split.split_plan import split_plan
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate
 from terascope.reference.context import Context, Sources

@@ -162,7 +162,7 @@ def test_verbose_lists_the_rules_that_changed_something() -> None:
 
 
 def test_unknown_words_are_refused() -> None:
-    with pytest.raises(ValueError, match="stages are ast, plan, optimized, halves, job"):
+    with pytest.raises(ValueError, match="stages are ast, plan, optimized, split, job"):
         explain(compiled(), "thoughts")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="formats are text, json, dot, html"):
         explain(compiled(), "plan", "song")  # type: ignore[arg-type]

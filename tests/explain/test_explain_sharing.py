@@ -27,7 +27,7 @@ QUERY b: SELECT srcIP, COUNT(*) AS n FROM TCP [RANGE 12 SLIDE 9] GROUP BY srcIP;
 
 
 def test_composed_slices_their_rate_and_the_alternatives() -> None:
-    shown = explain(compile_set(Source(WINDOWS, "windows.gsql")), "halves")
+    shown = explain(compile_set(Source(WINDOWS, "windows.gsql")), "split")
     assert "slices 6 3x4 6 3x4 6 3 of a period of 45, 0.2667 slices a second" in shown
     assert "sharing pays from" in shown
     for word in ("unshared", "shared paired", "shared paned", "chosen", "(assumed)"):
@@ -39,7 +39,7 @@ def test_queries_over_the_same_window_share_its_slices() -> None:
         "QUERY a: SELECT srcIP, COUNT(*) AS n FROM TCP [RANGE 60 SLIDE 5] GROUP BY srcIP;"
         "QUERY b: SELECT srcIP, MAX(len) AS m FROM TCP [RANGE 60 SLIDE 5] GROUP BY srcIP;"
     )
-    shown = explain(compile_set(Source(text, "same.gsql")), "halves")
+    shown = explain(compile_set(Source(text, "same.gsql")), "split")
     assert shown.count("FROM a_low)") == 2, "both of one aggregation of slices"
     assert "ON time" not in shown, "no window of tuples"
 
@@ -50,7 +50,7 @@ def test_windows_that_cannot_be_composed_are_put_in_groups() -> None:
         "QUERY b: SELECT COUNT(*) AS n FROM TCP [RANGE 17 SLIDE 86399];"
         "QUERY c: SELECT COUNT(*) AS n FROM TCP [RANGE 100003 SLIDE 86351];"
     )
-    shown = explain(compile_set(Source(text, "absurd.gsql")), "halves")
+    shown = explain(compile_set(Source(text, "absurd.gsql")), "split")
     assert "in 3 groups: together they would have up to" in shown
     assert "shared paired impossible" in shown
     assert "(86399) 1 of a period of 86400, those in brackets dropped" in shown
@@ -85,7 +85,7 @@ def test_windows_of_holistic_aggregates_share_no_slices() -> None:
         "QUERY c: SELECT srcIP, median(len) AS m FROM TCP [RANGE 12 SLIDE 9] GROUP BY srcIP;"
         "QUERY d: SELECT destIP, median(len) AS m FROM TCP [RANGE 12 SLIDE 9] GROUP BY destIP;"
     )
-    shown = explain(compile_set(Source(text, "holistic.gsql")), "halves")
+    shown = explain(compile_set(Source(text, "holistic.gsql")), "split")
     assert "a 18/15: slices 12 3 of a period of 15" in shown
     assert "c 12/9" not in shown
     assert "d 12/9" not in shown

@@ -10,7 +10,7 @@ import pytest
 from terascope.diagnostic import Source
 from terascope.kernels.codegen import program as programs
 from terascope.kernels.codegen.program import MOST_LINES, PIECE_LINES, Program, functions
-from terascope.physical.split.halves import split_plan
+from terascope.physical.split.split_plan import split_plan
 from terascope.pipeline import compile_set
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr, Lit
@@ -93,6 +93,6 @@ def test_what_is_compiled_is_bounded(many: int, monkeypatch: pytest.MonkeyPatch)
 def test_more_aggregates_than_a_table_has_room_for_stay_above() -> None:
     sums = ", ".join(f"SUM(len + {i}) AS s{i}" for i in range(70))
     text = f"SELECT tb, {sums} FROM TCP GROUP BY time/60 AS tb"
-    halves = split_plan(compile_set(Source(text, "x.gsql")).optimized)
-    assert [low.kind for low in halves.low] == ["selection"]
-    assert "a table has room for 60" in halves.stayed[0].reason
+    split = split_plan(compile_set(Source(text, "x.gsql")).optimized)
+    assert [low.kind for low in split.low] == ["selection"]
+    assert "a table has room for 60" in split.kept_high[0].reason

@@ -1,6 +1,6 @@
 """Windows that the tasks put together themselves, from slices they have merged.
 
-In: the high halves of a job over low-level streams whose groups are whole slices. Out: the same
+In: the high parts of a job over low-level streams whose groups are whole slices. Out: the same
 over streams of windows, which the merge gives: what was a window over elements is then one row for
 each group and window, as a grouping by that window would give it.
 """
@@ -63,7 +63,7 @@ class Assembly:
         return {o.name: window.slide for (_, _, window, _), o in self.made.items()}
 
     def over_windows(self, trees: Mapping[str, Rel]) -> dict[str, Rel]:
-        """The high halves over streams of windows."""
+        """The high parts over streams of windows."""
         over = {name: self.read(rel) for name, rel in trees.items()}
         keys, steps = self.low_keys, self.steps
         return {

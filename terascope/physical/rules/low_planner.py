@@ -1,6 +1,6 @@
 """Low-level streams -> LowPlan: the prefilter, the signatures, the tables of one source.
 
-In: the low half of a split plan and a read. Out: what every task of the read does. Cheap conditions
+In: the low part of a split plan and a read. Out: what every task of the read does. Cheap conditions
 of all queries become the predicates of the prefilter, each once however many queries have it
 (dissertation 3.4.2); what is expensive, or may overflow, is evaluated after the signature, for the
 tuples that are left.

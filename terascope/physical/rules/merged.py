@@ -1,6 +1,6 @@
-"""The high half over partial groups that were merged already.
+"""The high part over partial groups that were merged already.
 
-In: a high half, and the low-level aggregations of which each group is now one row. Out: the same
+In: a high part, and the low-level aggregations of which each group is now one row. Out: the same
 without the super-aggregation that has nothing left to do: a projection of what stands in the row.
 """
 

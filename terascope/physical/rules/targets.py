@@ -211,7 +211,7 @@ def with_fields(low: LowPlan, numbers: Sequence[int], targets: Mapping[int, Targ
     return replace(low, queries=tuple(queries), columns=columns)
 
 
-# ---- conditions of the high half, asked before tuples are copied ------------------------------
+# ---- conditions of the high part, asked before tuples are copied ------------------------------
 
 
 def first_conditions(target: Target) -> tuple[Expr, ...]:

@@ -1,6 +1,6 @@
 """An aggregation as sub-aggregates next to the source and super-aggregates above.
 
-In: an aggregation over a selection of one scan. Out: its high half, the low half being a draft; or
+In: an aggregation over a selection of one scan. Out: its high part, the low part being a draft; or
 `NotSplit` with all that speaks against it. These are the data cube's sub- and superaggregates, as
 dissertation 3.4.1 uses them: the low level gives partial groups, as many of one group as it likes.
 """
@@ -105,19 +105,19 @@ def split_aggregation(
     drafts: Drafts,
     live: bool = False,
 ) -> Rel | NotSplit:
-    """The high half of an aggregation whose sub-aggregates go low, or why they do not. Those of a
+    """The high part of an aggregation whose sub-aggregates go low, or why they do not. Those of a
     live source must close by epochs.
     """
     keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
     made = sub_aggregation(query, rel, keys, chosen, judge, drafts, live)
     if isinstance(made, NotSplit):
         return made
-    return high_half(rel, keys, made.splits, made.draft, made.columns)
+    return high_part(rel, keys, made.splits, made.draft, made.columns)
 
 
 @dataclass(frozen=True)
 class SubAggregation:
-    """The low half of an aggregation."""
+    """The low part of an aggregation."""
 
     draft: AggregationDraft
     splits: list[SplitCall]
@@ -206,7 +206,7 @@ def against(
                 yield show_agg(call), reason
 
 
-def high_half(
+def high_part(
     rel: Aggregate,
     keys: tuple[Named, ...],
     splits: list[SplitCall],

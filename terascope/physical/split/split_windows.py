@@ -1,10 +1,10 @@
 """Windows next to the source: groups of slices below, windows of slices above (paper 0, 3 and 4).
 
 In: an aggregation over windows of a selection of one scan, or by a key such as `time/60` that is to
-share slices with others. Out: its high half, a window over elements, as paper 0's query 4 writes
-it; the low half is a draft whose time key is the slice. Which slices is decided for all queries
+share slices with others. Out: its high part, a window over elements, as paper 0's query 4 writes
+it; the low part is a draft whose time key is the slice. Which slices is decided for all queries
 together (terascope.physical.split.slicing). A window of a running stream may be made of earlier
-slices as well: their low half is a draft that no tuple meets the conditions of, and the elements of
+slices as well: their low part is a draft that no tuple meets the conditions of, and the elements of
 the window are those of both.
 """
 
@@ -147,7 +147,7 @@ def split_windowed(
     live: bool,
     earlier: tuple[SliceVector | None, ...] = (),
 ) -> Rel | NotSplit:
-    """The high half of an aggregation over windows whose slices are aggregated next to the source,
+    """The high part of an aggregation over windows whose slices are aggregated next to the source,
     or what speaks against that. `earlier`: other slices of the same windows, of tuples that were
     read before. None instead of slices: groups by the key of a window that tumbles.
     """

@@ -57,7 +57,7 @@ def depends_on_set(call: AggCall) -> bool:
 
 
 def split_call(call: AggCall, finer: bool) -> SplitCall | str:
-    """The halves of a call, or why it has none."""
+    """Return the sub- and the super-aggregate of a call, or the reason why it does not split."""
     function = call.function
     if depends_on_set(call) and not function.user_defined:
         return SplitCall(call, ())
@@ -79,7 +79,7 @@ def sub_call(part: Part | JointPart, call: AggCall) -> SubCall:
 
 
 def merged_again(split: SplitCall, columns: Sequence[Expr]) -> tuple[AggCall, ...]:
-    """The calls of the high half, over the columns of the low one."""
+    """The calls of the high part, over the columns of the low one."""
     if not split.subs:
         return (replace(split.call, args=tuple(columns)),)
     left = iter(columns)

@@ -1,10 +1,10 @@
-"""Splitting queries: a low half next to the source, a high half above it (dissertation 3.4.1).
+"""Splitting queries: a low part next to the source, a high part above it (dissertation 3.4.1).
 
 In: an optimised Plan, the capability profile of the sources' host, and the costs of functions. Out:
-`Halves`: an equivalent Plan in which every scan stands in a low-level stream `NAME_low` of one of
-two forms, Project or Aggregate over Scan or Filter(Scan), and the queries read those streams.
+`SplitPlan`: an equivalent Plan in which every scan stands in a low-level stream `NAME_low` of one
+of two forms, Project or Aggregate over Scan or Filter(Scan), and the queries read those streams.
 
-The low half is compiled with the values of parameters. Safe conditions go low, the others stay
+The low part is compiled with the values of parameters. Safe conditions go low, the others stay
 above. An aggregation becomes sub- and super-aggregates when
 its keys, its arguments and all its conditions are safe and every aggregate splits; else only its
 selection goes low.
@@ -55,8 +55,8 @@ from terascope.sharing.windows import Mode
 
 
 @dataclass(frozen=True)
-class Stayed:
-    """A part of a query that stayed above its source."""
+class KeptHigh:
+    """An expression that a query computes in its high part, and the reason."""
 
     stream: str
     """The query."""
@@ -65,22 +65,24 @@ class Stayed:
 
 
 @dataclass(frozen=True)
-class LowStream:
-    """A low-level stream of the plan."""
+class LowPart:
+    """A low-level stream of a split plan: it runs next to a source."""
 
     name: str
     kind: LowKind
     readers: tuple[str, ...]
-    stayed: tuple[Stayed, ...] = ()
-    """What its readers could not ship to the source."""
+    kept_high: tuple[KeptHigh, ...] = ()
+    """The expressions that its readers compute in their high parts."""
 
 
 @dataclass(frozen=True)
-class Halves:
+class SplitPlan:
+    """A Plan whose queries are split into low parts and high parts."""
+
     plan: Plan
     """Low-level streams first."""
-    low: tuple[LowStream, ...]
-    stayed: tuple[Stayed, ...]
+    low: tuple[LowPart, ...]
+    kept_high: tuple[KeptHigh, ...]
     host: Host
     costs: Costs
     slicing: Slicing = field(default_factory=Slicing)
@@ -106,7 +108,7 @@ def split_plan(
     tumbling_apart: bool = False,
     in_force: InForce = nothing_in_force,
     decided: Slicing | None = None,
-) -> Halves:
+) -> SplitPlan:
     """The plan with every query split into what runs next to its source and the rest. Live: groups
     have to close while the stream goes on, so that an aggregation is split only by epochs.
     `tumbling_apart`: where windows share by cost, tumbling ones keep their own keys. `in_force`:
@@ -141,8 +143,8 @@ def split_plan(
     names = {stream.name for stream in low}
     tidy = tuple(s if s.name in names else tidied(s) for s in pruned)
     made = replace(plan, streams=tidy)
-    found = tuple(low_streams(made, names, splitter.stayed))
-    return Halves(made, found, tuple(splitter.stayed), host, judge.costs, slicing)
+    found = tuple(low_parts(made, names, splitter.kept_high))
+    return SplitPlan(made, found, tuple(splitter.kept_high), host, judge.costs, slicing)
 
 
 Selections: TypeAlias = dict[tuple[int, bool, bool], tuple[Rel, Selection | None]]
@@ -160,7 +162,7 @@ class Splitter:
     windows: bool
     """Whether windows may become keys of low-level groups."""
     live: bool = False
-    stayed: dict[Stayed, None] = field(default_factory=dict)
+    kept_high: dict[KeptHigh, None] = field(default_factory=dict)
     """In the order of the queries, each once."""
     views: dict[str, Rel] = field(default_factory=dict)
     """Streams that are selections of a scan."""
@@ -180,7 +182,7 @@ class Splitter:
         return made
 
     def rel(self, query: str, rel: Rel) -> Rel:
-        """The high half of a relation; its low halves become drafts."""
+        """The high part of a relation; its low parts become drafts."""
         if isinstance(rel, Aggregate):
             windows = self.windows
             of_slices = self.windowed(query, rel) if windows else None
@@ -191,7 +193,7 @@ class Splitter:
                 made = split_aggregation(query, rel, chosen, self.judge, self.drafts, self.live)
                 if not isinstance(made, NotSplit):
                     return made
-                self.stay(query, made.reasons)
+                self.keep_high(query, made.reasons)
         chosen = self.chosen(rel, self.transparent)
         if chosen is not None:
             return self.selection(query, chosen)
@@ -199,7 +201,7 @@ class Splitter:
         return with_inputs(rel, tuple(self.rel(query, p) for p in parts)) if parts else rel
 
     def windowed(self, query: str, rel: Aggregate) -> Rel | None:
-        """The high half of an aggregation that is made of slices; None when it is not."""
+        """The high part of an aggregation that is made of slices; None when it is not."""
         found = windowed(rel, lambda below: self.chosen(below, self.views), self.live)
         if found is None:
             return None
@@ -213,7 +215,7 @@ class Splitter:
         )
         if isinstance(made, NotSplit):
             self.slicing.refuse(query, found, family)
-            self.stay(query, made.reasons)
+            self.keep_high(query, made.reasons)
             return None
         return made
 
@@ -233,7 +235,7 @@ class Splitter:
             reason = self.judge.condition(condition)
             (low if reason is None else high).append(condition)
             if reason is not None:
-                self.stay(query, [(show_expr(condition), reason)])
+                self.keep_high(query, [(show_expr(condition), reason)])
         draft = self.drafts.selection(query, chosen.scan, low)
         items: list[Named] = []
         for name, expr in chosen.items:
@@ -242,7 +244,7 @@ class Splitter:
                 continue
             reason = self.judge.column(expr)
             if reason is not None:
-                self.stay(query, [(show_expr(expr), reason)])
+                self.keep_high(query, [(show_expr(expr), reason)])
             # What a condition above may guard against is computed behind it.
             above = reason is not None or bool(high)
             items.append((name, draft.carried(expr) if above else draft.column(expr, name)))
@@ -250,9 +252,9 @@ class Splitter:
         source: Rel = Filter(draft.read, conjunction(kept)) if kept else draft.read
         return Project(source, tuple(items))
 
-    def stay(self, query: str, parts: Iterable[tuple[str, str]]) -> None:
+    def keep_high(self, query: str, parts: Iterable[tuple[str, str]]) -> None:
         for text, reason in parts:
-            self.stayed.setdefault(Stayed(query, text, reason))
+            self.kept_high.setdefault(KeptHigh(query, text, reason))
 
 
 def lives_on_streams(rel: Rel) -> bool:
@@ -273,7 +275,7 @@ def still_read(before: Plan, streams: tuple[Stream, ...]) -> tuple[Stream, ...]:
 
 
 def tidied(stream: Stream) -> Stream:
-    """The high half without the projections that splitting left lying about."""
+    """The high part without the projections that splitting left lying about."""
     rel = stream.rel
     for rule in (filter_below_values, merge_projects, drop_identities, drop_narrowing):
         rel = apply_below(rel, rule)
@@ -302,9 +304,9 @@ def drop_narrowing(rel: Rel) -> Rel | None:
             return None
 
 
-def low_streams(plan: Plan, names: set[str], stayed: Iterable[Stayed]) -> Iterator[LowStream]:
-    parts: Mapping[str, list[Stayed]] = {s.name: [] for s in plan}
-    for part in stayed:
+def low_parts(plan: Plan, names: set[str], kept_high: Iterable[KeptHigh]) -> Iterator[LowPart]:
+    parts: Mapping[str, list[KeptHigh]] = {s.name: [] for s in plan}
+    for part in kept_high:
         if part.stream in parts:
             parts[part.stream].append(part)
     readers: Mapping[str, list[str]] = {s.name: [] for s in plan}
@@ -316,7 +318,7 @@ def low_streams(plan: Plan, names: set[str], stayed: Iterable[Stayed]) -> Iterat
             check_form(stream)
             kind: LowKind = "aggregation" if isinstance(stream.rel, Aggregate) else "selection"
             by = tuple(readers[stream.name])
-            yield LowStream(stream.name, kind, by, tuple(s for name in by for s in parts[name]))
+            yield LowPart(stream.name, kind, by, tuple(s for name in by for s in parts[name]))
 
 
 def check_form(stream: Stream) -> None:

@@ -1,4 +1,4 @@
-"""explain --stage halves: both halves as GSQL that can be run, with costs and reasons."""
+"""explain --stage split: low and high parts as GSQL that can be run, with costs and reasons."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from terascope.analysis.costs import Costs
 from terascope.diagnostic import Source
 from terascope.explain import explain
-from terascope.explain.from_halves import picture_of_halves
+from terascope.explain.from_split import picture_of_split
 from terascope.explain.gsql import gsql, query_of
 from terascope.explain.to_text import as_text
-from terascope.physical.split.halves import split_plan
 from terascope.physical.split.host import CAPTURE_FILTER, COMPILED_HOST, Host
+from terascope.physical.split.split_plan import split_plan
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Join
@@ -89,12 +89,12 @@ def compiled(text: str) -> Compiled:
     return compile_set(Source(text, "http.gsql"))
 
 
-def test_both_halves_are_shown_with_costs_and_reasons() -> None:
-    assert explain(compiled(HTTP), "halves") == SHOWN
+def test_both_parts_are_shown_with_costs_and_reasons() -> None:
+    assert explain(compiled(HTTP), "split") == SHOWN
 
 
 def test_the_text_is_a_script_that_parses() -> None:
-    script, mistakes = parse_recovering(Source(SHOWN, "halves.gsql"))
+    script, mistakes = parse_recovering(Source(SHOWN, "split.gsql"))
     assert not mistakes
     assert [s.name for s in script.statements if isinstance(s, QueryStatement)] == [
         "hostnames_low",
@@ -104,8 +104,8 @@ def test_the_text_is_a_script_that_parses() -> None:
     ]
 
 
-def test_json_has_both_halves() -> None:
-    found = json.loads(explain(compiled(HTTP), "halves", "json"))
+def test_json_has_both_parts() -> None:
+    found = json.loads(explain(compiled(HTTP), "split", "json"))
     boxes = {box["name"]: box for box in found["boxes"]}
     assert boxes["requests_low"]["marks"] == ["low", "aggregation"]
     assert boxes["requests_low"]["facts"]["read by"] == "requests"
@@ -115,8 +115,8 @@ def test_json_has_both_halves() -> None:
 
 
 @pytest.mark.parametrize("format", ["dot", "html"])
-def test_pictures_have_both_halves(format: str) -> None:
-    shown = explain(compiled(HTTP), "halves", format)  # type: ignore[arg-type]
+def test_pictures_have_both_parts(format: str) -> None:
+    shown = explain(compiled(HTTP), "split", format)  # type: ignore[arg-type]
     assert "hostnames_low" in shown
     assert "requests" in shown
 
@@ -126,7 +126,7 @@ def test_pictures_have_both_halves(format: str) -> None:
 
 @pytest.mark.parametrize("seed", range(300, 312), ids=lambda s: f"seed-{s}")
 def test_the_text_of_any_plan_means_the_plan(seed: int, tmp_path: Path) -> None:
-    """Halves of random sets as GSQL, bound again: the same columns, the same rows."""
+    """Splits of random sets as GSQL, bound again: the same columns, the same rows."""
     case = make_case(seed, tmp_path, queries=12, rows=40)
     whole, sources = case.compiled.optimized, MemorySources(case.tables)
     host = COMPILED_HOST if seed % 2 else CAPTURE_FILTER
@@ -136,7 +136,7 @@ def test_the_text_of_any_plan_means_the_plan(seed: int, tmp_path: Path) -> None:
 def check_text(whole: Plan, given: Bindings, sources: MemorySources, host: Host) -> None:
     texts = [gsql(s.name, s.rel, s.visible) for s in split_plan(whole, host, Costs()).plan]
     both = replace(given, sets={**given.sets, "left+right": ("left", "right")})
-    again = compile_set(Source("\n\n".join([PROTOCOL, *texts]), "halves.gsql"), both)
+    again = compile_set(Source("\n\n".join([PROTOCOL, *texts]), "split.gsql"), both)
     expected, found = evaluate(whole, sources), evaluate(again.optimized, sources)
     for stream in whole.visible:
         rows, others = expected[stream.name].visible(), found[stream.name].visible()
@@ -164,7 +164,7 @@ def parsed_back(whole: Plan, name: str) -> bool:
 def test_what_has_no_words_is_shown_as_operators() -> None:
     left, right = rename(ints("l", names="ts a"), "x."), rename(ints("r", names="ts a"), "y.")
     semi = Join(left, right, "semi", ((col("x.ts"), col("y.ts")),), call("<", col("x.a"), 3))
-    halves = split_plan(plan(q=semi))
+    split = split_plan(plan(q=semi))
     assert gsql("q", semi) == ""
-    shown = as_text(picture_of_halves(halves, "semi"))
+    shown = as_text(picture_of_split(split, "semi"))
     assert "-- q has no words in GSQL:\n--   Join semi on x.ts = y.ts AND x.a < 3" in shown

@@ -1,4 +1,4 @@
-"""Every golden set: its halves give its rows, and their text parses to what it was printed from."""
+"""Every golden set: its split plan gives its rows, and the printed split plan parses to itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from terascope.analysis.costs import Costs
 from terascope.diagnostic import Source
 from terascope.explain.gsql import NoWords, query_of
-from terascope.physical.split.halves import split_plan
 from terascope.physical.split.host import COMPILED_HOST, PLAIN_DECODER, Host
+from terascope.physical.split.split_plan import split_plan
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from terascope.syntax.ast import QueryStatement, Script
@@ -26,12 +26,12 @@ HOSTS = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
-def test_halves_give_the_rows_and_can_be_read(case: Case) -> None:
+def test_splits_give_the_rows_and_can_be_read(case: Case) -> None:
     plan, sources = case.compiled.optimized, ConnectorSources(case.bindings.interfaces)
     expected = delivered(plan, evaluate(plan, sources))
     for host, costs in HOSTS:
-        halves = split_plan(plan, host, costs).plan
-        assert_same_answers(expected, delivered(halves, evaluate(halves, sources)))
+        split = split_plan(plan, host, costs).plan
+        assert_same_answers(expected, delivered(split, evaluate(split, sources)))
     for stream in split_plan(plan).plan:
         try:
             statement = QueryStatement(query_of(stream.rel), stream.name)

@@ -1,4 +1,4 @@
-"""Whatever the set, the host and the costs: the halves of a plan give the answers of the whole.
+"""Whatever the set, the host and the costs: a split plan gives the answers of the plan.
 
 A failing seed is in the test's name. TERASCOPE_SEEDS=1000 tries as many.
 """
@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from terascope.analysis.costs import Costs
-from terascope.physical.split.halves import Halves, split_plan
 from terascope.physical.split.host import CAPTURE_FILTER, COMPILED_HOST, PLAIN_DECODER, Host
+from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.plan.rel import Aggregate, Filter, Project, Scan, walk
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import MemorySources
 from tests.agreement import assert_same_answers, delivered
-from tests.physical.merged_halves import over_merged_groups
+from tests.physical.merged_split import over_merged_groups
 from tests.properties.engines import make_case
 
 SEEDS = range(200, 200 + int(os.environ.get("TERASCOPE_SEEDS", "16")))
@@ -31,23 +31,23 @@ WAYS: tuple[tuple[Host, Costs], ...] = (
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
-def test_halves_give_the_answers_of_the_whole(seed: int, tmp_path: Path) -> None:
+def test_splits_give_the_answers_of_the_whole(seed: int, tmp_path: Path) -> None:
     case = make_case(seed, tmp_path, queries=12, rows=40)
     plan, sources = case.compiled.optimized, MemorySources(case.tables)
     expected = delivered(plan, evaluate(plan, sources))
     for host, costs in WAYS:
-        halves = split_plan(plan, host, costs)
-        check_forms(halves)
-        streams = evaluate(halves.plan, sources)
-        assert_same_answers(expected, delivered(halves.plan, streams))
-        merged = over_merged_groups(halves, streams)
+        split = split_plan(plan, host, costs)
+        check_forms(split)
+        streams = evaluate(split.plan, sources)
+        assert_same_answers(expected, delivered(split.plan, streams))
+        merged = over_merged_groups(split, streams)
         assert_same_answers(expected, delivered(merged, evaluate(merged, sources)))
 
 
-def check_forms(halves: Halves) -> None:
+def check_forms(split: SplitPlan) -> None:
     """Scans stand in low-level streams only, and those have one of the two forms."""
-    low = {stream.name for stream in halves.low}
-    for stream in halves.plan:
+    low = {stream.name for stream in split.low}
+    for stream in split.plan:
         if stream.name not in low:
             assert not any(isinstance(r, Scan) for r in walk(stream.rel)), stream.name
             continue

@@ -1,4 +1,4 @@
-"""Halves of plans written by hand, over tuples with NULLs, NaNs and large numbers: the answers are
+"""Splits of plans written by hand, over tuples with NULLs, NaNs and large numbers: the answers are
 those of the whole, also when the low level sends a group up in several partials.
 """
 
@@ -15,8 +15,8 @@ from terascope.analysis.costs import Costs
 from terascope.connectors.base import POSITION
 from terascope.functions.base import Value, ValueMistake
 from terascope.physical.rules.merged import assume_merged
-from terascope.physical.split.halves import Halves, split_plan
 from terascope.physical.split.host import COMPILED_HOST, Host
+from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.plan.expr import AggCall
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
@@ -38,7 +38,7 @@ from terascope.reference.sources import MemorySources
 from terascope.types import Type
 from tests.oracle.build import agg, aggs, call, case, col, columns, named, plan, read, scan
 from tests.oracle.compare import assert_same_rows
-from tests.physical.merged_halves import over_merged_groups
+from tests.physical.merged_split import over_merged_groups
 
 QUICK = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
@@ -112,43 +112,43 @@ BY_VALUE: tuple[NamedAgg, ...] = (
 )
 
 
-def check(whole: Plan, table: Table, cuts: list[int], host: Host = COMPILED_HOST) -> Halves:
-    """The whole, its halves, its halves over merged groups, and over groups in pieces."""
+def check(whole: Plan, table: Table, cuts: list[int], host: Host = COMPILED_HOST) -> SplitPlan:
+    """The whole, its split, the split over merged groups, and over groups in pieces."""
     sources = MemorySources({"t": [{**row, POSITION: i} for i, row in enumerate(table)]})
     expected = evaluate(whole, sources)
-    halves = split_plan(whole, host)
-    in_halves = evaluate(halves.plan, sources)
+    split = split_plan(whole, host)
+    as_split = evaluate(split.plan, sources)
     ways = [
-        in_halves,
-        evaluate(over_merged_groups(halves, in_halves), sources),
-        in_pieces(halves, sources, cuts),
+        as_split,
+        evaluate(over_merged_groups(split, as_split), sources),
+        in_pieces(split, sources, cuts),
     ]
     for found in ways:
         for stream in whole.visible:
             rows = expected[stream.name]
             assert found[stream.name].fields == rows.fields
             assert_same_rows(rows.tuples, found[stream.name].tuples, rows.fields)
-    return halves
+    return split
 
 
-def in_pieces(halves: Halves, sources: MemorySources, cuts: list[int]) -> dict[str, Rows]:
+def in_pieces(split: SplitPlan, sources: MemorySources, cuts: list[int]) -> dict[str, Rows]:
     """Every low-level stream computed piece by piece: groups come up as several partials."""
     table = sources.tables["t"]
     edges = [0, *(c for c in cuts if c < len(table)), len(table)]
     pieces = [MemorySources({"t": table[a:b]}) for a, b in pairwise(edges)]
     streams: dict[str, Rows] = {}
-    low = {stream.name for stream in halves.low}
-    for stream in halves.plan:
+    low = {stream.name for stream in split.low}
+    for stream in split.plan:
         parts = pieces if stream.name in low else [sources]
         tuples = [
-            row for p in parts for row in tuples_of(stream.rel, Context(halves.plan, p, streams))
+            row for p in parts for row in tuples_of(stream.rel, Context(split.plan, p, streams))
         ]
         streams[stream.name] = Rows(stream.rel.fields, tuples)
     return streams
 
 
-def kinds(halves: Halves) -> list[str]:
-    return [low.kind for low in halves.low]
+def kinds(split: SplitPlan) -> list[str]:
+    return [low.kind for low in split.low]
 
 
 @QUICK
@@ -184,9 +184,9 @@ def test_grouping_sets_of_large_sums(table: Table, cuts: list[int]) -> None:
 def test_rows_for_empty_epochs(table: Table, cuts: list[int]) -> None:
     calls = aggs(n=agg("count"), nx=agg("count", X), mean=agg("avg", K), low=agg("min", X))
     rel = Aggregate(SOURCE, named(tb=EPOCH), calls, emit_empty="epoch")
-    halves = check(plan(q=rel), table, cuts)
-    assert kinds(halves) == ["aggregation"]
-    assert assume_merged(halves.plan["q"].rel, halves.low_keys) == halves.plan["q"].rel
+    split = check(plan(q=rel), table, cuts)
+    assert kinds(split) == ["aggregation"]
+    assert assume_merged(split.plan["q"].rel, split.low_keys) == split.plan["q"].rel
 
 
 @QUICK
@@ -227,8 +227,8 @@ def test_tumbling_windows(table: Table, cuts: list[int], length: int) -> None:
     calls = aggs(n=agg("count"), low=agg("min", col("ts")))
     rel = Aggregate(windowed, (*edges, *named(half=call("div", col("ts"), 2))), calls)
     empty = Aggregate(windowed, edges, calls, emit_empty=windowed.spec)
-    halves = check(plan(q=rel, empty=empty), table, cuts)
-    assert set(kinds(halves)) == {"aggregation"}
+    split = check(plan(q=rel, empty=empty), table, cuts)
+    assert set(kinds(split)) == {"aggregation"}
 
 
 @QUICK
@@ -242,8 +242,8 @@ def test_keys_that_follow_from_others(table: Table, cuts: list[int]) -> None:
         size=call("str_length", S),
     )
     rel = Aggregate(SOURCE, keys, (*SPLITTING, ("kinds", agg("count", S, distinct=True))))
-    halves = check(plan(q=rel), table, cuts)
-    assert [f.name for f in halves.plan["q_low"].rel.fields][:2] == ["t_key", "s"]
+    split = check(plan(q=rel), table, cuts)
+    assert [f.name for f in split.plan["q_low"].rel.fields][:2] == ["t_key", "s"]
 
 
 @QUICK
@@ -251,8 +251,8 @@ def test_keys_that_follow_from_others(table: Table, cuts: list[int]) -> None:
 def test_keys_that_follow_from_what_is_counted(table: Table, cuts: list[int]) -> None:
     keys = named(tb=EPOCH, net=call("prefix", IP, 31))
     rel = Aggregate(SOURCE, keys, (*SPLITTING, *KINDS))
-    halves = check(plan(q=rel), table, cuts)
-    assert halves.low_keys == {"q_low": ("tb", "ip")}
+    split = check(plan(q=rel), table, cuts)
+    assert split.low_keys == {"q_low": ("tb", "ip")}
 
 
 @QUICK
@@ -273,8 +273,8 @@ def test_a_set_that_shares_and_reads_itself(table: Table, cuts: list[int]) -> No
     total = Aggregate(
         read("flows", flows), named(tb=col("tb")), aggs(all=agg("sum", col("n", Type.ULLONG)))
     )
-    halves = check(plan(web=web, flows=flows, hosts=hosts, total=total), table, cuts)
-    assert kinds(halves) == ["selection", "aggregation", "selection"]
+    split = check(plan(web=web, flows=flows, hosts=hosts, total=total), table, cuts)
+    assert kinds(split) == ["selection", "aggregation", "selection"]
 
 
 @QUICK
@@ -292,9 +292,9 @@ def test_running_groups_over_a_selection(table: Table, cuts: list[int]) -> None:
 # ---- merged groups -------------------------------------------------------------------------------
 
 
-def over_low(calls: tuple[NamedAgg, ...], **options: object) -> tuple[Rel, Halves]:
-    halves = split_plan(plan(q=Aggregate(SOURCE, KEYS, calls, **options)), COMPILED_HOST, Costs())  # type: ignore[arg-type]
-    return assume_merged(halves.plan["q"].rel, halves.low_keys), halves
+def over_low(calls: tuple[NamedAgg, ...], **options: object) -> tuple[Rel, SplitPlan]:
+    split = split_plan(plan(q=Aggregate(SOURCE, KEYS, calls, **options)), COMPILED_HOST, Costs())  # type: ignore[arg-type]
+    return assume_merged(split.plan["q"].rel, split.low_keys), split
 
 
 def aggregations(rel: Rel) -> int:

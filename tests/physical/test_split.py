@@ -11,8 +11,8 @@ from terascope.diagnostic import Source
 from terascope.functions.registry import Functions
 from terascope.functions.user import aggregate, scalar
 from terascope.physical.rules.merged import assume_merged
-from terascope.physical.split.halves import Halves, split_plan
 from terascope.physical.split.host import CAPTURE_FILTER, COMPILED_HOST, PLAIN_DECODER, Host
+from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.show import show_rel
 
@@ -33,29 +33,29 @@ REGEX = "str_extract_regex(TCP_data, '[Hh][Oo][Ss][Tt]:[0-9A-Z\\\\.: ]*')"
 FLOWS = "PROTOCOL F (time UINT increasing clock(s), ip IP, port UINT, len UINT, s STRING, f FLOAT);"
 
 
-def split(
+def split_of(
     text: str, host: Host = COMPILED_HOST, costs: Costs | None = None, **parameters: str
-) -> Halves:
+) -> SplitPlan:
     functions = Functions.builtin().extended([tripled, product])
     bindings = Bindings(functions=functions, parameters=parameters)
     compiled = compile_set(Source(text, "set.gsql"), bindings)
     return split_plan(compiled.optimized, host, costs or Costs())
 
 
-def flows(text: str, host: Host = COMPILED_HOST, costs: Costs | None = None) -> Halves:
-    return split(f"{FLOWS}\n{text}", host, costs)
+def flows(text: str, host: Host = COMPILED_HOST, costs: Costs | None = None) -> SplitPlan:
+    return split_of(f"{FLOWS}\n{text}", host, costs)
 
 
-def shown(halves: Halves, name: str) -> list[str]:
-    return [line.strip() for line in show_rel(halves.plan[name].rel).splitlines()]
+def shown(split: SplitPlan, name: str) -> list[str]:
+    return [line.strip() for line in show_rel(split.plan[name].rel).splitlines()]
 
 
-def names(halves: Halves) -> list[str]:
-    return [low.name for low in halves.low]
+def names(split: SplitPlan) -> list[str]:
+    return [low.name for low in split.low]
 
 
-def stayed(halves: Halves) -> list[tuple[str, str]]:
-    return [(part.text, part.reason) for part in halves.stayed]
+def kept_high(split: SplitPlan) -> list[tuple[str, str]]:
+    return [(part.text, part.reason) for part in split.kept_high]
 
 
 @scalar(takes=("INT",), returns="INT")
@@ -84,42 +84,42 @@ product = aggregate(name="product", takes=("FLOAT",), returns="FLOAT")(Product)
 
 
 def test_selection_of_http_hosts_leaves_the_extraction_above() -> None:
-    halves = split(HOSTNAMES)
-    assert shown(halves, "hostnames_low") == [
+    split = split_of(HOSTNAMES)
+    assert shown(split, "hostnames_low") == [
         "Project time DIV 60 * 60 AS t, destIP, destPort, TCP_data, #ts, #if, #pos",
         "Filter ipversion = 4 AND offset = 0 AND protocol = 6 AND str_match_start(TCP_data, 'GET')",
         "Scan TCP [time, ipversion, destIP, protocol, offset, destPort, TCP_data, #ts, #if, #pos]",
     ]
-    assert shown(halves, "hostnames") == [
+    assert shown(split, "hostnames") == [
         f"Project t, destIP, destPort, {REGEX} AS hostheader, #ts, #if, #pos",
         "Read hostnames_low",
     ]
-    (low,) = halves.low
+    (low,) = split.low
     assert (low.kind, low.readers) == ("selection", ("hostnames",))
-    assert stayed(halves) == [(REGEX, "costs 1000 ns, over the budget of 800 ns")]
+    assert kept_high(split) == [(REGEX, "costs 1000 ns, over the budget of 800 ns")]
 
 
 def test_aggregation_by_http_host_ships_only_its_selection() -> None:
-    halves = split(HOSTS)
-    assert shown(halves, "hosts_low") == [
+    split = split_of(HOSTS)
+    assert shown(split, "hosts_low") == [
         "Project time, TCP_data",
         "Filter ipversion = 4 AND offset = 0 AND protocol = 6 AND str_match_start(TCP_data, 'GET')",
         "Scan TCP [time, ipversion, protocol, offset, TCP_data]",
     ]
-    assert shown(halves, "hosts") == [
+    assert shown(split, "hosts") == [
         "Project tb, host, count(*) AS requests",
         f"Aggregate by time DIV 60 AS tb, {REGEX} AS host: count(*)",
         "Read hosts_low",
     ]
-    assert halves.low[0].kind == "selection"
+    assert split.low[0].kind == "selection"
 
 
 def test_an_aggregation_with_safe_keys_goes_low() -> None:
-    halves = split(
+    split = split_of(
         HOSTS.replace("str_extract_regex(TCP_data, ", "non_temporal(destIP) AS host; --")
     )
-    assert halves.low[0].kind == "aggregation"
-    assert shown(halves, "hosts") == [
+    assert split.low[0].kind == "aggregation"
+    assert shown(split, "hosts") == [
         "Project tb, host, count(*) AS requests",
         "Aggregate by tb, host: sum(cnt) AS count(*)",
         "Read hosts_low",
@@ -127,53 +127,56 @@ def test_an_aggregation_with_safe_keys_goes_low() -> None:
 
 
 def test_raising_one_cost_moves_just_that_predicate() -> None:
-    before, after = split(HOSTNAMES), split(HOSTNAMES, costs=Costs().with_cost(str_match_start=801))
+    before, after = (
+        split_of(HOSTNAMES),
+        split_of(HOSTNAMES, costs=Costs().with_cost(str_match_start=801)),
+    )
     assert "str_match_start" in shown(before, "hostnames_low")[1]
     assert (
         shown(after, "hostnames_low")[1] == "Filter ipversion = 4 AND offset = 0 AND protocol = 6"
     )
     assert shown(after, "hostnames")[1] == "Filter str_match_start(TCP_data, 'GET')"
     start = ("str_match_start(TCP_data, 'GET')", "costs 801 ns, over the budget of 800 ns")
-    assert stayed(after) == [start, *stayed(before)]
+    assert kept_high(after) == [start, *kept_high(before)]
 
 
 def test_lowering_the_cost_of_the_regex_is_not_enough_where_the_kernels_do_not_know_it() -> None:
-    halves = split(HOSTNAMES, costs=Costs().with_cost(str_extract_regex=10))
-    assert [text for text, _ in stayed(halves)] == [REGEX]
-    assert "kernels" in stayed(halves)[0][1]
+    split = split_of(HOSTNAMES, costs=Costs().with_cost(str_extract_regex=10))
+    assert [text for text, _ in kept_high(split)] == [REGEX]
+    assert "kernels" in kept_high(split)[0][1]
 
 
 def test_a_host_with_regular_expressions_takes_all_of_it() -> None:
     """The dissertation's specialised hardware."""
     card = Host("regex_card")
     cheap = Costs().with_cost(str_extract_regex=10)
-    assert stayed(split(HOSTNAMES, card, cheap)) == []
-    halves = split(HOSTS, card, cheap)
-    assert (stayed(halves), halves.low[0].kind) == ([], "aggregation")
+    assert kept_high(split_of(HOSTNAMES, card, cheap)) == []
+    split = split_of(HOSTS, card, cheap)
+    assert (kept_high(split), split.low[0].kind) == ([], "aggregation")
 
 
 def test_changing_the_profile_moves_what_the_host_cannot_do() -> None:
-    halves = split(HOSTNAMES, CAPTURE_FILTER)
-    assert shown(halves, "hostnames_low") == [
+    split = split_of(HOSTNAMES, CAPTURE_FILTER)
+    assert shown(split, "hostnames_low") == [
         "Project time, destIP, destPort, TCP_data, #ts, #if, #pos",
         "Filter ipversion = 4 AND offset = 0 AND protocol = 6",
         "Scan TCP [time, ipversion, destIP, protocol, offset, destPort, TCP_data, #ts, #if, #pos]",
     ]
-    assert stayed(halves)[0] == (
+    assert kept_high(split)[0] == (
         "str_match_start(TCP_data, 'GET')",
         "host capture_filter does not know str_match_start",
     )
-    plain = split(HOSTNAMES, PLAIN_DECODER)
+    plain = split_of(HOSTNAMES, PLAIN_DECODER)
     assert not any(line.startswith("Filter") for line in shown(plain, "hostnames_low"))
-    assert ("ipversion = 4", "host plain_decoder evaluates no predicates") in stayed(plain)
+    assert ("ipversion = 4", "host plain_decoder evaluates no predicates") in kept_high(plain)
 
 
 def test_the_budget_decides() -> None:
     text = (
         "QUERY q: SELECT time, len*len*len AS x FROM F WHERE (port + len) * 7 < 100 AND port = 80;"
     )
-    assert stayed(flows(text, costs=Costs(budget_ns=6))) == []
-    assert stayed(flows(text, costs=Costs(budget_ns=5))) == [
+    assert kept_high(flows(text, costs=Costs(budget_ns=6))) == []
+    assert kept_high(flows(text, costs=Costs(budget_ns=5))) == [
         ("(port + len) * 7 < 100", "costs 6 ns, over the budget of 5 ns")
     ]
 
@@ -183,51 +186,51 @@ def test_the_budget_decides() -> None:
 
 def test_what_a_condition_above_may_guard_is_computed_behind_it() -> None:
     costs = Costs().with_cost(str_match_start=1000)
-    halves = flows(
+    split = flows(
         "QUERY q: SELECT time, len*len AS x FROM F WHERE str_match_start(s, 'a');", costs=costs
     )
-    assert shown(halves, "q_low")[0] == "Project time, len, #ts, #if, #pos, s"
-    assert shown(halves, "q")[0] == "Project time, len * len AS x, #ts, #if, #pos"
+    assert shown(split, "q_low")[0] == "Project time, len, #ts, #if, #pos, s"
+    assert shown(split, "q")[0] == "Project time, len * len AS x, #ts, #if, #pos"
 
 
 def test_users_functions_stay_above() -> None:
-    halves = flows("QUERY q: SELECT time FROM F WHERE tripled(len) > 9 AND port = 80;")
-    assert shown(halves, "q_low")[1] == "Filter port = 80"
-    assert stayed(halves) == [("tripled(len) > 9", "tripled is a user's Python function")]
+    split = flows("QUERY q: SELECT time FROM F WHERE tripled(len) > 9 AND port = 80;")
+    assert shown(split, "q_low")[1] == "Filter port = 80"
+    assert kept_high(split) == [("tripled(len) > 9", "tripled is a user's Python function")]
 
 
 def test_same_selections_are_one_stream_with_all_their_columns() -> None:
-    halves = flows(
+    split = flows(
         "QUERY a: SELECT time, len FROM F WHERE port = 80 AND len > 9;"
         "QUERY b: SELECT time, ip, len + 1 AS more FROM F WHERE len > 9 AND port = 80;"
         "QUERY c: SELECT time, ip FROM F WHERE port = 443;"
     )
-    assert names(halves) == ["a_low", "c_low"]
-    assert shown(halves, "a_low")[0] == "Project time, len, #ts, #if, #pos, ip, len + 1 AS more"
-    assert halves.low[0].readers == ("a", "b")
+    assert names(split) == ["a_low", "c_low"]
+    assert shown(split, "a_low")[0] == "Project time, len, #ts, #if, #pos, ip, len + 1 AS more"
+    assert split.low[0].readers == ("a", "b")
 
 
 def test_both_sides_of_a_join_read_low_level_streams() -> None:
-    halves = flows(
+    split = flows(
         "QUERY q: SELECT a.time, b.len FROM F a, F b "
         "WHERE a.time = b.time AND a.ip = b.ip AND a.port = 80 AND b.port = 443;"
         "QUERY same: SELECT a.time, b.len FROM F a, F b WHERE a.time = b.time AND a.ip = b.ip;"
     )
-    assert names(halves) == ["q_low", "q_low2", "same_low"]
-    assert [low.readers for low in halves.low] == [("q",), ("q",), ("same",)]
+    assert names(split) == ["q_low", "q_low2", "same_low"]
+    assert [low.readers for low in split.low] == [("q",), ("q",), ("same",)]
 
 
 def test_names_never_collide() -> None:
-    halves = flows(
+    split = flows(
         "QUERY q_low: SELECT time, len FROM F WHERE port = 1;"
         "QUERY q: SELECT time, len FROM F WHERE port = 2;"
     )
-    assert names(halves) == ["q_low_low", "q_low2"]
+    assert names(split) == ["q_low_low", "q_low2"]
 
 
 def test_parameters_become_constants_next_to_the_source() -> None:
-    halves = split(f"{FLOWS} QUERY q: SELECT time FROM F WHERE port = $p AND len = 1;", p="53")
-    assert shown(halves, "q_low")[1] == "Filter port = 53 AND len = 1"
+    split = split_of(f"{FLOWS} QUERY q: SELECT time FROM F WHERE port = $p AND len = 1;", p="53")
+    assert shown(split, "q_low")[1] == "Filter port = 53 AND len = 1"
 
 
 # ---- named selections are looked through ---------------------------------------------------------
@@ -236,13 +239,13 @@ WEB = "SELECT time, ip, len AS size FROM F WHERE port = 80"
 
 
 def test_an_aggregation_over_a_named_selection_goes_low_and_the_selection_vanishes() -> None:
-    halves = flows(
+    split = flows(
         f"DEFINE {{ query_name 'web'; visibility 'internal'; }} {WEB};"
         "QUERY q: SELECT tb, ip, sum(size) AS bytes FROM web WHERE size > 9 "
         "GROUP BY time/60 AS tb, ip;"
     )
-    assert [s.name for s in halves.plan] == ["q_low", "q"]
-    assert shown(halves, "q_low") == [
+    assert [s.name for s in split.plan] == ["q_low", "q"]
+    assert shown(split, "q_low") == [
         "Aggregate by time DIV 60 AS tb, ip: sum(len) AS sum_len",
         "Filter port = 80 AND len > 9",
         "Scan F [time, ip, port, len]",
@@ -250,39 +253,39 @@ def test_an_aggregation_over_a_named_selection_goes_low_and_the_selection_vanish
 
 
 def test_a_selection_that_is_delivered_is_read_not_repeated() -> None:
-    halves = flows(f"QUERY web: {WEB}; QUERY large: SELECT time, size FROM web WHERE size > 9;")
-    assert names(halves) == ["web_low"]
-    assert shown(halves, "large")[-1] == "Read web"
+    split = flows(f"QUERY web: {WEB}; QUERY large: SELECT time, size FROM web WHERE size > 9;")
+    assert names(split) == ["web_low"]
+    assert shown(split, "large")[-1] == "Read web"
 
 
 def test_a_selection_with_an_expensive_column_is_computed_once() -> None:
     web = "SELECT time, ip, str_regex_match(s, 'a+') AS odd FROM F WHERE port = 80"
-    halves = flows(
+    split = flows(
         f"DEFINE {{ query_name 'web'; visibility 'internal'; }} {web};"
         "QUERY a: SELECT time, ip FROM web WHERE odd;"
         "QUERY b: SELECT tb, odd, count(*) AS n FROM web GROUP BY time/60 AS tb, odd;"
     )
-    assert names(halves) == ["web_low"]
-    assert shown(halves, "b")[-1] == "Read web"
+    assert names(split) == ["web_low"]
+    assert shown(split, "b")[-1] == "Read web"
 
 
 # ---- aggregations --------------------------------------------------------------------------------
 
 
 def test_queries_with_the_same_keys_share_one_stream() -> None:
-    halves = flows(
+    split = flows(
         "QUERY a: SELECT tb, ip, count(*) AS n, sum(len) AS l FROM F GROUP BY time/60 AS tb, ip;"
         "QUERY b: SELECT m, max(len) AS top, sum(len) AS l FROM F GROUP BY ip, time/60 AS m;"
         "QUERY c: SELECT tb, count(*) AS n FROM F GROUP BY time/60 AS tb;"
     )
-    assert names(halves) == ["a_low", "c_low"]
-    assert shown(halves, "a_low")[0] == (
+    assert names(split) == ["a_low", "c_low"]
+    assert shown(split, "a_low")[0] == (
         "Aggregate by time DIV 60 AS tb, ip: count(*) AS cnt, sum(len) AS sum_len, "
         "max(len) AS max_len"
     )
-    assert halves.low[0].readers == ("a", "b")
+    assert split.low[0].readers == ("a", "b")
     assert (
-        shown(halves, "b")[1]
+        shown(split, "b")[1]
         == "Aggregate by ip, tb AS m: max(max_len) AS max(len), sum(sum_len) AS sum(len)"
     )
 
@@ -296,40 +299,40 @@ def test_a_stream_takes_no_more_sub_aggregates_than_a_table_has_slots() -> None:
 
 
 def test_average_is_a_sum_and_a_count() -> None:
-    halves = flows(
+    split = flows(
         "QUERY q: SELECT tb, avg(len) AS x, count(len) AS n FROM F GROUP BY time/60 AS tb;"
     )
-    assert "sum(len) AS sum_len, count(len) AS count_len" in shown(halves, "q_low")[0]
-    assert shown(halves, "q")[0] == "Project tb, sum_len / count_len AS x, count_len AS n"
+    assert "sum(len) AS sum_len, count(len) AS count_len" in shown(split, "q_low")[0]
+    assert shown(split, "q")[0] == "Project tb, sum_len / count_len AS x, count_len AS n"
 
 
 def test_average_of_64_bit_values_is_summed_in_halves() -> None:
-    halves = split("QUERY q: SELECT tb, avg(timestamp) AS x FROM TCP GROUP BY time/60 AS tb;")
-    low = shown(halves, "q_low")[0]
+    split = split_of("QUERY q: SELECT tb, avg(timestamp) AS x FROM TCP GROUP BY time/60 AS tb;")
+    low = shown(split, "q_low")[0]
     assert "sum(timestamp >> 32)" in low
     assert "sum(timestamp & 4294967295)" in low
 
 
 def test_different_values_become_keys() -> None:
-    halves = flows(
+    split = flows(
         "QUERY q: SELECT tb, count(DISTINCT ip) AS hosts, sum(len) AS l FROM F "
         "GROUP BY time/60 AS tb;"
     )
-    assert shown(halves, "q_low")[0] == "Aggregate by time DIV 60 AS tb, ip: sum(len) AS sum_len"
-    assert "count(DISTINCT ip)" in shown(halves, "q")[1]
+    assert shown(split, "q_low")[0] == "Aggregate by time DIV 60 AS tb, ip: sum(len) AS sum_len"
+    assert "count(DISTINCT ip)" in shown(split, "q")[1]
 
 
 def test_grouping_sets_stay_above_the_finest_groups() -> None:
-    halves = flows(
+    split = flows(
         "QUERY q: SELECT tb, ip, port, count(*) AS n FROM F GROUP BY time/60 AS tb, CUBE(ip, port);"
     )
-    assert shown(halves, "q_low")[0] == "Aggregate by time DIV 60 AS tb, ip, port: count(*) AS cnt"
-    assert "sets (tb, ip, port), (tb, ip), (tb, port), (tb)" in shown(halves, "q")[1]
+    assert shown(split, "q_low")[0] == "Aggregate by time DIV 60 AS tb, ip, port: count(*) AS cnt"
+    assert "sets (tb, ip, port), (tb, ip), (tb, port), (tb)" in shown(split, "q")[1]
 
 
 def test_select_distinct_goes_low() -> None:
-    halves = flows("QUERY q: SELECT DISTINCT time/60 AS tb, ip FROM F;")
-    assert shown(halves, "q_low")[0] == "Aggregate by time DIV 60 AS tb, ip: distinct"
+    split = flows("QUERY q: SELECT DISTINCT time/60 AS tb, ip FROM F;")
+    assert shown(split, "q_low")[0] == "Aggregate by time DIV 60 AS tb, ip: distinct"
 
 
 @pytest.mark.parametrize(
@@ -347,56 +350,56 @@ def test_select_distinct_goes_low() -> None:
 def test_an_aggregate_that_does_not_split_stays_above_with_its_groups(
     call: str, reason: str
 ) -> None:
-    halves = flows(
+    split = flows(
         f"QUERY q: SELECT tb, ip, {call} AS x, count(*) AS n FROM F WHERE port = 80 "
         "GROUP BY time/60 AS tb, ip;"
     )
-    assert halves.low[0].kind == "selection"
-    assert shown(halves, "q_low")[1] == "Filter port = 80"
-    assert [r for _, r in stayed(halves)] == [reason]
+    assert split.low[0].kind == "selection"
+    assert shown(split, "q_low")[1] == "Filter port = 80"
+    assert [r for _, r in kept_high(split)] == [reason]
 
 
 def test_two_things_cannot_be_counted_apart_in_one_low_stream() -> None:
-    halves = flows(
+    split = flows(
         "QUERY q: SELECT tb, count(DISTINCT ip) AS a, count(DISTINCT port) AS b FROM F "
         "GROUP BY time/60 AS tb;"
     )
-    assert halves.low[0].kind == "selection"
-    assert len(stayed(halves)) == 2
+    assert split.low[0].kind == "selection"
+    assert len(kept_high(split)) == 2
 
 
 def test_keys_that_follow_from_others_are_computed_above() -> None:
-    halves = flows(
+    split = flows(
         "QUERY a: SELECT t, net, ip, count(*) AS n FROM F "
         "GROUP BY time/60*60 AS t, prefix(ip, 24) AS net, ip;"
         "QUERY b: SELECT tb, ip, odd, sum(len) AS l FROM F "
         "GROUP BY time/60 AS tb, ip, str_regex_match(CAST(ip AS STRING), '7$') AS odd;"
     )
-    assert names(halves) == ["a_low"]
-    assert shown(halves, "a_low")[0] == (
+    assert names(split) == ["a_low"]
+    assert shown(split, "a_low")[0] == (
         "Aggregate by time DIV 60 AS t_key, ip: count(*) AS cnt, sum(len) AS sum_len"
     )
-    assert shown(halves, "a")[1] == (
+    assert shown(split, "a")[1] == (
         "Aggregate by t_key * 60 AS t, prefix(ip, 24) AS net, ip: sum(cnt) AS count(*)"
     )
-    assert stayed(halves) == []
+    assert kept_high(split) == []
 
 
 def test_windows_that_do_not_overlap_are_keys() -> None:
-    halves = flows(
+    split = flows(
         "QUERY a: SELECT ip, count(*) AS n FROM F GROUP BY ip EVERY 1 minute;"
         "QUERY b: SELECT tb, ip, sum(len) AS l FROM F WHERE NOT time IS NULL "
         "GROUP BY time/60 AS tb, ip;"
     )
-    assert [low.kind for low in halves.low] == ["aggregation"]
-    assert shown(halves, "a_low")[0] == (
+    assert [low.kind for low in split.low] == ["aggregation"]
+    assert shown(split, "a_low")[0] == (
         "Aggregate by ip, time DIV 60 AS wstart_key: count(*) AS cnt, sum(len) AS sum_len"
     )
-    assert shown(halves, "a")[1] == (
+    assert shown(split, "a")[1] == (
         "Aggregate by ip, wstart_key * 60 AS wstart, wstart_key * 60 + 60 AS wend: "
         "sum(cnt) AS count(*)"
     )
-    assert "Aggregate" not in show_rel(assume_merged(halves.plan["a"].rel, halves.low_keys))
+    assert "Aggregate" not in show_rel(assume_merged(split.plan["a"].rel, split.low_keys))
 
 
 def test_windows_stay_above_where_running_groups_ask_how_far_time_is() -> None:
@@ -417,6 +420,6 @@ def test_windows_stay_above_where_running_groups_ask_how_far_time_is() -> None:
     ],
 )
 def test_windows_and_running_groups_ship_their_selection(query: str) -> None:
-    halves = flows(f"QUERY q: {query};")
-    assert halves.low[0].kind == "selection"
-    assert shown(halves, "q_low")[1] == "Filter port = 80"
+    split = flows(f"QUERY q: {query};")
+    assert split.low[0].kind == "selection"
+    assert shown(split, "q_low")[1] == "Filter port = 80"

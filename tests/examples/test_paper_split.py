@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from terascope.physical.split.halves import Halves, split_plan
 from terascope.physical.split.host import COMPILED_HOST
+from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.pipeline import Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
@@ -19,29 +19,29 @@ def compiled(example: Example, traffic: Path) -> Compiled:
     return compile_set(example.source, example.bindings(traffic))
 
 
-def halves_of(name: str, traffic: Path) -> Halves:
+def split_of(name: str, traffic: Path) -> SplitPlan:
     example = next(e for e in EXAMPLES if title(e) == name)
     return split_plan(compiled(example, traffic).optimized)
 
 
 @pytest.mark.parametrize("example", RUNNABLE, ids=title)
-def test_halves_give_the_same_rows(example: Example, traffic: Path) -> None:
+def test_splits_give_the_same_rows(example: Example, traffic: Path) -> None:
     found = compiled(example, traffic)
     sources = ConnectorSources(found.bindings.interfaces)
-    halves = split_plan(found.optimized, COMPILED_HOST).plan
+    split = split_plan(found.optimized, COMPILED_HOST).plan
     expected = delivered(found.optimized, evaluate(found.optimized, sources))
-    assert_same_answers(expected, delivered(halves, evaluate(halves, sources)))
+    assert_same_answers(expected, delivered(split, evaluate(split, sources)))
 
 
 def test_the_printed_split_is_the_one_we_make(traffic: Path) -> None:
     """3.4.1 prints hostnames_low; ours of the whole query is the same stream."""
-    halves = halves_of("p3-3.4.1-hostnames", traffic)
-    (low,) = halves.low
+    split = split_of("p3-3.4.1-hostnames", traffic)
+    (low,) = split.low
     assert low.kind == "selection"
     assert set(low.readers) == {"hostnames", "hostnames_high"}
 
 
 def test_a_whole_query_and_its_sub_aggregate_share_the_low_level(traffic: Path) -> None:
     """Paper 2, 5.2.2 prints tcp_count whole, and as sub- and super-aggregate."""
-    halves = halves_of("p2-5.2.2-sub-and-super-aggregate", traffic)
-    assert [low.kind for low in halves.low] == ["aggregation"]
+    split = split_of("p2-5.2.2-sub-and-super-aggregate", traffic)
+    assert [low.kind for low in split.low] == ["aggregation"]
