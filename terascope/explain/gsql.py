@@ -32,6 +32,8 @@ from terascope.plan.rel import (
     Scan,
     Sliding,
     Window,
+    WindowSpec,
+    walk,
 )
 from terascope.syntax import ast
 from terascope.syntax.printer import print_statement
@@ -52,6 +54,8 @@ class NoWords(Exception):
 def gsql(name: str, rel: Rel, visible: bool = True) -> str:
     """A stream as a statement of GSQL; empty when it cannot be said."""
     define = () if visible else (ast.Property("visibility", "internal"),)
+    if any(isinstance(r, Aggregate) and r.emit_empty is not None for r in walk(rel)):
+        define = (*define, ast.Property("empty", "emit"))
     try:
         return print_statement(ast.QueryStatement(query_of(rel), name, define))
     except NoWords:
@@ -87,6 +91,12 @@ class Writer:
         having, rel = conditions_over_groups(rel)
         grouping = rel if isinstance(rel, Aggregate | Running) else None
         where, window, source = under(rel if grouping is None else grouping.source)
+        if (
+            isinstance(grouping, Aggregate)
+            and isinstance(grouping.emit_empty, WindowSpec)
+            and window is None
+        ):
+            raise NoWords("empty windows of slices that are keys")
         below = self.below(source, window)
         scope = below.scope
         if grouping is not None:

@@ -150,7 +150,13 @@ def test_the_text_of_windows_means_them(tmp_path: Path) -> None:
     text = f"""{PROTOCOL}
     QUERY every: SELECT a, count(*) AS n, max(b) AS m FROM S GROUP BY a EVERY 10 sec;
     QUERY top: SELECT s, count(*) AS n FROM left.S [RANGE 7 SLIDE 7] GROUP BY s
-        ORDER BY n DESC LIMIT 2;"""
+        ORDER BY n DESC LIMIT 2;
+    DEFINE {{ query_name 'epochs'; empty 'emit'; }} SELECT tb, count(*) AS n FROM left.S WHERE a > 2
+        GROUP BY ts/3 AS tb;
+    DEFINE {{ query_name 'hopping'; empty 'emit'; }}
+        SELECT count(*) AS n, max(b) AS m FROM left.S [RANGE 4 SLIDE 3] WHERE a > 2;
+    DEFINE {{ query_name 'tumbling'; empty 'emit'; }}
+        SELECT count(*) AS n FROM left.S [RANGE 3 SLIDE 3] WHERE a > 2;"""
     whole = compile_set(Source(text, "windows.gsql"), case.compiled.bindings).optimized
     check_text(whole, case.compiled.bindings, MemorySources(case.tables), COMPILED_HOST)
 

@@ -4,13 +4,17 @@
     ---- plan
     query1:
       ...
+    ---- split
+    ...
     ---- rows in=eth0,eth1 set=both:eth0,eth1 param=limit:5
     [query1] tb UINT, count ULLONG
     0, 3
 
-In: a file. Out: a `Case`: its script, its sections, and what it is bound to. `in` names files of
-tests/golden/data, each an interface of that name; without it no source is bound. Values are written
-as GSQL writes constants.
+In: a file. Out: a `Case`: its script, its sections, and its bindings. `plan` and `optimized` hold
+Plans; `split`, `job` and `stream` hold what `explain` prints for these stages. `in` names files of
+tests/golden/data, each an interface of that name; without it no source is bound. `share=always`
+shares tables and builds aggregate trees even where that does not pay, as in files of ten tuples.
+Values are written as GSQL writes constants.
 """
 
 from __future__ import annotations
@@ -23,15 +27,27 @@ from pathlib import Path
 
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import QueryError, Source, render
+from terascope.explain import explain
 from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
 from terascope.pipeline import Bindings, Compiled, compile_set
+from terascope.physical.planner import LowSettings, SharingSettings
+from terascope.physical.rules.trees import TreeSettings
 from terascope.plan.show import show_plan, show_value
 from tests.agreement import Answers
 
 GOLDEN = Path(__file__).resolve().parent
 DATA = GOLDEN / "data"
 MARK = re.compile(r"^---- (\w+)(.*)$", re.MULTILINE)
+PLANNING_TIME = re.compile(r"planned in [\d.]+ s")
+SHARING = {
+    "cost": SharingSettings(),
+    "always": SharingSettings(
+        predicates="always",
+        trees=TreeSettings("operations", memory_bytes=1 << 20),
+        sampling="always",
+    ),
+}
 FUNCTIONS = Functions.builtin().extended(load_functions(DATA / "functions.py"))
 
 
@@ -68,6 +84,7 @@ class Case:
             {name: tuple(members.split(",")) for name, members in sets.items()},
             given,
             FUNCTIONS,
+            low=LowSettings(sharing=SHARING[self.options.get("share", "cost")]),
         )
 
     @cached_property
@@ -89,13 +106,16 @@ class Case:
                 text = show_plan(self.compiled.plan)
             case "optimized":
                 text = show_plan(self.compiled.optimized)
+            case "split" | "job" | "stream":
+                text = explain(self.compiled, section.kind).strip("\n")
             case "warning":
                 text = render(self.compiled.warnings, self.compiled.source)
             case "error":
                 text = self.mistakes()
             case _:
                 raise ValueError(f"{self.title}: unknown section '{section.kind}'")
-        return text.replace(str(self.path), self.path.name).replace(f"{GOLDEN}/", "")
+        text = text.replace(str(self.path), self.path.name).replace(f"{GOLDEN}/", "")
+        return PLANNING_TIME.sub("planned in ... s", text)
 
     def mistakes(self) -> str:
         try:
