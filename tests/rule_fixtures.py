@@ -85,7 +85,9 @@ def read_fixture(text: str) -> Fixture:
 
 def read_rule_case(title: str, body: str) -> RuleCase:
     head, *rest = SECTION.split(body)
-    sections = dict(zip(rest[::2], (text.strip("\n") for text in rest[1::2]), strict=True))
+    sections: dict[str, str] = dict(
+        zip(rest[::2], (text.strip("\n") for text in rest[1::2]), strict=True)
+    )
     unchanged = sections.get("unchanged", "")
     return RuleCase(
         title,
