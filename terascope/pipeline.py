@@ -26,12 +26,8 @@ from terascope.operate.showing import with_shown
 from terascope.optimize.driver import optimize
 from terascope.physical.bundles import SPLIT_BYTES, fitting_split_bytes
 from terascope.physical.job import Job
-from terascope.physical.planner import (
-    APART,
-    LowSettings,
-    plan_job_and_split,
-    plan_split,
-)
+from terascope.physical.planner import drafted, plan_split
+from terascope.physical.settings import APART, Destination, LowSettings
 from terascope.physical.split.slicing import InForce, nothing_in_force
 from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.plan.plan import Plan
@@ -87,17 +83,20 @@ class Compiled:
         """How the columns of every stream move with time."""
         return plan_orders(self.plan)
 
-    def job(self, live: bool = False) -> Job:
+    def job(self, live: bool = False, destination: Destination = "frames") -> Job:
         """How it will be run; live: as a stream, whose sources are looked at later.
 
         Raises:
             SourceError: a source is missing or unreadable.
         """
-        return self.job_and_split(live)[0]
+        return self.job_and_split(live, destination=destination)[0]
 
     @uncollected
     def job_and_split(
-        self, live: bool = False, in_force: InForce = nothing_in_force
+        self,
+        live: bool = False,
+        in_force: InForce = nothing_in_force,
+        destination: Destination = "frames",
     ) -> tuple[Job, SplitPlan]:
         """Return the job and the split plan it runs. `in_force`: how a running stream composes its
         windows.
@@ -110,9 +109,11 @@ class Compiled:
                 "no source is bound; give one with --source [INTERFACE=]KIND:LOCATION"
             )
         bound = self.bindings
-        return plan_job_and_split(
-            self.optimized, bound.interfaces, bound.cut_bytes(live), bound.low, live, in_force
-        )
+        draft = drafted(
+            self.optimized, bound.interfaces, bound.cut_bytes(live), bound.low, live, destination,
+            in_force,
+        )  # fmt: skip
+        return draft.job(), draft.split
 
     def split(self, live: bool = False) -> SplitPlan:
         """Return the split plan of the set: low parts run next to the sources, high parts above.

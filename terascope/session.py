@@ -35,9 +35,14 @@ from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
 from terascope.output import FileFormat, staged
 from terascope.physical.delivery import Sink
-from terascope.physical.planner import ENOUGH_TO_DECIDE, LowSettings, SharingSettings
-from terascope.physical.rules.low_planner import TableSettings
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.settings import (
+    ENOUGH_TO_DECIDE,
+    Destination,
+    LowSettings,
+    SharingSettings,
+    TableSettings,
+    TreeSettings,
+)
 from terascope.physical.split.host import HOSTS
 from terascope.physical.statistics.sampling import SampleLimits
 from terascope.pipeline import Bindings, Compiled, compile_set
@@ -261,7 +266,7 @@ class Session:
         """Run a compiled set; `QuerySet.run` is the usual way. With a sink, the tasks write what
         they can finish themselves.
         """
-        job = compiled.job()
+        job = compiled.job(destination=destination_of(sink))
         if progress is not None and self._spark is None and self._given is None:
             progress("starting Spark", 0, 1)
         spark = self.spark
@@ -273,6 +278,8 @@ class Session:
             # What tasks have finished need not be kept, sorted and fetched by further jobs.
             folder = Path(mkdtemp(prefix="terascope-rows-"))
             sink = self._sink(folder, "held")
+        elif sink is None:
+            job = compiled.job(destination="frames")
         try:
             results = Results(compiled, run_job(job, spark, progress, sink), folder)
         except BaseException:
@@ -523,3 +530,8 @@ def read_source(path: Path) -> Source:
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         raise SourceError(f"cannot read '{path}': {reason}") from problem
+
+
+def destination_of(sink: Sink | None) -> Destination:
+    """Where the rows of a batch go: to the files of a sink, or to files that are sorted later."""
+    return "rows" if sink is None or sink.format == "held" else "files"

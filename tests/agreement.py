@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from terascope.connectors.registry import Interface
 from terascope.optimize.driver import optimize
-from terascope.physical.planner import SAMPLED, LowSettings, outputs, plan_job
-from terascope.physical.rules.low_planner import TableSettings
+from terascope.physical.planner import plan_job
+from terascope.physical.rules.order_outputs import outputs_of as outputs
+from terascope.physical.settings import SAMPLED, LowSettings, TableSettings
 from terascope.plan.plan import Parameter, Plan, Stream
 from terascope.plan.rel import Field, Read, Rel, inputs, with_inputs
 from terascope.reference.context import Sources

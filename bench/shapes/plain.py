@@ -19,9 +19,8 @@ from terascope.execute.delivery import Outgoing
 from terascope.execute.prepare import prepare
 from terascope.execute.results.parts import Part
 from terascope.physical.delivery import Sink
-from terascope.physical.planner import LowSettings
-from terascope.physical.rules.low_planner import TableSettings
-from terascope.physical.rules.targets import deliveries, stream_numbers
+from terascope.physical.rules.finish_in_tasks import deliveries, stream_numbers
+from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.spark.low_task import NativeRead, low_rows, native_bundles
 from terascope.spark.merging import Merging

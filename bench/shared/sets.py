@@ -16,9 +16,14 @@ from bench.experiment import Figures, Outcome
 from bench.low_run import Work, prepared, run_job
 from terascope.diagnostic import Source
 from terascope.physical.job import Job
-from terascope.physical.planner import APART, SAMPLED, LowSettings, SharingSettings
-from terascope.physical.rules.low_planner import TableSettings
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.settings import (
+    APART,
+    SAMPLED,
+    LowSettings,
+    SharingSettings,
+    TableSettings,
+    TreeSettings,
+)
 from terascope.pipeline import Bindings, compile_set
 
 MEMORY_BYTES = 4 << 30

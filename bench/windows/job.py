@@ -12,7 +12,7 @@ from bench.windows.snort import gsql
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.physical.job import Job
-from terascope.physical.planner import LowSettings, SharingSettings
+from terascope.physical.settings import LowSettings, SharingSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.slices import Periodic
 from terascope.sharing.windows import Mode

@@ -26,8 +26,9 @@ from terascope.explain.trees import tree_notes
 from terascope.explain.windows import slices_in_words, slicing_notes
 from terascope.physical.job import Job, LowOutput, Output, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
-from terascope.physical.planner import LowSettings, plan_job
+from terascope.physical.planner import plan_job
 from terascope.physical.rules.low_planner import scanned
+from terascope.physical.settings import LowSettings
 from terascope.physical.split.split_plan import split_plan
 from terascope.pipeline import Compiled
 from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
@@ -64,7 +65,7 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
     plan = compiled.optimized
     notes: tuple[str, ...] = ()
     if compiled.runnable:
-        job, split = compiled.job_and_split()
+        job, split = compiled.job_and_split(destination="files")
     else:
         low = compiled.bindings.low
         plan, job = unbound_job(plan, low)
@@ -315,7 +316,7 @@ def unbound_job(plan: Plan, low: LowSettings) -> tuple[Plan, Job]:
             if isinstance(rel, Scan):
                 kind = "csv" if rel.layer is None else "pcap"
                 interfaces |= {name: NoFiles(name, kind, "") for name in rel.interfaces}
-    return placed, plan_job(placed, interfaces, low=low)
+    return placed, plan_job(placed, interfaces, low=low, destination="files")
 
 
 def on_some_interface(rel: Rel) -> Rel:

@@ -12,8 +12,8 @@ from terascope.analysis.release import Release
 from terascope.connectors.arrival import is_arrival
 from terascope.explain.from_split import picture_of_split
 from terascope.explain.model import Box, Facts, Picture
-from terascope.physical.planner import SharingSettings
-from terascope.physical.rules.trees import LEAST_QUERIES, attributes_of
+from terascope.physical.rules.grow_trees import LEAST_QUERIES, attributes_of
+from terascope.physical.settings import SharingSettings
 from terascope.pipeline import Compiled
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import Aggregate, Rel, SourceField

@@ -17,12 +17,20 @@ from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
 from terascope.kernels.merge.groups import GroupFields
 from terascope.kernels.tables.slots import Shape
+from terascope.physical.delivery import Direct, Target
 from terascope.physical.job_windows import Windows
 from terascope.physical.low_plan import LowPlan, Slot
-from terascope.physical.row_pipeline import KeptOrder
+from terascope.physical.row_pipeline import (
+    KeptOrder,
+)
+from terascope.physical.settings import Destination
 from terascope.physical.statistics.prospects import Prospect
+from terascope.physical.task_join import Joining, Pairing
 from terascope.plan.expr import Expr
-from terascope.plan.rel import Field, Rel
+from terascope.plan.rel import (
+    Field,
+    Rel,
+)
 from terascope.sharing.model import Tree
 
 
@@ -147,6 +155,27 @@ class TreeDecision:
 
 
 @dataclass(frozen=True)
+class Deliveries:
+    """How the rows of a job's low level are delivered."""
+
+    direct: Mapping[str, Direct] = field(default_factory=dict)
+    joined: Mapping[str, Joining] = field(default_factory=dict)
+    targets: Mapping[int, Target] = field(default_factory=dict)
+    reads: tuple[SourceRead, ...] = ()
+    """The reads with a low level, which does what it can for its targets."""
+
+    @property
+    def pairings(self) -> tuple[Pairing, ...]:
+        return tuple(made.pairing for made in self.joined.values())
+
+    @property
+    def fields(self) -> dict[str, tuple[Field, ...]]:
+        """The columns of the queries that tasks write."""
+        found = {name: made.fields for name, made in self.direct.items()}
+        return found | {name: made.pairing.fields for name, made in self.joined.items()}
+
+
+@dataclass(frozen=True)
 class Job:
     reads: tuple[SourceRead, ...]
     streams: tuple[StreamStage, ...]
@@ -160,6 +189,9 @@ class Job:
     """What was decided about intermediate aggregates."""
     prospect: Prospect | None = None
     """What samples of the sources could gain, where that was asked."""
+    destination: Destination = "frames"
+    deliveries: Deliveries = field(default_factory=Deliveries)
+    """What tasks finish themselves, and who takes the rows of the low-level streams."""
 
     def read_of(self, interface: str) -> SourceRead:
         return next(r for r in self.reads if any(i.name == interface for i in r.interfaces))

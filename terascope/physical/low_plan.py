@@ -16,7 +16,9 @@ from terascope.functions.overflow import SUM
 from terascope.kernels.codegen.terms import is_number
 from terascope.kernels.tables.slots import Shape, SlotKind
 from terascope.plan.expr import AggCall, Expr, substitute
-from terascope.plan.rel import Field
+from terascope.plan.rel import (
+    Field,
+)
 from terascope.plan.show import show_expr
 from terascope.types import Type
 
@@ -181,3 +183,7 @@ def has_slot(agg: AggCall) -> bool:
     if agg.function.name == "sum" and agg.args[0].type is Type.FLOAT:
         return False
     return agg.function.name in KINDS and is_number(agg.args[0].type)
+
+
+Queries: TypeAlias = Mapping[str, LowAggregate]
+"""An aggregation, in each read that has tuples for it."""

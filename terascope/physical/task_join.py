@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from terascope.physical.row_pipeline import RowProgram
+from terascope.physical.row_pipeline import (
+    RowProgram,
+)
 from terascope.plan.expr import Expr
-from terascope.plan.rel import Field, JoinKind, Named
+from terascope.plan.rel import (
+    Field,
+    JoinKind,
+    Named,
+    Rel,
+)
 from terascope.types import Type
 
 
@@ -50,3 +57,17 @@ class Pairing:
     @property
     def sides(self) -> tuple[Side, Side]:
         return self.left, self.right
+
+
+@dataclass(frozen=True)
+class Joining:
+    """A join of the tasks, and the same for Spark."""
+
+    pairing: Pairing
+    rest: Rel
+    """Reads the streams `rest_name(query, 0)` and `rest_name(query, 1)`."""
+
+
+def rest_name(query: str, side: int) -> str:
+    """The stream of a side's rows that no task could join; no query can have such a name."""
+    return f"#{('left', 'right')[side]} {query}"

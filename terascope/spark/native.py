@@ -23,8 +23,8 @@ from terascope.execute.results.parts import Part
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.kernels.merge.window_kernel import assemble_kernel
 from terascope.physical.delivery import Sink, Target
-from terascope.physical.job import Job
-from terascope.physical.rules.targets import Deliveries, stream_numbers
+from terascope.physical.job import Deliveries, Job
+from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.plan.rel import Field, Rel
 from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.low_task import NativeRead

@@ -26,7 +26,7 @@ from terascope.execute.results.parts import Part
 from terascope.kernels.codegen.preload import tell_used
 from terascope.physical.delivery import Sink
 from terascope.physical.job import Job, Output, SourceRead
-from terascope.physical.rules.targets import deliveries, needed
+from terascope.physical.rules.finish_in_tasks import needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Scan
@@ -126,7 +126,7 @@ def run_low_level(
     job: Job, spark: SparkSession, result: JobResult, tell: Progress, sink: Sink | None
 ) -> NativeStreams:
     """The low level in the tasks that read; its streams are for the high level above it."""
-    planned = deliveries(job, sink is not None, sink is not None and sink.format == "held")
+    planned = job.deliveries
     prepare_kernels(planned.reads, tell, parallelism(spark.sparkContext.master or ""))
     tell("reading", 0, 1)
     low = native_streams(job, planned, spark, sink)

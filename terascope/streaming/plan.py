@@ -21,15 +21,15 @@ from terascope.analysis.trees import Trees
 from terascope.diagnostic import SourceError
 from terascope.functions.base import Trend
 from terascope.kernels.merge.groups import GroupFields
-from terascope.physical.job import Job, Output
+from terascope.physical.job import Deliveries, Job, Output
 from terascope.physical.low_plan import LowAggregate, LowQuery
 from terascope.physical.row_pipeline import KeptOrder
-from terascope.physical.rules.join_in_tasks import Joining, joinings
+from terascope.physical.rules.finish_in_tasks import deliveries
+from terascope.physical.rules.join_in_tasks import joinings
 from terascope.physical.rules.low_planner import scanned, source_of
-from terascope.physical.rules.targets import Deliveries, deliveries
 from terascope.physical.split.slicing import Family, Slicing
 from terascope.physical.split.split_windows import without_retired
-from terascope.physical.task_join import Pairing
+from terascope.physical.task_join import Joining, Pairing
 from terascope.plan.expr import Expr
 from terascope.plan.plan import reads
 from terascope.plan.rel import (

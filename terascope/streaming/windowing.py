@@ -1,7 +1,7 @@
 """Queries over windows that tasks put together from the closed slices of one stream.
 
 In: the trees of a set. Out: `Windowing`: the windows, and the steps from their groups to the rows
-of a query. As in a batch (terascope.physical.rules.assemble_windows), but a window is due when its
+of a query. As in a batch (terascope.physical.rules.window_assembly), but a window is due when its
 last slice was closed, and its slices are read from the store.
 """
 
@@ -19,7 +19,7 @@ from terascope.physical.job import LowOutput
 from terascope.physical.job_windows import Windows
 from terascope.physical.low_plan import Slot
 from terascope.physical.row_pipeline import Regroup, RowProgram, Top, row_program
-from terascope.physical.rules.assemble_windows import Assembly
+from terascope.physical.rules.window_assembly import Assembly
 from terascope.physical.split.drafts import Names
 from terascope.plan.expr import Col
 from terascope.plan.rel import WEND, WSTART, Aggregate, Field, Rel

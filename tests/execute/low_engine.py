@@ -21,7 +21,8 @@ from terascope.physical.bundles import bundles
 from terascope.physical.job import Job, LowOutput
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.ownership import owned
-from terascope.physical.planner import LowSettings, plan_job
+from terascope.physical.planner import plan_job
+from terascope.physical.settings import LowSettings
 from terascope.physical.split.split_plan import split_plan
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate

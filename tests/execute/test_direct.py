@@ -22,12 +22,11 @@ from terascope.execute.results.parts import Part
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import Sink
 from terascope.physical.job import Job
-from terascope.physical.planner import SAMPLED, LowSettings, SharingSettings, plan_job
+from terascope.physical.planner import plan_job
 from terascope.physical.row_pipeline import Regroup, Top
-from terascope.physical.rules.join_in_tasks import rest_name
-from terascope.physical.rules.low_planner import TableSettings
-from terascope.physical.rules.targets import deliveries, direct_queries, stream_numbers
-from terascope.physical.task_join import Pairing
+from terascope.physical.rules.finish_in_tasks import deliveries, direct_queries, stream_numbers
+from terascope.physical.settings import SAMPLED, LowSettings, SharingSettings, TableSettings
+from terascope.physical.task_join import Pairing, rest_name
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
 from terascope.reference.context import Context

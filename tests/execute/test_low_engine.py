@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from terascope.physical.low_plan import Flush, TableKind
-from terascope.physical.planner import SAMPLED, LowSettings
-from terascope.physical.rules.low_planner import TableSettings
+from terascope.physical.settings import SAMPLED, LowSettings, TableSettings
 from terascope.reference.sources import ConnectorSources
 from tests.execute.low_engine import assert_low_level_agrees
 from tests.properties.engines import make_case

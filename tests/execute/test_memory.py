@@ -13,8 +13,8 @@ from terascope.diagnostic import Source
 from terascope.execute.grouping.aside import Aside
 from terascope.kernels.merge.groups import Block
 from terascope.physical.job import Job
-from terascope.physical.planner import SAMPLED, LowSettings, plan_job
-from terascope.physical.rules.low_planner import TableSettings
+from terascope.physical.planner import plan_job
+from terascope.physical.settings import SAMPLED, LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import generate_flows

@@ -13,8 +13,8 @@ from terascope.diagnostic import Source
 from terascope.execute.task import Counters, LowTask, Reached
 from terascope.physical.job import Job
 from terascope.physical.low_plan import LowPlan
-from terascope.physical.planner import LowSettings, SharingSettings, plan_job
-from terascope.physical.rules.low_planner import TableSettings
+from terascope.physical.planner import plan_job
+from terascope.physical.settings import LowSettings, SharingSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from tests.execute.low_engine import low_rows
 

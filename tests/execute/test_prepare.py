@@ -24,9 +24,9 @@ from terascope.kernels.tables.open_table_source import insert_kernel, update_ker
 from terascope.kernels.tables.partitioned import group_kernel
 from terascope.physical.job import Job
 from terascope.physical.low_plan import Slot, TableKind
-from terascope.physical.planner import LowSettings, plan_job
+from terascope.physical.planner import plan_job
 from terascope.physical.row_pipeline import Regroup
-from terascope.physical.rules.low_planner import TableSettings
+from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.expr import Col
 from terascope.sharing.slices import Periodic

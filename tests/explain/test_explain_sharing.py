@@ -11,8 +11,7 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.explain import explain, picture
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.planner import SAMPLED, LowSettings
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.settings import SAMPLED, LowSettings, TreeSettings
 from terascope.physical.statistics.sampling import SampleLimits
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.traffic import generate

@@ -9,8 +9,7 @@ import pytest
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.explain import explain
-from terascope.physical.planner import LowSettings, SharingSettings
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.settings import LowSettings, SharingSettings, TreeSettings
 from terascope.pipeline import Bindings, compile_set
 
 HERE = Path(__file__).parent / "streams"

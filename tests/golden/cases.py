@@ -30,8 +30,7 @@ from terascope.diagnostic import QueryError, Source, render
 from terascope.explain import explain
 from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
-from terascope.physical.planner import LowSettings, SharingSettings
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.settings import LowSettings, SharingSettings, TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.show import show_plan, show_value
 from tests.agreement import Answers

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from terascope.optimize.driver import optimize
-from terascope.physical.planner import LowSettings
+from terascope.physical.settings import LowSettings
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.agreement import (

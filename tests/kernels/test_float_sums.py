@@ -22,8 +22,8 @@ from terascope.functions.aggregates.spread import PopulationVariance
 from terascope.functions.aggregates.total import Sum
 from terascope.functions.exact_floats import ROUNDED, from_digits, rounded, to_digits
 from terascope.kernels.merge.float_ranges import digits_of, ranges_of, totals
-from terascope.physical.planner import LowSettings, plan_job
-from terascope.physical.rules.low_planner import TableSettings
+from terascope.physical.planner import plan_job
+from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources

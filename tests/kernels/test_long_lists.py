@@ -17,8 +17,7 @@ from terascope.diagnostic import Source
 from terascope.execute.arrow_filter import keep
 from terascope.functions.members import Members
 from terascope.kernels.codegen.members import member_lane
-from terascope.physical.planner import SAMPLED, LowSettings
-from terascope.physical.rules.low_planner import TableSettings
+from terascope.physical.settings import SAMPLED, LowSettings, TableSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.build import list_call
 from terascope.plan.expr import Col

@@ -8,8 +8,7 @@ import pytest
 
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.physical.planner import LowSettings
-from terascope.physical.rules.low_planner import TableSettings
+from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.sources import ConnectorSources
 from tests.execute.low_engine import assert_low_level_agrees

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.functions.overflow import Overflow, overflow_message
-from terascope.physical.planner import LowSettings
-from terascope.physical.rules.low_planner import TableSettings
+from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources

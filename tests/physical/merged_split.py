@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from terascope.physical.rules.merged import assume_merged
+from terascope.physical.rules.merged_groups import assume_merged
 from terascope.physical.split.split_plan import SplitPlan
 from terascope.plan.plan import Plan
 from terascope.reference.rows import Rows, same_row

@@ -9,7 +9,7 @@ import pytest
 
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.physical.planner import SAMPLED, LowSettings
+from terascope.physical.settings import SAMPLED, LowSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate

@@ -11,7 +11,7 @@ import pytest
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.explain import explain
-from terascope.physical.planner import APART, SAMPLED, LowSettings, SharingSettings
+from terascope.physical.settings import APART, SAMPLED, LowSettings, SharingSettings
 from terascope.physical.statistics import measured, prospects, sampling
 from terascope.physical.statistics.prospects import prospect_of
 from terascope.pipeline import Bindings, Compiled, compile_set

@@ -11,10 +11,9 @@ import pytest
 
 from terascope.physical.job import Job
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.planner import LowSettings, SharingSettings, plan_job
-from terascope.physical.rules import trees
-from terascope.physical.rules.low_planner import TableSettings
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.planner import plan_job
+from terascope.physical.rules import grow_trees as trees
+from terascope.physical.settings import LowSettings, SharingSettings, TableSettings, TreeSettings
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.execute.low_engine import answers, low_rows

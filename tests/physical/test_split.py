@@ -10,7 +10,7 @@ from terascope.analysis.costs import Costs
 from terascope.diagnostic import Source
 from terascope.functions.registry import Functions
 from terascope.functions.user import aggregate, scalar
-from terascope.physical.rules.merged import assume_merged
+from terascope.physical.rules.merged_groups import assume_merged
 from terascope.physical.split.host import CAPTURE_FILTER, COMPILED_HOST, PLAIN_DECODER, Host
 from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.pipeline import Bindings, compile_set

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from terascope.analysis.costs import Costs
 from terascope.connectors.base import POSITION
 from terascope.functions.base import Value, ValueMistake
-from terascope.physical.rules.merged import assume_merged
+from terascope.physical.rules.merged_groups import assume_merged
 from terascope.physical.split.host import COMPILED_HOST, Host
 from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.plan.expr import AggCall

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from terascope.physical.rules.trees import TreeSettings, decided, ours
+from terascope.physical.rules.grow_trees import decided
+from terascope.physical.settings import TreeSettings
 from terascope.sharing.cost import EXCHANGE, accounting_for, evaluate
 from terascope.sharing.curves import Curves
 from tests.stream.test_replanning import FIRST, PAIRS, family_of
@@ -38,7 +39,9 @@ def test_within_little_memory_more_than_the_groups_leaves() -> None:
     assert found.cost == pytest.approx(found.exchanged)
     assert found.flat_cost == pytest.approx(found.flat_exchanged)
     curves = Curves(FIRST, "lru")
-    assert found.exchanged == pytest.approx(evaluate(found.tree, curves, ours("lru")).total)
+    assert found.exchanged == pytest.approx(
+        evaluate(found.tree, curves, accounting_for("lru", EXCHANGE, bounded_leaves=True)).total
+    )
     paper = accounting_for("lru")
     assert found.operations == pytest.approx(evaluate(found.tree, curves, paper).total)
 

@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.physical.planner import SharingSettings
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.settings import SharingSettings, TreeSettings
 from terascope.pipeline import Bindings, compile_set
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.swapped_skew import EPOCH_TUPLES, EPOCHS, Swapped

@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.physical.planner import SharingSettings
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.settings import SharingSettings, TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import pytest
 
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.settings import TreeSettings
 from terascope.running import RunningSet, StreamSettings, open_running
 from terascope.streaming.replan import replanning
 from tests.agreement import INTERPRETED, configured

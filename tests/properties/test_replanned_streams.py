@@ -20,7 +20,8 @@ from terascope.diagnostic import Source
 from terascope.execute.delivery import Delivery, Outgoing
 from terascope.execute.task import Groups, Ready
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.rules.trees import TreeSettings, attributes_of, families
+from terascope.physical.rules.grow_trees import attributes_of, families
+from terascope.physical.settings import TreeSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
 from terascope.spark.low_task import NativeRead, Partials, taken

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import QueryError, Source, SourceError
-from terascope.physical.planner import LowSettings, plan_job
+from terascope.physical.planner import plan_job
+from terascope.physical.settings import LowSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources

@@ -9,7 +9,7 @@ import pytest
 
 from terascope.diagnostic import Source
 from terascope.functions.base import ValueMistake
-from terascope.physical.planner import LowSettings
+from terascope.physical.settings import LowSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources

@@ -9,7 +9,7 @@ import pytest
 
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.physical.planner import Backend, LowSettings
+from terascope.physical.settings import Backend, LowSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.spark.run import run_job
 from terascope.spark.session import adopt_session

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot
-from terascope.physical.rules.trees import TreeSettings, decided, families
+from terascope.physical.rules.grow_trees import decided, families
+from terascope.physical.settings import TreeSettings
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import KnownStatistics

@@ -12,7 +12,7 @@ from terascope.execute.grouping.tree import tree_of
 from terascope.kernels.merge.groups import Block
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, Where
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.settings import TreeSettings
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import Node, Tree

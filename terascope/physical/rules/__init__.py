@@ -1,1 +1,1 @@
-"""Rules over the draft of a Job."""
+"""The rules that make a Job of a Plan, one file each; `terascope.physical.planner` lists them."""

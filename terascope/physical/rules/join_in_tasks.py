@@ -26,23 +26,9 @@ from terascope.physical.row_pipeline import (
     stepped,
     with_values,
 )
-from terascope.physical.task_join import Pairing, Side, can_match
+from terascope.physical.task_join import Joining, Pairing, Side, can_match, rest_name
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.plan.rel import Filter, Join, Project, Rank, Read, Rel, with_inputs
-
-
-@dataclass(frozen=True)
-class Joining:
-    """A join of the tasks, and the same for Spark."""
-
-    pairing: Pairing
-    rest: Rel
-    """Reads the streams `rest_name(query, 0)` and `rest_name(query, 1)`."""
-
-
-def rest_name(query: str, side: int) -> str:
-    """The stream of a side's rows that no task could join; no query can have such a name."""
-    return f"#{('left', 'right')[side]} {query}"
 
 
 def joinings(job: Job, direct: Collection[str], sorted_later: bool) -> dict[str, Joining]:

@@ -24,16 +24,15 @@ from terascope.kernels.columns.payload_tests import is_payload_test
 from terascope.kernels.merge.groups import GroupFields
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import (
-    Flush,
     LowAggregate,
     LowPlan,
     LowQuery,
     LowSelect,
     TableChoice,
-    TableKind,
     slot_of,
 )
 from terascope.physical.ownership import span
+from terascope.physical.settings import TableSettings
 from terascope.plan.build import TRUE, call
 from terascope.plan.expr import (
     Call,
@@ -55,17 +54,6 @@ MANY_EPOCHS: Final = 16
 """In one split: then tuples are not taken apart by epoch, the epoch becomes a key."""
 SAMPLED_SPLITS: Final = 16
 RISING: Final = Ordered(Slope(Trend.INCREASING))
-
-
-@dataclass(frozen=True)
-class TableSettings:
-    """How tables are kept, for all queries alike."""
-
-    kind: TableKind = "open"
-    flush: Flush = "eager"
-    memory_bytes: int = 1 << 30
-    """Of one task."""
-    compiled: bool = True
 
 
 @dataclass

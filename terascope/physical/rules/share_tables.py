@@ -19,16 +19,25 @@ from functools import cached_property
 from typing import Final, TypeAlias, TypeVar
 
 from terascope.kernels.tables.slots import MOST_SLOTS
+from terascope.physical.draft import JobDraft, Shared
 from terascope.physical.job import LowOutput, SourceRead
-from terascope.physical.low_plan import LowAggregate, Slot
+from terascope.physical.low_plan import LowAggregate, Queries, Slot
 from terascope.physical.rules.entry import Entry
+from terascope.physical.rules.low_planner import low_groups
+from terascope.physical.settings import SharingSettings
+from terascope.physical.statistics.measured import Measured
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
-from terascope.plan.rel import Filter, Named, Project, Read, Rel, inputs, with_inputs
+from terascope.plan.plan import Stream
+from terascope.plan.rel import (
+    Aggregate,
+    Filter,
+    Named,
+    Project,
+    Read,
+    Rel,
+)
 from terascope.types import Type
-
-Queries: TypeAlias = Mapping[str, LowAggregate]
-"""An aggregation, in each read that has tuples for it."""
 
 Rides: TypeAlias = Callable[[Sequence[Queries]], bool]
 """Whether aggregations with the same keys and different conditions are better off together."""
@@ -46,29 +55,41 @@ SEEN: Final = "#seen"
 """The count of a query's own tuples, where a table has others, too."""
 
 
+def share_tables(draft: JobDraft) -> JobDraft:
+    """Before: a table for each aggregation      After: one for those with the same keys."""
+    if not draft.asked.is_native:
+        return draft
+    sharing = draft.asked.settings.sharing
+    # What else a stream could share is found while it runs.
+    measured = Measured(None) if draft.asked.is_live else draft.measured
+    outputs = [low_output(stream) for stream in draft.hosted]
+    shared = tables_shared(
+        draft.reads,
+        [output for output in outputs if output.name not in draft.in_spark],
+        rides(sharing, measured, draft.reads),
+        measured.size,
+    )
+    return replace(draft, unshared=draft.reads, reads=shared.reads, low=shared.low, shared=shared)
+
+
+def rides(sharing: SharingSettings, measured: Measured, reads: Sequence[SourceRead]) -> Rides:
+    """Whether aggregations with the same keys and different conditions share a table."""
+    if sharing.predicates == "cost":
+        return lambda members: measured.rides(members, reads)
+    return (lambda _: True) if sharing.predicates == "always" else never
+
+
+def low_output(stream: Stream) -> LowOutput:
+    groups = low_groups(stream.rel) if isinstance(stream.rel, Aggregate) else None
+    return LowOutput(stream.name, stream.rel.fields, groups)
+
+
 def never(_: Sequence[Queries]) -> bool:
     return False
 
 
 def unknown(_: Queries) -> float:
     return 0.0
-
-
-@dataclass(frozen=True)
-class Shared:
-    """Low-level streams with tables of their own, and how the others are read."""
-
-    reads: tuple[SourceRead, ...]
-    low: tuple[LowOutput, ...]
-    views: Mapping[str, Project]
-    """For each stream that has a table with others: that table's columns under its own names."""
-
-    def read(self, rel: Rel) -> Rel:
-        """A tree over the streams that are left."""
-        if isinstance(rel, Read):
-            return self.views.get(rel.stream, rel)
-        parts = inputs(rel)
-        return with_inputs(rel, tuple(self.read(part) for part in parts)) if parts else rel
 
 
 @dataclass(frozen=True)
@@ -193,7 +214,7 @@ def free_name(name: str, used: set[str]) -> str:
     return f"{name}#{number}"
 
 
-def share_tables(
+def tables_shared(
     reads: Sequence[SourceRead],
     low: Sequence[LowOutput],
     rides: Rides = never,

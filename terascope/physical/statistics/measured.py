@@ -16,9 +16,7 @@ import numpy as np
 from terascope.diagnostic import SourceError
 from terascope.functions.base import ValueMistake
 from terascope.physical.job import SourceRead
-from terascope.physical.low_plan import LowAggregate, LowPlan, expressions_of
-from terascope.physical.rules.riding import Taking, together_ns
-from terascope.physical.rules.share_tables import Queries
+from terascope.physical.low_plan import LowAggregate, LowPlan, Queries, expressions_of
 from terascope.physical.split.drafts import scan_key
 from terascope.physical.split.slicing import Family, Slicing, ticks
 from terascope.physical.statistics.sampling import (
@@ -28,6 +26,7 @@ from terascope.physical.statistics.sampling import (
     evaluated,
     read_some,
 )
+from terascope.physical.statistics.shared_table_cost import Taking, together_ns
 from terascope.plan.build import FALSE
 from terascope.plan.expr import columns_of, conjuncts
 from terascope.plan.plan import Plan

@@ -15,8 +15,8 @@ from typing import Final
 
 from terascope.connectors.extent import about_tuples
 from terascope.connectors.registry import Interface
-from terascope.physical.rules.riding import TUPLE_NS
 from terascope.physical.split.drafts import scan_key
+from terascope.physical.statistics.shared_table_cost import TUPLE_NS
 from terascope.plan.expr import columns_of
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (

@@ -23,7 +23,7 @@ from terascope.diagnostic import OutputError
 from terascope.execute.prepare import prepare, prepare_windows
 from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file
 from terascope.physical.delivery import PartFormat, Sink
-from terascope.physical.rules.targets import stream_numbers
+from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
 from terascope.spark.session import is_alive

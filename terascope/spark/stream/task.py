@@ -26,7 +26,7 @@ from terascope.files import PRIVATE
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import PartFormat
 from terascope.physical.ownership import Epochs
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.settings import TreeSettings
 from terascope.spark.low_task import NativeRead, Partials, taken
 from terascope.streaming.heartbeat import Heartbeat, Watch
 from terascope.streaming.replan.tree_plans import TreesInForce, grafted, narrowed, widened_places

@@ -19,8 +19,8 @@ from typing import Final
 from terascope.execute.grouping.aggregator import group_fields
 from terascope.physical.job import LowOutput
 from terascope.physical.low_plan import LowAggregate, LowPlan, Where
+from terascope.physical.rules.grow_trees import LEAST_QUERIES, attributes_of, growing
 from terascope.physical.rules.share_tables import Table
-from terascope.physical.rules.trees import LEAST_QUERIES, attributes_of, growing
 from terascope.physical.split.drafts import Names
 from terascope.plan.show import show_expr
 from terascope.sharing.model import Query

@@ -11,8 +11,8 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from terascope.physical.rules.riding import VIEW_NS, Taking, masked_ns
-from terascope.physical.rules.trees import TreeSettings
+from terascope.physical.settings import TreeSettings
+from terascope.physical.statistics.shared_table_cost import VIEW_NS, Taking, masked_ns
 from terascope.sharing.cost import evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.model import Query, RememberedStatistics, Statistics, Tree, flat_tree

@@ -13,10 +13,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from terascope.physical.low_plan import LowPlan
-from terascope.physical.rules.riding import together_ns
-from terascope.physical.rules.share_tables import Queries, tables_of
-from terascope.physical.rules.trees import LEAST_QUERIES, TreeSettings, decided, families
+from terascope.physical.low_plan import LowPlan, Queries
+from terascope.physical.rules.grow_trees import LEAST_QUERIES, decided, families
+from terascope.physical.rules.share_tables import tables_of
+from terascope.physical.settings import TreeSettings
+from terascope.physical.statistics.shared_table_cost import together_ns
 from terascope.streaming.replan.families import READ, Family, Unit, output_of
 from terascope.streaming.replan.sharing_costs import SharingCosts, Traffic, conditions_of
 from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree, with_tree

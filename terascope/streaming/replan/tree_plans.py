@@ -16,7 +16,8 @@ from typing import Any, Final
 from terascope.kernels.merge.groups import Block
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import LowAggregate, LowPlan
-from terascope.physical.rules.trees import Grafting, TreeSettings
+from terascope.physical.rules.grow_trees import Grafting
+from terascope.physical.settings import TreeSettings
 from terascope.physical.split.drafts import Names
 from terascope.sharing.model import Node, Tree
 from terascope.streaming.replan.families import Family, Unit, families_of

@@ -15,7 +15,7 @@ from terascope.functions.slices import SliceVector, parse_slices
 from terascope.optimize.driver import apply_below
 from terascope.physical.job import LowOutput
 from terascope.physical.job_windows import Windows
-from terascope.physical.rules.merged import assume_merged, tidy
+from terascope.physical.rules.merged_groups import assume_merged, tidy
 from terascope.physical.split.drafts import Names
 from terascope.plan.build import call
 from terascope.plan.expr import AggCall, Call, Col, Expr, Lit, columns_of, substitute

@@ -8,37 +8,34 @@ too, may be made of that one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.tables.slots import MOST_SLOTS
-from terascope.kernels.tables.table_policies import Policy
+from terascope.physical.draft import JobDraft
 from terascope.physical.job import LowOutput, SourceRead, TreeDecision
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice
 from terascope.physical.rules.entry import Entry, same_tuples
+from terascope.physical.settings import TreeSettings
 from terascope.physical.split.drafts import Names
-from terascope.physical.statistics.caches import cache_bytes
 from terascope.physical.statistics.measured import Measured
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
-from terascope.sharing.cost import EXCHANGE, Accounting, accounting_for, evaluate
+from terascope.sharing.cost import EXCHANGE, accounting_for, evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.model import (
     Node,
     Query,
     RememberedStatistics,
     Statistics,
-    TableModel,
     Tree,
     flat_tree,
 )
 from terascope.sharing.plan import plan_tree
 from terascope.sharing.timed import plan_for_time
-
-Mode: TypeAlias = Literal["time", "operations", "never"]
-Leaves: TypeAlias = Literal["bounded", "free"]
 
 LEAST_QUERIES: Final = 3
 """Fewer are not worth looking at a sample for."""
@@ -48,34 +45,23 @@ LEAST_GAIN: Final = 0.1
 """A tree must save this part of what the flat plan costs."""
 
 
-@dataclass(frozen=True)
-class TreeSettings:
-    """How trees are planned."""
-
-    mode: Mode = "time"
-    """What they shall save: time, in tables that grow; or hash operations, in tables that share a
-    fixed memory, as paper 4 has it."""
-    memory_bytes: int | None = None
-    """M: what the tables may use; None: the caches of a core."""
-    eps: float = 0.05
-    table: Policy = "lru"
-    """Of nodes that do not get all the memory they want."""
-    leaves: Leaves = "bounded"
-    """Whether M is for the tables of queries, too, and what leaves them is paid for; or for inner
-    nodes only, as paper 4 has it. Only where trees save operations."""
-
-    @property
-    def budget(self) -> int:
-        return self.memory_bytes or cache_bytes()
-
-    @property
-    def accounting(self) -> Accounting:
-        """What trees that save operations are planned with."""
-        return ours(self.table) if self.leaves == "bounded" else accounting_for(self.table)
-
-
-def ours(table: TableModel) -> Accounting:
-    return accounting_for(table, EXCHANGE, bounded_leaves=True)
+def grow_trees(draft: JobDraft) -> JobDraft:
+    """Before: a table of tuples for each aggregation      After: aggregate trees. The trees of a
+    stream are found while it runs.
+    """
+    if not draft.asked.is_native or draft.asked.is_live:
+        return draft
+    settings = draft.asked.settings.sharing.trees
+    before = {read.name: read for read in draft.unshared}
+    counted = Counter(q.name for r in draft.reads if r.low is not None for q in r.low.queries)
+    several = {name for name, number in counted.items() if number > 1}
+    grown = [
+        with_trees(read, before[read.name], draft.measured, settings, several)
+        for read in draft.reads
+    ]
+    reads_ = tuple(read for read, _ in grown)
+    decisions = tuple(one for _, made in grown for one in made)
+    return replace(draft, reads=reads_, low=widened(draft.low, reads_), decisions=decisions)
 
 
 def with_trees(
@@ -145,7 +131,10 @@ def decided(
 
 def accounted(one: TreeDecision, queries: tuple[Query, ...], curves: Curves) -> TreeDecision:
     """What a tree and the flat plan cost, in both accountings; and their memory."""
-    paper, own = accounting_for(curves.model), ours(curves.model)
+    paper, own = (
+        accounting_for(curves.model),
+        accounting_for(curves.model, EXCHANGE, bounded_leaves=True),
+    )
     flat = flat_tree(queries)
     wanted = flat.with_buckets(tuple(curves.of(node.attributes).most for node in flat.nodes))
     cost = evaluate(one.tree, curves, own)

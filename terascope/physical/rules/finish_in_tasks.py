@@ -7,12 +7,13 @@ In: a Job with low-level streams. Out: for each of these a `Target`, the queries
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from terascope.connectors.base import INTERFACE, POSITION
 from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.delivery import Direct, Target
-from terascope.physical.job import Job, SourceRead
+from terascope.physical.draft import JobDraft
+from terascope.physical.job import Deliveries, Job, SourceRead
 from terascope.physical.low_plan import LowPlan, LowSelect, expressions_of
 from terascope.physical.row_pipeline import (
     Keep,
@@ -24,32 +25,24 @@ from terascope.physical.row_pipeline import (
     picking,
     row_program,
 )
-from terascope.physical.rules.join_in_tasks import Joining, joinings, rest_name
-from terascope.physical.task_join import Pairing
+from terascope.physical.rules.join_in_tasks import joinings
+from terascope.physical.task_join import Joining, rest_name
 from terascope.plan.expr import Col, Expr, columns_of, substitute
 from terascope.plan.plan import reads
-from terascope.plan.rel import Field
 
 
-@dataclass(frozen=True)
-class Deliveries:
-    """How the rows of a job's low level are delivered."""
-
-    direct: Mapping[str, Direct]
-    joined: Mapping[str, Joining]
-    targets: Mapping[int, Target]
-    reads: tuple[SourceRead, ...]
-    """The reads with a low level, which does what it can for its targets."""
-
-    @property
-    def pairings(self) -> tuple[Pairing, ...]:
-        return tuple(made.pairing for made in self.joined.values())
-
-    @property
-    def fields(self) -> dict[str, tuple[Field, ...]]:
-        """The columns of the queries that tasks write."""
-        found = {name: made.fields for name, made in self.direct.items()}
-        return found | {name: made.pairing.fields for name, made in self.joined.items()}
+def finish_in_tasks(draft: JobDraft) -> JobDraft:
+    """Before: every query is Spark's      After: tasks write the rows of queries that only filter,
+    project, rank or regroup one low-level stream, or join two. Which queries a stream's tasks
+    finish is planned with its slices (terascope.streaming.plan).
+    """
+    if not draft.hosted or draft.asked.destination == "stream":
+        return draft
+    destination = draft.asked.destination
+    planned = deliveries(draft.job(), destination != "frames", destination == "rows")
+    adapted = {read.name: read for read in planned.reads}
+    reads_ = tuple(adapted.get(read.name, read) for read in draft.reads)
+    return replace(draft, reads=reads_, deliveries=planned)
 
 
 def deliveries(

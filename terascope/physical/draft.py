@@ -1,0 +1,166 @@
+"""The draft of a Job: what the rules know of it so far.
+
+In: an optimised Plan, the interfaces it names and the settings. Out: a `JobDraft`, which every rule
+of `terascope.physical.rules` takes and gives back changed; the last one has everything that a `Job`
+consists of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from terascope.connectors.base import Edge, Split
+from terascope.connectors.registry import Interface, versioned
+from terascope.physical.job import (
+    Deliveries,
+    Job,
+    LowOutput,
+    Output,
+    SourceRead,
+    StreamStage,
+    TreeDecision,
+)
+from terascope.physical.settings import Destination, LowSettings
+from terascope.physical.split.slicing import InForce, Slicing, nothing_in_force
+from terascope.physical.split.split_plan import SplitPlan
+from terascope.physical.statistics.measured import Measured
+from terascope.physical.statistics.prospects import Prospect
+from terascope.plan.plan import Plan, Stream
+from terascope.plan.rel import (
+    Project,
+    Read,
+    Rel,
+    inputs,
+    with_inputs,
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be planned, and what may be known before."""
+
+    plan: Plan
+    interfaces: Mapping[str, Interface]
+    settings: LowSettings
+    destination: Destination
+    split_bytes: int | None
+    """How much of a file is read at a time; None for a live source, which has no splits yet."""
+    prospect: Prospect | None = None
+    """What samples of the sources could gain; None: they are sampled whatever that gains."""
+    in_force: InForce = nothing_in_force
+    """How a running stream composes its windows."""
+    arrival_ns: int = field(default_factory=time.time_ns)
+    """When all tuples of a batch arrive: now."""
+    found: dict[tuple[str, Edge | None], tuple[Split, ...]] = field(default_factory=dict)
+    """Splits found so far: finding them takes a while."""
+
+    @property
+    def is_live(self) -> bool:
+        return self.split_bytes is None
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the tasks that read run the low level, where their source allows it."""
+        return self.settings.backend != "catalyst"
+
+    @property
+    def samples(self) -> bool:
+        return self.prospect is None or self.prospect.pays
+
+    def splits(self, members: Sequence[Interface], edge: Edge | None) -> list[Split] | None:
+        """The splits of a source; a live one has none yet."""
+        if self.split_bytes is None:
+            return None
+        return versioned(self.splits_of(members, edge, self.split_bytes))
+
+    def splits_of(
+        self, members: Sequence[Interface], edge: Edge | None, split_bytes: int
+    ) -> list[Split]:
+        """The splits of a source, found once for each interface."""
+        for member in members:
+            if (member.name, edge) not in self.found:
+                self.found[member.name, edge] = tuple(member.splits(split_bytes, edge))
+        return [split for member in members for split in self.found[member.name, edge]]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Low-level streams with tables of their own, and how the others are read."""
+
+    reads: tuple[SourceRead, ...]
+    low: tuple[LowOutput, ...]
+    views: Mapping[str, Project]
+    """For each stream that has a table with others: that table's columns under its own names."""
+
+    def read(self, rel: Rel) -> Rel:
+        """A tree over the streams that are left."""
+        if isinstance(rel, Read):
+            return self.views.get(rel.stream, rel)
+        parts = inputs(rel)
+        return with_inputs(rel, tuple(self.read(part) for part in parts)) if parts else rel
+
+
+@dataclass(frozen=True)
+class JobDraft:
+    """A Job while its rules are applied; each field is set by the rule that its comment names."""
+
+    asked: Asked
+    measured: Measured
+    """Samples of the sources, taken when a rule first needs one."""
+    decided: Slicing | None = None
+    """choose_slices: the slices of windows, where they are known."""
+    made: SplitPlan | None = None
+    """split_queries: the low and the high part of every query."""
+    reads: tuple[SourceRead, ...] = ()
+    """read_sources; host_low_level, share_tables, grow_trees: with low-level plans."""
+    bound: tuple[Interface, ...] = ()
+    """read_sources: the interfaces that the set reads."""
+    hosted: tuple[Stream, ...] = ()
+    """host_low_level: the low-level streams of sources whose tasks run them."""
+    in_spark: Mapping[str, Rel] = field(default_factory=dict)
+    """host_low_level: those of other sources."""
+    unshared: tuple[SourceRead, ...] = ()
+    """share_tables: the reads before aggregations had common tables."""
+    shared: Shared | None = None
+    """share_tables"""
+    low: tuple[LowOutput, ...] = ()
+    """share_tables, grow_trees, assemble_windows: the streams that the tasks give."""
+    decisions: tuple[TreeDecision, ...] = ()
+    """grow_trees"""
+    above: Mapping[str, Rel] = field(default_factory=dict)
+    """assemble_windows: the relations above the low level."""
+    rels: Mapping[str, Rel] = field(default_factory=dict)
+    """assemble_windows: every stream as it is meant, low-level ones included."""
+    stages: tuple[StreamStage, ...] = ()
+    """keep_shared_streams"""
+    outputs: tuple[Output, ...] = ()
+    """order_outputs"""
+    deliveries: Deliveries | None = None
+    """finish_in_tasks"""
+
+    @property
+    def split(self) -> SplitPlan:
+        assert self.made is not None, "split_queries comes first"
+        return self.made
+
+    @property
+    def whole(self) -> Plan:
+        """The plan whose scans stand in low-level streams."""
+        return self.split.plan
+
+    def job(self) -> Job:
+        """The Job, when all rules are through."""
+        return Job(
+            self.reads,
+            self.stages,
+            self.outputs,
+            dict(self.whole.values),
+            self.low,
+            self.rels,
+            self.decisions,
+            self.asked.prospect if self.asked.is_native else None,
+            self.asked.destination,
+            self.deliveries or Deliveries(),
+        )

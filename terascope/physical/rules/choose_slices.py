@@ -1,0 +1,50 @@
+"""Windows share slices where a sample of the traffic says that this is cheaper (paper 0)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from terascope.connectors.arrival import is_arrival
+from terascope.diagnostic import SourceError
+from terascope.physical.bundles import SPLIT_BYTES
+from terascope.physical.draft import JobDraft
+from terascope.physical.job import SourceRead
+from terascope.physical.rules.host_low_level import host_low_level
+from terascope.physical.rules.read_sources import read_sources
+from terascope.physical.rules.split_queries import split_queries
+
+
+def choose_slices(draft: JobDraft) -> JobDraft:
+    """Before: slices for an assumed rate      After: slices for the rate of a sample."""
+    slicing = draft.split.slicing
+    by_cost = draft.asked.settings.sharing.windows == "cost"
+    if not draft.asked.is_native or not by_cost or not slicing.has_choices:
+        return draft
+    sampled = [with_splits(read, draft) for read in draft.reads]
+    known = {
+        family: draft.measured.traffic(family, slicing, draft.whole, sampled)
+        for family in slicing.asked
+        if slicing.is_open(family)
+    }
+    if not any(known.values()):
+        return draft
+    decided = slicing.knowing(known.get)
+    if decided.decides_as(slicing):
+        return replace(draft, made=replace(draft.split, slicing=decided))
+    again = replace(draft, decided=decided)
+    for rule in (split_queries, read_sources, host_low_level):
+        again = rule(again)
+    return again
+
+
+def with_splits(read: SourceRead, draft: JobDraft) -> SourceRead:
+    """A read with splits that a sample can be taken of. For a live one these are what its files
+    have so far; it may have none yet, and when its tuples will arrive they do not say.
+    """
+    if not draft.asked.is_live or any(is_arrival(column.name) for column in read.columns):
+        return read
+    try:
+        splits = draft.asked.splits_of(read.interfaces, read.edge, SPLIT_BYTES)
+    except SourceError:  # the run will say so, if it is still so then
+        return read
+    return replace(read, splits=tuple(splits))

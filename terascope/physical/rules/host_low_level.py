@@ -1,0 +1,87 @@
+"""The tasks that read a source run the low-level streams of it, where the source allows that.
+
+In: a draft with reads. Out: reads with a `LowPlan` each; the low-level streams of sources whose
+tuples are Spark's already (DataFrames) stay with Spark, and so do all of them where the settings
+say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from terascope.connectors.registry import Interface
+from terascope.diagnostic import SourceError
+from terascope.physical.draft import JobDraft
+from terascope.physical.job import LowOutput, SourceRead
+from terascope.physical.rules.low_planner import low_groups, low_plan, scanned
+from terascope.physical.rules.read_sources import low_streams
+from terascope.physical.settings import LowSettings
+from terascope.plan.plan import Stream
+from terascope.plan.rel import (
+    Aggregate,
+    Rel,
+    Scan,
+    inputs,
+    with_inputs,
+)
+
+
+def host_low_level(draft: JobDraft) -> JobDraft:
+    """Before: reads of tuples      After: reads whose tasks prefilter, select and group."""
+    settings = draft.asked.settings
+    if not draft.asked.is_native:
+        return draft
+    refused = [interface for interface in draft.bound if not interface.hosts_low_level]
+    if settings.backend == "native" and refused:
+        raise SourceError(not_native(refused))
+    hosting = {i.name for i in draft.bound if i.hosts_low_level}
+    lower = low_streams(draft)
+    hosted = tuple(on_interfaces(lower, hosting))
+    others = {i.name for i in draft.bound} - hosting
+    in_spark = {stream.name: stream.rel for stream in on_interfaces(lower, others)}
+    found = (native_read(r, hosted, settings) if hosts_low(r) else r for r in draft.reads)
+    return replace(draft, reads=tuple(found), hosted=hosted, in_spark=in_spark)
+
+
+def hosts_low(read: SourceRead) -> bool:
+    return all(interface.hosts_low_level for interface in read.interfaces)
+
+
+def not_native(refused: Iterable[Interface]) -> str:
+    named = ", ".join(f"'{interface.name}' is {interface.noun}" for interface in refused)
+    return (
+        f"the low level cannot be native: {named}, whose tuples stay in Spark; set low to auto,"
+        " which is native for all other sources, or to catalyst"
+    )
+
+
+def on_interfaces(streams: Iterable[Stream], names: set[str]) -> Iterator[Stream]:
+    """The low-level streams that have tuples of these interfaces, reading only them."""
+    for stream in streams:
+        scan = scanned(stream.rel)
+        wanted = tuple(n for n in scan.interfaces if n in names)
+        if wanted:
+            part = with_scan(stream.rel, replace(scan, interfaces=wanted))
+            yield stream if wanted == scan.interfaces else replace(stream, rel=part)
+
+
+def with_scan(rel: Rel, scan: Scan) -> Rel:
+    if isinstance(rel, Scan):
+        return scan
+    return with_inputs(rel, tuple(with_scan(part, scan) for part in inputs(rel)))
+
+
+def native_read(read: SourceRead, streams: Sequence[Stream], settings: LowSettings) -> SourceRead:
+    """A read whose tasks run the low-level streams themselves."""
+    names = {i.name for i in read.interfaces}
+    ours = [s for s in streams if names & set(scanned(s.rel).interfaces)]
+    plan = low_plan(
+        ours, read.interfaces, read.columns, read.splits, settings.costs, settings.tables
+    )
+    return replace(read, low=plan, predicate=None)
+
+
+def low_output(stream: Stream) -> LowOutput:
+    groups = low_groups(stream.rel) if isinstance(stream.rel, Aggregate) else None
+    return LowOutput(stream.name, stream.rel.fields, groups)

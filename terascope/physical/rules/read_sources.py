@@ -1,0 +1,163 @@
+"""Each source is read once for the whole set.
+
+In: a draft whose queries are split. Out: one `SourceRead` for all packet interfaces together, and
+one for every other interface. Its columns are the union of what all scans use; its predicate is
+what every one of them agrees to drop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from terascope.analysis.at_source import can_evaluate
+from terascope.connectors.arrival import arrived, is_arrival
+from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
+from terascope.connectors.registry import Interface
+from terascope.diagnostic import SourceError
+from terascope.physical.draft import JobDraft
+from terascope.physical.job import SourceRead
+from terascope.physical.rules.low_planner import common_edge
+from terascope.plan.build import TRUE, call, conjunction, disjunction
+from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
+from terascope.plan.plan import Stream
+from terascope.plan.rel import (
+    Filter,
+    Rel,
+    Scan,
+    inputs,
+)
+from terascope.types import Type
+
+PACKETS = "packets"
+MOST_TERMS = 12
+"""A source predicate of more alternatives costs more than it saves."""
+
+ScanUse = tuple[Scan, Expr]
+"""A scan and the predicate that stands on it."""
+
+
+def read_sources(draft: JobDraft) -> JobDraft:
+    """Before: scans in many streams      After: one read for each source."""
+    asked = draft.asked
+    uses = [use for stream in draft.whole for use in scan_uses(stream.rel)]
+    names = sorted({n for scan, _ in uses for n in scan.interfaces})
+    bound = tuple(asked.interfaces[n] for n in names)
+    packets = [i for i in bound if i.is_packets]
+    groups = [(PACKETS, packets)] if packets else []
+    groups += [(i.name, [i]) for i in bound if not i.is_packets]
+    edge = common_edge([stream.rel for stream in low_streams(draft)])
+    found = tuple(
+        source_read(name, members, uses, asked.splits(members, edge), edge, asked.arrival_ns)
+        for name, members in groups
+    )
+    return replace(draft, reads=found, bound=bound)
+
+
+def low_streams(draft: JobDraft) -> list[Stream]:
+    """The low-level streams of a split plan."""
+    names = {stream.name for stream in draft.split.low}
+    return [stream for stream in draft.whole if stream.name in names]
+
+
+def scan_uses(rel: Rel, predicate: Expr = TRUE) -> Iterator[ScanUse]:
+    """Every scan below, with the filter that stands directly on it."""
+    match rel:
+        case Scan():
+            yield rel, predicate
+        case Filter(source=Scan() as scan, predicate=own):
+            yield scan, own
+        case _:
+            for part in inputs(rel):
+                yield from scan_uses(part)
+
+
+def source_read(
+    name: str,
+    members: list[Interface],
+    uses: list[ScanUse],
+    splits: list[Split] | None,
+    edge: Edge | None,
+    arrival_ns: int,
+) -> SourceRead:
+    ours = {m.name for m in members}
+    relevant = [(scan, p) for scan, p in uses if ours & set(scan.interfaces)]
+    columns: dict[str, Column] = {}
+    for scan, _ in relevant:
+        for one in (*scan.columns, *scan.checked):
+            add_column(columns, Column(one.read_from, one.type, one.clock), name)
+        if scan.layer is not None:
+            add_column(columns, Column(LAYERS, Type.LLONG), name)
+        if ours - set(scan.interfaces):
+            add_column(columns, Column(INTERFACE, Type.STRING), name)
+    clocks = {f.read_from for scan, _ in relevant for f in scan.columns if f.slope is not None}
+    return SourceRead(
+        name,
+        tuple(members),
+        tuple(columns.values()),
+        # The tuples that nobody wants tell how far time moved; Spark has them anyway.
+        source_predicate(relevant, ours) if members[0].hosts_low_level else None,
+        tuple(arrived(splits or (), columns.values(), arrival_ns)),
+        tuple(sorted(clocks)),
+        () if splits is None else tuple(notes(members)),
+        edge=edge,
+        arrival_ns=arrival_ns if any(map(is_arrival, columns)) else 0,
+    )
+
+
+def add_column(columns: dict[str, Column], column: Column, source: str) -> None:
+    known = columns.setdefault(column.name, column)
+    same = known.type is column.type or (known.type.is_integer and column.type.is_integer)
+    if not same:
+        raise SourceError(
+            f"column '{column.name}' of '{source}' is declared {known.type.label} "
+            f"in one PROTOCOL and {column.type.label} in another"
+        )
+    if known.clock and column.clock and known.clock != column.clock:
+        # A date in a file becomes ticks of one unit; a second one would be told the wrong time.
+        raise SourceError(
+            f"column '{column.name}' of '{source}' is declared clock({known.clock}) "
+            f"in one PROTOCOL and clock({column.clock}) in another"
+        )
+
+
+def source_predicate(uses: list[ScanUse], members: set[str]) -> Expr | None:
+    """What makes a tuple of use to at least one scan; None when all are, or it is not worth it."""
+    terms = list(dict.fromkeys(scan_term(scan, p, members) for scan, p in uses))
+    if len(terms) > MOST_TERMS:
+        terms = list(dict.fromkeys(scan_term(scan, TRUE, members) for scan, _ in uses))
+    terms = weakest(terms)
+    if not terms or TRUE in terms or len(terms) > MOST_TERMS:
+        return None
+    return disjunction(terms)
+
+
+def weakest(terms: list[Expr]) -> list[Expr]:
+    """Without the terms that ask for more than another one does."""
+    parts = [frozenset(conjuncts(t)) for t in terms]
+    return [t for t, own in zip(terms, parts, strict=True) if not any(p < own for p in parts)]
+
+
+def scan_term(scan: Scan, predicate: Expr, members: set[str]) -> Expr:
+    """The tuples one scan wants, in columns of the connector."""
+    parts: list[Expr] = []
+    if scan.layer is not None:
+        bit = Lit(scan.layer, Type.LLONG)
+        parts.append(call("!=", call("&", Col(LAYERS, Type.LLONG), bit), Lit(0, Type.LLONG)))
+    if members - set(scan.interfaces):
+        wanted = [Lit(n, Type.STRING) for n in scan.interfaces]
+        parts.append(call("in", Col(INTERFACE, Type.STRING), *wanted))
+    names: dict[str, Expr] = {c.name: Col(c.read_from, c.type) for c in scan.columns}
+    if predicate != TRUE:
+        below = (substitute(c, names) for c in conjuncts(predicate))
+        parts += [c for c in below if can_evaluate(c)]
+    return conjunction(parts)
+
+
+def notes(members: list[Interface]) -> Iterator[str]:
+    for member in members:
+        packed = [p.name for p in member.files if p.suffix == ".gz"]
+        if packed:
+            yield f"{', '.join(packed)}: compressed, each file is read as one partition"
+        if not member.hosts_low_level:
+            yield f"low level by catalyst: {member.noun}"
