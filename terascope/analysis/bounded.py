@@ -30,7 +30,7 @@ def is_timeless(rel: Rel) -> bool:
 
 
 @dataclass(frozen=True)
-class Bound:
+class JoinBound:
     """The temporal condition of a join."""
 
     left: Expr
@@ -46,12 +46,12 @@ class Bound:
         return f"{right} - {left} in [{low}, {high}]"
 
 
-def join_bound(join: Join, left: SlopeOf, right: SlopeOf) -> Bound | None:
+def join_bound(join: Join, left: SlopeOf, right: SlopeOf) -> JoinBound | None:
     """The predicate that bounds a join: an equality of ordered expressions, or a band."""
     for a, b in join.equalities:
         slope_a, slope_b = left(a), right(b)
         if slope_a.is_ordered and slope_a.trend is slope_b.trend:
-            return Bound(a, b)
+            return JoinBound(a, b)
     return band_bound(join, left, right)
 
 
@@ -119,7 +119,7 @@ def combine(operator: str, a: Linear | None, b: Linear | None) -> Linear | None:
     return Linear({n: c for n, c in terms.items() if c}, a.constant + sign * b.constant)
 
 
-def band_bound(join: Join, left: SlopeOf, right: SlopeOf) -> Bound | None:
+def band_bound(join: Join, left: SlopeOf, right: SlopeOf) -> JoinBound | None:
     """Two-sided comparison of one increasing column of each side, from the residual condition."""
     if join.residual is None:
         return None
@@ -142,7 +142,7 @@ def band_bound(join: Join, left: SlopeOf, right: SlopeOf) -> Bound | None:
                 low_high[0] = limit if low is None else max(low, limit)
     for (x, y), (low, high) in limits.items():
         if low is not None and high is not None:
-            return Bound(columns[x], columns[y], (tidy(low), tidy(high)))
+            return JoinBound(columns[x], columns[y], (tidy(low), tidy(high)))
     return None
 
 

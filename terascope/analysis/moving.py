@@ -22,13 +22,13 @@ from terascope.plan.expr import Col, Expr
 from terascope.types import INT_MAX, Type
 
 
-class End(enum.Enum):
+class EndOfTime(enum.Enum):
     """The value after every other: the stream has ended, and NULLs are complete too."""
 
     ALL = "all"
 
 
-ALL: Final = End.ALL
+ALL: Final = EndOfTime.ALL
 
 
 def earlier(a: Value, b: Value, trend: Trend) -> bool:

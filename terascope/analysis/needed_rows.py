@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
-from terascope.analysis.bounded import Bound, join_bound
+from terascope.analysis.bounded import JoinBound, join_bound
 from terascope.analysis.join_times import (
     is_true_always,
     may_miss,
@@ -178,13 +178,13 @@ class Needs:
             # A missing side makes the value NULL at any time: who is alone must not change.
             yield from self.everything(join)
 
-    def of_band_left(self, join: Join, bound: Bound, value: Value) -> Iterator[Need]:
+    def of_band_left(self, join: Join, bound: JoinBound, value: Value) -> Iterator[Need]:
         """Rows with a left side, x not before `value`: their partners begin at x + low."""
         low, _ = bound.band or (None, None)
         yield from self.of_expr(join.left, bound.left, value)
         yield from self.of_expr(join.right, bound.right, moved(value, low or 0, Trend.INCREASING))
 
-    def of_band_right(self, join: Join, bound: Bound, value: Value) -> Iterator[Need]:
+    def of_band_right(self, join: Join, bound: JoinBound, value: Value) -> Iterator[Need]:
         """Rows with a right side, y not before `value`: their partners begin at y - high."""
         _, high = bound.band or (None, None)
         yield from self.of_expr(join.right, bound.right, value)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from terascope.analysis.bounded import Bound, join_bound
+from terascope.analysis.bounded import JoinBound, join_bound
 from terascope.analysis.join_times import (
     is_filled,
     is_true_always,
@@ -24,7 +24,7 @@ from terascope.analysis.join_times import (
 )
 from terascope.analysis.moving import (
     ALL,
-    End,
+    EndOfTime,
     earlier,
     earliest,
     is_number,
@@ -55,7 +55,7 @@ from terascope.plan.rel import (
     inputs,
 )
 
-Seen: TypeAlias = Mapping[str, Value] | End
+Seen: TypeAlias = Mapping[str, Value] | EndOfTime
 """For ordered columns of a scan: the furthest value, or ALL at the end of the stream."""
 
 
@@ -99,7 +99,7 @@ class Promises:
         match rel:
             case Scan():
                 seen = self.scan(rel)
-                return seen is ALL or (not isinstance(seen, End) and ALL in seen.values())
+                return seen is ALL or (not isinstance(seen, EndOfTime) and ALL in seen.values())
             case Read():
                 return self.finished(self.trees.streams[rel.stream])
             case _:
@@ -157,7 +157,7 @@ class Promises:
 
     def of_scan(self, name: str, scan: Scan, disorder: int | float, trend: Trend) -> Value:
         seen = self.scan(scan)
-        value = seen.get(name) if not isinstance(seen, End) else ALL
+        value = seen.get(name) if not isinstance(seen, EndOfTime) else ALL
         return moved(value, disorder, trend) if is_number(value) else None
 
     def of_window(self, name: str, rel: Window) -> Value:
@@ -218,23 +218,23 @@ class Promises:
             return None
         return self.of_band_left(join, bound)
 
-    def of_equality(self, join: Join, bound: Bound) -> Value:
+    def of_equality(self, join: Join, bound: JoinBound) -> Value:
         """Rows of a join by the value both sides of its temporal equality have in common."""
         both = (self.of(bound.left, join.left), self.of(bound.right, join.right))
         return earliest(both, self.trees.trend(bound.left, join.left))
 
-    def of_band_left(self, join: Join, bound: Bound) -> Value:
+    def of_band_left(self, join: Join, bound: JoinBound) -> Value:
         """Rows with a left side by its time: no partner up to x + high can still come."""
         left, right, (_, high) = self.band_sides(join, bound)
         return earliest((left, moved(right, -high, Trend.INCREASING)), Trend.INCREASING)
 
-    def of_band_right(self, join: Join, bound: Bound) -> Value:
+    def of_band_right(self, join: Join, bound: JoinBound) -> Value:
         """Rows with a right side by its time: no partner up to y - low can still come."""
         left, right, (low, _) = self.band_sides(join, bound)
         return earliest((right, moved(left, low, Trend.INCREASING)), Trend.INCREASING)
 
     def band_sides(
-        self, join: Join, bound: Bound
+        self, join: Join, bound: JoinBound
     ) -> tuple[Value, Value, tuple[int | float, int | float]]:
         low, high = bound.band or (None, None)
         assert low is not None, "a band has a lower end"

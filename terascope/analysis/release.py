@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from terascope.analysis.bounded import Bound, is_timeless, join_bound
+from terascope.analysis.bounded import JoinBound, is_timeless, join_bound
 from terascope.analysis.join_times import is_filled, is_true_always, may_miss, stream_side
 from terascope.analysis.promises import Promises
 from terascope.analysis.trees import Trees
@@ -96,7 +96,7 @@ def _part_below(part: ReleasePart, node: Rel, promises: Promises) -> Value:
     return promises.of_band_left(node, bound) if by_left else promises.of_band_right(node, bound)
 
 
-def temporal_bound(node: Rel, trees: Trees) -> Bound | None:
+def temporal_bound(node: Rel, trees: Trees) -> JoinBound | None:
     """The condition that bounds a join of two streams."""
     if not isinstance(node, Join) or stream_side(node) is not None:
         return None
@@ -169,7 +169,7 @@ class _Descent:
         else:
             yield from self.by_band(join, bound)
 
-    def by_equality(self, join: Join, bound: Bound) -> Iterator[tuple[ReleasePart, ...]]:
+    def by_equality(self, join: Join, bound: JoinBound) -> Iterator[tuple[ReleasePart, ...]]:
         """By what both sides have in common, from a side that always tells it."""
         a, b = bound.left, bound.right
         down = self.trees.trend(a, join.left) is Trend.DECREASING
@@ -180,7 +180,7 @@ class _Descent:
         if join.kind == "full" and not columns_of(a) <= {name for name, _ in join.fills}:
             yield (ReleasePart(common(a, b), down),)
 
-    def by_band(self, join: Join, bound: Bound) -> Iterator[tuple[ReleasePart, ...]]:
+    def by_band(self, join: Join, bound: JoinBound) -> Iterator[tuple[ReleasePart, ...]]:
         """Rows with a left side by its time, rows that have none by that of the right side."""
         x, y = bound.left, bound.right
         if not may_miss(join, join.left):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from terascope.bind.context import Context
+from terascope.bind.context import BindContext
 from terascope.bind.wide import aggregable, narrowed
 from terascope.diagnostic import Span
 from terascope.functions.base import Aggregate, TypeMistake, ValueMistake
@@ -41,7 +41,7 @@ class Aggregates:
 
 
 def bind_aggregate(
-    context: Context, into: Aggregates | None, outer: ExprBinder, node: ast.Call
+    context: BindContext, into: Aggregates | None, outer: ExprBinder, node: ast.CallExpr
 ) -> Expr | None:
     """Bind a call of a known aggregate."""
     function = context.functions.aggregate(node.name)
@@ -106,7 +106,7 @@ def check_parameters(function: Aggregate, constants: tuple[Lit | Param, ...]) ->
 
 
 def bind_star(
-    context: Context, into: Aggregates, function: Aggregate, node: ast.Call
+    context: BindContext, into: Aggregates, function: Aggregate, node: ast.CallExpr
 ) -> Expr | None:
     """`count(*)`: no argument is needed."""
     if not function.takes_star or node.distinct:
@@ -116,7 +116,7 @@ def bind_star(
 
 
 def constant_parameters(
-    context: Context, given: tuple[Expr, ...], span: Span
+    context: BindContext, given: tuple[Expr, ...], span: Span
 ) -> tuple[Lit | Param, ...] | None:
     kept: list[Lit | Param] = []
     for expr in given:

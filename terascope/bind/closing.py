@@ -10,7 +10,7 @@ from typing import Literal
 
 from terascope.analysis.bounded import closing_key
 from terascope.analysis.order import column_orders, expression_slope
-from terascope.bind.context import Context
+from terascope.bind.context import BindContext
 from terascope.bind.grouping import Grouping
 from terascope.bind.joins import FromClause
 from terascope.diagnostic import Span
@@ -18,7 +18,7 @@ from terascope.functions.base import Trend
 from terascope.plan.rel import WEND, WSTART, Aggregate, Project, Rel, Window, WindowSpec, walk
 
 
-def check_closing(context: Context, made: Aggregate, what: str) -> bool:
+def check_closing(context: BindContext, made: Aggregate, what: str) -> bool:
     """Some ordered key must be in every grouping set, or groups would never close."""
     orders = column_orders(made.source, context.stream_orders)
     keys = tuple(
@@ -31,7 +31,7 @@ def check_closing(context: Context, made: Aggregate, what: str) -> bool:
     return False
 
 
-def tell_unbounded(context: Context, span: Span, source: Rel, what: str = "GROUP BY") -> None:
+def tell_unbounded(context: BindContext, span: Span, source: Rel, what: str = "GROUP BY") -> None:
     """The mistake `unbounded-group-by`, with what could be added."""
     orders = column_orders(source, context.stream_orders)
     ordered = [n for n in orders if not n.startswith("#")]
@@ -62,7 +62,7 @@ def tell_unbounded(context: Context, span: Span, source: Rel, what: str = "GROUP
 
 
 def empty_windows(
-    context: Context, clause: FromClause, grouping: Grouping, span: Span
+    context: BindContext, clause: FromClause, grouping: Grouping, span: Span
 ) -> WindowSpec | Literal["epoch"] | None:
     """`empty 'emit'` is for ungrouped windows: their only keys are the window's."""
     names = {n for n, _ in grouping.keys}

@@ -43,7 +43,7 @@ class StreamOrders(Mapping[str, Orders]):
 
 
 @dataclass
-class Context:
+class BindContext:
     """The state of binding one script. Mistakes are gathered here, never thrown."""
 
     catalog: Catalog

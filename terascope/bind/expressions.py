@@ -12,7 +12,7 @@ from typing import assert_never
 
 from terascope.bind.aggregates import Aggregates, bind_aggregate
 from terascope.bind.coerce import coerce_alike, to_type
-from terascope.bind.context import Context
+from terascope.bind.context import BindContext
 from terascope.bind.missing_side import with_common_values
 from terascope.bind.scope import NoSuchColumn, Scope
 from terascope.bind.wide import (
@@ -58,7 +58,7 @@ class ExprBinder:
     `aggregates`: where aggregate calls go; None where none may stand.
     """
 
-    context: Context
+    context: BindContext
     scope: Scope
     aliases: Mapping[str, Expr] = field(default_factory=dict)
     select_aliases: Mapping[str, ast.Expr] = field(default_factory=dict)
@@ -82,9 +82,9 @@ class ExprBinder:
                 return self.bind_name(node)
             case ast.Literal_():
                 return self.bind_literal(node)
-            case ast.Parameter(name=name):
+            case ast.ParameterRef(name=name):
                 return self.bind_parameter(name, node.span)
-            case ast.Constant(name=name):
+            case ast.ConstantRef(name=name):
                 return self.bind_constant(name, node.span)
             case ast.InterfaceProperty(name=name):
                 self.context.error(
@@ -106,11 +106,11 @@ class ExprBinder:
                 return self.negate(self.apply("like", (operand, pattern), node.span), negated)
             case ast.IsNull(operand=operand, negated=negated):
                 return self.negate(self.apply("is_null", (operand,), node.span), negated)
-            case ast.Case():
+            case ast.CaseExpr():
                 return self.bind_case(node)
-            case ast.Cast(operand=operand, type_name=type_name):
+            case ast.CastExpr(operand=operand, type_name=type_name):
                 return self.bind_cast(operand, type_name, node.span)
-            case ast.Call():
+            case ast.CallExpr():
                 return self.bind_call(node)
             case _:
                 assert_never(node)
@@ -316,7 +316,7 @@ class ExprBinder:
             return None
         return self.negate(call("and", above, below), negated)
 
-    def bind_case(self, node: ast.Case) -> Expr | None:
+    def bind_case(self, node: ast.CaseExpr) -> Expr | None:
         conditions: list[Expr | None] = []
         for condition, _ in node.branches:
             if node.operand is None:
@@ -387,7 +387,7 @@ class ExprBinder:
 
     # ---- functions
 
-    def bind_call(self, node: ast.Call) -> Expr | None:
+    def bind_call(self, node: ast.CallExpr) -> Expr | None:
         functions = self.context.functions
         if node.super_:
             self.context.error(
@@ -432,7 +432,7 @@ class ExprBinder:
         self.bind_all(node.args)
         return None
 
-    def bind_scalar(self, scalar: Scalar, node: ast.Call) -> Expr | None:
+    def bind_scalar(self, scalar: Scalar, node: ast.CallExpr) -> Expr | None:
         args = self.bind_all(node.args)
         if args is None:
             return None
@@ -479,7 +479,7 @@ class ExprBinder:
             case _:
                 return args
 
-    def bind_cast_call(self, node: ast.Call, type: Type) -> Expr | None:
+    def bind_cast_call(self, node: ast.CallExpr, type: Type) -> Expr | None:
         """`UINT(x)` is `CAST(x AS UINT)`."""
         if len(node.args) != 1 or node.star or node.distinct:
             self.context.error(
@@ -488,7 +488,9 @@ class ExprBinder:
             return None
         return self.bind_cast(node.args[0], type.label, node.span)
 
-    def bind_extractor(self, extractor: ast.ExtractorDeclaration, node: ast.Call) -> Expr | None:
+    def bind_extractor(
+        self, extractor: ast.ExtractorDeclaration, node: ast.CallExpr
+    ) -> Expr | None:
         """`percentile(len, 95)` means `percentile_fcn(approx_quantile(len), 95)` (paper 1, 3.2)."""
         taken = len(extractor.aggregate_parameters)
         wanted = taken + len(extractor.extra_parameters)
@@ -499,10 +501,10 @@ class ExprBinder:
                 node.span,
             )
             return None
-        inner = ast.Call(extractor.aggregate, node.args[:taken], span=node.span)
+        inner = ast.CallExpr(extractor.aggregate, node.args[:taken], span=node.span)
         if self.context.functions.deferred(extractor.aggregate) is not None:
             return self.bind_call(inner)
-        outer = ast.Call(extractor.function, (inner, *node.args[taken:]), span=node.span)
+        outer = ast.CallExpr(extractor.function, (inner, *node.args[taken:]), span=node.span)
         return self.bind_call(outer)
 
 

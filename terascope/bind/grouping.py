@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 
 from terascope.bind.aggregates import Aggregates
-from terascope.bind.context import Context
+from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
 from terascope.bind.naming import UniqueNames
 from terascope.diagnostic import Span
@@ -99,7 +99,7 @@ def expand(kind: str, sets: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ..
 class Grouped:
     """Rewrites expressions over the source of an aggregation into expressions over its result."""
 
-    context: Context
+    context: BindContext
     grouping: Grouping
     aggregates: Aggregates
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 
 from terascope.analysis.bounded import is_timeless, join_bound
 from terascope.analysis.order import Orders, column_orders, expression_slope
-from terascope.bind.context import Context
+from terascope.bind.context import BindContext
 from terascope.bind.missing_side import as_written, marker, marker_name
 from terascope.bind.range_joins import Held, range_conditions
-from terascope.bind.scope import Input, Scope
+from terascope.bind.scope import Scope, ScopeInput
 from terascope.bind.shared_names import merged, on_conditions, scope_of_where
 from terascope.bind.windows import ticks
 from terascope.diagnostic import Span
@@ -52,7 +52,7 @@ DEFAULTS = {Type.STRING: "", Type.BINARY: b"", Type.BOOL: False, Type.FLOAT: 0.0
 
 
 @dataclass(frozen=True)
-class Leaf:
+class FromLeaf:
     """A bound input of FROM."""
 
     rel: Rel
@@ -76,16 +76,16 @@ def qualified(qualifier: str, name: str) -> str:
     return f"#{qualifier}.{name[1:]}" if name.startswith("#") else f"{qualifier}.{name}"
 
 
-def qualify(leaf: Leaf) -> Project:
+def qualify(leaf: FromLeaf) -> Project:
     """The leaf with its columns called `alias.column`, so that no two inputs share a name."""
     items = tuple((qualified(leaf.qualifier, f.name), Col(f.name, f.type)) for f in leaf.rel.fields)
     return Project(leaf.rel, items, span=leaf.span)
 
 
 def join_leaves(
-    context: Context,
+    context: BindContext,
     clause: ast.From,
-    leaves: Sequence[Leaf],
+    leaves: Sequence[FromLeaf],
     where: ast.Expr | None,
     bind_condition: BindCondition,
     outer_fill: str,
@@ -101,7 +101,7 @@ def join_leaves(
         )
         return None
     inputs = tuple(
-        Input(
+        ScopeInput(
             leaf.qualifier,
             tuple(
                 (f.name, Field(qualified(leaf.qualifier, f.name), f.type)) for f in leaf.rel.fields
@@ -138,7 +138,7 @@ def join_leaves(
     return FromClause(rel, scope, any(leaf.windowed for leaf in leaves))
 
 
-def unconditional(leaves: Sequence[Leaf]) -> Rel:
+def unconditional(leaves: Sequence[FromLeaf]) -> Rel:
     """All inputs side by side: something to find further mistakes with, never to run."""
     rel: Rel = qualify(leaves[0])
     for leaf in leaves[1:]:
@@ -150,12 +150,12 @@ def unconditional(leaves: Sequence[Leaf]) -> Rel:
 class JoinTree:
     """The state of folding one FROM clause."""
 
-    context: Context
+    context: BindContext
     scope: Scope
     bind_condition: BindCondition
     outer_fill: str
-    leaves: Iterator[Leaf]
-    all_leaves: Sequence[Leaf]
+    leaves: Iterator[FromLeaf]
+    all_leaves: Sequence[FromLeaf]
     pending: list[Expr]
     """Conjuncts of WHERE that no join so far could take as a condition."""
     has_on: bool
@@ -223,7 +223,7 @@ class JoinTree:
         own = self.take(lambda used: used <= set(rel.names))
         return Filter(rel, conjunction(own), span=leaf.span) if own else rel
 
-    def with_marker(self, rel: Project, leaf: Leaf) -> Project:
+    def with_marker(self, rel: Project, leaf: FromLeaf) -> Project:
         name = qualified(leaf.qualifier, marker_name(leaf.rel.names))
         self.markers |= dict.fromkeys(rel.names, name)
         return replace(rel, items=(*rel.items, (name, TRUE)))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from terascope.analysis.order import Ordered, column_orders
 from terascope.analysis.sequence import knows_place
-from terascope.bind.context import Context
-from terascope.bind.joins import Leaf
+from terascope.bind.context import BindContext
+from terascope.bind.joins import FromLeaf
 from terascope.bind.sources import SourceBinder, flatten_items
 from terascope.bind.stream_order import rising, says_place
 from terascope.bind.wide import of_type
@@ -18,7 +18,7 @@ from terascope.syntax import ast
 from terascope.types import Type, unify
 
 
-def bind_merge(context: Context, sources: SourceBinder, query: ast.Merge) -> Rel | None:
+def bind_merge(context: BindContext, sources: SourceBinder, query: ast.MergeQuery) -> Rel | None:
     """The merge, with columns matched by position."""
     found = [sources.bind_leaf(item) for item in flatten_items(query.sources)]
     leaves = [leaf for leaf in found if leaf is not None]
@@ -58,7 +58,7 @@ def bind_merge(context: Context, sources: SourceBinder, query: ast.Merge) -> Rel
 
 
 def common_order(
-    context: Context, leaves: Sequence[Leaf], names: Sequence[ast.Name]
+    context: BindContext, leaves: Sequence[FromLeaf], names: Sequence[ast.Name]
 ) -> Trend | None:
     """The direction in which all merge fields move; there must be one, counted in one unit."""
     found: list[Ordered] = [
@@ -114,7 +114,7 @@ def first_hidden(rel: Rel, on: str, trend: Trend) -> Rel:
     return Project(rel, tuple(items), span=rel.span)
 
 
-def merge_position(context: Context, leaf: Leaf, name: ast.Name) -> int | None:
+def merge_position(context: BindContext, leaf: FromLeaf, name: ast.Name) -> int | None:
     """Where the merge field stands among the columns of its stream."""
     names = [f.name for f in leaf.rel.visible]
     if name.qualifier not in (None, leaf.qualifier):
@@ -143,7 +143,9 @@ def merge_position(context: Context, leaf: Leaf, name: ast.Name) -> int | None:
     return names.index(name.name)
 
 
-def alike(context: Context, leaves: list[Leaf], query: ast.Merge) -> tuple[Rel, ...] | None:
+def alike(
+    context: BindContext, leaves: list[FromLeaf], query: ast.MergeQuery
+) -> tuple[Rel, ...] | None:
     """The streams with columns of one name and type each, by position: the names of the first, and
     types that hold the values of all.
     """

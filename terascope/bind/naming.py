@@ -14,9 +14,9 @@ def default_name(expr: ast.Expr, position: int) -> str:
     match expr:
         case ast.Name(name=name):
             return name
-        case ast.Call(name=name, star=True):
+        case ast.CallExpr(name=name, star=True):
             return name.lower()
-        case ast.Call(name=name, args=(ast.Name(name=argument),)):
+        case ast.CallExpr(name=name, args=(ast.Name(name=argument),)):
             return f"{name.lower()}_{argument}"
         case _:
             return f"expr{position}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from terascope.bind.catalog import declared_type
-from terascope.bind.context import Context
+from terascope.bind.context import BindContext
 from terascope.functions.base import Value
 from terascope.functions.casts import cast_value
 from terascope.plan.expr import Param
@@ -18,7 +18,7 @@ from terascope.types import Type
 
 
 def bind_parameters(
-    context: Context, script: ast.Script, given: Mapping[str, str]
+    context: BindContext, script: ast.Script, given: Mapping[str, str]
 ) -> tuple[Parameter, ...]:
     """All parameters of the set; fills `context.parameters`."""
     found: dict[str, Parameter] = {}
@@ -48,7 +48,7 @@ def bind_parameters(
 
 
 def parameter(
-    context: Context, declared: ast.ParamDeclaration, type: Type, given: Mapping[str, str]
+    context: BindContext, declared: ast.ParamDeclaration, type: Type, given: Mapping[str, str]
 ) -> Parameter:
     name = declared.name
     if name not in given:

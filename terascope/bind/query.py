@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from terascope.analysis.order import Orders, column_orders
-from terascope.bind.context import Context, Known
+from terascope.bind.context import BindContext, Known
 from terascope.bind.expressions import ExprBinder
 from terascope.bind.merge import bind_merge
 from terascope.bind.scope import Scope
@@ -35,7 +35,7 @@ class Options:
 class QueryBinder:
     """Binds one statement. Streams made on the way (WITH) are left in `streams`."""
 
-    context: Context
+    context: BindContext
     name: str
     options: Options
     streams: list[Stream] = field(default_factory=list)
@@ -47,7 +47,7 @@ class QueryBinder:
                 return SelectBinder(self.context, self.sources(), self.options.constants).bind(
                     query, emit_empty=self.options.emit_empty
                 )
-            case ast.Merge():
+            case ast.MergeQuery():
                 return bind_merge(self.context, self.sources(), query)
             case ast.With():
                 return self.bind_with(query)
@@ -95,7 +95,7 @@ def streams_read(query: ast.Query, hidden: frozenset[str] = frozenset()) -> Iter
             yield from streams_read(body, hidden)
         case ast.Select(source=source):
             yield from items_read(source.items, hidden)
-        case ast.Merge(sources=sources):
+        case ast.MergeQuery(sources=sources):
             yield from items_read(sources, hidden)
         case _:
             assert_never(query)

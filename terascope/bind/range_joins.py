@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from terascope.analysis.bounded import is_timeless
 from terascope.analysis.order import Orders, column_orders
-from terascope.bind.context import Context
+from terascope.bind.context import BindContext
 from terascope.bind.windows import clock_field, ticks
 from terascope.diagnostic import Span
 from terascope.plan.build import call
@@ -34,14 +34,14 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedInput:
     """The time of an input, as a column of the join, and the length of its window in ticks."""
 
     column: Col
     length: int | None
 
 
-def range_conditions(context: Context, left: Held, right: Held) -> list[Expr] | None:
+def range_conditions(context: BindContext, left: Held, right: Held) -> list[Expr] | None:
     """The conditions that windows put on a pair of inputs; None after a mistake was told."""
     windowed = left if left.window is not None else right
     if windowed.window is None:
@@ -63,7 +63,7 @@ def range_conditions(context: Context, left: Held, right: Held) -> list[Expr] | 
     return None if a is None or b is None else [not_after(b, a), not_after(a, b)]
 
 
-def timed(context: Context, held: Held, unit: ClockUnit | None, on: str) -> Timed | None:
+def timed(context: BindContext, held: Held, unit: ClockUnit | None, on: str) -> TimedInput | None:
     """The time of an input in a unit, and its window."""
     orders = column_orders(held.rel, context.stream_orders)
     name = held.window.on if held.window is not None and held.window.on else None
@@ -83,7 +83,7 @@ def timed(context: Context, held: Held, unit: ClockUnit | None, on: str) -> Time
         length = ticks(context, held.window.range, unit, name)
         if length is None:
             return None
-    return Timed(Col(f"{held.qualifier}.{name}", held.rel.type_of(name)), length)
+    return TimedInput(Col(f"{held.qualifier}.{name}", held.rel.type_of(name)), length)
 
 
 def same_clock(rel: Rel, orders: Orders, unit: ClockUnit | None, on: str) -> str | None:
@@ -96,7 +96,7 @@ def same_clock(rel: Rel, orders: Orders, unit: ClockUnit | None, on: str) -> str
     return on if on in known else next(iter(known), None)
 
 
-def not_after(later: Timed, earlier: Timed) -> Expr:
+def not_after(later: TimedInput, earlier: TimedInput) -> Expr:
     """`later - earlier` is less than the earlier one's window, or nothing without one."""
     distance = call("-", later.column, earlier.column)
     length = Lit(earlier.length or 0, Type.UINT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from terascope.analysis.order import Orders, column_orders, expression_slope
 from terascope.analysis.sequence import knows_place, sequence
-from terascope.bind.context import Context
+from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
 from terascope.bind.grouping import Grouped
 from terascope.functions.base import Trend
@@ -21,7 +21,7 @@ OrderBy = list[tuple[Expr, bool]]
 
 
 def bind_order(
-    context: Context, select: ast.Select, binder: ExprBinder, grouped: Grouped | None
+    context: BindContext, select: ast.Select, binder: ExprBinder, grouped: Grouped | None
 ) -> OrderBy | None:
     """The expressions of ORDER BY; over groups when there is a GROUP BY."""
     order: OrderBy = []
@@ -35,7 +35,7 @@ def bind_order(
     return order
 
 
-def order_target(context: Context, select: ast.Select, item: ast.OrderItem) -> ast.Expr:
+def order_target(context: BindContext, select: ast.Select, item: ast.OrderItem) -> ast.Expr:
     """`ORDER BY 2` means the second column, as in SQL."""
     match item.expr:
         case ast.Literal_(kind="int", value=int() as place) if 1 <= place <= len(select.items):
@@ -49,7 +49,7 @@ def order_target(context: Context, select: ast.Select, item: ast.OrderItem) -> a
     return item.expr
 
 
-def bind_rank(context: Context, select: ast.Select, rel: Rel, binder: ExprBinder) -> Rel | None:
+def bind_rank(context: BindContext, select: ast.Select, rel: Rel, binder: ExprBinder) -> Rel | None:
     """ORDER BY and LIMIT of a selection: within the window, or the epoch of what it reads."""
     order = bind_order(context, select, binder, None)
     if order is None:

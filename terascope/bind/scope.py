@@ -25,7 +25,7 @@ class NoSuchColumn(Exception):
 
 
 @dataclass(frozen=True)
-class Input:
+class ScopeInput:
     """One input of FROM: what it is called, and its columns as (name in queries, column below)."""
 
     qualifier: str
@@ -55,7 +55,7 @@ class Scope:
     `coalesce` of such columns is the value they have in common.
     """
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[ScopeInput, ...]
     equated: tuple[frozenset[str], ...] = ()
     seen: Mapping[str, Expr] = dataclasses.field(default_factory=dict)
     later_equated: tuple[frozenset[str], ...] = ()

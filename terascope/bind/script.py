@@ -13,7 +13,7 @@ from pathlib import Path
 
 from terascope.analysis.order import column_orders
 from terascope.bind.catalog import UNPACKING, Catalog
-from terascope.bind.context import Context, Known
+from terascope.bind.context import BindContext, Known
 from terascope.bind.parameters import bind_parameters
 from terascope.bind.query import Options, QueryBinder, streams_read
 from terascope.diagnostic import NOWHERE, Diagnostic, Span
@@ -45,7 +45,7 @@ NOT_YET = frozenset(
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundScript:
     """What binding gave. `plan` is None when there was any error."""
 
     plan: Plan | None
@@ -63,9 +63,9 @@ def bind_script(
     parameters: Mapping[str, str] | None = None,
     folder_of: Callable[[Span], Path] = lambda _: Path(),
     folders: tuple[Path, ...] | None = None,
-) -> Bound:
+) -> BoundScript:
     """Bind every statement; nothing is thrown, everything is told."""
-    context = Context(catalog, functions, {}, folder_of, folders)
+    context = BindContext(catalog, functions, {}, folder_of, folders)
     context.failed |= script.unread
     values = bind_parameters(context, script, parameters or {})
     for statement in script.statements:
@@ -80,10 +80,10 @@ def bind_script(
         )
     errors = any(d.severity == "error" for d in context.diagnostics)
     plan = None if errors else Plan(tuple(streams), values)
-    return Bound(plan, tuple(context.diagnostics))
+    return BoundScript(plan, tuple(context.diagnostics))
 
 
-def declare(context: Context, statement: ast.Statement) -> None:
+def declare(context: BindContext, statement: ast.Statement) -> None:
     match statement:
         case ast.ProtocolStatement():
             known = context.protocols.setdefault(statement.name, statement)
@@ -123,7 +123,7 @@ def property_of(define: Iterable[ast.Property], key: str) -> str | None:
     return next((p.value for p in define if p.key.lower() == key), None)
 
 
-def named_queries(context: Context, script: ast.Script) -> dict[str, ast.QueryStatement]:
+def named_queries(context: BindContext, script: ast.Script) -> dict[str, ast.QueryStatement]:
     """Every query under its name; unnamed ones are query1, query2, ..."""
     found: dict[str, ast.QueryStatement] = {}
     unnamed = 0
@@ -156,7 +156,7 @@ def shortened(name: str) -> str:
     return name if len(name) <= MOST_SHOWN else name[:MOST_SHOWN] + "..."
 
 
-def computable_order(context: Context, queries: Mapping[str, ast.QueryStatement]) -> list[str]:
+def computable_order(context: BindContext, queries: Mapping[str, ast.QueryStatement]) -> list[str]:
     """Sort queries so that each stands after those it reads. A cycle is reported and left out."""
     done: dict[str, None] = {}
     visiting: list[str] = []
@@ -187,7 +187,7 @@ def computable_order(context: Context, queries: Mapping[str, ast.QueryStatement]
     return list(done)
 
 
-def bind_query(context: Context, name: str, statement: ast.QueryStatement) -> list[Stream]:
+def bind_query(context: BindContext, name: str, statement: ast.QueryStatement) -> list[Stream]:
     """The streams a statement makes: the tables of its WITH, then its own."""
     options = bind_options(context, statement)
     binder = QueryBinder(context, name, options)
@@ -203,7 +203,7 @@ def bind_query(context: Context, name: str, statement: ast.QueryStatement) -> li
     return [*binder.streams, Stream(name, rel, visible, text, comment, liveness)]
 
 
-def bind_liveness(context: Context, statement: ast.QueryStatement) -> float | None:
+def bind_liveness(context: BindContext, statement: ast.QueryStatement) -> float | None:
     """How long a query waits for a source that is gone, if its DEFINE says so."""
     told = next((p for p in statement.define if p.key.lower() == "liveness_timeout"), None)
     if told is None:
@@ -221,7 +221,7 @@ def bind_liveness(context: Context, statement: ast.QueryStatement) -> float | No
         return None
 
 
-def bind_options(context: Context, statement: ast.QueryStatement) -> Options:
+def bind_options(context: BindContext, statement: ast.QueryStatement) -> Options:
     """Read the DEFINE block: hints we honour, constants, and warnings about the rest."""
     define = {p.key.lower(): p for p in statement.define}
     allowed = {
@@ -258,13 +258,13 @@ def bind_options(context: Context, statement: ast.QueryStatement) -> Options:
     return Options(constants, fill, empty == "emit")
 
 
-def constants_in(node: object) -> list[ast.Constant]:
+def constants_in(node: object) -> list[ast.ConstantRef]:
     """All `#constants` of a query, wherever they stand."""
-    if isinstance(node, ast.Constant):
+    if isinstance(node, ast.ConstantRef):
         return [node]
     if isinstance(node, tuple):
         return [c for part in node for c in constants_in(part)]
-    if isinstance(node, ast.Node):
+    if isinstance(node, ast.SyntaxNode):
         return [c for part in vars(node).values() for c in constants_in(part)]
     return []
 

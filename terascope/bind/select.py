@@ -15,13 +15,13 @@ from terascope.analysis.order import Orders, column_orders, expression_slope
 from terascope.analysis.sequence import knows_place
 from terascope.bind.aggregates import Aggregates
 from terascope.bind.closing import check_closing, empty_windows, tell_unbounded
-from terascope.bind.context import Context
+from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
 from terascope.bind.grouping import Grouped, Grouping, bind_grouping
 from terascope.bind.joins import FromClause
 from terascope.bind.naming import UniqueNames, default_name
 from terascope.bind.ranking import bind_order, bind_rank, rank
-from terascope.bind.scope import Input, NoSuchColumn, Scope
+from terascope.bind.scope import NoSuchColumn, Scope, ScopeInput
 from terascope.bind.sources import SourceBinder
 from terascope.bind.stream_order import in_stream_order
 from terascope.bind.windows import bind_window, every
@@ -52,7 +52,7 @@ Target = tuple[str, Expr, Span]
 class SelectBinder:
     """Binds SELECT statements of one query."""
 
-    context: Context
+    context: BindContext
     sources: SourceBinder
     constants: Mapping[str, Lit]
 
@@ -82,7 +82,7 @@ class SelectBinder:
         exprs += [o.expr for o in select.order_by]
         return any(self.is_aggregate(call) for e in exprs for call in calls_in(e))
 
-    def is_aggregate(self, call: ast.Call) -> bool:
+    def is_aggregate(self, call: ast.CallExpr) -> bool:
         functions = self.context.functions
         extractors = {n.lower() for n in self.context.extractors}
         if call.name.lower() in extractors or call.star or call.distinct:
@@ -120,7 +120,7 @@ class SelectBinder:
         rel = bind_window(self.context, clause.rel, every(duration))
         if rel is None:
             return None
-        edges = Input("", tuple((f.name, f) for f in rel.fields if f.name in (WSTART, WEND)))
+        edges = ScopeInput("", tuple((f.name, f) for f in rel.fields if f.name in (WSTART, WEND)))
         inputs = tuple(
             replace(i, columns=tuple(c for c in i.columns if c[1].name not in (WSTART, WEND)))
             for i in clause.scope.inputs

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from terascope.bind.scope import Input, NoSuchColumn, Scope
+from terascope.bind.scope import NoSuchColumn, Scope, ScopeInput
 from terascope.syntax import ast
 
 
@@ -38,7 +38,7 @@ class Equated:
     pairs: tuple[frozenset[str], ...] = ()
 
 
-def equated_by(item: ast.FromItem, inputs: Iterator[Input], scope: Scope) -> Equated:
+def equated_by(item: ast.FromItem, inputs: Iterator[ScopeInput], scope: Scope) -> Equated:
     """A condition on one side of an outer join does not hold in all rows: the columns of a pair
     are of both sides.
     """

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from terascope.bind.catalog import UnknownSource, declared_type
-from terascope.bind.context import Context
-from terascope.bind.joins import BindCondition, FromClause, Leaf, join_leaves
-from terascope.bind.scope import Input, Scope
+from terascope.bind.context import BindContext
+from terascope.bind.joins import BindCondition, FromClause, FromLeaf, join_leaves
+from terascope.bind.scope import Scope, ScopeInput
 from terascope.bind.windows import bind_window
 from terascope.diagnostic import Span
 from terascope.plan.rel import Field, Filter, Lookup, Read, Rel
@@ -26,7 +26,7 @@ BindQuery = Callable[[ast.Query], Rel | None]
 class SourceBinder:
     """Binds FROM clauses of one query. `local`: names of WITH -> streams they became."""
 
-    context: Context
+    context: BindContext
     local: Mapping[str, str]
     bind_query: BindQuery
     bind_condition: BindCondition
@@ -47,7 +47,7 @@ class SourceBinder:
             return self.bind_single(kept[0], where, clause.span)
         return join_leaves(self.context, clause, kept, where, self.bind_condition, self.outer_fill)
 
-    def bind_single(self, leaf: Leaf, where: ast.Expr | None, span: Span) -> FromClause | None:
+    def bind_single(self, leaf: FromLeaf, where: ast.Expr | None, span: Span) -> FromClause | None:
         rel = leaf.rel
         if isinstance(rel, Lookup):
             self.context.error(
@@ -57,7 +57,7 @@ class SourceBinder:
                 help="join it with one: FROM TCP t, wl w WHERE t.srcIP = w.ip",
             )
             return None
-        scope = Scope((Input(leaf.qualifier, tuple((f.name, f) for f in rel.fields)),))
+        scope = Scope((ScopeInput(leaf.qualifier, tuple((f.name, f) for f in rel.fields)),))
         if where is not None:
             predicate = self.bind_condition(where, scope)
             if predicate is not None:
@@ -66,7 +66,7 @@ class SourceBinder:
 
     def bind_leaf(
         self, item: ast.StreamRef | ast.SubqueryRef, *, joined: bool = False
-    ) -> Leaf | None:
+    ) -> FromLeaf | None:
         """An input; in a join, a window without SLIDE is left to the join."""
         if isinstance(item, ast.SubqueryRef):
             rel = self.bind_query(item.query)
@@ -78,12 +78,12 @@ class SourceBinder:
             return None
         window = item.window
         if joined and isinstance(window, ast.RangeWindow) and window.slide is None:
-            return Leaf(rel, qualifier, False, item.span, window)
+            return FromLeaf(rel, qualifier, False, item.span, window)
         if item.window is not None:
             rel = bind_window(self.context, rel, item.window)
             if rel is None:
                 return None
-        return Leaf(rel, qualifier, item.window is not None, item.span)
+        return FromLeaf(rel, qualifier, item.window is not None, item.span)
 
     def bind_stream(self, ref: ast.StreamRef) -> Rel | None:
         """A query of the set, a watch list, a protocol or an interface, in this order."""

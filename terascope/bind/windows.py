@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from terascope.analysis.order import FINENESS, Orders, column_orders
-from terascope.bind.context import Context
+from terascope.bind.context import BindContext
 from terascope.diagnostic import Span
 from terascope.plan.rel import (
     WEND,
@@ -35,7 +35,7 @@ SECONDS: Mapping[str, Fraction] = {
 }
 
 
-def bind_window(context: Context, rel: Rel, window: ast.Window) -> Rel | None:
+def bind_window(context: BindContext, rel: Rel, window: ast.Window) -> Rel | None:
     """The relation cut into windows."""
     orders = column_orders(rel, context.stream_orders)
     elements = window.on is None and {WSTART, WEND} <= set(rel.names) & set(orders)
@@ -72,7 +72,7 @@ def every(duration: ast.Duration) -> ast.RangeWindow:
     return ast.RangeWindow(duration, duration, span=duration.span)
 
 
-def clock_field(context: Context, rel: Rel, orders: Orders, window: ast.Window) -> str | None:
+def clock_field(context: BindContext, rel: Rel, orders: Orders, window: ast.Window) -> str | None:
     """The field durations are measured on: the one named, or the first clock of the stream."""
     clocks = [
         f.name
@@ -102,7 +102,9 @@ def clock_field(context: Context, rel: Rel, orders: Orders, window: ast.Window) 
     return None
 
 
-def ticks(context: Context, duration: ast.Duration, unit: ClockUnit | None, on: str) -> int | None:
+def ticks(
+    context: BindContext, duration: ast.Duration, unit: ClockUnit | None, on: str
+) -> int | None:
     """A duration in ticks of the clock field; a number without unit is in ticks already."""
     if duration.unit is None:
         amount = Fraction(duration.amount)
@@ -124,6 +126,6 @@ def ticks(context: Context, duration: ast.Duration, unit: ClockUnit | None, on: 
     return int(amount)
 
 
-def complain(context: Context, span: Span, message: str, help: str | None = None) -> int | None:
+def complain(context: BindContext, span: Span, message: str, help: str | None = None) -> int | None:
     context.error("bad-duration", message, span, help=help)
     return None

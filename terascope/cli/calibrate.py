@@ -10,7 +10,7 @@ import typer
 from terascope.cli.binding import Debug
 
 if TYPE_CHECKING:
-    from terascope.physical.statistics.calibrate import Measured
+    from terascope.physical.statistics.calibrate import FunctionCost
 
 
 def calibrate(
@@ -45,7 +45,7 @@ def calibrate(
     typer.echo(f"{len(found)} costs kept in {path}")
 
 
-def table(found: list[Measured]) -> str:
+def table(found: list[FunctionCost]) -> str:
     """The costs, cheapest first."""
     width = max(len(m.name) for m in found)
     lines = [f"{'function':<{width}}  {'ns a call':>9}  where"]

@@ -18,7 +18,7 @@ from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.packets.fields import LAYER_BITS
 from terascope.connectors.registry import Interface
 from terascope.explain.from_plan import parameter_notes
-from terascope.explain.model import Box, Facts, Node, Picture
+from terascope.explain.model import Box, Facts, Picture, PictureNode
 from terascope.explain.operators import PLACE, is_hidden, operator_node, source_id, stream_id
 from terascope.explain.prospects import prospect_notes
 from terascope.explain.remarks import column_notes
@@ -143,7 +143,7 @@ def window_box(output: LowOutput, known: Mapping[str, Orders]) -> Box:
     )
     columns = column_notes(output.fields, known[output.name])
     name = stream_id(output.name)
-    root = Node(
+    root = PictureNode(
         "Windows", f"Windows of slices of {windows.stream}", reads=(stream_id(windows.stream),)
     )
     return Box(name, output.name, "stream", ("low",), columns, facts, root=root)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from terascope.explain.model import Box, Node, Picture
+from terascope.explain.model import Box, Picture, PictureNode
 from terascope.syntax import ast
 from terascope.syntax.printer import print_statement
 from terascope.types import format_ip
@@ -37,11 +37,11 @@ def picture_of_script(script: ast.Script, title: str) -> Picture:
     return Picture("ast", title, tuple(boxes))
 
 
-def syntax_node(node: ast.Node, part: str = "") -> Node:
+def syntax_node(node: ast.SyntaxNode, part: str = "") -> PictureNode:
     """A node and its children, each under the name of its field."""
     kind = type(node).__name__.rstrip("_")
     plain: list[str] = []
-    children: list[Node] = []
+    children: list[PictureNode] = []
     for field in fields(node):
         value = getattr(node, field.name)
         if not field.compare or field.name == "hexadecimal" or value in QUIET:
@@ -52,19 +52,19 @@ def syntax_node(node: ast.Node, part: str = "") -> Node:
         else:
             plain.append(f"{field.name.rstrip('_')}={show(node, value)}")
     label = " ".join([kind, *plain])
-    return Node(kind, f"{part}: {label}" if part else label, children=tuple(children))
+    return PictureNode(kind, f"{part}: {label}" if part else label, children=tuple(children))
 
 
-def parts(name: str, value: object) -> list[Node]:
+def parts(name: str, value: object) -> list[PictureNode]:
     """The nodes in a field: itself, or those of a tuple, however deep."""
-    if isinstance(value, ast.Node):
+    if isinstance(value, ast.SyntaxNode):
         return [syntax_node(value, name.rstrip("_"))]
     if isinstance(value, tuple):
         return [node for each in value for node in parts(name, each)]
     return []
 
 
-def show(node: ast.Node, value: object) -> str:
+def show(node: ast.SyntaxNode, value: object) -> str:
     if isinstance(node, ast.Literal_) and isinstance(value, bytes):
         return format_ip(value) if node.kind in ("ip", "ipv6") else value.hex()
     if isinstance(value, tuple):

@@ -68,7 +68,7 @@ def query_of(rel: Rel) -> ast.Query:
     Raises:
         NoWords: there is none.
     """
-    return merged(rel) if isinstance(rel, Merge) else Writer().select(rel)
+    return merged(rel) if isinstance(rel, Merge) else SelectWriter().select(rel)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Below:
 
 
 @dataclass
-class Writer:
+class SelectWriter:
     """One SELECT. Inputs without a name are numbered."""
 
     numbered: int = field(default=0)
@@ -288,7 +288,7 @@ def common_alias(rel: Rel) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def merged(rel: Merge) -> ast.Merge:
+def merged(rel: Merge) -> ast.MergeQuery:
     """MERGE takes its columns by position."""
     place = rel.names.index(rel.on)
     fields: list[ast.Name] = []
@@ -300,4 +300,4 @@ def merged(rel: Merge) -> ast.Merge:
             sources.append(replace(stream(source), alias=alias))
         else:
             sources.append(ast.SubqueryRef(query_of(source), alias))
-    return ast.Merge(tuple(fields), tuple(sources), rel.slack or None)
+    return ast.MergeQuery(tuple(fields), tuple(sources), rel.slack or None)

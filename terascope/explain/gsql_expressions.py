@@ -42,7 +42,7 @@ def written(expr: Expr, scope: Scope) -> ast.Expr:
         case Lit(value, type):
             return literal(value, type)
         case Param(name):
-            return ast.Parameter(name)
+            return ast.ParameterRef(name)
         case Call(args=(operand, Lit(value=Members() as members, type=type))):
             nulls = (None,) if members.has_null else ()
             items = tuple(literal(value, type) for value in (*members.values, *nulls))
@@ -52,10 +52,10 @@ def written(expr: Expr, scope: Scope) -> ast.Expr:
         case Call(function, (operand,)) if function.name == "narrow":
             return written(operand, scope)
         case Cast(operand, type):
-            return ast.Cast(written(operand, scope), type.label)
+            return ast.CastExpr(written(operand, scope), type.label)
         case Case(branches, otherwise):
             pairs = tuple((written(c, scope), written(v, scope)) for c, v in branches)
-            return ast.Case(None, pairs, written(otherwise, scope))
+            return ast.CaseExpr(None, pairs, written(otherwise, scope))
         case Call(function, args):
             return call(function.name, args, scope)
 
@@ -64,7 +64,7 @@ def call(name: str, args: tuple[Expr, ...], scope: Scope) -> ast.Expr:
     parts = tuple(written(a, scope) for a in args)
     if name == "/" and is_constant(args[1]) and all(a.type.is_integer for a in args):
         # Between integers, / by a constant would round down.
-        parts = (ast.Cast(parts[0], Type.FLOAT.value), parts[1])
+        parts = (ast.CastExpr(parts[0], Type.FLOAT.value), parts[1])
     if name in BINARY and len(parts) >= 2:
         made = parts[0]
         for part in parts[1:]:
@@ -86,12 +86,12 @@ def call(name: str, args: tuple[Expr, ...], scope: Scope) -> ast.Expr:
         case "like", (operand, pattern):
             return ast.Like(operand, pattern)
         case _:
-            return ast.Call(name, parts)
+            return ast.CallExpr(name, parts)
 
 
 def aggregate(agg: AggCall, scope: Scope) -> ast.Expr:
     args = tuple(written(a, scope) for a in (*agg.args, *agg.parameters))
-    return ast.Call(agg.function.name, args, star=not args, distinct=agg.distinct)
+    return ast.CallExpr(agg.function.name, args, star=not args, distinct=agg.distinct)
 
 
 def literal(value: Value, type: Type) -> ast.Expr:

@@ -19,38 +19,38 @@ SHELF = 1400
 
 
 @dataclass(frozen=True)
-class Place:
+class BoxPlace:
     x: int
     y: int
 
 
-def arrange(picture: Picture, sizes: Mapping[str, tuple[int, int]]) -> dict[str, Place]:
+def arrange(picture: Picture, sizes: Mapping[str, tuple[int, int]]) -> dict[str, BoxPlace]:
     """The upper left corner of every box."""
     if not picture.arrows:
         return shelved([box.id for box in picture.boxes], sizes)
     columns = sorted_columns(picture, layers(picture))
     heights = [sum(sizes[b][1] for b in c) + GAP_Y * (len(c) - 1) for c in columns]
     tallest = max(heights, default=0)
-    places: dict[str, Place] = {}
+    places: dict[str, BoxPlace] = {}
     x = 0
     for column, height in zip(columns, heights, strict=True):
         y = (tallest - height) // 2
         for box in column:
-            places[box] = Place(x, y)
+            places[box] = BoxPlace(x, y)
             y += sizes[box][1] + GAP_Y
         x += max(sizes[b][0] for b in column) + GAP_X
     return places
 
 
-def shelved(boxes: list[str], sizes: Mapping[str, tuple[int, int]]) -> dict[str, Place]:
+def shelved(boxes: list[str], sizes: Mapping[str, tuple[int, int]]) -> dict[str, BoxPlace]:
     """Boxes that have nothing to do with each other: side by side, then the next row."""
-    places: dict[str, Place] = {}
+    places: dict[str, BoxPlace] = {}
     x = y = tallest = 0
     for box in boxes:
         width, height = sizes[box]
         if x and x + width > SHELF:
             x, y, tallest = 0, y + tallest + GAP_Y, 0
-        places[box] = Place(x, y)
+        places[box] = BoxPlace(x, y)
         x += width + GAP_Y
         tallest = max(tallest, height)
     return places

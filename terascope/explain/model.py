@@ -32,7 +32,7 @@ class ColumnNote:
 
 
 @dataclass(frozen=True)
-class Node:
+class PictureNode:
     """An operator, or a part of a statement."""
 
     kind: str
@@ -43,11 +43,11 @@ class Node:
     """What the analyses say: the key that closes a group, the condition that bounds a join."""
     columns: tuple[str, ...] = ()
     """All columns it gives, hidden ones included; empty where there are none."""
-    children: tuple[Node, ...] = ()
+    children: tuple[PictureNode, ...] = ()
     reads: tuple[str, ...] = ()
     """The boxes it takes its tuples from."""
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[PictureNode]:
         yield self
         for child in self.children:
             yield from child.walk()
@@ -65,7 +65,7 @@ class Box:
     columns: tuple[ColumnNote, ...] = ()
     facts: Facts = ()
     notes: tuple[str, ...] = ()
-    root: Node | None = None
+    root: PictureNode | None = None
     text: str = ""
     """Canonical GSQL, where the box is a query."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from terascope.explain.model import Node
+from terascope.explain.model import PictureNode
 from terascope.explain.remarks import StreamOrders, remarks_on
 from terascope.plan.rel import Project, Read, Rel, Scan, inputs
 from terascope.plan.show import show_node
@@ -22,13 +22,13 @@ SourcesOf = Callable[[Scan], tuple[str, ...]]
 """The boxes a scan takes its tuples from."""
 
 
-def operator_node(rel: Rel, streams: StreamOrders, sources: SourcesOf) -> Node:
+def operator_node(rel: Rel, streams: StreamOrders, sources: SourcesOf) -> PictureNode:
     reads: tuple[str, ...] = ()
     if isinstance(rel, Read):
         reads = (stream_id(rel.stream),)
     elif isinstance(rel, Scan):
         reads = sources(rel)
-    return Node(
+    return PictureNode(
         type(rel).__name__,
         label(rel),
         remarks_on(rel, streams),

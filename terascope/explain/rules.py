@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 
 from terascope.analysis.order import plan_orders
-from terascope.explain.model import Node, RuleStep
+from terascope.explain.model import PictureNode, RuleStep
 from terascope.explain.operators import operator_node
 from terascope.optimize.driver import optimize
 from terascope.plan.plan import Plan
@@ -38,7 +38,7 @@ def stream_lines(plan: Plan) -> dict[str, list[str]]:
     return {name: list(tree_lines(tree)) for name, tree in trees.items()}
 
 
-def tree_lines(node: Node, depth: int = 0) -> list[str]:
+def tree_lines(node: PictureNode, depth: int = 0) -> list[str]:
     lines = ["  " * depth + node.label]
     for child in node.children:
         lines += tree_lines(child, depth + 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from terascope.explain.model import Box, Node, Picture
+from terascope.explain.model import Box, Picture, PictureNode
 from terascope.explain.wrap import wrapped
 
 WIDTH = 46
@@ -68,7 +68,7 @@ def stream_lines(box: Box, ends: dict[str, str]) -> Iterator[str]:
 
 
 def node_lines(
-    box: Box, node: Node, path: str, ends: dict[str, str], edges: list[str]
+    box: Box, node: PictureNode, path: str, ends: dict[str, str], edges: list[str]
 ) -> Iterator[str]:
     name = f"{box.id}/{path}"
     colour = COLOURS.get(node.kind, "#eeeeee")
@@ -88,7 +88,7 @@ def edge(source: str, target: str, from_source: bool = False) -> str:
     return f'  "{quoted(source)}" -> "{quoted(target)}"{style};'
 
 
-def label(node: Node) -> str:
+def label(node: PictureNode) -> str:
     first, *rest = wrapped(node.label, WIDTH)
     word, _, behind = first.partition(" ")
     lines = [f"<B>{escape(word)}</B>" + (f" {escape(behind)}" if behind else "")]

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from terascope.explain.model import Box, Node, Picture
+from terascope.explain.model import Box, Picture, PictureNode
 from terascope.version import VERSION
 
 
@@ -61,7 +61,7 @@ def box_object(box: Box) -> dict[str, Any]:
     }
 
 
-def node_object(node: Node) -> dict[str, Any]:
+def node_object(node: PictureNode) -> dict[str, Any]:
     return {
         "kind": node.kind,
         "label": node.label,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from terascope.explain.model import Box, Node, Picture
+from terascope.explain.model import Box, Picture, PictureNode
 
 COMMENT = "-- "
 
@@ -29,7 +29,7 @@ def statement(box: Box) -> Iterator[str]:
         yield from (f"{COMMENT}{line}" for line in tree(box.root, 1))
 
 
-def tree(node: Node, depth: int) -> Iterator[str]:
+def tree(node: PictureNode, depth: int) -> Iterator[str]:
     yield "  " * depth + node.label
     for child in node.children:
         yield from tree(child, depth + 1)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
-from terascope.explain.layout import Place, arrange
-from terascope.explain.model import Box, Node, Picture
+from terascope.explain.layout import BoxPlace, arrange
+from terascope.explain.model import Box, Picture, PictureNode
 from terascope.explain.wrap import wrapped
 
 CHAR = 7.3
@@ -111,7 +111,7 @@ def card_rows(box: Box) -> Iterator[Row]:
         yield from node_rows(box.root, 0)
 
 
-def node_rows(node: Node, depth: int) -> Iterator[Row]:
+def node_rows(node: PictureNode, depth: int) -> Iterator[Row]:
     indent = depth * INDENT
     first, *rest = wrapped(node.label, max(24, WIDTH - indent))
     yield Row("", first, indent, len(node.label.split(" ")[0]), node.reads)
@@ -122,7 +122,7 @@ def node_rows(node: Node, depth: int) -> Iterator[Row]:
         yield from node_rows(child, depth + 1)
 
 
-def card_shapes(card: Card, at: Place) -> Iterator[str]:
+def card_shapes(card: Card, at: BoxPlace) -> Iterator[str]:
     width, height = card.size
     internal = " internal" if "internal" in card.box.marks else ""
     yield f'<g class="{card.box.kind}" transform="translate({at.x} {at.y})">'
@@ -151,7 +151,7 @@ def row_shape(row: Row, y: int) -> str:
 
 
 def arrow_shapes(
-    cards: dict[str, Card], sizes: dict[str, tuple[int, int]], places: dict[str, Place]
+    cards: dict[str, Card], sizes: dict[str, tuple[int, int]], places: dict[str, BoxPlace]
 ) -> Iterator[str]:
     for name, card in cards.items():
         for number, row in enumerate(card.rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from terascope.explain.model import Box, Node, Picture, RuleStep
+from terascope.explain.model import Box, Picture, PictureNode, RuleStep
 from terascope.explain.to_script import as_script
 
 INDENT = "  "
@@ -43,7 +43,7 @@ def box_lines(box: Box, stage: str) -> Iterator[str]:
         yield from node_lines(box.root, 1)
 
 
-def node_lines(node: Node, depth: int) -> Iterator[str]:
+def node_lines(node: PictureNode, depth: int) -> Iterator[str]:
     remark = f"   -- {'; '.join(node.remarks)}" if node.remarks else ""
     yield INDENT * depth + node.label + remark
     for child in node.children:

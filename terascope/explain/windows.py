@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from terascope.functions.slices import SliceVector
-from terascope.physical.split.slicing import Family, Slicing, ticks
+from terascope.physical.split.slicing import SliceFamily, Slicing, ticks
 from terascope.plan.show import show_expr
 from terascope.sharing.slices import MOST_SLICES, Periodic, composed, most_edges
-from terascope.sharing.windows import Cluster, Shared, edges_per_time, pays_from
+from terascope.sharing.windows import Cluster, WindowClusters, edges_per_time, pays_from
 
 MOST_SHOWN = 24
 """Slices of a period that are written out."""
@@ -25,7 +25,7 @@ def slicing_notes(slicing: Slicing) -> Iterator[str]:
             yield "\n".join(family_lines(family, shared, slicing))
 
 
-def family_lines(family: Family, shared: Shared, slicing: Slicing) -> Iterator[str]:
+def family_lines(family: SliceFamily, shared: WindowClusters, slicing: Slicing) -> Iterator[str]:
     scan = slicing.scans[family]
     second = ticks(scan, family.time)
     keys = ", ".join(sorted(show_expr(k) for k in family.keys)) or "no keys"
@@ -46,7 +46,7 @@ def family_lines(family: Family, shared: Shared, slicing: Slicing) -> Iterator[s
 
 
 def cluster_lines(
-    family: Family, cluster: Cluster, shared: Shared, slicing: Slicing, second: int
+    family: SliceFamily, cluster: Cluster, shared: WindowClusters, slicing: Slicing, second: int
 ) -> Iterator[str]:
     asked = ", ".join(
         f"{query} {window.range}/{window.slide}"
@@ -68,7 +68,7 @@ def slices_in_words(vector: SliceVector) -> str:
     return f"slices {shown}{more} of a period of {vector.period}{gaps}"
 
 
-def why_apart(shared: Shared) -> str:
+def why_apart(shared: WindowClusters) -> str:
     windows: tuple[Periodic, ...] = shared.windows
     if composed(windows) is None:
         period, edges = most_edges(windows)

@@ -32,7 +32,7 @@ MAX_ROUNDS = 50
 
 
 @dataclass(frozen=True)
-class Batch:
+class RuleBatch:
     """Rules that run together: relation rules until nothing changes, then plan rules once."""
 
     name: str
@@ -40,8 +40,8 @@ class Batch:
     plan_rules: tuple[PlanRule, ...] = ()
 
 
-BATCHES: tuple[Batch, ...] = (
-    Batch(
+BATCHES: tuple[RuleBatch, ...] = (
+    RuleBatch(
         "simplify",
         (
             fold_constants,
@@ -52,9 +52,9 @@ BATCHES: tuple[Batch, ...] = (
             drop_identities,
         ),
     ),
-    Batch("joins", (), (order_joins,)),
-    Batch("tidy", (merge_filters, push_filters, merge_projects, drop_identities)),
-    Batch("share", (), (share_subqueries, prune_columns)),
+    RuleBatch("joins", (), (order_joins,)),
+    RuleBatch("tidy", (merge_filters, push_filters, merge_projects, drop_identities)),
+    RuleBatch("share", (), (share_subqueries, prune_columns)),
 )
 
 

@@ -86,7 +86,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedTables:
     """Low-level streams with tables of their own, and how the others are read."""
 
     reads: tuple[SourceRead, ...]
@@ -123,7 +123,7 @@ class JobDraft:
     """host_low_level: those of other sources."""
     unshared: tuple[SourceRead, ...] = ()
     """share_tables: the reads before aggregations had common tables."""
-    shared: Shared | None = None
+    shared: SharedTables | None = None
     """share_tables"""
     low: tuple[LowOutput, ...] = ()
     """share_tables, grow_trees, assemble_windows: the streams that the tasks give."""

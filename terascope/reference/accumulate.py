@@ -10,7 +10,7 @@ from terascope.functions.overflow import overflow_in
 from terascope.plan.expr import AggCall
 from terascope.plan.rel import NamedAgg
 from terascope.plan.show import written_agg
-from terascope.reference.context import Context
+from terascope.reference.context import Evaluation
 from terascope.reference.rows import Row, same_row, sort_key
 
 
@@ -18,7 +18,7 @@ class Accumulator:
     """The state of one aggregate call, compiled against the columns it stands over."""
 
     def __init__(
-        self, call: AggCall, written: str, names: tuple[str, ...], context: Context
+        self, call: AggCall, written: str, names: tuple[str, ...], context: Evaluation
     ) -> None:
         self.call = call
         self.written = written
@@ -61,7 +61,7 @@ class Accumulator:
 
 
 def accumulators(
-    aggs: tuple[NamedAgg, ...], names: tuple[str, ...], context: Context
+    aggs: tuple[NamedAgg, ...], names: tuple[str, ...], context: Evaluation
 ) -> list[Accumulator]:
     return [Accumulator(call, written_agg(call, name), names, context) for name, call in aggs]
 

@@ -14,12 +14,12 @@ from terascope.plan.evaluate import Evaluator
 from terascope.plan.expr import AggCall, Col
 from terascope.plan.rel import WEND, WSTART, Aggregate
 from terascope.reference.accumulate import accumulators, aggregate_values
-from terascope.reference.context import Context
+from terascope.reference.context import Evaluation
 from terascope.reference.rows import Row, same_row
 from terascope.reference.window import windows_between
 
 
-def aggregate(rel: Aggregate, rows: list[Row], context: Context) -> list[Row]:
+def aggregate(rel: Aggregate, rows: list[Row], context: Evaluation) -> list[Row]:
     names = rel.source.names
     keys = [context.compile(expr, names) for _, expr in rel.keys]
     keyed = [(same_row(key(row) for key in keys), row) for row in rows]

@@ -35,7 +35,7 @@ class Sources(Protocol):
 
 
 @dataclass(frozen=True)
-class Context:
+class Evaluation:
     plan: Plan
     sources: Sources
     streams: Mapping[str, Rows]

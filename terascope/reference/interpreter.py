@@ -25,7 +25,7 @@ from terascope.plan.rel import (
     Window,
 )
 from terascope.reference.aggregate import aggregate
-from terascope.reference.context import Context, Sources
+from terascope.reference.context import Evaluation, Sources
 from terascope.reference.filter_project import filter_rows, project
 from terascope.reference.join import join
 from terascope.reference.lookup import lookup
@@ -44,13 +44,13 @@ def evaluate(plan: Plan, sources: Sources) -> dict[str, Rows]:
     """
     streams: dict[str, Rows] = {}
     for stream in plan:
-        context = Context(plan, sources, streams)
+        context = Evaluation(plan, sources, streams)
         with overflow_of(stream.name):
             streams[stream.name] = Rows(stream.rel.fields, tuples_of(stream.rel, context))
     return streams
 
 
-def tuples_of(rel: Rel, context: Context) -> list[Row]:
+def tuples_of(rel: Rel, context: Evaluation) -> list[Row]:
     """The tuples a tree stands for."""
     match rel:
         case Scan():

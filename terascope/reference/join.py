@@ -13,7 +13,7 @@ from terascope.functions.base import Value
 from terascope.functions.values import as_bytes
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Join, Rel
-from terascope.reference.context import Context
+from terascope.reference.context import Evaluation
 from terascope.reference.rows import Row, same
 from terascope.types import Type, unify
 
@@ -21,7 +21,7 @@ Pair: TypeAlias = tuple[int, int]
 """Places of a left and a right row that match."""
 
 
-def join(rel: Join, left: list[Row], right: list[Row], context: Context) -> list[Row]:
+def join(rel: Join, left: list[Row], right: list[Row], context: Evaluation) -> list[Row]:
     pairs = matches(rel, left, right, context)
     with_partner_left = {i for i, _ in pairs}
     with_partner_right = {j for _, j in pairs}
@@ -39,7 +39,7 @@ def join(rel: Join, left: list[Row], right: list[Row], context: Context) -> list
     return given
 
 
-def matches(rel: Join, left: list[Row], right: list[Row], context: Context) -> list[Pair]:
+def matches(rel: Join, left: list[Row], right: list[Row], context: Evaluation) -> list[Pair]:
     """All pairs for which the equalities and the residual are TRUE."""
     types = [unify(a.type, b.type) for a, b in rel.equalities]
     left_keys = join_keys([a for a, _ in rel.equalities], types, rel.left, left, context)
@@ -57,7 +57,7 @@ def matches(rel: Join, left: list[Row], right: list[Row], context: Context) -> l
 
 
 def join_keys(
-    exprs: list[Expr], types: list[Type | None], side: Rel, rows: list[Row], context: Context
+    exprs: list[Expr], types: list[Type | None], side: Rel, rows: list[Row], context: Evaluation
 ) -> list[Row]:
     keys = [context.compile(expr, side.names) for expr in exprs]
     return [
@@ -75,7 +75,7 @@ def equated(value: Value, type: Type | None) -> Value:
     return as_bytes(value) if type is Type.BINARY else value
 
 
-def filler(rel: Join, missing: Rel, context: Context) -> Callable[[Row], Row]:
+def filler(rel: Join, missing: Rel, context: Evaluation) -> Callable[[Row], Row]:
     """How a row whose side `missing` is missing gets the columns that are filled."""
     names = rel.left.names + rel.right.names
     fills = {

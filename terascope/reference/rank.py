@@ -6,11 +6,11 @@ from operator import itemgetter
 
 from terascope.plan.evaluate import Evaluator
 from terascope.plan.rel import Rank
-from terascope.reference.context import Context
+from terascope.reference.context import Evaluation
 from terascope.reference.rows import Row, same_row, sort_key
 
 
-def rank(rel: Rank, rows: list[Row], context: Context) -> list[Row]:
+def rank(rel: Rank, rows: list[Row], context: Evaluation) -> list[Row]:
     """In the order asked for within each combination; NULL counts as the largest value."""
     per = [rel.source.names.index(name) for name in rel.per]
     groups: dict[Row, list[Row]] = {}

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from terascope.plan.evaluate import Evaluator
 from terascope.plan.rel import Running
 from terascope.reference.accumulate import Accumulator, accumulators
-from terascope.reference.context import Context
+from terascope.reference.context import Evaluation
 from terascope.reference.rows import Row, same_row
 
 
-def running(rel: Running, rows: list[Row], context: Context) -> list[Row]:
+def running(rel: Running, rows: list[Row], context: Evaluation) -> list[Row]:
     """A tuple without an epoch belongs nowhere and is passed over."""
     names = rel.source.names
     keys = [context.compile(expr, names) for _, expr in rel.keys]

@@ -30,7 +30,7 @@ def connector_column(source: SourceField) -> str:
 
 
 @dataclass(frozen=True)
-class Reading:
+class InterfaceRows:
     """All tuples of an interface, of whatever protocol, and what was seen on the way."""
 
     columns: dict[str, list[Value]]
@@ -44,7 +44,7 @@ class ConnectorSources:
     interfaces: Mapping[str, Interface]
     arrival_ns: int = field(default_factory=time.time_ns)
     """When all tuples arrived, by the clock on the wall."""
-    _read: dict[tuple[str, tuple[Column, ...]], Reading] = field(default_factory=dict)
+    _read: dict[tuple[str, tuple[Column, ...]], InterfaceRows] = field(default_factory=dict)
 
     @property
     def reports(self) -> Mapping[str, ReadReport]:
@@ -76,9 +76,9 @@ class ConnectorSources:
                     furthest[c.name] = max(furthest.get(c.name, value), value)
         return furthest
 
-    def reading(self, interface: str, columns: tuple[Column, ...]) -> Reading:
+    def reading(self, interface: str, columns: tuple[Column, ...]) -> InterfaceRows:
         if (interface, columns) not in self._read:
-            reading = Reading({column.name: [] for column in columns}, ReadReport())
+            reading = InterfaceRows({column.name: [] for column in columns}, ReadReport())
             found = batches(self.interfaces[interface], columns, reading.report, self.arrival_ns)
             for batch in found:
                 for column, values in zip(columns, batch.columns, strict=True):

@@ -18,7 +18,14 @@ from typing import Final
 
 from terascope.functions.slices import SliceVector
 from terascope.sharing.slices import Periodic, shortest, stretched
-from terascope.sharing.windows import Cluster, Shared, Traffic, WindowCosts, is_tumbling, share
+from terascope.sharing.windows import (
+    Cluster,
+    TupleTraffic,
+    WindowClusters,
+    WindowCosts,
+    is_tumbling,
+    share,
+)
 
 MOST_RETIRED: Final = 8
 """So many retired clusters of a family may still have slices; then nothing is changed."""
@@ -30,7 +37,7 @@ class Composition:
 
     clusters: tuple[Cluster, ...]
     """Those that tuples go to; every window is in one."""
-    traffic: Traffic
+    traffic: TupleTraffic
     """What they were chosen by."""
     since: float = 0.0
     """When they were chosen, in unix seconds."""
@@ -46,8 +53,8 @@ class Composition:
         return tuple(cluster for cluster in self.retired if window in cluster.windows)
 
     @property
-    def shared(self) -> Shared:
-        return Shared(self.clusters, self.traffic, WindowCosts())
+    def shared(self) -> WindowClusters:
+        return WindowClusters(self.clusters, self.traffic, WindowCosts())
 
 
 def marked(clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
@@ -55,7 +62,7 @@ def marked(clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
     return tuple(replace(cluster, own=not cluster.assembles) for cluster in clusters)
 
 
-def first_composition(shared: Shared, now: float = 0.0) -> Composition:
+def first_composition(shared: WindowClusters, now: float = 0.0) -> Composition:
     """Of windows that were not planned before."""
     return Composition(marked(shared.clusters), shared.traffic, now)
 
@@ -63,7 +70,7 @@ def first_composition(shared: Shared, now: float = 0.0) -> Composition:
 def best_clusters(
     before: Composition,
     windows: frozenset[Periodic],
-    traffic: Traffic,
+    traffic: TupleTraffic,
     pinned: bool = False,
 ) -> tuple[Cluster, ...]:
     """The cheapest clusters of some windows. `pinned`: clusters with tumbling windows stay as they
@@ -76,7 +83,7 @@ def best_clusters(
 
 
 def recomposed(
-    before: Composition, clusters: Iterable[Cluster], traffic: Traffic, now: float
+    before: Composition, clusters: Iterable[Cluster], traffic: TupleTraffic, now: float
 ) -> Composition:
     """Other clusters take the place of those in force. A cluster that is in force, or was and still
     has slices, goes on. The slices of a new one are written in a way that no other cluster has:
@@ -111,7 +118,7 @@ def unlike(vector: SliceVector, taken: Collection[str]) -> SliceVector:
 
 
 def for_windows(
-    before: Composition, windows: frozenset[Periodic], traffic: Traffic, now: float
+    before: Composition, windows: frozenset[Periodic], traffic: TupleTraffic, now: float
 ) -> Composition:
     """The composition of a family whose windows are others now: a set was changed. Windows that
     stay keep what they were made of; who shares is decided anew.

@@ -65,7 +65,7 @@ def accounting_for(
 
 
 @dataclass(frozen=True)
-class Cost:
+class HashOperations:
     """Hash operations of an epoch."""
 
     during: float
@@ -80,7 +80,7 @@ class Cost:
         return self.during + self.end + self.exchanged
 
 
-def evaluate(tree: Tree, curves: Curves, accounting: Accounting) -> Cost:
+def evaluate(tree: Tree, curves: Curves, accounting: Accounting) -> HashOperations:
     """C(T). What a parent flushes reaches a child at the end, and may drive rows out of it."""
     tuples = curves.statistics.tuples
     degrees = tree.degrees()
@@ -102,7 +102,7 @@ def evaluate(tree: Tree, curves: Curves, accounting: Accounting) -> Cost:
         during += before * degree
         end += (leaves - before) * degree
         exchanged += leaves * accounting.per_row(node)
-    return Cost(during, end, exchanged, tuple(out))
+    return HashOperations(during, end, exchanged, tuple(out))
 
 
 def least_cost(tree: Tree, curves: Curves, accounting: Accounting) -> float:

@@ -57,7 +57,7 @@ def bounds(found: Frequencies, scale: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Growth:
+class GroupGrowth:
     """The number of groups as a function of the number of tuples, which it is exact for at 1."""
 
     found: Frequencies
@@ -85,13 +85,13 @@ class Growth:
         return float(self.found.numbers @ (1.0 - missed))
 
 
-def fit_growth(found: Frequencies, scale: float) -> Growth:
+def fit_growth(found: Frequencies, scale: float) -> GroupGrowth:
     """Fit the rates of the groups to what a sample has of them; `scale`: how far it will be asked
     for, which says how small a rate makes a difference.
     """
     rare = found.sizes <= RARE
     if found.of_size(1) + found.of_size(2) < FEW:
-        return Growth(found, np.zeros(0), np.zeros(0))
+        return GroupGrowth(found, np.zeros(0), np.zeros(0))
     seen = np.zeros(len(STARTS))
     places = np.searchsorted(STARTS, found.sizes[rare], side="right") - 1
     np.add.at(seen, places, found.numbers[rare])
@@ -102,7 +102,7 @@ def fit_growth(found: Frequencies, scale: float) -> Growth:
     weights = np.maximum(rates, rates[1])
     weights /= weights.sum()
     climb(seen, likely, weights, STEPS, STILL)
-    return Growth(found, rates, weights * seen.sum())
+    return GroupGrowth(found, rates, weights * seen.sum())
 
 
 def rounded(scale: float) -> float:

@@ -71,7 +71,7 @@ class Combined:
 
 
 @dataclass(frozen=True)
-class Choices:
+class SubtreeChoices:
     """The pairs of a subtree for one input: which level its node lets pass, and what is below."""
 
     points: Points
@@ -299,7 +299,7 @@ class Allocator:
     eps: float
     levels: dict[int, Floats] = field(default_factory=dict)
     combined: dict[int, list[Combined]] = field(default_factory=dict)
-    choices: dict[int, list[Choices]] = field(default_factory=dict)
+    choices: dict[int, list[SubtreeChoices]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         nodes = self.tree.nodes
@@ -361,7 +361,7 @@ class Allocator:
         parent = self.tree.nodes[at].parent
         return np.array([self.tuples]) if parent is None else self.levels[parent]
 
-    def _choices(self, at: int) -> list[Choices]:
+    def _choices(self, at: int) -> list[SubtreeChoices]:
         """For each input: which levels can be reached with which memory, and the best below."""
         levels, combined = self.levels[at], self.combined[at]
         starts = np.cumsum([0, *(len(each.points.cost) for each in combined)])
@@ -379,7 +379,7 @@ class Allocator:
                 self.weight[at] * levels, own, starts, cost, memory, self.cell
             )
             points = Points(out_cost, out_memory)
-            found.append(Choices(points, level, below, buckets[level]))
+            found.append(SubtreeChoices(points, level, below, buckets[level]))
         return found
 
     def _combine(self, children: list[int], rows: float, input_at: int) -> Combined:

@@ -73,7 +73,7 @@ def gains_of(
 
 
 @dataclass
-class Gathering:
+class NodeSet:
     """A set of nodes that is being changed."""
 
     flat: Tree
@@ -195,7 +195,7 @@ def gathered_trees(
     flat: Tree, statistics: Statistics, accounting: Accounting, ladder: list[float]
 ) -> list[Tree]:
     """One for each price, each made of the one before."""
-    gathering = Gathering(flat, statistics, accounting)
+    gathering = NodeSet(flat, statistics, accounting)
     trees: list[Tree] = []
     for price in ladder:
         gathering.improve(price)

@@ -33,7 +33,7 @@ STREAM: Final = -1
 
 
 @dataclass
-class Member:
+class DraftNode:
     """A node of a draft: attributes are bits."""
 
     bits: int
@@ -57,7 +57,7 @@ class Step:
     under: int | None = None
 
 
-class Draft:
+class TreeDraft:
     """A tree that is being changed, and what its parts cost at the present price."""
 
     def __init__(self, first: Tree, curves: Curves, accounting: Accounting) -> None:
@@ -68,8 +68,8 @@ class Draft:
         self.tuples = curves.statistics.tuples
         self.price = np.inf
         self._sets: dict[int, Attributes] = {}
-        self.members: dict[int, Member] = {
-            at: Member(
+        self.members: dict[int, DraftNode] = {
+            at: DraftNode(
                 self._bits(node.attributes),
                 STREAM if node.parent is None else node.parent,
                 node.slots,
@@ -163,7 +163,7 @@ class Draft:
         bounded = self.accounting.bounded_leaves
         return self.accounting.exchange if is_query and bounded else 0.0
 
-    def _is_free(self, member: Member) -> bool:
+    def _is_free(self, member: DraftNode) -> bool:
         return member.is_query and not self.accounting.bounded_leaves
 
     def _value(self, at: int, below: Floats) -> Floats:
@@ -207,7 +207,7 @@ class Draft:
         if home is None:
             home = self._next
             self._next += 1
-            self.members[home] = Member(step.bits, step.parent, 1, False)
+            self.members[home] = DraftNode(step.bits, step.parent, 1, False)
         for at in step.gathered:
             self.members[at].parent = home
         self._fit_slots()
@@ -220,9 +220,9 @@ class Draft:
             if not self.members[at].is_query and below:
                 self.members[at].slots = max(below)
 
-    def copied(self) -> dict[int, Member]:
+    def copied(self) -> dict[int, DraftNode]:
         return {
-            at: Member(member.bits, member.parent, member.slots, member.is_query)
+            at: DraftNode(member.bits, member.parent, member.slots, member.is_query)
             for at, member in self.members.items()
         }
 
@@ -266,7 +266,7 @@ def unions_of(siblings: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.unique(siblings[first] | siblings[second])
 
 
-def merges(draft: Draft, least: float) -> Step | None:
+def merges(draft: TreeDraft, least: float) -> Step | None:
     """The best way to gather siblings, if it gains more than `least`.
 
     Unions are taken in the order of what they could gain at best: `rows` to feed one node instead
@@ -276,7 +276,7 @@ def merges(draft: Draft, least: float) -> Step | None:
     for parent, siblings in draft.children().items():
         if len(siblings) < 2:
             continue
-        family = Family(draft, parent, siblings)
+        family = Siblings(draft, parent, siblings)
         bound = family.bound(family.floors())
         for u in np.argsort(-bound, kind="stable"):
             limit = least if best is None else best.gain
@@ -287,10 +287,10 @@ def merges(draft: Draft, least: float) -> Step | None:
     return best
 
 
-class Family:
+class Siblings:
     """The children of a node, and their unions."""
 
-    def __init__(self, draft: Draft, parent: int, siblings: list[int]) -> None:
+    def __init__(self, draft: TreeDraft, parent: int, siblings: list[int]) -> None:
         self.draft, self.parent, self.siblings = draft, parent, siblings
         self.rows = draft.out[parent]
         self.bits = np.array([draft.members[at].bits for at in siblings], np.int64)
@@ -355,7 +355,7 @@ class Family:
         return gain, Step(gain, self.parent, union, moved) if gain > least else None
 
 
-def deletions(draft: Draft, least: float) -> Step | None:
+def deletions(draft: TreeDraft, least: float) -> Step | None:
     """Before: parent (node (a b))      After: parent (a b)"""
     best: Step | None = None
     below_of = draft.children()
@@ -370,7 +370,7 @@ def deletions(draft: Draft, least: float) -> Step | None:
     return best
 
 
-def moves(draft: Draft, least: float) -> list[Step]:
+def moves(draft: TreeDraft, least: float) -> list[Step]:
     """Before: p (a) q ()      After: p () q (a), where q contains a; the best for each a."""
     homes = [
         (draft.out[at], at, member.bits)
@@ -393,7 +393,7 @@ def moves(draft: Draft, least: float) -> list[Step]:
     return sorted(steps, key=lambda step: -step.gain)
 
 
-def improve(draft: Draft, price: float) -> None:
+def improve(draft: TreeDraft, price: float) -> None:
     """Steps until none helps. A step that turns out not to is taken back and not tried again."""
     draft.price = price
     draft.judged.clear()
@@ -415,7 +415,7 @@ def _key(step: Step) -> tuple[object, ...]:
     return (step.parent, step.bits, step.gathered, step.deleted, step.under)
 
 
-def _taken(draft: Draft, steps: list[Step], refused: set[tuple[object, ...]]) -> bool:
+def _taken(draft: TreeDraft, steps: list[Step], refused: set[tuple[object, ...]]) -> bool:
     before, members = draft.total, draft.copied()
     for step in steps:
         draft.apply(step)
@@ -448,7 +448,7 @@ def grown_trees(
     flat: Tree, curves: Curves, accounting: Accounting, ladder: list[float]
 ) -> list[Tree]:
     """One for each price."""
-    draft = Draft(flat, curves, accounting)
+    draft = TreeDraft(flat, curves, accounting)
     trees: list[Tree] = []
     for price in ladder:
         improve(draft, price)

@@ -18,7 +18,7 @@ from typing import Final, Literal, TypeAlias, assert_never
 
 import numpy as np
 
-from terascope.sharing.cost import Accounting, Cost, accounting_for, evaluate
+from terascope.sharing.cost import Accounting, HashOperations, accounting_for, evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import Frontier, frontier, merged, without_empty
 from terascope.sharing.gathering import gathered_trees
@@ -51,8 +51,8 @@ class Planned:
     """A tree, and what it costs in an epoch."""
 
     tree: Tree
-    cost: Cost
-    flat_cost: Cost
+    cost: HashOperations
+    flat_cost: HashOperations
     """Of all queries from the stream itself, within the same memory."""
     memory_bytes: float
     """What the tree takes of the budget."""

@@ -201,27 +201,27 @@ def grown_by_slc(
 ) -> Tree:
     """Algorithm 1 with SLC's allocation and SLC's cost."""
     best = flat
-    cost, given = Judge(flat, curves, accounting, memory, peak_load).cost()
+    cost, given = NeighbourCosts(flat, curves, accounting, memory, peak_load).cost()
     while True:
-        judge = Judge(best, curves, accounting, memory, peak_load)
-        found: tuple[float, Tree | Merge] = (cost * (1 - 1e-6), best)
+        judge = NeighbourCosts(best, curves, accounting, memory, peak_load)
+        found: tuple[float, Tree | SiblingMerge] = (cost * (1 - 1e-6), best)
         for merge in all_merges(best):
             price = judge.cost_of(merge)
             if price < found[0]:
                 found = price, merge
         for tree in _deleted(best):
-            price, _ = Judge(tree, curves, accounting, memory, peak_load).cost()
+            price, _ = NeighbourCosts(tree, curves, accounting, memory, peak_load).cost()
             if price < found[0]:
                 found = price, tree
         if found[1] is best:
             return shares(best, curves, accounting, given)
         step = found[1]
         best = step if isinstance(step, Tree) else with_node(best, step)
-        cost, given = Judge(best, curves, accounting, memory, peak_load).cost()
+        cost, given = NeighbourCosts(best, curves, accounting, memory, peak_load).cost()
 
 
 @dataclass(frozen=True)
-class Merge:
+class SiblingMerge:
     """Some children of a node come to stand below a new one, which has all their keys."""
 
     parent: int | None
@@ -229,7 +229,7 @@ class Merge:
     gathered: tuple[int, ...]
 
 
-class Judge:
+class NeighbourCosts:
     """What trees near a given one cost, for SLC."""
 
     def __init__(
@@ -256,7 +256,7 @@ class Judge:
         """And the memory it is for."""
         return limited_cost(self._parent, self._size, self._groups, *self._rest)
 
-    def cost_of(self, merge: Merge) -> float:
+    def cost_of(self, merge: SiblingMerge) -> float:
         above = -1 if merge.parent is None else merge.parent
         node = Node(merge.keys, merge.parent, False, 0.0, _slots(self._tree, merge))
         return cost_with(
@@ -305,12 +305,12 @@ class Tuned:
 
 
 @lru_cache(maxsize=512)
-def all_merges(tree: Tree) -> tuple[Merge, ...]:
+def all_merges(tree: Tree) -> tuple[SiblingMerge, ...]:
     """Trees are grown for many peak loads, with the same first steps."""
     return tuple(merges(tree))
 
 
-def merges(tree: Tree) -> Iterator[Merge]:
+def merges(tree: Tree) -> Iterator[SiblingMerge]:
     """Every way to add the union of two siblings, above all siblings within it."""
     names = sorted({name for node in tree.nodes for name in node.attributes})
     bit = {name: 1 << at for at, name in enumerate(names)}
@@ -324,14 +324,14 @@ def merges(tree: Tree) -> Iterator[Merge]:
                 continue
             inside = tuple(siblings[s] for s in np.flatnonzero(bits & ~union == 0))
             keys = frozenset(name for name in names if int(union) & bit[name])
-            yield Merge(parent, keys, inside)
+            yield SiblingMerge(parent, keys, inside)
 
 
-def _slots(tree: Tree, merge: Merge) -> int:
+def _slots(tree: Tree, merge: SiblingMerge) -> int:
     return max(tree.nodes[at].slots for at in merge.gathered)
 
 
-def with_node(tree: Tree, merge: Merge) -> Tree:
+def with_node(tree: Tree, merge: SiblingMerge) -> Tree:
     """The new node stands right after its parent, or first of all."""
     where = 0 if merge.parent is None else merge.parent + 1
     nodes: list[Node] = []

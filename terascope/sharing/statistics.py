@@ -22,7 +22,7 @@ from terascope.sharing.counting import (
     count_groups,
     set_hashes,
 )
-from terascope.sharing.distinct import Floats, Growth, bounds, fit_growth
+from terascope.sharing.distinct import Floats, GroupGrowth, bounds, fit_growth
 from terascope.sharing.zipf import exponent
 
 STEP: Final = 2**0.5
@@ -51,7 +51,7 @@ class SampledStatistics:
     """Where in its epoch each tuple stands, from 0 to 1: what is shorter than an epoch is counted
     piece by piece then, for groups come in bursts."""
     _counted: dict[frozenset[str], Frequencies] = field(default_factory=dict, repr=False)
-    _grown: dict[frozenset[str], Growth] = field(default_factory=dict, repr=False)
+    _grown: dict[frozenset[str], GroupGrowth] = field(default_factory=dict, repr=False)
     _groups: dict[tuple[frozenset[str], float], float] = field(default_factory=dict, repr=False)
     _exponents: dict[frozenset[str], float] = field(default_factory=dict, repr=False)
     _pieces: dict[int, SampledStatistics] = field(default_factory=dict, repr=False)
@@ -173,7 +173,7 @@ class SampledStatistics:
             self._exponents[attributes] = known
         return known
 
-    def _growth(self, attributes: frozenset[str]) -> Growth:
+    def _growth(self, attributes: frozenset[str]) -> GroupGrowth:
         known = self._grown.get(attributes)
         if known is None:
             found = self.frequencies(attributes)

@@ -52,7 +52,7 @@ class WindowCosts:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class TupleTraffic:
     """What is known of the tuples."""
 
     rate: float
@@ -108,7 +108,7 @@ class Cluster:
         """Whether its slices are not already what is asked for."""
         return len(self.windows) > 1 or not is_tumbling(self.windows[0])
 
-    def partials(self, traffic: Traffic) -> float:
+    def partials(self, traffic: TupleTraffic) -> float:
         """Groups of slices for each unit of time."""
         kept = self.vector.kept.items()
         made = sum(times * traffic.groups(n * traffic.rate) for n, times in kept)
@@ -124,7 +124,7 @@ class Cluster:
         """No less than the edges of all windows, for each unit of time."""
         return sum(len(window.edges) / window.slide for window in self.windows)
 
-    def cost(self, traffic: Traffic, costs: WindowCosts) -> float:
+    def cost(self, traffic: TupleTraffic, costs: WindowCosts) -> float:
         """Nanoseconds for each unit of time, results aside."""
         looked_up = traffic.rate * costs.tuple_ns
         if not self.assembles:
@@ -141,11 +141,11 @@ def is_tumbling(window: Periodic) -> bool:
 
 
 @dataclass(frozen=True)
-class Shared:
+class WindowClusters:
     """The windows of a stream in clusters."""
 
     clusters: tuple[Cluster, ...]
-    traffic: Traffic
+    traffic: TupleTraffic
     costs: WindowCosts
 
     def cost(self) -> float:
@@ -181,18 +181,18 @@ class Shared:
 
 def share(
     windows: Iterable[Periodic],
-    traffic: Traffic,
+    traffic: TupleTraffic,
     costs: WindowCosts | None = None,
     mode: Mode = "cost",
-) -> Shared:
+) -> WindowClusters:
     """The windows in clusters: those that cost least, or those that the mode says."""
     return decided(tuple(sorted(set(windows))), traffic, costs or WindowCosts(), mode)
 
 
 @lru_cache(maxsize=64)
 def decided(
-    known: tuple[Periodic, ...], traffic: Traffic, prices: WindowCosts, mode: Mode
-) -> Shared:
+    known: tuple[Periodic, ...], traffic: TupleTraffic, prices: WindowCosts, mode: Mode
+) -> WindowClusters:
     """A set is planned again when its sources were looked at; what is known of a family of its
     windows is then asked for twice.
     """
@@ -202,10 +202,12 @@ def decided(
         clusters = [Cluster(known, vector)]
     else:
         clusters = cheapest(known, traffic, prices)
-    return Shared(tuple(clusters), traffic, prices)
+    return WindowClusters(tuple(clusters), traffic, prices)
 
 
-def cheapest(windows: tuple[Periodic, ...], traffic: Traffic, prices: WindowCosts) -> list[Cluster]:
+def cheapest(
+    windows: tuple[Periodic, ...], traffic: TupleTraffic, prices: WindowCosts
+) -> list[Cluster]:
     """What is found window by window, or one of the alternatives that explain tells of."""
     tried = [merged(placed(windows, traffic, prices), traffic, prices)]
     tried.append([Cluster((w,), paired(w)) for w in windows])
@@ -214,7 +216,9 @@ def cheapest(windows: tuple[Periodic, ...], traffic: Traffic, prices: WindowCost
     return min(tried, key=lambda some: sum(c.cost(traffic, prices) for c in some))
 
 
-def placed(windows: Iterable[Periodic], traffic: Traffic, prices: WindowCosts) -> list[Cluster]:
+def placed(
+    windows: Iterable[Periodic], traffic: TupleTraffic, prices: WindowCosts
+) -> list[Cluster]:
     """Window by window to the cluster where it costs least. A composition that would be too long is
     none.
     """
@@ -237,7 +241,7 @@ def placed(windows: Iterable[Periodic], traffic: Traffic, prices: WindowCosts) -
     return [cluster for cluster, _ in clusters]
 
 
-def merged(clusters: list[Cluster], traffic: Traffic, costs: WindowCosts) -> list[Cluster]:
+def merged(clusters: list[Cluster], traffic: TupleTraffic, costs: WindowCosts) -> list[Cluster]:
     """Cluster to cluster as long as that saves something."""
     while len(clusters) > 1:
         pairs = [(a, b) for i, a in enumerate(clusters) for b in clusters[:i]]
@@ -261,7 +265,7 @@ def together(left: Cluster, right: Cluster) -> Cluster | None:
 
 
 def saving(
-    left: Cluster, right: Cluster, joined: Cluster | None, traffic: Traffic, costs: WindowCosts
+    left: Cluster, right: Cluster, joined: Cluster | None, traffic: TupleTraffic, costs: WindowCosts
 ) -> float:
     if joined is None:
         return 0.0
@@ -269,7 +273,7 @@ def saving(
     return apart - joined.cost(traffic, costs)
 
 
-def pays_from(cluster: Cluster, traffic: Traffic, costs: WindowCosts) -> float | None:
+def pays_from(cluster: Cluster, traffic: TupleTraffic, costs: WindowCosts) -> float | None:
     """Inequality (3): the rate of tuples from which sharing pays, groups being as they are; None
     where there is nothing to share.
     """

@@ -26,7 +26,7 @@ from terascope.connectors.dataframe import KIND, DataFrameInterface, HeldColumn
 from terascope.connectors.tables.convert import Fault
 from terascope.diagnostic import SourceError
 from terascope.physical.job import SourceRead
-from terascope.spark.catalyst.dataframe_columns import Made, as_it_is, is_parsed, parsing
+from terascope.spark.catalyst.dataframe_columns import CheckedColumn, as_it_is, is_parsed, parsing
 from terascope.spark.catalyst.frame import in_places, place
 from terascope.spark.source import META
 
@@ -131,16 +131,16 @@ def dataframe_tuples(
     # In a step of its own, so that both the value and the fault come from one call.
     raw = raw.select("*", *(made.alias(f"p.{name}") for name, made in parsed.items()))
 
-    def made(column: Column) -> Made:
+    def made(column: Column) -> CheckedColumn:
         if column.name == POSITION:
-            return Made(F.monotonically_increasing_id())
+            return CheckedColumn(F.monotonically_increasing_id())
         if column.name in TICKS_NS:
-            return Made(F.lit(read.arrival_ns // TICKS_NS[column.name]).cast("long"))
+            return CheckedColumn(F.lit(read.arrival_ns // TICKS_NS[column.name]).cast("long"))
         if column.name not in raws:
-            return Made(F.lit(interface.name))
+            return CheckedColumn(F.lit(interface.name))
         if column.name in parsed:
             both = F.col(quoted(f"p.{column.name}"))
-            return Made(both["value"], both["fault"])
+            return CheckedColumn(both["value"], both["fault"])
         return as_it_is(raws[column.name], held[column.name], column)
 
     columns = [made(column) for column in read.columns]
@@ -167,7 +167,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def first_fault(columns: Sequence[Made]) -> SparkColumn:
+def first_fault(columns: Sequence[CheckedColumn]) -> SparkColumn:
     codes = [
         F.when(c.fault != F.lit(0), c.fault.cast("int") + F.lit(i << FAULT_BITS))
         for i, c in enumerate(columns)

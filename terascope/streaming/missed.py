@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from terascope.analysis.bounded import Bound
+from terascope.analysis.bounded import JoinBound
 from terascope.analysis.moving import ALL, moved
 from terascope.analysis.needed_rows import Need, Needs
 from terascope.functions.base import Trend, Value
@@ -50,13 +50,13 @@ class Misses(Needs):
             case _:
                 yield from super().of_column(rel, name, bound)
 
-    def of_band_left(self, join: Join, bound: Bound, value: Value) -> Iterator[Need]:
+    def of_band_left(self, join: Join, bound: JoinBound, value: Value) -> Iterator[Need]:
         """Rows with a left side, x before `value`: their partners end before x + high."""
         _, high = bound.band or (None, None)
         yield from self.of_expr(join.left, bound.left, value)
         yield from self.of_expr(join.right, bound.right, moved(value, high or 0, Trend.INCREASING))
 
-    def of_band_right(self, join: Join, bound: Bound, value: Value) -> Iterator[Need]:
+    def of_band_right(self, join: Join, bound: JoinBound, value: Value) -> Iterator[Need]:
         """Rows with a right side, y before `value`: their partners end before y - low."""
         low, _ = bound.band or (None, None)
         yield from self.of_expr(join.right, bound.right, value)

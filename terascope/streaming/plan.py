@@ -27,7 +27,7 @@ from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.rules.finish_in_tasks import deliveries
 from terascope.physical.rules.join_in_tasks import joinings
 from terascope.physical.rules.low_planner import scanned, source_of
-from terascope.physical.split.slicing import Family, Slicing
+from terascope.physical.split.slicing import SliceFamily, Slicing
 from terascope.physical.split.split_windows import without_retired
 from terascope.physical.task_join import Joining, Pairing
 from terascope.plan.expr import Expr
@@ -193,7 +193,9 @@ class StreamPlan:
     def by_name(self) -> Mapping[str, LowStream]:
         return {low.name: low for low in self.low}
 
-    def slices_of(self, family: Family, retired: bool) -> Iterator[tuple[LowStream, SliceStream]]:
+    def slices_of(
+        self, family: SliceFamily, retired: bool
+    ) -> Iterator[tuple[LowStream, SliceStream]]:
         """The low-level streams whose groups are slices of a family of windows, or of it by more
         keys.
         """

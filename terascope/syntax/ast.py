@@ -13,7 +13,7 @@ from terascope.diagnostic import NOWHERE, Span
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class SyntaxNode:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -21,7 +21,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Name(Node):
+class Name(SyntaxNode):
     """A column, perhaps qualified: `srcIP`, `S1.tb`."""
 
     name: str
@@ -32,7 +32,7 @@ LiteralKind = Literal["int", "float", "string", "bool", "null", "ip", "ipv6", "b
 
 
 @dataclass(frozen=True)
-class Literal_(Node):
+class Literal_(SyntaxNode):
     """A constant. `value` is already in held form (see terascope.types); unsigned/long suffixes set
     `type_name`.
     """
@@ -46,28 +46,28 @@ class Literal_(Node):
 
 
 @dataclass(frozen=True)
-class Parameter(Node):
+class ParameterRef(SyntaxNode):
     """`$name`: given at start, changeable while running."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Constant(Node):
+class ConstantRef(SyntaxNode):
     """`#name` or `#NAME#`: a constant of the DEFINE block."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class InterfaceProperty(Node):
+class InterfaceProperty(SyntaxNode):
     """`@name`: a property of the interface the tuple came from."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Unary(Node):
+class Unary(SyntaxNode):
     op: Literal["-", "~", "NOT"]
     operand: Expr
 
@@ -79,14 +79,14 @@ BinaryOp = Literal[
 
 
 @dataclass(frozen=True)
-class Binary(Node):
+class Binary(SyntaxNode):
     op: BinaryOp
     left: Expr
     right: Expr
 
 
 @dataclass(frozen=True)
-class Between(Node):
+class Between(SyntaxNode):
     operand: Expr
     low: Expr
     high: Expr
@@ -94,27 +94,27 @@ class Between(Node):
 
 
 @dataclass(frozen=True)
-class InList(Node):
+class InList(SyntaxNode):
     operand: Expr
     items: tuple[Expr, ...]
     negated: bool = False
 
 
 @dataclass(frozen=True)
-class Like(Node):
+class Like(SyntaxNode):
     operand: Expr
     pattern: Expr
     negated: bool = False
 
 
 @dataclass(frozen=True)
-class IsNull(Node):
+class IsNull(SyntaxNode):
     operand: Expr
     negated: bool = False
 
 
 @dataclass(frozen=True)
-class Case(Node):
+class CaseExpr(SyntaxNode):
     """`CASE [operand] WHEN c THEN v ... [ELSE v] END`."""
 
     operand: Expr | None
@@ -123,13 +123,13 @@ class Case(Node):
 
 
 @dataclass(frozen=True)
-class Cast(Node):
+class CastExpr(SyntaxNode):
     operand: Expr
     type_name: str
 
 
 @dataclass(frozen=True)
-class Call(Node):
+class CallExpr(SyntaxNode):
     """A function or aggregate, called with () or []. `name` is as written; matching ignores case.
 
     `super_` marks GS-Lite's superaggregates, written `count_distinct$(x)`.
@@ -143,8 +143,8 @@ class Call(Node):
 
 
 Expr: TypeAlias = (
-    Name | Literal_ | Parameter | Constant | InterfaceProperty | Unary | Binary | Between
-    | InList | Like | IsNull | Case | Cast | Call
+    Name | Literal_ | ParameterRef | ConstantRef | InterfaceProperty | Unary | Binary | Between
+    | InList | Like | IsNull | CaseExpr | CastExpr | CallExpr
 )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ Expr: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class Duration(Node):
+class Duration(SyntaxNode):
     """A length of time: '18 sec', 15 minutes, or a bare number in units of the clock field."""
 
     amount: int | float
@@ -160,7 +160,7 @@ class Duration(Node):
 
 
 @dataclass(frozen=True)
-class RangeWindow(Node):
+class RangeWindow(SyntaxNode):
     """`[RANGE r SLIDE s ON field]`; no slide means non-periodic."""
 
     range: Duration
@@ -169,7 +169,7 @@ class RangeWindow(Node):
 
 
 @dataclass(frozen=True)
-class SliceWindow(Node):
+class SliceWindow(SyntaxNode):
     """`[SLICES s1, s2, ... ON field]`."""
 
     slices: tuple[Duration, ...]
@@ -183,7 +183,7 @@ Window: TypeAlias = RangeWindow | SliceWindow
 
 
 @dataclass(frozen=True)
-class StreamRef(Node):
+class StreamRef(SyntaxNode):
     """`TCP`, `eth0.TCP`, `[main].TCP`, `flows`, `lib/flows`, with alias and window."""
 
     name: str
@@ -194,7 +194,7 @@ class StreamRef(Node):
 
 
 @dataclass(frozen=True)
-class SubqueryRef(Node):
+class SubqueryRef(SyntaxNode):
     query: Query
     alias: str | None = None
     window: Window | None = None
@@ -204,7 +204,7 @@ JoinKind = Literal["INNER", "LEFT", "RIGHT", "FULL"]
 
 
 @dataclass(frozen=True)
-class JoinRef(Node):
+class JoinRef(SyntaxNode):
     """An infix join: `A LEFT OUTER JOIN B ON ...`.
 
     `gsql`: an outer join in GSQL's one word, such as `A OUTER_JOIN B` (FULL), which has GSQL's
@@ -224,7 +224,7 @@ FromKind = Literal["INNER", "LEFT", "RIGHT", "FULL", "WATCHLIST", "FILTER"]
 
 
 @dataclass(frozen=True)
-class From(Node):
+class From(SyntaxNode):
     """The whole FROM clause. `kind` is GS-Lite's word before FROM (None: a plain FROM, commas mean
     inner join).
 
@@ -241,7 +241,7 @@ class From(Node):
 
 
 @dataclass(frozen=True)
-class Item(Node):
+class Item(SyntaxNode):
     """`expr [AS name]` of SELECT or GROUP BY."""
 
     expr: Expr
@@ -249,14 +249,14 @@ class Item(Node):
 
 
 @dataclass(frozen=True)
-class Star(Node):
+class Star(SyntaxNode):
     """`*` or `S.*`."""
 
     qualifier: str | None = None
 
 
 @dataclass(frozen=True)
-class GroupingFunction(Node):
+class GroupingFunction(SyntaxNode):
     """`CUBE(..)`, `ROLLUP(..)`, `GROUPING_SETS((..),(..))` within GROUP BY.
 
     CUBE and ROLLUP hold one item list; GROUPING_SETS one list per set.
@@ -270,18 +270,18 @@ GroupItem: TypeAlias = Item | GroupingFunction
 
 
 @dataclass(frozen=True)
-class GroupBy(Node):
+class GroupBy(SyntaxNode):
     items: tuple[GroupItem, ...]
 
 
 @dataclass(frozen=True)
-class OrderItem(Node):
+class OrderItem(SyntaxNode):
     expr: Expr
     descending: bool = False
 
 
 @dataclass(frozen=True)
-class Select(Node):
+class Select(SyntaxNode):
     items: tuple[Item | Star, ...]
     source: From
     distinct: bool = False
@@ -298,7 +298,7 @@ class Select(Node):
 
 
 @dataclass(frozen=True)
-class Merge(Node):
+class MergeQuery(SyntaxNode):
     """`MERGE R.ts : S.ts [SLACK n] FROM ...`; columns match by position."""
 
     fields: tuple[Name, ...]
@@ -307,25 +307,25 @@ class Merge(Node):
 
 
 @dataclass(frozen=True)
-class CommonTable(Node):
+class CommonTable(SyntaxNode):
     name: str
     query: Query
 
 
 @dataclass(frozen=True)
-class With(Node):
+class With(SyntaxNode):
     tables: tuple[CommonTable, ...]
     body: Query
 
 
-Query: TypeAlias = Select | Merge | With
+Query: TypeAlias = Select | MergeQuery | With
 
 
 # ---- statements ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Property(Node):
+class Property(SyntaxNode):
     """`key 'value';` of a DEFINE block."""
 
     key: str
@@ -333,7 +333,7 @@ class Property(Node):
 
 
 @dataclass(frozen=True)
-class ParamDeclaration(Node):
+class ParamDeclaration(SyntaxNode):
     """`name TYPE;` of a PARAM block."""
 
     name: str
@@ -341,7 +341,7 @@ class ParamDeclaration(Node):
 
 
 @dataclass(frozen=True)
-class QueryStatement(Node):
+class QueryStatement(SyntaxNode):
     """A named query. `name` is what `QUERY name:` or DEFINE's query_name says; None for an unnamed
     one.
     """
@@ -353,7 +353,7 @@ class QueryStatement(Node):
 
 
 @dataclass(frozen=True)
-class FieldProperty(Node):
+class FieldProperty(SyntaxNode):
     """`increasing`, `banded_increasing(5)`, `clock(ns)`, `key`: a word and perhaps an argument."""
 
     name: str
@@ -361,14 +361,14 @@ class FieldProperty(Node):
 
 
 @dataclass(frozen=True)
-class AccessList(Node):
+class AccessList(SyntaxNode):
     """`[foo, bar]`: the unpacking functions that GS-Lite calls before it reads a field."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class FieldDeclaration(Node):
+class FieldDeclaration(SyntaxNode):
     name: str
     type_name: str | None = None
     properties: tuple[FieldProperty, ...] = ()
@@ -379,7 +379,7 @@ class FieldDeclaration(Node):
 
 
 @dataclass(frozen=True)
-class ProtocolStatement(Node):
+class ProtocolStatement(SyntaxNode):
     """A schema. GS-Lite says STREAM for the rows of a query, PROTOCOL for what is captured."""
 
     name: str
@@ -390,7 +390,7 @@ class ProtocolStatement(Node):
 
 
 @dataclass(frozen=True)
-class UnpackFunction(Node):
+class UnpackFunction(SyntaxNode):
     """`name function cost;` of an UNPACK_FCNS block."""
 
     name: str
@@ -399,14 +399,14 @@ class UnpackFunction(Node):
 
 
 @dataclass(frozen=True)
-class UnpackStatement(Node):
+class UnpackStatement(SyntaxNode):
     """`UNPACK_FCNS { name function cost; ... }`: how GS-Lite unpacks what is captured."""
 
     functions: tuple[UnpackFunction, ...]
 
 
 @dataclass(frozen=True)
-class WatchlistStatement(Node):
+class WatchlistStatement(SyntaxNode):
     """`DEFINE{query_name 'wl'; filename 'w.csv'; ...} WATCHLIST FIELDS { IP ip (key); ... }`."""
 
     fields: tuple[FieldDeclaration, ...]
@@ -415,7 +415,7 @@ class WatchlistStatement(Node):
 
 
 @dataclass(frozen=True)
-class UdafDeclaration(Node):
+class UdafDeclaration(SyntaxNode):
     """`int UDAF char(36) [low, high] approx_median(int)` (paper 1, 3.2)."""
 
     name: str
@@ -427,7 +427,7 @@ class UdafDeclaration(Node):
 
 
 @dataclass(frozen=True)
-class ExtractorDeclaration(Node):
+class ExtractorDeclaration(SyntaxNode):
     """`int EXTR percentile_fcn approx_quantile percentile(int; int)`.
 
     The parameters before the semicolon go to the aggregate, those after it to the extracting
@@ -449,7 +449,7 @@ Statement: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class Script(Node):
+class Script(SyntaxNode):
     statements: tuple[Statement, ...]
     unread: frozenset[str] = field(default=frozenset(), compare=False)
     """Names of statements that are not here, because they have mistakes."""

@@ -17,7 +17,7 @@ from terascope.syntax.lexical import Comment, Token, scan
 from terascope.syntax.parser import parse_recovering
 from terascope.syntax.print_queries import Line
 from terascope.syntax.printer import statement_lines
-from terascope.syntax.split import Chunk, split
+from terascope.syntax.split import StatementTokens, split
 
 
 def format_source(source: Source) -> str:
@@ -37,7 +37,7 @@ def format_source(source: Source) -> str:
     return "\n\n".join(blocks) + "\n" if blocks else ""
 
 
-def _end(chunk: Chunk, text: str) -> int:
+def _end(chunk: StatementTokens, text: str) -> int:
     """Where the line ends on which the statement ends."""
     last = chunk.semicolon or chunk.tokens[-1]
     newline = text.find("\n", last.end)
@@ -67,7 +67,7 @@ class _Annotated:
         return [*(indent + each for each in (*self.above, *early)), text]
 
 
-def _block(chunk: Chunk, statement: Statement, comments: list[Comment], text: str) -> str:
+def _block(chunk: StatementTokens, statement: Statement, comments: list[Comment], text: str) -> str:
     start = chunk.tokens[0].start
     leading = [comment for comment in comments if comment.start < start]
     lines = [_Annotated(line) for line in statement_lines(statement)]

@@ -1,7 +1,7 @@
 """Words, numbers, strings and signs: the first cut through a GSQL text.
 
-In: a `Source`. Out: a `Scan` with the tokens, the comments beside them, and the mistakes that can
-be seen in one token alone (an unterminated string, a number that is none). A mistaken token is
+In: a `Source`. Out: a `TokenScan` with the tokens, the comments beside them, and the mistakes that
+can be seen in one token alone (an unterminated string, a number that is none). A mistaken token is
 replaced by a harmless one, so that the statement can still be examined for others.
 """
 
@@ -50,7 +50,7 @@ class Comment:
 
 
 @dataclass(frozen=True)
-class Scan:
+class TokenScan:
     tokens: tuple[Token, ...]
     comments: tuple[Comment, ...]
     diagnostics: tuple[Diagnostic, ...]
@@ -89,11 +89,11 @@ PATTERN: Final = re.compile(
 )
 
 
-def scan(source: Source, stretch: Span | None = None) -> Scan:
+def scan(source: Source, stretch: Span | None = None) -> TokenScan:
     """Every token of the text, or of a stretch of it."""
     scanner = _Scanner(source.text)
     scanner.run(stretch or Span(0, len(source.text)))
-    return Scan(tuple(scanner.tokens), tuple(scanner.comments), tuple(scanner.diagnostics))
+    return TokenScan(tuple(scanner.tokens), tuple(scanner.comments), tuple(scanner.diagnostics))
 
 
 class _Scanner:

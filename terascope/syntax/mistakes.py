@@ -80,7 +80,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Context:
+class Surroundings:
     """The clause that the mistake is in, and the brackets open around it."""
 
     clause: str
@@ -120,7 +120,7 @@ def _continues(keyword: str, found: Token | None) -> bool:
     return found.word not in RESERVED or keyword in ("SELECT", "LEFT", "RIGHT", "FULL")
 
 
-def _stated(failure: Failure, context: Context) -> Diagnostic:
+def _stated(failure: Failure, context: Surroundings) -> Diagnostic:
     found = _quoted(failure.found) if failure.found else "the end of the statement"
     return Diagnostic(
         "syntax",
@@ -135,7 +135,7 @@ def _quoted(token: Token) -> str:
     return token.text if token.kind == "STRING" else f"'{token.text}'"
 
 
-def _context(failure: Failure) -> Context:
+def _context(failure: Failure) -> Surroundings:
     """Read the tokens up to the mistake again, for their clauses and brackets."""
     clauses = [""]
     brackets: list[Token] = []
@@ -150,10 +150,10 @@ def _context(failure: Failure) -> Context:
             clauses[-1] = token.word
         elif token.word in ("JOIN", "INNER_JOIN", "OUTER_JOIN"):
             clauses[-1] = "FROM"
-    return Context(clauses[-1], tuple(brackets))
+    return Surroundings(clauses[-1], tuple(brackets))
 
 
-def _expected(failure: Failure, context: Context) -> str:
+def _expected(failure: Failure, context: Surroundings) -> str:
     """What should stand there, and after what."""
     expected, before = failure.expected, failure.before
     after = f" after {_quoted(before)}" if before else ""
@@ -189,7 +189,7 @@ def _listed(expected: frozenset[str]) -> str:
     return " or ".join(names)
 
 
-def _notes(failure: Failure, context: Context) -> tuple[str, ...]:
+def _notes(failure: Failure, context: Surroundings) -> tuple[str, ...]:
     if not context.brackets or not failure.expected & {"RPAR", "RSQB", "RBRACE"}:
         return ()
     bracket = context.brackets[-1]
@@ -197,7 +197,7 @@ def _notes(failure: Failure, context: Context) -> tuple[str, ...]:
     return (f"the '{bracket.text}' of line {line}, column {column} is still open",)
 
 
-def _help(failure: Failure, context: Context) -> str | None:
+def _help(failure: Failure, context: Surroundings) -> str | None:
     found, before, expected = failure.found, failure.before, failure.expected
     if found is None:
         return None

@@ -20,13 +20,13 @@ import lark
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from terascope.diagnostic import Diagnostic, QueryError, Source, Span
-from terascope.syntax.ast import Expr, Literal_, Node, Script, Statement
+from terascope.syntax.ast import Expr, Literal_, Script, Statement, SyntaxNode
 from terascope.syntax.foreign import refuse_foreign
 from terascope.syntax.keywords import BEFORE_PARENTHESIS, CONTEXTUAL, RESERVED
-from terascope.syntax.lexical import Scan, Token, scan
+from terascope.syntax.lexical import Token, TokenScan, scan
 from terascope.syntax.mistakes import Failure, explain
 from terascope.syntax.parts import Mistake, lexeme, lexeme_list
-from terascope.syntax.split import SCHEMA_WORDS, Chunk, split
+from terascope.syntax.split import SCHEMA_WORDS, StatementTokens, split
 from terascope.syntax.transform import ToScript
 from terascope.types import INT_MAX
 
@@ -90,7 +90,7 @@ def parse_expression(source: Source) -> Expr:
 
 
 def parse_chunk(
-    chunk: Chunk, scanned: Scan, source: Source
+    chunk: StatementTokens, scanned: TokenScan, source: Source
 ) -> tuple[Statement | None, tuple[Diagnostic, ...]]:
     """One statement. It is withheld when one of its tokens is mistaken, even if its grammar is
     right.
@@ -198,7 +198,7 @@ def too_many(value: object) -> bool:
     return isinstance(value, int) and value > INT_MAX
 
 
-def too_large(root: Node) -> Iterator[Diagnostic]:
+def too_large(root: SyntaxNode) -> Iterator[Diagnostic]:
     """Numbers above 2^63 - 1 that are no constants of an expression, such as that of LIMIT."""
     pending = [root]
     while pending:
@@ -212,9 +212,9 @@ def too_large(root: Node) -> Iterator[Diagnostic]:
         pending += _children(node)
 
 
-def _too_deep(root: Node) -> Diagnostic | None:
+def _too_deep(root: SyntaxNode) -> Diagnostic | None:
     """Whether nodes nest too deeply; told here, where no recursion is needed to see it."""
-    pending: list[tuple[Node, int]] = [(root, 1)]
+    pending: list[tuple[SyntaxNode, int]] = [(root, 1)]
     while pending:
         node, depth = pending.pop()
         if depth > DEEPEST:
@@ -228,11 +228,11 @@ def _too_deep(root: Node) -> Diagnostic | None:
     return None
 
 
-def _children(node: Node) -> Iterator[Node]:
+def _children(node: SyntaxNode) -> Iterator[SyntaxNode]:
     pending: list[Any] = [getattr(node, each.name) for each in fields(node)]
     while pending:
         value = pending.pop()
-        if isinstance(value, Node):
+        if isinstance(value, SyntaxNode):
             yield value
         elif isinstance(value, tuple):
             pending += value

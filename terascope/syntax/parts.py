@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import lark
 
 from terascope.diagnostic import Diagnostic, Span
-from terascope.syntax.ast import Literal_, Node
+from terascope.syntax.ast import Literal_, SyntaxNode
 from terascope.syntax.lexical import Token
 from terascope.syntax.literals import BadLiteral
 
@@ -56,7 +56,7 @@ def lexeme_list(tokens: Sequence[Token]) -> LexemeList:
 
 
 @dataclass(frozen=True)
-class Part(Generic[T]):
+class Matched(Generic[T]):
     """A piece of a node that has a place in the text but no node in the Script."""
 
     value: T
@@ -82,7 +82,7 @@ def bad_literal(bad: BadLiteral, span: Span) -> Mistake:
 def place(child: Any) -> Span:
     if isinstance(child, lark.Token):
         return Span(child.start_pos or 0, child.end_pos or 0)
-    assert isinstance(child, Node | Part)
+    assert isinstance(child, SyntaxNode | Matched)
     return child.span
 
 

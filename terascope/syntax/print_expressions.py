@@ -14,10 +14,10 @@ from typing import Final, assert_never
 from terascope.syntax.ast import (
     Between,
     Binary,
-    Call,
-    Case,
-    Cast,
-    Constant,
+    CallExpr,
+    CaseExpr,
+    CastExpr,
+    ConstantRef,
     Expr,
     InList,
     InterfaceProperty,
@@ -25,7 +25,7 @@ from terascope.syntax.ast import (
     Like,
     Literal_,
     Name,
-    Parameter,
+    ParameterRef,
     Unary,
 )
 from terascope.syntax.keywords import BEFORE_PARENTHESIS, RESERVED, TWO_WORDS
@@ -80,9 +80,9 @@ def _text(expr: Expr) -> str:
             )
         case Literal_():
             return print_literal(expr)
-        case Parameter(name):
+        case ParameterRef(name):
             return f"${name}"
-        case Constant(name):
+        case ConstantRef(name):
             return f"#{name}"
         case InterfaceProperty(name):
             return f"@{name}"
@@ -104,11 +104,11 @@ def _text(expr: Expr) -> str:
             return f"{_print(operand, COMPARISON)} {_not(negated)}LIKE {_print(pattern, BIT_OR)}"
         case IsNull(operand, negated):
             return f"{_print(operand, COMPARISON)} IS {_not(negated)}NULL"
-        case Case():
+        case CaseExpr():
             return _case(expr)
-        case Cast(operand, type_name):
+        case CastExpr(operand, type_name):
             return f"CAST({print_expr(operand)} AS {type_name})"
-        case Call():
+        case CallExpr():
             return _call(expr)
         case _:
             assert_never(expr)
@@ -122,7 +122,7 @@ def _list(items: tuple[Expr, ...]) -> str:
     return ", ".join(map(print_expr, items))
 
 
-def _case(case: Case) -> str:
+def _case(case: CaseExpr) -> str:
     parts = ["CASE"]
     if case.operand is not None:
         parts.append(print_expr(case.operand))
@@ -133,7 +133,7 @@ def _case(case: Case) -> str:
     return " ".join([*parts, "END"])
 
 
-def _call(call: Call) -> str:
+def _call(call: CallExpr) -> str:
     is_keyword = call.name.upper() in BEFORE_PARENTHESIS
     name = quote_name(call.name, always=is_keyword) + ("$" if call.super_ else "")
     arguments = "*" if call.star else _list(call.args)

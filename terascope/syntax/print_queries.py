@@ -20,8 +20,7 @@ from terascope.syntax.ast import (
     GroupItem,
     Item,
     JoinRef,
-    Merge,
-    Node,
+    MergeQuery,
     OrderItem,
     Query,
     RangeWindow,
@@ -30,12 +29,13 @@ from terascope.syntax.ast import (
     Star,
     StreamRef,
     SubqueryRef,
+    SyntaxNode,
     Window,
     With,
 )
 from terascope.syntax.print_expressions import AND, precedence, print_amount, print_expr, quote_name
 
-T = TypeVar("T", bound=Node)
+T = TypeVar("T", bound=SyntaxNode)
 
 WIDTH: Final = 100
 INDENT: Final = "    "
@@ -81,7 +81,7 @@ def query_lines(query: Query) -> list[Line]:
     match query:
         case Select():
             return list(_select_lines(query))
-        case Merge():
+        case MergeQuery():
             return _merge_lines(query)
         case With():
             return _with_lines(query)
@@ -109,7 +109,7 @@ def _with_lines(query: With) -> list[Line]:
     return [*lines, *body]
 
 
-def _merge_lines(merge: Merge) -> list[Line]:
+def _merge_lines(merge: MergeQuery) -> list[Line]:
     fields = " : ".join(map(print_expr, merge.fields))
     slack = "" if merge.slack is None else f" SLACK {merge.slack}"
     return [

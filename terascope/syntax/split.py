@@ -1,6 +1,6 @@
 """Where one statement ends and the next begins.
 
-In: the tokens of a file. Out: a list of `Chunk`s, one per statement. A mistake stays within its
+In: the tokens of a file. Out: a list of `StatementTokens`. A mistake stays within its
 chunk, so that the other statements are still read. A statement ends at `;`, and before `QUERY
 name:`, `DEFINE {`, `PARAM {`, `PROTOCOL name`, `STREAM name`, `UNPACK_FCNS {`, a UDAF or EXTR
 declaration, or a further SELECT that cannot belong to it.
@@ -27,7 +27,7 @@ CLOSING: Final = {closing: opening for opening, closing in OPENING.items()}
 
 
 @dataclass(frozen=True)
-class Chunk:
+class StatementTokens:
     """The tokens of one statement, without its semicolon."""
 
     tokens: tuple[Token, ...]
@@ -35,13 +35,13 @@ class Chunk:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def split(tokens: Sequence[Token]) -> list[Chunk]:
+def split(tokens: Sequence[Token]) -> list[StatementTokens]:
     """Cut a file into statements; an empty one (`;;`) is none."""
-    chunks: list[Chunk] = []
+    chunks: list[StatementTokens] = []
     start = 0
     for index, end, semicolon, noted in _ends(tokens):
         if end > start or noted:
-            chunks.append(Chunk(tuple(tokens[start:end]), semicolon, noted))
+            chunks.append(StatementTokens(tuple(tokens[start:end]), semicolon, noted))
         start = index
     return chunks
 

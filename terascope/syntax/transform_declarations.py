@@ -25,11 +25,11 @@ from terascope.syntax.ast import (
     WatchlistStatement,
 )
 from terascope.syntax.keywords import FIELD_PROPERTIES
-from terascope.syntax.parts import Children, Part, mistake, nodes, of_type, span_of, words
+from terascope.syntax.parts import Children, Matched, mistake, nodes, of_type, span_of, words
 
 
 @dataclass(frozen=True)
-class Word(Part[str]):
+class Word(Matched[str]):
     """A word of a field declaration, and the rows of words in brackets after it."""
 
     arguments: tuple[tuple[Word, ...], ...] = ()
@@ -43,15 +43,15 @@ class Word(Part[str]):
         return self.quoted or self.value.isdigit()
 
 
-class Headers(Part[tuple[Any, ...]]):
+class Headers(Matched[tuple[Any, ...]]):
     """DEFINE and PARAM blocks, and `QUERY name:`."""
 
 
-class Fields(Part[tuple[tuple[Word, ...], ...]]):
+class Fields(Matched[tuple[tuple[Word, ...], ...]]):
     """`( field, ... )`, still as words."""
 
 
-class Block(Fields):
+class FieldBlock(Fields):
     """`{ field; ... }`, GS-Lite's way round: the type first."""
 
 
@@ -93,7 +93,7 @@ class DeclarationRules:
         kind, name, *groups = children
         *before, last = of_type(groups, Fields)
         parents = tuple(parent(row) for group in before for row in group.value)
-        read = type_first if isinstance(last, Block) else name_first
+        read = type_first if isinstance(last, FieldBlock) else name_first
         fields = tuple(map(read, last.value))
         unpacked_by = next(iter(of_type(groups, AccessList)), None)
         return ProtocolStatement(
@@ -112,28 +112,30 @@ class DeclarationRules:
         return UnpackFunction(str(name), str(function), value, span=span_of(children))
 
     def field_group(self, children: Children) -> Fields:
-        return Fields(tuple(part.value for part in of_type(children, Part)), span_of(children))
+        return Fields(tuple(part.value for part in of_type(children, Matched)), span_of(children))
 
-    def field_block(self, children: Children) -> Block:
-        return Block(tuple(part.value for part in of_type(children, Part)), span_of(children))
+    def field_block(self, children: Children) -> FieldBlock:
+        return FieldBlock(
+            tuple(part.value for part in of_type(children, Matched)), span_of(children)
+        )
 
-    def field(self, children: Children) -> Part[tuple[Word, ...]]:
+    def field(self, children: Children) -> Matched[tuple[Word, ...]]:
         *row, last = of_type(children, Word)
         for unpacked_by in of_type(children, AccessList):
             last = replace(last, unpacked_by=unpacked_by)
-        return Part((*row, last), span_of(children))
+        return Matched((*row, last), span_of(children))
 
     def field_word(self, children: Children) -> Word:
-        rows = tuple(part.value for part in of_type(children, Part))
+        rows = tuple(part.value for part in of_type(children, Matched))
         return Word(str(children[0]), span_of(children), rows, children[0].type == "STRING")
 
     # ---- aggregates (paper 1, 3.2)
 
-    def udaf_halves(self, children: Children) -> Part[tuple[str, str]]:
+    def udaf_halves(self, children: Children) -> Matched[tuple[str, str]]:
         low, high = words(children)
-        return Part((low, high), span_of(children))
+        return Matched((low, high), span_of(children))
 
-    def types(self, children: Children) -> Part[tuple[tuple[str, ...], tuple[str, ...]]]:
+    def types(self, children: Children) -> Matched[tuple[tuple[str, ...], tuple[str, ...]]]:
         """The types before and after a semicolon."""
         split = next(
             (i for i, child in enumerate(children) if getattr(child, "type", "") == "SEMICOLON"),
@@ -143,7 +145,7 @@ class DeclarationRules:
             tuple(part.value for part in nodes(half))
             for half in (children[:split], children[split:])
         )
-        return Part((before, after), span_of(children))
+        return Matched((before, after), span_of(children))
 
     def udaf_statement(self, children: Children) -> UdafDeclaration:
         returns, scratchpad, *halves, types = nodes(children)

@@ -12,10 +12,10 @@ from terascope.syntax.ast import (
     Between,
     Binary,
     BinaryOp,
-    Call,
-    Case,
-    Cast,
-    Constant,
+    CallExpr,
+    CaseExpr,
+    CastExpr,
+    ConstantRef,
     Expr,
     InList,
     InterfaceProperty,
@@ -23,14 +23,14 @@ from terascope.syntax.ast import (
     Like,
     Literal_,
     Name,
-    Parameter,
+    ParameterRef,
     Unary,
 )
 from terascope.syntax.parts import (
     Children,
     Lexeme,
     LexemeList,
-    Part,
+    Matched,
     has,
     nodes,
     place,
@@ -73,14 +73,14 @@ class ExpressionRules:
                 assert token.literal is not None
                 return replace(token.literal, span=place(token))
 
-    def reference(self, children: Children) -> Parameter | Constant | InterfaceProperty:
+    def reference(self, children: Children) -> ParameterRef | ConstantRef | InterfaceProperty:
         (token,) = children
         span = place(token)
         match token.type:
             case "PARAMETER":
-                return Parameter(str(token), span=span)
+                return ParameterRef(str(token), span=span)
             case "CONSTANT":
-                return Constant(str(token), span=span)
+                return ConstantRef(str(token), span=span)
             case _:
                 return InterfaceProperty(str(token), span=span)
 
@@ -118,8 +118,8 @@ class ExpressionRules:
     def is_null(self, children: Children) -> IsNull:
         return IsNull(children[0], has(children, "NOT"), span=span_of(children))
 
-    def call(self, children: Children) -> Call:
-        return Call(
+    def call(self, children: Children) -> CallExpr:
+        return CallExpr(
             name=str(children[0]),
             args=tuple(nodes(children)),
             star=has(children, "STAR"),
@@ -128,27 +128,27 @@ class ExpressionRules:
             span=span_of(children),
         )
 
-    def case(self, children: Children) -> Case:
+    def case(self, children: Children) -> CaseExpr:
         operand = otherwise = None
         branches: list[tuple[Expr, Expr]] = []
         for before, child in pairwise(children):
-            if isinstance(child, Part):
+            if isinstance(child, Matched):
                 branches.append(child.value)
             elif not isinstance(child, lark.Token):
                 if before.type == "CASE":
                     operand = child
                 else:
                     otherwise = child
-        return Case(operand, tuple(branches), otherwise, span=span_of(children))
+        return CaseExpr(operand, tuple(branches), otherwise, span=span_of(children))
 
-    def case_branch(self, children: Children) -> Part[tuple[Expr, Expr]]:
+    def case_branch(self, children: Children) -> Matched[tuple[Expr, Expr]]:
         condition, value = nodes(children)
-        return Part((condition, value), span_of(children))
+        return Matched((condition, value), span_of(children))
 
-    def cast(self, children: Children) -> Cast:
+    def cast(self, children: Children) -> CastExpr:
         operand, type_ = nodes(children)
-        return Cast(operand, type_.value, span=span_of(children))
+        return CastExpr(operand, type_.value, span=span_of(children))
 
-    def type_name(self, children: Children) -> Part[str]:
+    def type_name(self, children: Children) -> Matched[str]:
         """A type's name in upper case, with its size: `CHAR(36)`."""
-        return Part("".join(map(str, children)).upper(), span_of(children))
+        return Matched("".join(map(str, children)).upper(), span_of(children))

@@ -18,7 +18,7 @@ from terascope.syntax.ast import (
     Item,
     JoinKind,
     JoinRef,
-    Merge,
+    MergeQuery,
     Name,
     OrderItem,
     RangeWindow,
@@ -33,7 +33,7 @@ from terascope.syntax.literals import BadLiteral, duration, read_duration
 from terascope.syntax.parts import (
     Children,
     Lexeme,
-    Part,
+    Matched,
     bad_literal,
     has,
     mistake,
@@ -88,7 +88,7 @@ class QueryRules:
     def select(self, children: Children) -> Select:
         start = next(i for i, child in enumerate(children) if getattr(child, "type", "") == "FROM")
         clauses: dict[str, Any] = {}
-        for part in of_type(children[start:], Part):
+        for part in of_type(children[start:], Matched):
             field, value = part.value
             if field in clauses:
                 called = next(text for key, text in CLAUSES.values() if key == field)
@@ -100,7 +100,7 @@ class QueryRules:
                 )
             clauses[field] = value
         first = start - 1 if isinstance(children[start - 1], From) else start
-        last = max(i for i, child in enumerate(children) if not isinstance(child, Part))
+        last = max(i for i, child in enumerate(children) if not isinstance(child, Matched))
         return Select(
             items=tuple(of_type(children[:start], (Item, Star))),  # type: ignore[arg-type]
             source=self.whole_from(children[first : last + 1]),
@@ -126,7 +126,7 @@ class QueryRules:
             span=span_of(children),
         )
 
-    def clause(self, children: Children) -> Part[tuple[str, Any]]:
+    def clause(self, children: Children) -> Matched[tuple[str, Any]]:
         field, _ = CLAUSES[children[0].type]
         span = span_of(children)
         found = nodes(children)
@@ -140,12 +140,12 @@ class QueryRules:
                 value = whole_number(children[-1])
             case _:
                 value = found[0]
-        return Part((field, value), span)
+        return Matched((field, value), span)
 
-    def merge(self, children: Children) -> Merge:
+    def merge(self, children: Children) -> MergeQuery:
         sources = [child for child in nodes(children) if not isinstance(child, Name)]
         slack = next((child for child in of_type(children, Lexeme) if child.type == "NUMBER"), None)
-        return Merge(
+        return MergeQuery(
             fields=tuple(of_type(children, Name)),
             sources=tuple(sources),
             slack=None if slack is None else whole_number(slack),
@@ -169,11 +169,11 @@ class QueryRules:
         return Star(qualifier[0] if qualifier else None, span=span_of(children))
 
     def grouping(self, children: Children) -> GroupingFunction:
-        sets = tuple(part.value for part in of_type(children, Part))
+        sets = tuple(part.value for part in of_type(children, Matched))
         return GroupingFunction(children[0].type, sets, span=span_of(children))
 
-    def group_set(self, children: Children) -> Part[tuple[Item, ...]]:
-        return Part(tuple(of_type(children, Item)), span_of(children))
+    def group_set(self, children: Children) -> Matched[tuple[Item, ...]]:
+        return Matched(tuple(of_type(children, Item)), span_of(children))
 
     def order_item(self, children: Children) -> OrderItem:
         return OrderItem(children[0], has(children, "DESC"), span=span_of(children))
@@ -186,10 +186,10 @@ class QueryRules:
         on = condition[1] if condition else None
         return JoinRef(kind, left, right, on, gsql, span=span_of(children))
 
-    def join_word(self, children: Children) -> Part[tuple[JoinKind, bool]]:
+    def join_word(self, children: Children) -> Matched[tuple[JoinKind, bool]]:
         word = children[0].type
         kind = INFIX_KINDS[word]
-        return Part((kind, word.endswith("_JOIN") and kind != "INNER"), span_of(children))
+        return Matched((kind, word.endswith("_JOIN") and kind != "INNER"), span_of(children))
 
     def stream_source(self, children: Children) -> FromItem:
         stream: StreamRef = children[0]
@@ -198,8 +198,8 @@ class QueryRules:
     def subquery_source(self, children: Children) -> FromItem:
         return SubqueryRef(children[1], **alias_and_window(children[3:]), span=span_of(children))
 
-    def alias(self, children: Children) -> Part[str]:
-        return Part(str(children[-1]), span_of(children))
+    def alias(self, children: Children) -> Matched[str]:
+        return Matched(str(children[-1]), span_of(children))
 
     def plain_stream(self, children: Children) -> StreamRef:
         return StreamRef("/".join(words(children)), span=span_of(children))
@@ -240,7 +240,7 @@ class QueryRules:
 def alias_and_window(children: Children) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for child in children:
-        if isinstance(child, Part):
+        if isinstance(child, Matched):
             found["alias"] = child.value
         else:
             found["window"] = child

@@ -23,5 +23,5 @@ def walk_value(value: object) -> Iterator[ast.Expr]:
         yield from walk_expr(value)
 
 
-def calls_in(expr: ast.Expr) -> Iterator[ast.Call]:
-    return (e for e in walk_expr(expr) if isinstance(e, ast.Call))
+def calls_in(expr: ast.Expr) -> Iterator[ast.CallExpr]:
+    return (e for e in walk_expr(expr) if isinstance(e, ast.CallExpr))

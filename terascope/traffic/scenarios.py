@@ -24,7 +24,7 @@ REFLECTORS = 600
 
 
 @dataclass(frozen=True)
-class Cast:
+class CastScenario:
     """A scenario with its parts given out."""
 
     scenario: Scenario
@@ -42,7 +42,9 @@ class Cast:
         return f"{self.order}-{self.scenario.name}"
 
 
-def cast_scenarios(profile: Profile, population: Population, custom: Array) -> tuple[Cast, ...]:
+def cast_scenarios(
+    profile: Profile, population: Population, custom: Array
+) -> tuple[CastScenario, ...]:
     return tuple(
         _cast(profile, population, scenario, order, custom)
         for order, scenario in enumerate(profile.active_scenarios)
@@ -51,7 +53,7 @@ def cast_scenarios(profile: Profile, population: Population, custom: Array) -> t
 
 def _cast(
     profile: Profile, population: Population, scenario: Scenario, order: int, custom: Array
-) -> Cast:
+) -> CastScenario:
     random = generator(profile.seed, "cast", order)
     if scenario.victim is not None:
         victim, version = number_of(scenario.victim, custom, order)
@@ -63,7 +65,7 @@ def _cast(
     victim_text, attacker_text = texts(parties, np.array([version, version]), custom)
     start, end = profile.interval(scenario)
     single = scenario.name == "port_scan"
-    return Cast(
+    return CastScenario(
         scenario,
         order,
         victim,
@@ -76,7 +78,7 @@ def _cast(
     )
 
 
-def scenario_flows(profile: Profile, cast: Cast, first_slot: int, slots: int) -> Array:
+def scenario_flows(profile: Profile, cast: CastScenario, first_slot: int, slots: int) -> Array:
     """What a scenario adds in the slots."""
     random = generator(profile.seed, cast.purpose, first_slot + (1 << 20))
     edges = np.arange(first_slot, first_slot + slots + 1) / SLOTS_PER_SECOND
@@ -106,19 +108,19 @@ def scenario_flows(profile: Profile, cast: Cast, first_slot: int, slots: int) ->
     return flows
 
 
-def _interval_ns(profile: Profile, cast: Cast) -> tuple[int, int]:
+def _interval_ns(profile: Profile, cast: CastScenario) -> tuple[int, int]:
     origin = kinds.start_ns(profile)
     return origin + round(cast.start * 1e9), origin + max(round(cast.end * 1e9) - 1, 0)
 
 
-def _flood(flows: Array, numbers: Array, cast: Cast) -> None:
+def _flood(flows: Array, numbers: Array, cast: CastScenario) -> None:
     """Every SYN from another, spoofed source; nobody answers."""
     flows["client"] = outside_addresses(numbers, cast.attacker)
     flows["server_port"] = 80
     flows["behaviour"] = kinds.LONE_SYN
 
 
-def _scan(profile: Profile, flows: Array, random: np.random.Generator, cast: Cast) -> None:
+def _scan(profile: Profile, flows: Array, random: np.random.Generator, cast: CastScenario) -> None:
     """One attacker walks over the ports of one target; few are open, few filtered."""
     flows["client"] = cast.attacker
     # 40503 is odd and so visits all 65536 numbers; the time since the start tells how far the scan
@@ -131,7 +133,7 @@ def _scan(profile: Profile, flows: Array, random: np.random.Generator, cast: Cas
     )
 
 
-def _amplify(flows: Array, random: np.random.Generator, cast: Cast) -> None:
+def _amplify(flows: Array, random: np.random.Generator, cast: CastScenario) -> None:
     """Reflectors send large DNS answers to the victim, who never asked."""
     reflectors = outside_addresses(random.integers(0, REFLECTORS, len(flows)), cast.attacker)
     flows["server"] = reflectors
@@ -142,7 +144,7 @@ def _amplify(flows: Array, random: np.random.Generator, cast: Cast) -> None:
     flows["size"] = 1 + random.poisson(_PACKETS_PER_FLOW["amplification"] - 1, len(flows))
 
 
-def _crowd(flows: Array, numbers: Array, random: np.random.Generator, cast: Cast) -> None:
+def _crowd(flows: Array, numbers: Array, random: np.random.Generator, cast: CastScenario) -> None:
     """Many real clients, each with complete connections to the one server."""
     flows["client"] = outside_addresses(numbers // 3, cast.attacker)
     flows["server_port"] = np.where(random.random(len(flows)) < 0.5, 80, 443)

@@ -19,7 +19,7 @@ from terascope.traffic.population import Population, populate
 from terascope.traffic.profile import Profile
 from terascope.traffic.randomness import Array, generator
 from terascope.traffic.rate import SLOT_NS, SLOTS_PER_SECOND, rate_of
-from terascope.traffic.scenarios import Cast, cast_scenarios, scenario_flows
+from terascope.traffic.scenarios import CastScenario, cast_scenarios, scenario_flows
 
 _CHUNK_PACKETS = 400_000
 _PILOT_FLOWS = 4096
@@ -28,12 +28,12 @@ _LEAD_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
-class Stream:
+class TrafficStream:
     """A trace about to be drawn."""
 
     profile: Profile
     population: Population
-    casts: tuple[Cast, ...]
+    casts: tuple[CastScenario, ...]
     custom: Array
     """Addresses given by the user, see `addresses`."""
     flows_per_second: float
@@ -108,13 +108,13 @@ def _fill_buckets(
             buckets[bucket].append(piece.copy())  # a view would keep the whole chunk alive
 
 
-def open_stream(profile: Profile) -> Stream:
+def open_stream(profile: Profile) -> TrafficStream:
     packets_per_flow = _mean_packets(profile)
     flows_per_second = profile.quiet_rate / packets_per_flow
     population = populate(profile, flows_per_second * profile.seconds)
     custom = np.zeros((256, 16), dtype=np.uint8)
     casts = cast_scenarios(profile, population, custom)
-    return Stream(profile, population, casts, custom, flows_per_second)
+    return TrafficStream(profile, population, casts, custom, flows_per_second)
 
 
 def _mean_packets(profile: Profile) -> float:

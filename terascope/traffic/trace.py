@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 from terascope.traffic.profile import Profile, ProfileError
 from terascope.traffic.randomness import Array
-from terascope.traffic.stream import Stream, open_stream
+from terascope.traffic.stream import TrafficStream, open_stream
 from terascope.traffic.write_parquet import ParquetWriter
 from terascope.traffic.write_pcap import PcapWriter
 
@@ -112,14 +112,14 @@ def link_files(output: Path, links: int) -> tuple[Path, ...]:
     return tuple(output.with_name(f"{stem}-{link}{dot}{suffixes}") for link in range(links))
 
 
-def _open(stream: Stream, path: Path, format: Format, output: Path) -> _Writer:
+def _open(stream: TrafficStream, path: Path, format: Format, output: Path) -> _Writer:
     snaplen = stream.profile.snaplen
     if format == "parquet":
         return ParquetWriter(path, snaplen, stream.custom)
     return PcapWriter(path, snaplen, stream.custom, output.name.endswith(".gz"))
 
 
-def _scenario_reports(stream: Stream) -> tuple[ScenarioReport, ...]:
+def _scenario_reports(stream: TrafficStream) -> tuple[ScenarioReport, ...]:
     origin = stream.profile.start_time
     return tuple(
         ScenarioReport(

@@ -16,7 +16,7 @@ from bench.trees.asked import WRONG, NothingWrong
 from bench.trees.execution import executed, statistics_of
 from bench.trees.streams import EPOCHS, Stream, has_stream, stream_of, write
 from terascope.kernels.tables.table_policies import POLICIES
-from terascope.sharing.cost import Cost
+from terascope.sharing.cost import HashOperations
 from terascope.sharing.model import KnownStatistics, Node, Tree, flat_tree
 from terascope.sharing.plan import Allocation, Planned
 
@@ -168,7 +168,7 @@ def test_hash_operations_are_what_is_predicted(narrow: Stream, allocation: Alloc
 
 def plan_costing(total: float, buckets: float) -> Planned:
     tree = Tree((Node(frozenset("ab"), None, False, buckets), Node(frozenset("a"), 0, True, 0.0)))
-    cost = Cost(total, 0.0, 0.0, (total, total))
+    cost = HashOperations(total, 0.0, 0.0, (total, total))
     return Planned(tree, cost, cost, 0.0, 0.0)
 
 

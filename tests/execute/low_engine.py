@@ -26,7 +26,7 @@ from terascope.physical.settings import LowSettings
 from terascope.physical.split.split_plan import split_plan
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate
-from terascope.reference.context import Context, Sources
+from terascope.reference.context import Evaluation, Sources
 from terascope.reference.interpreter import evaluate, tuples_of
 from terascope.reference.rows import Row, Rows
 from tests.oracle.compare import assert_same_rows
@@ -100,7 +100,7 @@ def answers(job: Job, low: dict[str, list[Row]], plan: Plan, sources: Sources) -
     fields = {output.name: output.fields for output in job.low}
     known = {name: Rows(fields[name], rows) for name, rows in low.items()}
     for stage in job.streams:
-        context = Context(plan, sources, known)
+        context = Evaluation(plan, sources, known)
         known[stage.name] = Rows(stage.rel.fields, tuples_of(stage.rel, context))
     return known
 

@@ -10,9 +10,9 @@ import pytest
 from terascope.analysis import at_source
 from terascope.analysis.at_source import can_evaluate
 from terascope.bind.catalog import Catalog
-from terascope.bind.context import Context
+from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
-from terascope.bind.scope import Input, Scope
+from terascope.bind.scope import Scope, ScopeInput
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import Source
 from terascope.execute import arrow_filter
@@ -45,8 +45,10 @@ NAMES = tuple(TYPES)
 
 def bound(text: str) -> Expr:
     columns = tuple((n, Field(n, t)) for n, t in TYPES.items())
-    context = Context(Catalog(open_world=True), Functions.builtin(), {})
-    expr = ExprBinder(context, Scope((Input("x", columns),))).bind(parse_expression(Source(text)))
+    context = BindContext(Catalog(open_world=True), Functions.builtin(), {})
+    expr = ExprBinder(context, Scope((ScopeInput("x", columns),))).bind(
+        parse_expression(Source(text))
+    )
     assert expr is not None, context.diagnostics
     return expr
 

@@ -29,7 +29,7 @@ from terascope.physical.settings import SAMPLED, LowSettings, SharingSettings, T
 from terascope.physical.task_join import Pairing, rest_name
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
-from terascope.reference.context import Context
+from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import evaluate, tuples_of
 from terascope.reference.rows import Row, Rows
 from terascope.reference.sources import ConnectorSources
@@ -86,7 +86,7 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
         rest[query] = sum(len(side.tuples) for side in sides.values())
         assert (query in told) == bool(rest[query])
         streams = {rest_name(query, i): side for i, side in enumerate(sides.values())}
-        context = Context(plan, ConnectorSources({}), streams)
+        context = Evaluation(plan, ConnectorSources({}), streams)
         found = Rows(made.rest.fields, tuples_of(made.rest, context))
         places = [found.names.index(f.name) for f in fields[query]]
         by_reference = [tuple(t[i] for i in places) for t in found.tuples]

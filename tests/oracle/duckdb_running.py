@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from terascope.plan.expr import AggCall
 from terascope.plan.rel import Running
-from terascope.reference.context import Context
+from terascope.reference.context import Evaluation
 from tests.oracle.duckdb_aggregate import Grouping
 from tests.oracle.duckdb_session import Unsupported
 
@@ -27,7 +27,7 @@ FINISHED: Mapping[str, str] = {"count_dups": "(len({c}) - len(list_distinct({c})
 """Where what is carried is not the value itself: the value from it."""
 
 
-def running_sql(rel: Running, grouping: Grouping, context: Context) -> str:
+def running_sql(rel: Running, grouping: Grouping, context: Evaluation) -> str:
     keys, width = len(rel.keys), len(rel.fields)
     columns = [f"c{i}" for i in range(width)]
     group = columns[1:keys]

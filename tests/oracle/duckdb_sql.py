@@ -35,7 +35,7 @@ from terascope.plan.rel import (
     Sliding,
     Window,
 )
-from terascope.reference.context import Context, Sources
+from terascope.reference.context import Evaluation, Sources
 from terascope.reference.rows import Row, Rows
 from terascope.types import BIAS, Type
 from tests.oracle.duckdb_aggregate import Grouping
@@ -125,7 +125,7 @@ class Compiler:
             case Aggregate():
                 return self.aggregate(rel)
             case Running():
-                context = Context(self.plan, self.sources, {})
+                context = Evaluation(self.plan, self.sources, {})
                 return running_sql(rel, self.grouping(rel), context)
             case Rank():
                 return self.rank(rel)

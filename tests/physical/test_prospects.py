@@ -48,7 +48,7 @@ def bound(text: str, capture: Path, sharing: SharingSettings | None = None) -> C
     return compile_set(Source(text, "set.gsql"), bindings)
 
 
-def nothing_is_read(*_: object) -> sampling.Thinned:
+def nothing_is_read(*_: object) -> sampling.SampledTuples:
     raise AssertionError("a sample was read")
 
 

@@ -31,7 +31,7 @@ from terascope.plan.rel import (
     Window,
     walk,
 )
-from terascope.reference.context import Context
+from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import evaluate, tuples_of
 from terascope.reference.rows import Rows
 from terascope.reference.sources import MemorySources
@@ -141,7 +141,7 @@ def in_pieces(split: SplitPlan, sources: MemorySources, cuts: list[int]) -> dict
     for stream in split.plan:
         parts = pieces if stream.name in low else [sources]
         tuples = [
-            row for p in parts for row in tuples_of(stream.rel, Context(split.plan, p, streams))
+            row for p in parts for row in tuples_of(stream.rel, Evaluation(split.plan, p, streams))
         ]
         streams[stream.name] = Rows(stream.rel.fields, tuples)
     return streams

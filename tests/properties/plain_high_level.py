@@ -19,7 +19,7 @@ from terascope.physical.delivery import Sink
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import Plan, Stream, reads
 from terascope.plan.rel import Rel, Scan
-from terascope.reference.context import Context
+from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Row, Rows, sort_key
 from terascope.spark.parts import Writing
@@ -106,7 +106,7 @@ class PlainHighLevel:
         below = {read.stream: self.stream(read.stream, trees) for read in reads(rel)}
         streams = tuple(Stream(n, r, False) for n, r in trees.items())
         plan = Plan(streams, self.plan.parameters)
-        return tuples_of(rel, Context(plan, NoTuples(self.horizons), below))
+        return tuples_of(rel, Evaluation(plan, NoTuples(self.horizons), below))
 
     def kept(self, name: str, rel: Rel) -> list[Row]:
         found: list[Row] = []

@@ -23,10 +23,10 @@ from terascope.plan.expr import AggCall
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Running, Scan
 from terascope.reference.accumulate import accumulators, aggregate_values
-from terascope.reference.context import Context
+from terascope.reference.context import Evaluation
 from terascope.reference.rows import Row, Rows, same_row, sort_key
 from terascope.spark.catalyst.aggregate_python import Fold, argument
-from terascope.spark.catalyst.running import Machine, Member
+from terascope.spark.catalyst.running import Machine, RunningMember
 from terascope.spark.stream import batch as stream_batch
 from terascope.spark.stream.running import LivingGroups, state_fields
 
@@ -72,7 +72,7 @@ def plain_step(
     plan: Plan,
 ) -> list[tuple[str, str]]:
     """The epochs from `low` up to, and without, `until`; what a task tells of them."""
-    context = Context(plan, NoSources(), {})
+    context = Evaluation(plan, NoSources(), {})
     names = rel.source.names
     keys = [context.compile(expr, names) for _, expr in rel.keys]
     groups: dict[Row, list[Row]] = {}
@@ -112,7 +112,7 @@ def plain_step(
 
 
 def collected(
-    call: AggCall, rows: list[Row], names: tuple[str, ...], context: Context
+    call: AggCall, rows: list[Row], names: tuple[str, ...], context: Evaluation
 ) -> list[dict[str, Value]]:
     """The arguments of a running aggregate, in stream order."""
     args = [context.compile(arg, names) for arg in call.args]
@@ -122,11 +122,11 @@ def collected(
     return [one for one in found if not (call.function.skips_null and None in one.values())]
 
 
-def member(call: AggCall, parameters: Parameters) -> Member:
+def member(call: AggCall, parameters: Parameters) -> RunningMember:
     given = tuple(constant_value(p, parameters) for p in call.parameters)
     fold = Fold(call.function, len(call.args), call.distinct, given)
     fold.restart()
-    return Member(fold, None) if call.function.running else Member(None, fold.value())
+    return RunningMember(fold, None) if call.function.running else RunningMember(None, fold.value())
 
 
 def plain_furthest(rel: Running, source: Rows, parameters: Parameters) -> int | None:

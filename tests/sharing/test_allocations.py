@@ -14,7 +14,7 @@ from terascope.sharing.fptas import frontier, without_empty
 from terascope.sharing.model import KnownStatistics, Tree, flat_tree
 from terascope.sharing.plan import plan_tree
 from terascope.sharing.slc import (
-    Judge,
+    NeighbourCosts,
     Tuned,
     collision_rate,
     cost_during,
@@ -130,7 +130,7 @@ def test_slc_is_judged_as_its_shares_cost(seed: int, digits: float, bounded: boo
     memory = 10**digits
     tree = flat_tree(queries)
     for _ in range(3):
-        judge = Judge(tree, curves, accounting, memory)
+        judge = NeighbourCosts(tree, curves, accounting, memory)
         own = cost_during(shares(tree, curves, accounting, memory), curves, accounting)
         cost, used = judge.cost()
         assert cost == pytest.approx(own)

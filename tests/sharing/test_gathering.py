@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from terascope.sharing.cost import accounting_for, least_cost
 from terascope.sharing.curves import Curves
-from terascope.sharing.gathering import Gathering, gathered_trees
+from terascope.sharing.gathering import NodeSet, gathered_trees
 from terascope.sharing.greedy import grown_trees, prices
 from terascope.sharing.model import Query, flat_tree
 from tests.sharing.test_all_trees import all_trees
@@ -73,7 +73,7 @@ def test_no_worse_than_merging_siblings(seed: int) -> None:
 
 def test_memory_that_costs_too_much_is_not_taken() -> None:
     names, queries = pairs(5)
-    gathering = Gathering(flat_tree(queries), correlated(names, 3), accounting_for("lru"))
+    gathering = NodeSet(flat_tree(queries), correlated(names, 3), accounting_for("lru"))
     gathering.improve(0.0)
     assert len(gathering.members) > len(queries)
     gathering.improve(1e12)

@@ -9,11 +9,11 @@ from terascope.syntax.ast import (
     Between,
     Binary,
     BinaryOp,
-    Call,
-    Case,
-    Cast,
+    CallExpr,
+    CaseExpr,
+    CastExpr,
     CommonTable,
-    Constant,
+    ConstantRef,
     Duration,
     Expr,
     ExtractorDeclaration,
@@ -30,11 +30,11 @@ from terascope.syntax.ast import (
     JoinRef,
     Like,
     Literal_,
-    Merge,
+    MergeQuery,
     Name,
     OrderItem,
     ParamDeclaration,
-    Parameter,
+    ParameterRef,
     Property,
     ProtocolStatement,
     Query,
@@ -93,8 +93,8 @@ literals: st.SearchStrategy[Expr] = st.one_of(
 leaves: st.SearchStrategy[Expr] = st.one_of(
     st.builds(Name, names, _maybe(names)),
     literals,
-    st.builds(Parameter, plain_names),
-    st.builds(Constant, plain_names),
+    st.builds(ParameterRef, plain_names),
+    st.builds(ConstantRef, plain_names),
     st.builds(InterfaceProperty, plain_names),
 )
 OPERATORS: list[BinaryOp] = [
@@ -103,14 +103,14 @@ OPERATORS: list[BinaryOp] = [
 ]  # fmt: skip
 
 
-def _call(name: str, args: list[Expr], kind: int, super_: bool) -> Call:
+def _call(name: str, args: list[Expr], kind: int, super_: bool) -> CallExpr:
     match kind:
         case 0:
-            return Call(name, (), star=True, super_=super_)
+            return CallExpr(name, (), star=True, super_=super_)
         case 1 if args:
-            return Call(name, tuple(args), distinct=True, super_=super_)
+            return CallExpr(name, tuple(args), distinct=True, super_=super_)
         case _:
-            return Call(name, tuple(args), super_=super_)
+            return CallExpr(name, tuple(args), super_=super_)
 
 
 def _inner(child: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
@@ -123,12 +123,12 @@ def _inner(child: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.builds(Like, child, child, st.booleans()),
         st.builds(IsNull, child, st.booleans()),
         st.builds(
-            Case,
+            CaseExpr,
             st.none() | child,
             st.lists(st.tuples(child, child), min_size=1, max_size=2).map(tuple),
             st.none() | child,
         ),
-        st.builds(Cast, child, types),
+        st.builds(CastExpr, child, types),
         st.builds(_call, names, st.lists(child, max_size=3), st.integers(0, 3), st.booleans()),
     )
 
@@ -224,7 +224,7 @@ def _queries(query: st.SearchStrategy[Query]) -> st.SearchStrategy[Query]:
     return st.one_of(
         _selects(query),
         st.builds(
-            Merge,
+            MergeQuery,
             st.lists(fields, min_size=2, max_size=3).map(tuple),
             st.lists(_sources(query), min_size=1, max_size=2).map(tuple),
             st.none() | st.integers(0, 100),

@@ -11,8 +11,8 @@ from terascope.diagnostic import Source
 from terascope.syntax.ast import (
     AccessList,
     Binary,
-    Call,
-    Constant,
+    CallExpr,
+    ConstantRef,
     Duration,
     Expr,
     ExtractorDeclaration,
@@ -167,14 +167,14 @@ def test_hexadecimal_subtraction_is_no_exponent() -> None:
 
 
 def test_constants_with_one_or_two_signs() -> None:
-    assert expression("#NAME#") == expression("#NAME") == Constant("NAME")
-    assert expression("#a#+#b#") == Binary("+", Constant("a"), Constant("b"))
+    assert expression("#NAME#") == expression("#NAME") == ConstantRef("NAME")
+    assert expression("#a#+#b#") == Binary("+", ConstantRef("a"), ConstantRef("b"))
 
 
 def test_brackets_call_too() -> None:
     assert expression("f[a, 1]") == expression("f(a, 1)")
-    assert expression("count_distinct$(x)") == Call("count_distinct", (Name("x"),), super_=True)
-    assert expression("COUNT(DISTINCT x)") == Call("COUNT", (Name("x"),), distinct=True)
+    assert expression("count_distinct$(x)") == CallExpr("count_distinct", (Name("x"),), super_=True)
+    assert expression("COUNT(DISTINCT x)") == CallExpr("COUNT", (Name("x"),), distinct=True)
 
 
 def test_keywords_ignore_case_and_names_do_not() -> None:

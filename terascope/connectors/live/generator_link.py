@@ -27,7 +27,7 @@ from terascope.diagnostic import SourceError
 from terascope.files import make_folder
 from terascope.traffic.conversations import PACKET
 from terascope.traffic.randomness import Array
-from terascope.traffic.stream import Stream, open_stream
+from terascope.traffic.stream import TrafficStream, open_stream
 from terascope.traffic.words import Wanted, parse_words
 from terascope.traffic.write_pcap import PcapWriter
 
@@ -57,7 +57,7 @@ class GeneratorLink:
     grown_ns: int | None = None
     start_ns: int | None = None
     _chunks: Iterator[Array] | None = None
-    _stream: Stream | None = None
+    _stream: TrafficStream | None = None
     _rest: Array = field(default_factory=lambda: np.zeros(0, PACKET))
     _made: int = 0
     """Chunks that the stream has been drawn to."""

@@ -22,7 +22,7 @@ from terascope.plan.rel import Join, Project, Rel, inputs, with_inputs
 
 
 @dataclass(frozen=True)
-class Facts:
+class JoinFacts:
     """What is known of the streams below."""
 
     orders: Mapping[str, Orders]
@@ -35,14 +35,14 @@ def order_joins(plan: Plan) -> Plan:
     rows: dict[str, float] = {}
     streams = []
     for stream in plan:
-        rel = reorder(stream.rel, Facts(orders, rows))
+        rel = reorder(stream.rel, JoinFacts(orders, rows))
         orders[stream.name] = column_orders(rel, orders)
         rows[stream.name] = estimate_rows(rel, rows)
         streams.append(stream.over(rel))
     return plan.of(streams)
 
 
-def reorder(rel: Rel, facts: Facts) -> Rel:
+def reorder(rel: Rel, facts: JoinFacts) -> Rel:
     leaves, conditions = flatten(rel)
     if len(leaves) >= 3:
         ordered = [reorder(leaf, facts) for leaf in leaves]
@@ -65,7 +65,7 @@ def flatten(rel: Rel) -> tuple[list[Rel], list[Expr]]:
     return left + right, on_left + on_right + own
 
 
-def greedy(leaves: Sequence[Rel], conditions: Sequence[Expr], facts: Facts) -> Rel | None:
+def greedy(leaves: Sequence[Rel], conditions: Sequence[Expr], facts: JoinFacts) -> Rel | None:
     """Start with the smallest leaf; always add the smallest that is bounded with what is there."""
     by_size = sorted(leaves, key=lambda r: estimate_rows(r, facts.rows))
     made, rest, pending = by_size[0], by_size[1:], list(conditions)
@@ -82,7 +82,7 @@ def greedy(leaves: Sequence[Rel], conditions: Sequence[Expr], facts: Facts) -> R
 
 
 def join_pair(
-    left: Rel, right: Rel, pending: Sequence[Expr], facts: Facts
+    left: Rel, right: Rel, pending: Sequence[Expr], facts: JoinFacts
 ) -> tuple[Rel, list[Expr]] | None:
     """The join with every condition it can take, or None when it would be unbounded."""
     both = set(left.names) | set(right.names)

@@ -15,7 +15,7 @@ from terascope.types import Type
 
 
 @dataclass(frozen=True)
-class Entry:
+class AdmissionPredicate:
     """Who enters the table of several queries: those that any of them takes."""
 
     signature: tuple[int, ...]
@@ -23,13 +23,13 @@ class Entry:
     anyof: tuple[Where, ...]
 
     @staticmethod
-    def of(queries: Sequence[LowAggregate]) -> Entry:
+    def of(queries: Sequence[LowAggregate]) -> AdmissionPredicate:
         first = queries[0]
         if same_tuples(queries):
-            return Entry(first.signature, first.rest, first.anyof)
+            return AdmissionPredicate(first.signature, first.rest, first.anyof)
         bits = [b for b in first.signature if all(b in q.signature for q in queries)]
         rest = [p for p in first.rest if all(p in q.rest for q in queries)]
-        common = Entry(tuple(bits), tuple(rest), ())
+        common = AdmissionPredicate(tuple(bits), tuple(rest), ())
         wheres = [common.where(q) for q in queries]
         known = tuple(dict.fromkeys(w for w in wheres if w is not None))
         return common if None in wheres else replace(common, anyof=known)

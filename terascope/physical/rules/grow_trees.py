@@ -18,7 +18,7 @@ from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import LowOutput, SourceRead, TreeDecision
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice
-from terascope.physical.rules.entry import Entry, same_tuples
+from terascope.physical.rules.entry import AdmissionPredicate, same_tuples
 from terascope.physical.settings import TreeSettings
 from terascope.physical.split.drafts import Names
 from terascope.physical.statistics.measured import Measured
@@ -266,7 +266,7 @@ class Grafting:
         exprs: dict[str, Expr] = {show_expr(e): e for q in self.members for e in q.plain_keys}
         keys = [(f"k{i}", exprs[a]) for i, a in enumerate(sorted(node.attributes))]
         epoch = ("epoch", first.keys[first.epoch][1])
-        entry = Entry.of(below)
+        entry = AdmissionPredicate.of(below)
         wanted = [slot for query in below for slot in entry.slots(query)]
         return replace(
             first, name=name, keys=(epoch, *keys), epoch=0, parent=parent, table=table,

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from terascope.functions.aggregates.float_sums import FloatRange
 from terascope.optimize.driver import apply_below
-from terascope.physical.draft import JobDraft, Shared
+from terascope.physical.draft import JobDraft, SharedTables
 from terascope.physical.rules.merged_groups import assume_merged, merged_jointly, tidy
 from terascope.physical.rules.share_tables import low_output
 from terascope.physical.rules.window_assembly import Assembly
@@ -37,7 +37,7 @@ def place_high_parts(draft: JobDraft) -> JobDraft:
 
 
 def merged_above(
-    draft: JobDraft, shared: Shared
+    draft: JobDraft, shared: SharedTables
 ) -> tuple[dict[str, Rel], Assembly, frozenset[str]]:
     """The high parts, their streams of windows, and the streams whose groups are merged above.
 
@@ -56,7 +56,7 @@ def merged_above(
 
 
 def over_groups(
-    draft: JobDraft, shared: Shared, keys: Mapping[str, tuple[str, ...]]
+    draft: JobDraft, shared: SharedTables, keys: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, Rel], Assembly]:
     """The high parts over low-level streams of which each group, by these keys, is one row."""
     lowest = {stream.name for stream in draft.split.low}

@@ -19,10 +19,10 @@ from functools import cached_property
 from typing import Final, TypeAlias, TypeVar
 
 from terascope.kernels.tables.slots import MOST_SLOTS
-from terascope.physical.draft import JobDraft, Shared
+from terascope.physical.draft import JobDraft, SharedTables
 from terascope.physical.job import LowOutput, SourceRead
 from terascope.physical.low_plan import LowAggregate, Queries, Slot
-from terascope.physical.rules.entry import Entry
+from terascope.physical.rules.entry import AdmissionPredicate
 from terascope.physical.rules.low_planner import low_groups
 from terascope.physical.settings import SharingSettings
 from terascope.physical.statistics.measured import Measured
@@ -98,7 +98,7 @@ class Complete:
 
     slots: Mapping[object, Mapping[str, Slot]]
     """What is kept -> its slot in each read."""
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, AdmissionPredicate]
 
 
 @dataclass
@@ -121,8 +121,8 @@ class Table:
         most = sum(len(any_of(queries).slots) + 1 for _, queries in self.members.values())
         return most <= MOST_SLOTS or len(self.slots) <= MOST_SLOTS
 
-    def entry(self, read: str) -> Entry:
-        return Entry.of([queries[read] for _, queries in self.members.values()])
+    def entry(self, read: str) -> AdmissionPredicate:
+        return AdmissionPredicate.of([queries[read] for _, queries in self.members.values()])
 
     @property
     def slots(self) -> dict[object, dict[str, Slot]]:
@@ -141,7 +141,7 @@ class Table:
         return found
 
     def wanted(
-        self, member: str, entries: Mapping[str, Entry]
+        self, member: str, entries: Mapping[str, AdmissionPredicate]
     ) -> list[tuple[str, dict[str, Slot]]]:
         """The slots of a member: its own and, if it needs one, the count that tells its groups.
         `entries`: who enters the table in each read.
@@ -219,7 +219,7 @@ def tables_shared(
     low: Sequence[LowOutput],
     rides: Rides = never,
     size: Size = unknown,
-) -> Shared:
+) -> SharedTables:
     queries = aggregations(reads)
     tables = tables_of([(output, queries.get(output.name, {})) for output in low], rides, size)
     several = {name: t for t in tables if len(t.members) > 1 for name in t.members}
@@ -228,7 +228,7 @@ def tables_shared(
     left = tuple(
         several[o.name].shared_output if o.name in several else o for o in low if o.name not in gone
     )
-    return Shared(tuple(with_tables(read, several, gone) for read in reads), left, views)
+    return SharedTables(tuple(with_tables(read, several, gone) for read in reads), left, views)
 
 
 @dataclass

@@ -47,7 +47,7 @@ class Names:
 
 
 @dataclass
-class Draft:
+class LowDraft:
     """A low-level stream in the making: conditions on the tuples of one scan."""
 
     name: str
@@ -85,7 +85,7 @@ class Draft:
 
 
 @dataclass
-class SelectionDraft(Draft):
+class SelectionDraft(LowDraft):
     columns: dict[Expr, str] = field(default_factory=dict)
 
     @property
@@ -106,7 +106,7 @@ class SelectionDraft(Draft):
 
 
 @dataclass
-class AggregationDraft(Draft):
+class AggregationDraft(LowDraft):
     keys: dict[Expr, str] = field(default_factory=dict)
     aggs: dict[AggCall, str] = field(default_factory=dict)
     sorted: bool = False

@@ -21,7 +21,7 @@ from terascope.plan.hashing import hashed_once
 from terascope.plan.rel import Scan
 from terascope.sharing.compositions import Composition, first_composition
 from terascope.sharing.slices import Periodic, paired
-from terascope.sharing.windows import Mode, Shared, Traffic, assumed, share
+from terascope.sharing.windows import Mode, TupleTraffic, WindowClusters, assumed, share
 
 ASSUMED_RATE = 100_000.0
 """Tuples a second, of a stream that nobody has seen."""
@@ -29,7 +29,7 @@ ASSUMED_RATE = 100_000.0
 
 @hashed_once
 @dataclass(frozen=True)
-class Family:
+class SliceFamily:
     """Windows that could share their slices."""
 
     scan: ScanKey
@@ -38,26 +38,28 @@ class Family:
     conditions: frozenset[Expr]
 
 
-def family_of(windowed: Windowed, keys: Iterable[Expr]) -> Family:
+def family_of(windowed: Windowed, keys: Iterable[Expr]) -> SliceFamily:
     chosen = windowed.chosen
     conditions = frozenset(chosen.conditions)
-    return Family(scan_key(chosen.scan), windowed.time, frozenset(keys), conditions)
+    return SliceFamily(scan_key(chosen.scan), windowed.time, frozenset(keys), conditions)
 
 
-Known: TypeAlias = Callable[[Family], Traffic | None]
+Known: TypeAlias = Callable[[SliceFamily], TupleTraffic | None]
 """What was measured of the tuples of a family."""
 
 
-InForce: TypeAlias = Callable[[Family, frozenset[Periodic], Traffic], Composition | None]
+InForce: TypeAlias = Callable[[SliceFamily, frozenset[Periodic], TupleTraffic], Composition | None]
 """How the windows of a family of a running stream are composed. None: it has no such family yet.
 The traffic is what would be assumed of it."""
 
 
-def nothing_known(_: Family) -> Traffic | None:
+def nothing_known(_: SliceFamily) -> TupleTraffic | None:
     return None
 
 
-def nothing_in_force(_: Family, __: frozenset[Periodic], ___: Traffic) -> Composition | None:
+def nothing_in_force(
+    _: SliceFamily, __: frozenset[Periodic], ___: TupleTraffic
+) -> Composition | None:
     return None
 
 
@@ -74,15 +76,15 @@ class Slicing:
     mode: Mode = "cost"
     tumbling_apart: bool = False
     """Tumbling windows share no slices: whether that pays depends on what nobody looked at."""
-    asked: dict[Family, set[Periodic]] = field(default_factory=dict)
-    scans: dict[Family, Scan] = field(default_factory=dict)
-    decided: dict[Family, Shared] | None = None
-    queries: dict[tuple[Family, Periodic], list[str]] = field(default_factory=dict)
+    asked: dict[SliceFamily, set[Periodic]] = field(default_factory=dict)
+    scans: dict[SliceFamily, Scan] = field(default_factory=dict)
+    decided: dict[SliceFamily, WindowClusters] | None = None
+    queries: dict[tuple[SliceFamily, Periodic], list[str]] = field(default_factory=dict)
     in_force: InForce = nothing_in_force
-    compositions: dict[Family, Composition] = field(default_factory=dict)
+    compositions: dict[SliceFamily, Composition] = field(default_factory=dict)
     """The same as `decided`, with what windows were made of before."""
 
-    def ask(self, query: str, windowed: Windowed, family: Family) -> SliceVector | None:
+    def ask(self, query: str, windowed: Windowed, family: SliceFamily) -> SliceVector | None:
         """The slices for a window; None when it is better off with a key of its own, as it may be
         when it is tumbling.
         """
@@ -100,7 +102,7 @@ class Slicing:
             return slices_alone(window)
         return None if cluster.own else cluster.vector
 
-    def earlier(self, windowed: Windowed, family: Family) -> tuple[SliceVector | None, ...]:
+    def earlier(self, windowed: Windowed, family: SliceFamily) -> tuple[SliceVector | None, ...]:
         """Other slices that a window is made of as well, which get no more tuples; None: groups by
         a key of its own.
         """
@@ -108,7 +110,7 @@ class Slicing:
         found = () if composition is None else composition.earlier(windowed.periodic)
         return tuple(None if cluster.own else cluster.vector for cluster in found)
 
-    def refuse(self, query: str, windowed: Windowed, family: Family) -> None:
+    def refuse(self, query: str, windowed: Windowed, family: SliceFamily) -> None:
         """A query whose aggregates cannot be made of slices reads tuples: its window neither shares
         any nor makes those of others finer.
         """
@@ -128,7 +130,7 @@ class Slicing:
         """Whether windows could share slices, or not."""
         return any(self.is_open(family) for family in self.asked)
 
-    def is_open(self, family: Family) -> bool:
+    def is_open(self, family: SliceFamily) -> bool:
         """Whether a family could be composed in several ways, and none of them is in force."""
         windows = frozenset(self.asked[family])
         running = self.in_force(family, windows, self.traffic_of(family))
@@ -153,7 +155,7 @@ class Slicing:
             for window in cluster.windows
         )
 
-    def composition(self, family: Family, windows: frozenset[Periodic]) -> Composition:
+    def composition(self, family: SliceFamily, windows: frozenset[Periodic]) -> Composition:
         traffic = self.traffic_of(family)
         running = self.in_force(family, windows, traffic)
         return running or first_composition(share(windows, traffic, mode=self.mode))
@@ -169,12 +171,14 @@ class Slicing:
         mine, theirs = self.decided or {}, other.decided or {}
         return all(mine[family].of == theirs[family].of for family in mine)
 
-    def traffic_of(self, family: Family) -> Traffic:
+    def traffic_of(self, family: SliceFamily) -> TupleTraffic:
         scan = self.scans[family]
         known = self.traffic(family)
         if known is not None:
             return known
-        return Traffic(ASSUMED_RATE / ticks(scan, family.time), assumed(len(family.keys)), False)
+        return TupleTraffic(
+            ASSUMED_RATE / ticks(scan, family.time), assumed(len(family.keys)), False
+        )
 
 
 def ticks(scan: Scan, time: Expr) -> int:

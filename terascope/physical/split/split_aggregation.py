@@ -34,7 +34,7 @@ Reason = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Judge:
+class LowSafety:
     """Says what may go low. All answers are reasons against it; None is none."""
 
     host: Host
@@ -101,7 +101,7 @@ def split_aggregation(
     query: str,
     rel: Aggregate,
     chosen: Selection,
-    judge: Judge,
+    judge: LowSafety,
     drafts: Drafts,
     live: bool = False,
 ) -> Rel | NotSplit:
@@ -130,7 +130,7 @@ def sub_aggregation(
     rel: Aggregate,
     keys: tuple[Named, ...],
     chosen: Selection,
-    judge: Judge,
+    judge: LowSafety,
     drafts: Drafts,
     live: bool,
     finer: bool = False,
@@ -173,7 +173,7 @@ def key_name(expr: Expr, keys: tuple[Named, ...]) -> str:
     return next(iter((*whole, *scaled)), "value")
 
 
-def over_scan(call: AggCall, chosen: Selection, judge: Judge) -> AggCall:
+def over_scan(call: AggCall, chosen: Selection, judge: LowSafety) -> AggCall:
     return replace(call, args=tuple(judge.with_value(chosen.over_scan(a)) for a in call.args))
 
 
@@ -183,7 +183,7 @@ def against(
     groups: list[Expr],
     calls: list[AggCall],
     splits: list[SplitCall | str],
-    judge: Judge,
+    judge: LowSafety,
 ) -> Iterator[Reason]:
     """All that speaks against sub-aggregates."""
     for condition in chosen.conditions:

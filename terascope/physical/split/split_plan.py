@@ -30,7 +30,7 @@ from terascope.physical.split.slicing import (
     family_of,
     nothing_in_force,
 )
-from terascope.physical.split.split_aggregation import Judge, NotSplit, split_aggregation
+from terascope.physical.split.split_aggregation import LowSafety, NotSplit, split_aggregation
 from terascope.physical.split.split_windows import other_keys, split_windowed, windowed
 from terascope.plan.build import conjunction
 from terascope.plan.expr import Col, Expr, is_constant, substitute
@@ -115,7 +115,7 @@ def split_plan(
     how a running stream composes its windows. `decided`: the slices of all windows of the plan,
     where they are known.
     """
-    judge = Judge(host, costs or Costs(), plan.values)
+    judge = LowSafety(host, costs or Costs(), plan.values)
     # A key has a horizon, the edge of a window has none: running groups would live longer.
     windows = live or not any(lives_on_streams(stream.rel) for stream in plan)
     slicing = decided or Slicing(
@@ -156,7 +156,7 @@ window may stand on it: the relation, which has to stay alive, and its selection
 class Splitter:
     """Takes the queries of a plan apart, one after another."""
 
-    judge: Judge
+    judge: LowSafety
     drafts: Drafts
     slicing: Slicing
     windows: bool

@@ -20,7 +20,7 @@ from terascope.physical.split.drafts import Drafts
 from terascope.physical.split.low_keys import fewest, follows, unscaled
 from terascope.physical.split.selection import Selection
 from terascope.physical.split.split_aggregation import (
-    Judge,
+    LowSafety,
     NotSplit,
     Reason,
     SubAggregation,
@@ -142,7 +142,7 @@ def split_windowed(
     rel: Aggregate,
     windowed: Windowed,
     vector: SliceVector | None,
-    judge: Judge,
+    judge: LowSafety,
     drafts: Drafts,
     live: bool,
     earlier: tuple[SliceVector | None, ...] = (),

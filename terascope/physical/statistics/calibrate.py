@@ -47,7 +47,7 @@ Counted = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Measured:
+class FunctionCost:
     """The cost of one function on one kind of argument."""
 
     function: Scalar
@@ -63,11 +63,11 @@ class Measured:
 
 def calibrate(
     functions: Iterable[Scalar] | None = None, counted: Counted | None = None
-) -> list[Measured]:
+) -> list[FunctionCost]:
     """Measure functions: all that are built in, unless some are given."""
     chosen = builtin_scalars() if functions is None else list(functions)
     batch = traffic()
-    found: list[Measured] = []
+    found: list[FunctionCost] = []
     with tempfile.TemporaryDirectory(prefix="terascope-calibrate-") as folder:
         given = constants(Path(folder))
         for number, function in enumerate(chosen, 1):
@@ -82,10 +82,10 @@ def builtin_scalars() -> list[Scalar]:
     return list(dict.fromkeys(Functions.builtin().scalars.values()))
 
 
-def measure(sample: Sample, batch: pa.RecordBatch) -> Measured:
+def measure(sample: Sample, batch: pa.RecordBatch) -> FunctionCost:
     native = unsupported(sample.call) is None
     ns = native_ns(sample, batch) if native else python_ns(sample, batch)
-    return Measured(sample.function, sample.on_payload, max(ns, NEVER_LESS_NS), native)
+    return FunctionCost(sample.function, sample.on_payload, max(ns, NEVER_LESS_NS), native)
 
 
 def about_machine() -> Mapping[str, str]:

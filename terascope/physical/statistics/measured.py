@@ -18,11 +18,11 @@ from terascope.functions.base import ValueMistake
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, Queries, expressions_of
 from terascope.physical.split.drafts import scan_key
-from terascope.physical.split.slicing import Family, Slicing, ticks
+from terascope.physical.split.slicing import SliceFamily, Slicing, ticks
 from terascope.physical.statistics.sampling import (
+    SampledTuples,
     SampleLimits,
     SourceSample,
-    Thinned,
     evaluated,
     read_some,
 )
@@ -33,7 +33,7 @@ from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate, Filter, Scan
 from terascope.plan.show import show_expr
 from terascope.sharing.statistics import SampledStatistics
-from terascope.sharing.windows import Groups, Traffic, ungrouped
+from terascope.sharing.windows import Groups, TupleTraffic, ungrouped
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Measured:
     limits: SampleLimits | None
     """None: nothing is measured."""
     samples: dict[str, tuple[LowPlan | None, SourceSample | None]] = field(default_factory=dict)
-    tuples: dict[str, Thinned] = field(default_factory=dict)
+    tuples: dict[str, SampledTuples] = field(default_factory=dict)
     """As they were read, for another plan of the same columns."""
 
     def sample(self, read: SourceRead) -> SourceSample | None:
@@ -108,8 +108,8 @@ class Measured:
     # ---- windows
 
     def traffic(
-        self, family: Family, slicing: Slicing, plan: Plan, reads: Sequence[SourceRead]
-    ) -> Traffic | None:
+        self, family: SliceFamily, slicing: Slicing, plan: Plan, reads: Sequence[SourceRead]
+    ) -> TupleTraffic | None:
         """Of the tuples of a family of windows."""
         for read in reads:
             query = aggregation_of(family, plan, read)
@@ -119,7 +119,7 @@ class Measured:
             keys = frozenset(show_expr(expr) for expr in query.plain_keys)
             second = ticks(slicing.scans[family], family.time)
             groups = groups_of(found, keys) if keys else ungrouped
-            return Traffic(found.rate / second, groups)
+            return TupleTraffic(found.rate / second, groups)
         return None
 
 
@@ -140,7 +140,7 @@ def groups_of(statistics: SampledStatistics, keys: frozenset[str]) -> Groups:
     return lambda tuples: statistics.groups(keys, tuples)
 
 
-def aggregation_of(family: Family, plan: Plan, read: SourceRead) -> LowAggregate | None:
+def aggregation_of(family: SliceFamily, plan: Plan, read: SourceRead) -> LowAggregate | None:
     """An aggregation next to a source that has the keys and the tuples of a family."""
     if read.low is None:
         return None
@@ -153,7 +153,7 @@ def aggregation_of(family: Family, plan: Plan, read: SourceRead) -> LowAggregate
     return None
 
 
-def is_of(rel: Aggregate, epoch: int, family: Family) -> bool:
+def is_of(rel: Aggregate, epoch: int, family: SliceFamily) -> bool:
     source = rel.source
     below = source.source if isinstance(source, Filter) else source
     asked = conjuncts(source.predicate) if isinstance(source, Filter) else ()

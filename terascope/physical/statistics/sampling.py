@@ -101,7 +101,7 @@ class Thinning:
 
 
 @dataclass(frozen=True)
-class Thinned:
+class SampledTuples:
     """Some tuples of a source, as they were read."""
 
     columns: tuple[Column, ...]
@@ -124,7 +124,7 @@ def sample_source(
     return evaluated(plan, read_some(plan, splits, limits or SampleLimits()))
 
 
-def read_some(plan: LowPlan, splits: Sequence[Split], limits: SampleLimits) -> Thinned:
+def read_some(plan: LowPlan, splits: Sequence[Split], limits: SampleLimits) -> SampledTuples:
     """Tuples with the columns of a plan."""
     pieces = stripes(splits)
     lengths = [stripes_of_epoch(query, pieces) for query in aggregations(plan)]
@@ -139,14 +139,16 @@ def read_some(plan: LowPlan, splits: Sequence[Split], limits: SampleLimits) -> T
                 break
             read_stripe(plan, place, pieces[place], thinning)
             done.append(place)
-    return Thinned(plan.columns, tuple(pieces), tuple(done), thinning, limits.tuples, len(splits))
+    return SampledTuples(
+        plan.columns, tuple(pieces), tuple(done), thinning, limits.tuples, len(splits)
+    )
 
 
 def aggregations(plan: LowPlan) -> list[LowAggregate]:
     return [query for query in plan.queries if isinstance(query, LowAggregate)]
 
 
-def evaluated(plan: LowPlan, some: Thinned) -> SourceSample:
+def evaluated(plan: LowPlan, some: SampledTuples) -> SourceSample:
     """What tuples say about a plan that has their columns."""
     pieces, thinning = some.pieces, some.thinning
     queries = aggregations(plan)

@@ -30,7 +30,7 @@ PER_DAY = 24 * 3600 * NANOSECONDS["s"]
 
 
 @dataclass(frozen=True)
-class Made:
+class CheckedColumn:
     """A column of the declared type; `fault` is a Fault or 0, None when every value fits."""
 
     value: SparkColumn
@@ -56,28 +56,30 @@ def is_parsed(held: pa.DataType | None, column: Column) -> bool:
     return not (to.is_integer and (of.is_timestamp(held) or of.is_date(held)))
 
 
-def as_it_is(value: SparkColumn, held: pa.DataType | None, column: Column) -> Made:
+def as_it_is(value: SparkColumn, held: pa.DataType | None, column: Column) -> CheckedColumn:
     """A column that the JVM can convert, mostly by doing nothing."""
     if held is not None and pa.types.is_timestamp(held):
         return ticks(F.unix_micros(value.cast("timestamp")), PER_MICROSECOND, column)
     if held is not None and pa.types.is_date(held):
         return ticks(F.unix_date(value).cast("bigint"), PER_DAY, column)
     if held is not None and pa.types.is_null(held):
-        return Made(null(column.type))
-    return of_unsigned(Made(value.cast(spark_type(column.type))), column.type)
+        return CheckedColumn(null(column.type))
+    return of_unsigned(CheckedColumn(value.cast(spark_type(column.type))), column.type)
 
 
-def of_unsigned(made: Made, type: Type) -> Made:
+def of_unsigned(made: CheckedColumn, type: Type) -> CheckedColumn:
     """An unsigned column holds no negative number, and a UINT column none beyond 32 bits."""
     if not type.is_unsigned:
         return made
     least, most = value_range(type)
     fault = F.when(made.value < number(least), F.lit(int(Fault.NEGATIVE)))
     fault = fault.when(made.value > number(most), F.lit(int(Fault.ABOVE_UINT)))
-    return Made(made.value, fault.otherwise(F.lit(0) if made.fault is None else made.fault))
+    return CheckedColumn(
+        made.value, fault.otherwise(F.lit(0) if made.fault is None else made.fault)
+    )
 
 
-def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> Made:
+def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> CheckedColumn:
     """Times, given as a count of something, as nanoseconds or as ticks of the declared clock."""
     limit = INT_MAX // nanoseconds
     fits = count.between(number(-limit), number(limit))
@@ -87,7 +89,7 @@ def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> Made:
         per_tick = NANOSECONDS[column.clock]
         divisor = Operand(number(per_tick), Type.LLONG, True, per_tick)
         value = floor_divide((Operand(value, Type.LLONG), divisor), Type.LLONG)
-    return of_unsigned(Made(F.when(fits, value), fault), column.type)
+    return of_unsigned(CheckedColumn(F.when(fits, value), fault), column.type)
 
 
 def parsing(column: Column) -> Callable[[SparkColumn], SparkColumn]:

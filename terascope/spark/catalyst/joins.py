@@ -33,7 +33,7 @@ SPARK_KINDS: Mapping[JoinKind, str] = {
 
 
 @dataclass(frozen=True)
-class Side:
+class JoinInput:
     """One input of a join: its columns, its join keys and a mark that it is there."""
 
     letter: str
@@ -65,8 +65,8 @@ class Side:
 def join_frame(rel: Join, left: Frame, right: Frame, parameters: Parameters) -> Frame:
     pairs = [key_pair(a, b, left, right, parameters) for a, b in rel.equalities]
     sides = (
-        Side("l", left, tuple(a for a, _ in pairs)),
-        Side("r", right, tuple(b for _, b in pairs)),
+        JoinInput("l", left, tuple(a for a, _ in pairs)),
+        JoinInput("r", right, tuple(b for _, b in pairs)),
     )
     both = Translator({**sides[0].columns, **sides[1].columns}, parameters)
     equal = [a == b for a, b in zip(sides[0].key_columns, sides[1].key_columns, strict=True)]
@@ -95,7 +95,7 @@ def key_pair(
     return columns[0], columns[1]
 
 
-def filled(rel: Join, sides: tuple[Side, Side], both: Translator) -> list[Column]:
+def filled(rel: Join, sides: tuple[JoinInput, JoinInput], both: Translator) -> list[Column]:
     """The columns of both sides; where a side is missing, what fills them."""
     fills = dict(rel.fills)
     columns: list[Column] = []
@@ -113,7 +113,7 @@ def fill_value(expr: Expr, field: Field, both: Translator) -> Column:
 
 
 def join_by_parts(
-    kind: JoinKind, sides: tuple[Side, Side], equal: Sequence[Column], residual: Column
+    kind: JoinKind, sides: tuple[JoinInput, JoinInput], equal: Sequence[Column], residual: Column
 ) -> DataFrame:
     """An outer or semi-join whose condition calls Python, which Spark has for inner joins only:
     the pairs, and the rows of each side that are in no pair. Equal rows share their fate, so a row
@@ -132,7 +132,7 @@ def join_by_parts(
     return joined
 
 
-def found(side: Side, pairs: DataFrame, kind: str) -> DataFrame:
+def found(side: JoinInput, pairs: DataFrame, kind: str) -> DataFrame:
     """The rows of a side that are, or are not, among the pairs."""
     names = [f"{side.letter}{i}" for i in range(len(side.frame.fields))]
     partners = pairs.select(*(F.col(n).alias(f"with_{n}") for n in names)).distinct()

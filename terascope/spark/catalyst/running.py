@@ -35,7 +35,7 @@ BATCH_ROWS = 8192
 
 
 @dataclass
-class Member:
+class RunningMember:
     """One aggregate in the machine: a fold, or the value Spark computed for the epoch."""
 
     fold: Fold | None
@@ -49,7 +49,7 @@ class Machine:
 
     fields: tuple[Field, ...]
     keys: int
-    members: list[Member]
+    members: list[RunningMember]
     closing: Evaluator
     alive: bool = False
     """Whether the group at hand is."""
@@ -148,11 +148,11 @@ def running_frame(rel: Running, source: Frame, parameters: Parameters, horizon: 
     return Frame(ordered.mapInArrow(machine.run, schema_of(rel.fields)), rel.fields)
 
 
-def member(arguments: Arguments) -> tuple[Member, Aggregated]:
+def member(arguments: Arguments) -> tuple[RunningMember, Aggregated]:
     """A running aggregate must see its tuples in the machine; any other begins anew with each
     epoch, so Spark computes it.
     """
     if not arguments.call.function.running:
-        return Member(None, empty_value(arguments)), aggregated(arguments)
+        return RunningMember(None, empty_value(arguments)), aggregated(arguments)
     seen = Aggregated((collected(arguments),), lambda parts: in_order(arguments, parts[0]))
-    return Member(fold_of(arguments), None), seen
+    return RunningMember(fold_of(arguments), None), seen

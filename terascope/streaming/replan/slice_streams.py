@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from terascope.functions.slices import SliceVector, parse_slices
-from terascope.physical.split.slicing import Family
+from terascope.physical.split.slicing import SliceFamily
 from terascope.physical.split.split_windows import is_retired
 from terascope.plan.build import call
 from terascope.plan.expr import Call, Col, Expr, Lit, conjuncts
@@ -81,12 +81,12 @@ def slice_stream(rel: Aggregate) -> SliceStream | None:
     return None
 
 
-def tuples_of_family(family: Family) -> WindowedTuples:
+def tuples_of_family(family: SliceFamily) -> WindowedTuples:
     interfaces, protocol, _, _ = family.scan
     return windowed_tuples(protocol, interfaces, family.conditions, family.time)
 
 
-def keys_of_family(family: Family) -> frozenset[str]:
+def keys_of_family(family: SliceFamily) -> frozenset[str]:
     return frozenset(map(as_text, family.keys))
 
 

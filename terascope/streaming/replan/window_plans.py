@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from terascope.functions.slices import parse_slices
-from terascope.physical.split.slicing import Family, Slicing
+from terascope.physical.split.slicing import SliceFamily, Slicing
 from terascope.plan.plan import reads
 from terascope.sharing.compositions import Composition, first_composition, for_windows
 from terascope.sharing.slices import Periodic
 from terascope.sharing.windows import (
     Cluster,
     Groups,
-    Traffic,
+    TupleTraffic,
     Uniform,
     fitted,
     share,
@@ -41,7 +41,7 @@ from terascope.streaming.windowing import released_by_start
 WINDOWS: Final = "windows.json"
 
 
-def family_key(family: Family) -> str:
+def family_key(family: SliceFamily) -> str:
     """What a family is called in the folder of a run."""
     tuples = tuples_of_family(family)
     told = [
@@ -57,7 +57,7 @@ class WindowPlans:
 
     known: dict[str, Composition] = field(default_factory=dict)
     """By the key of a family."""
-    latest: dict[str, Traffic] = field(default_factory=dict)
+    latest: dict[str, TupleTraffic] = field(default_factory=dict)
     """What was measured last of each family, since it was composed or before."""
     unwritten: bool = False
     """The checkpoint is of a version that did not write its compositions down: they are those of
@@ -76,7 +76,7 @@ class WindowPlans:
         return WindowPlans(known, {key: traffic_of(one) for key, one in latest.items()})
 
     def in_force(
-        self, family: Family, windows: frozenset[Periodic], guessed: Traffic
+        self, family: SliceFamily, windows: frozenset[Periodic], guessed: TupleTraffic
     ) -> Composition | None:
         """How a family is composed, whose windows may be others than before."""
         before = self.known.get(family_key(family))
@@ -126,7 +126,7 @@ class WindowPlans:
         put(folder / WINDOWS, told)
 
 
-def streams_of(family: Family, cluster: Cluster, plan: StreamPlan, retired: bool) -> set[str]:
+def streams_of(family: SliceFamily, cluster: Cluster, plan: StreamPlan, retired: bool) -> set[str]:
     """The keys of the low-level streams that have the slices of a cluster."""
     return {
         stream.key
@@ -139,7 +139,7 @@ def streams_of(family: Family, cluster: Cluster, plan: StreamPlan, retired: bool
 class Needed:
     """What windows of a family still need of retired clusters."""
 
-    family: Family
+    family: SliceFamily
     composition: Composition
     plan: StreamPlan
     state: State
@@ -234,13 +234,13 @@ def composition_of(told: Mapping[str, Any]) -> Composition:
     )
 
 
-def traffic_to_json(traffic: Traffic) -> dict[str, Any]:
+def traffic_to_json(traffic: TupleTraffic) -> dict[str, Any]:
     groups = groups_to_json(traffic.groups)
     return {"rate": traffic.rate, "measured": traffic.known, "groups": groups}
 
 
-def traffic_of(told: Mapping[str, Any]) -> Traffic:
-    return Traffic(told["rate"], groups_of(told["groups"]), told["measured"])
+def traffic_of(told: Mapping[str, Any]) -> TupleTraffic:
+    return TupleTraffic(told["rate"], groups_of(told["groups"]), told["measured"])
 
 
 def cluster_to_json(cluster: Cluster) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from terascope.functions.slices import SliceVector
-from terascope.physical.split.slicing import Family
-from terascope.sharing.windows import Groups, Traffic, fitted
+from terascope.physical.split.slicing import SliceFamily
+from terascope.sharing.windows import Groups, TupleTraffic, fitted
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.plan import LowStream, StreamPlan
 from terascope.streaming.replan.slice_streams import keys_of_family
@@ -52,7 +52,7 @@ class Measuring:
     closings: deque[Closing] = field(default_factory=lambda: deque(maxlen=SMOOTHED))
 
     @staticmethod
-    def of(family: Family, plan: StreamPlan) -> Measuring | None:
+    def of(family: SliceFamily, plan: StreamPlan) -> Measuring | None:
         """None: no stream of it gets tuples."""
         keys = keys_of_family(family)
         found = list(plan.slices_of(family, retired=False))
@@ -97,7 +97,7 @@ class Measuring:
             and segment.high < until
         )
 
-    def traffic(self, before: Groups) -> Traffic | None:
+    def traffic(self, before: Groups) -> TupleTraffic | None:
         """Of the last closings; None: there were none. `before`: the groups that are taken for
         granted where they were not counted.
         """
@@ -112,7 +112,7 @@ class Measuring:
         groups = before
         if self.keys and tuples and len(known) == len(self.closings):
             groups = fitted(tuples / slices, sum(known) / slices)
-        return Traffic(rate, groups)
+        return TupleTraffic(rate, groups)
 
 
 def is_before(reached: int, until: int | None) -> bool:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from terascope.physical.split.slicing import Family, ticks
+from terascope.physical.split.slicing import SliceFamily, ticks
 from terascope.plan.show import show_expr
 from terascope.sharing.compositions import MOST_RETIRED, Composition, best_clusters, recomposed
-from terascope.sharing.windows import Cluster, Shared, Traffic, WindowCosts
+from terascope.sharing.windows import Cluster, TupleTraffic, WindowClusters, WindowCosts
 from terascope.streaming.plan import StreamPlan
 from terascope.streaming.replan.sharing_status import ClusterStatus, WindowStatus
 from terascope.streaming.replan.tree_choice import Patience, ReplanSettings
@@ -34,7 +34,7 @@ SAVE_SECONDS: Final = 10.0
 class Judged:
     """The windows of a family at the traffic that was measured last."""
 
-    traffic: Traffic
+    traffic: TupleTraffic
     best: tuple[Cluster, ...]
     gain: float
     """The part of the present cost that the best would save."""
@@ -44,7 +44,7 @@ class Judged:
 class WatchedWindows:
     """One family of a running set."""
 
-    family: Family
+    family: SliceFamily
     second: int
     """Units of its time that make up a second."""
     composition: Composition
@@ -70,9 +70,9 @@ class WatchedWindows:
             gain = 1 - self.cost(best, traffic) / now
         return Judged(traffic, best, gain)
 
-    def cost(self, clusters: tuple[Cluster, ...], traffic: Traffic) -> float:
+    def cost(self, clusters: tuple[Cluster, ...], traffic: TupleTraffic) -> float:
         """Nanoseconds for each unit of time."""
-        return Shared(clusters, traffic, WindowCosts()).cost()
+        return WindowClusters(clusters, traffic, WindowCosts()).cost()
 
 
 class WindowReplanner:

@@ -1,0 +1,58 @@
+"""Two things never share a class name: a name says which thing is meant, wherever it stands."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "terascope"
+
+SHARED_STILL: dict[str, int] = {
+    "Aggregate": 2,
+    "Asked": 2,
+    "Batch": 4,
+    "Change": 2,
+    "Closing": 2,
+    "Constant": 2,
+    "Counters": 2,
+    "Cutting": 2,
+    "Dictionaries": 2,
+    "Edge": 2,
+    "Field": 2,
+    "First": 2,
+    "Format": 2,
+    "Groups": 2,
+    "Layout": 2,
+    "Part": 4,
+    "Piece": 4,
+    "Progress": 2,
+    "Rank": 2,
+    "Reading": 2,
+    "Scan": 2,
+    "Slices": 2,
+    "Source": 2,
+    "Span": 2,
+    "State": 3,
+    "Stream": 2,
+    "Timeline": 2,
+    "Tree": 2,
+    "Waiting": 2,
+    "Window": 2,
+}
+"""Names that several classes have, and how many. The list only gets shorter."""
+
+
+def class_names() -> dict[str, list[str]]:
+    """The modules that define a class of each name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(path.relative_to(PACKAGE).as_posix())
+    return found
+
+
+def test_no_two_classes_have_one_name() -> None:
+    several = {name: modules for name, modules in class_names().items() if len(modules) > 1}
+    assert {name: len(modules) for name, modules in several.items()} == SHARED_STILL, several
