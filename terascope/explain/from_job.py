@@ -17,6 +17,7 @@ from terascope.connectors.base import LAYERS, POSITION, Edge, Split
 from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.packets.fields import LAYER_BITS
 from terascope.connectors.registry import Interface
+from terascope.explain.from_operators import operator_lines
 from terascope.explain.from_plan import parameter_notes
 from terascope.explain.model import Box, Facts, Picture, PictureNode
 from terascope.explain.operators import PLACE, is_hidden, operator_node, source_id, stream_id
@@ -87,6 +88,7 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
             *tree_notes(job.decisions),
             *notes,
         ),
+        operators=operator_lines(job.operators),
     )
 
 

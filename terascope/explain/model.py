@@ -71,6 +71,23 @@ class Box:
 
 
 @dataclass(frozen=True)
+class OperatorLine:
+    """A physical operator, on one line."""
+
+    name: str
+    places: tuple[str, ...]
+    does: str
+    reads: tuple[str, ...] = ()
+    """The names of the operators it reads."""
+    cost: str = ""
+    """What was predicted."""
+    choice: str = ""
+    """What decides between its places."""
+    measured: Facts = ()
+    """What it did in a run."""
+
+
+@dataclass(frozen=True)
 class Picture:
     stage: str
     title: str
@@ -79,6 +96,8 @@ class Picture:
     """Name, type, value."""
     notes: tuple[str, ...] = ()
     rules: tuple[RuleStep, ...] = ()
+    operators: tuple[OperatorLine, ...] = ()
+    """The physical operators of a Job."""
 
     @property
     def arrows(self) -> tuple[tuple[str, str], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from terascope.explain.model import Box, Picture
+from terascope.explain.model import Box, OperatorLine, Picture
 from terascope.explain.to_svg import FONT, as_svg
 from terascope.explain.to_text import as_text
 from terascope.version import VERSION
@@ -26,6 +26,8 @@ pre {{ font:13px/1.5 {FONT}; background:var(--code); border:1px solid var(--line
 table {{ border-collapse:collapse; font:13px/1.5 {FONT}; margin:.6rem 0 0; }}
 td, th {{ text-align:left; padding:.15rem 1.2rem .15rem 0; border-bottom:1px solid var(--line); }}
 th {{ font-weight:600; color:var(--soft); }} .order {{ color:var(--good); }}
+.figure {{ text-align:right; }} .operators span {{ border-radius:6px; padding:0 .45rem;
+  background:var(--code); }} .operators .task {{ color:var(--good); }}
 summary {{ cursor:pointer; color:var(--soft); margin-top:2.5rem; }}
 """
 STAGES = {
@@ -53,6 +55,7 @@ def as_html(picture: Picture) -> str:
 <div class="sub">{escape(about)} &middot; terascope {escape(VERSION)}</div>
 {"".join(f'<p class="sub">{escape(note)}</p>' for note in picture.notes)}
 <div class="drawing">{as_svg(picture)}</div>
+{operator_section(picture)}
 {parameter_table(picture)}
 <h2>Queries</h2>
 {queries}
@@ -60,6 +63,26 @@ def as_html(picture: Picture) -> str:
 </body>
 </html>
 """
+
+
+def operator_section(picture: Picture) -> str:
+    """The physical operators as a table."""
+    if not picture.operators:
+        return ""
+    words = list(dict.fromkeys(word for line in picture.operators for word, _ in line.measured))
+    head = "".join(f"<th>{escape(w)}</th>" for w in ("operator", "where", "predicted", *words, ""))
+    rows = "".join(operator_row(line, words) for line in picture.operators)
+    return f"<h2>Operators</h2><table class='operators'><tr>{head}</tr>{rows}</table>"
+
+
+def operator_row(line: OperatorLine, words: list[str]) -> str:
+    places = " ".join(f'<span class="{escape(p)}">{escape(p)}</span>' for p in line.places)
+    figures = dict(line.measured)
+    cells = "".join(f'<td class="figure">{escape(figures.get(word, ""))}</td>' for word in words)
+    return (
+        f'<tr><td>{escape(line.name)}</td><td title="{escape(line.choice)}">{places}</td>'
+        f"<td>{escape(line.cost)}</td>{cells}<td class='sub'>{escape(line.does)}</td></tr>"
+    )
 
 
 def parameter_table(picture: Picture) -> str:

@@ -14,6 +14,8 @@ Keys, which later versions keep and only add to:
     arrows      [[id, id]], in the direction tuples flow
     notes       [text]
     rules       [{rule, streams, changes}], with --verbose
+    operators   [{name, places, does, reads, predicted, choice, measured}], of a job;
+                measured: {word: value}, after a run
 """
 
 from __future__ import annotations
@@ -39,6 +41,18 @@ def as_json(picture: Picture) -> str:
         "rules": [
             {"rule": step.rule, "streams": list(step.streams), "changes": list(step.changes)}
             for step in picture.rules
+        ],
+        "operators": [
+            {
+                "name": line.name,
+                "places": list(line.places),
+                "does": line.does,
+                "reads": list(line.reads),
+                "predicted": line.cost,
+                "choice": line.choice,
+                "measured": dict(line.measured),
+            }
+            for line in picture.operators
         ],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from terascope.explain.model import Box, Picture, PictureNode, RuleStep
+from terascope.explain.model import Box, OperatorLine, Picture, PictureNode, RuleStep
 from terascope.explain.to_script import as_script
 
 INDENT = "  "
@@ -14,6 +14,8 @@ def as_text(picture: Picture) -> str:
     if picture.stage == "split":
         return as_script(picture)
     blocks = ["\n".join(box_lines(box, picture.stage)) for box in shown_boxes(picture)]
+    if picture.operators:
+        blocks.insert(0, "\n".join(operator_table(picture.operators)))
     if picture.parameters:
         told = [f"{INDENT}${n} {t} = {v}" for n, t, v in picture.parameters]
         blocks.append("\n".join(["parameters", *told]))
@@ -48,6 +50,21 @@ def node_lines(node: PictureNode, depth: int) -> Iterator[str]:
     yield INDENT * depth + node.label + remark
     for child in node.children:
         yield from node_lines(child, depth + 1)
+
+
+def operator_table(lines: tuple[OperatorLine, ...]) -> Iterator[str]:
+    """The operators in columns: name, places, what they do, predicted and measured cost."""
+    measured = any(line.measured for line in lines)
+    head = ("operator", "where", "predicted", *(("measured",) if measured else ()), "")
+    rows = [head]
+    for line in lines:
+        figures = ", ".join(f"{word} {value}" for word, value in line.measured)
+        told = (figures,) if measured else ()
+        rows.append((line.name, "|".join(line.places), line.cost, *told, line.does))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head) - 1)]
+    for row in rows:
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
+        yield "  ".join([*cells, row[-1]]).rstrip()
 
 
 def rule_lines(steps: tuple[RuleStep, ...]) -> Iterator[str]:

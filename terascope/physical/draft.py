@@ -22,6 +22,7 @@ from terascope.physical.job import (
     StreamStage,
     TreeDecision,
 )
+from terascope.physical.operators import Operator
 from terascope.physical.settings import Destination, LowSettings
 from terascope.physical.split.slicing import InForce, Slicing, nothing_in_force
 from terascope.physical.split.split_plan import SplitPlan
@@ -139,6 +140,8 @@ class JobDraft:
     """order_outputs"""
     deliveries: Deliveries | None = None
     """finish_in_tasks"""
+    operators: tuple[Operator, ...] = ()
+    """list_operators"""
 
     @property
     def split(self) -> SplitPlan:
@@ -163,4 +166,5 @@ class JobDraft:
             self.asked.prospect if self.asked.is_native else None,
             self.asked.destination,
             self.deliveries or Deliveries(),
+            self.operators,
         )

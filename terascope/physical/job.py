@@ -20,6 +20,7 @@ from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import Direct, Target
 from terascope.physical.job_windows import Windows
 from terascope.physical.low_plan import LowPlan, Slot
+from terascope.physical.operators import Operator
 from terascope.physical.row_pipeline import (
     KeptOrder,
 )
@@ -192,6 +193,8 @@ class Job:
     destination: Destination = "frames"
     deliveries: Deliveries = field(default_factory=Deliveries)
     """What tasks finish themselves, and who takes the rows of the low-level streams."""
+    operators: tuple[Operator, ...] = ()
+    """Everything that is done, in the order of the data."""
 
     def read_of(self, interface: str) -> SourceRead:
         return next(r for r in self.reads if any(i.name == interface for i in r.interfaces))

@@ -20,6 +20,7 @@ from terascope.physical.rules.finish_in_tasks import finish_in_tasks
 from terascope.physical.rules.grow_trees import grow_trees
 from terascope.physical.rules.host_low_level import host_low_level
 from terascope.physical.rules.keep_shared_streams import keep_shared_streams
+from terascope.physical.rules.list_operators import list_operators
 from terascope.physical.rules.order_outputs import order_outputs
 from terascope.physical.rules.place_high_parts import place_high_parts
 from terascope.physical.rules.read_sources import read_sources
@@ -45,6 +46,7 @@ RULES: Final[tuple[JobRule, ...]] = (
     keep_shared_streams,  # a stream with several readers is computed once
     order_outputs,  # the order in which rows are emitted
     finish_in_tasks,  # row pipelines and joins that tasks make themselves
+    list_operators,  # every operator with its places and its predicted cost
     check_job,
 )
 

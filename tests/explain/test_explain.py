@@ -120,7 +120,8 @@ def test_ast_shows_precedence() -> None:
 
 def test_job_is_explained_without_sources() -> None:
     text = explain(compiled(), "job")
-    assert text.startswith(READ_WITHOUT_SOURCE)
+    assert text.startswith("operator ")
+    assert READ_WITHOUT_SOURCE in text
     assert "per_minute: " in text
     assert "  kept   computed once, used 3 times\n" in text
     assert "  order  wstart, wend, cnt descending, srcIP\n" in text
@@ -185,6 +186,7 @@ def test_json_has_its_documented_keys() -> None:
     told = json.loads(explain(compiled(), "job", "json"))
     assert told.keys() == {
         "terascope", "stage", "title", "parameters", "boxes", "arrows", "notes", "rules",
+        "operators",
     }  # fmt: skip
     boxes = {box["id"]: box for box in told["boxes"]}
     assert boxes["source:packets"]["facts"]["bit 0"].startswith("TCP (")
@@ -202,6 +204,10 @@ def test_json_has_its_documented_keys() -> None:
     assert low["root"]["kind"] == "Aggregate"
     assert low["root"]["remarks"] == ["groups close by tb"]
     assert told["parameters"] == [{"name": "port", "type": "INT", "value": "53"}]
+    operators = {one["name"]: one for one in told["operators"]}
+    group = operators["group per_minute_low"]
+    assert (group["places"], group["reads"]) == (["task"], ["prefilter packets"])
+    assert group["predicted"].endswith(" ns each")
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -1,0 +1,138 @@
+"""The operators of a Job, one line each: what it does, where, its predicted and measured cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from terascope.explain.model import Facts, OperatorLine
+from terascope.explain.operators import is_hidden
+from terascope.physical.measures import Measure, Measures
+from terascope.physical.operators import (
+    AssembleWindows,
+    ComputeRelation,
+    Exchange,
+    GroupTuples,
+    JoinGroups,
+    JoinLeftovers,
+    MergeGroups,
+    Operator,
+    PrefilterTuples,
+    RankRows,
+    ReadSource,
+    RegroupRows,
+    RunPipeline,
+    SelectTuples,
+    StoreSlices,
+    TreeEdge,
+    WriteRows,
+)
+from terascope.physical.row_pipeline import Keep, RowProgram
+from terascope.plan.expr import Expr
+from terascope.plan.show import show_expr
+from terascope.units import readable_bytes
+
+
+def operator_lines(
+    operators: Sequence[Operator], measures: Measures | None = None
+) -> tuple[OperatorLine, ...]:
+    """One line for each operator; `measures`: what they did, after a run."""
+    return tuple(operator_line(one, (measures or {}).get(one.name)) for one in operators)
+
+
+def operator_line(operator: Operator, measure: Measure | None = None) -> OperatorLine:
+    cost = operator.cost_ns
+    return OperatorLine(
+        operator.name,
+        operator.places,
+        does(operator),
+        operator.inputs,
+        "" if cost is None else f"{cost:.0f} ns each",
+        operator.choice,
+        () if measure is None else figures(measure),
+    )
+
+
+def does(operator: Operator) -> str:
+    """What an operator does, in a few words."""
+    match operator:
+        case ReadSource(columns=columns, splits=splits, bytes=size):
+            return f"{readable_bytes(size)} in {many(splits, 'split')}, {many(columns, 'column')}"
+        case PrefilterTuples(predicates=predicates):
+            return f"{many(len(predicates), 'predicate')}, each evaluated once a tuple"
+        case SelectTuples(query=query):
+            return f"{many(len(query.items), 'column')} of tuples with {bits(query.signature)}"
+        case GroupTuples(query=query):
+            return f"by {names(query.keys)}: {many(len(query.slots), 'slot')}"
+        case TreeEdge(query=query):
+            return f"by {names(query.keys)}: {many(len(query.slots), 'slot')}, of groups"
+        case Exchange(by=by):
+            return f"partial groups, by hash of {by}"
+        case MergeGroups(groups=groups):
+            return f"by {', '.join(f.name for f in groups.keys)}"
+        case AssembleWindows(windows=windows):
+            return f"range {windows.window.range}, slide {windows.window.slide}"
+        case RunPipeline(pipeline=pipeline):
+            return steps(pipeline)
+        case RankRows(top=top):
+            return f"the first {top.limit} per {', '.join(top.per) or 'stream'}"
+        case RegroupRows(regroup=regroup):
+            return f"by {names(regroup.keys)}: {many(len(regroup.slots), 'slot')}"
+        case JoinGroups(join=join):
+            pairs = " AND ".join(f"{show_expr(a)} = {show_expr(b)}" for a, b in join.equalities)
+            return f"{join.kind} on {pairs}"
+        case JoinLeftovers():
+            return "rows of epochs that no task has alone"
+        case ComputeRelation(kept=kept):
+            return "computed once, kept" if kept else "computed"
+        case StoreSlices(stream=stream):
+            return f"open slices of {stream}"
+        case WriteRows(columns=columns, order=order):
+            return many(columns, "column") + (f", in order of {in_words(order)}" if order else "")
+        case _:
+            assert_never(operator)
+
+
+def figures(measure: Measure) -> Facts:
+    """What was measured, as words and values; zeros are left out."""
+    found: list[tuple[str, str]] = [("in", f"{measure.taken:,}"), ("out", f"{measure.given:,}")]
+    if measure.probes:
+        found.append(("probes", f"{measure.probes:,}"))
+    if measure.evicted:
+        found.append(("evicted", f"{measure.evicted:,}"))
+    if measure.exchanged_bytes:
+        found.append(("exchanged", readable_bytes(measure.exchanged_bytes)))
+    if measure.spilled_bytes:
+        found.append(("spilled", readable_bytes(measure.spilled_bytes)))
+    if measure.seconds:
+        found.append(("time", f"{measure.seconds:.3f} s"))
+    return tuple(found)
+
+
+def steps(pipeline: RowProgram) -> str:
+    """The steps of a row pipeline; steps after a rank or another aggregation come last."""
+    conditions = [
+        show_expr(step.predicate)
+        for step in (*pipeline.steps, *pipeline.after)
+        if isinstance(step, Keep)
+    ]
+    kept = f"keep {' AND '.join(conditions)}, " if conditions else ""
+    return f"{kept}project"
+
+
+def in_words(order: Sequence[tuple[str, bool]]) -> str:
+    """An order of rows; the hidden columns that say where a tuple stood are one word."""
+    words = (("place", False) if is_hidden(name) else (name, down) for name, down in order)
+    return ", ".join(f"{name} descending" if down else name for name, down in dict.fromkeys(words))
+
+
+def names(keys: Sequence[tuple[str, Expr]]) -> str:
+    return ", ".join(name for name, _ in keys) or "nothing"
+
+
+def bits(signature: Sequence[int]) -> str:
+    return f"bits {', '.join(map(str, signature))}" if signature else "any bits"
+
+
+def many(number: int, word: str) -> str:
+    return f"{number:,} {word}" + ("" if number == 1 else "s")

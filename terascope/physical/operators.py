@@ -1,0 +1,247 @@
+"""The physical operators of a Job: what is done, where, and at which predicted cost. Pure data.
+
+A Job is a list of operators, each behind the operators it reads. An operator has the places where
+it may run. Most have one; where the size or the shape of the data decides, the operator has all
+alternatives and says what decides (`choice`), so that an executor has nothing to find out.
+
+Places, in the order of the data:
+- `task`: in the task that reads the source, next to the tuples;
+- `merge`: in the task to which the exchange brings all partial groups of some keys;
+- `close`: in a stream, in the task that takes closed slices from the store;
+- `driver`: in the process that runs the set;
+- `spark`: as DataFrame operations, by Catalyst.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from terascope.kernels.merge.groups import GroupFields
+from terascope.physical.job_windows import Windows
+from terascope.physical.low_plan import LowAggregate, LowSelect
+from terascope.physical.row_pipeline import Regroup, RowProgram, Top
+from terascope.physical.task_join import Pairing
+from terascope.plan.expr import Expr
+from terascope.plan.rel import Rel
+
+Meeting: TypeAlias = Literal["keys", "epoch", "keys without the slice"]
+"""What partial groups have in common that meet in one task."""
+Placement: TypeAlias = Literal["task", "merge", "close", "driver", "spark"]
+
+
+OWNED: Final = "a task finishes the epochs it has alone, the merge the others"
+FEW: Final = "few bytes are merged by the driver, more are exchanged"
+
+
+def chosen(places: tuple[Placement, ...]) -> str:
+    """What decides where finished rows are processed."""
+    if "task" in places:
+        return OWNED if len(places) > 1 else ""
+    return FEW
+
+
+@dataclass(frozen=True)
+class PhysicalOperator:
+    """What all operators have."""
+
+    name: str
+    """Unique in a Job: the kind and the stream or query, such as `group flows_low`."""
+    inputs: tuple[str, ...]
+    """The operators whose tuples, groups or rows it reads."""
+    places: tuple[Placement, ...]
+
+    @property
+    def choice(self) -> str:
+        """What decides between its places; empty where there is one."""
+        return ""
+
+    @property
+    def cost_ns(self) -> float | None:
+        """The predicted time for one tuple or row of its input; None where nothing predicts it."""
+        return None
+
+
+@dataclass(frozen=True)
+class ReadSource(PhysicalOperator):
+    """Decode the columns of a source, split by split, each once for all queries."""
+
+    columns: int
+    splits: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class PrefilterTuples(PhysicalOperator):
+    """Evaluate every shared predicate once for each tuple, into a bit vector (3.4.2)."""
+
+    predicates: tuple[Expr, ...]
+    predicted_ns: float
+
+    @property
+    def cost_ns(self) -> float:
+        return self.predicted_ns
+
+
+@dataclass(frozen=True)
+class SelectTuples(PhysicalOperator):
+    """Copy some columns of the tuples that have all bits of a signature."""
+
+    query: LowSelect
+    predicted_ns: float
+
+    @property
+    def cost_ns(self) -> float:
+        return self.predicted_ns
+
+
+@dataclass(frozen=True)
+class GroupTuples(PhysicalOperator):
+    """Sub-aggregate tuples in a table, with the keys and slots of one query or of several."""
+
+    query: LowAggregate
+    predicted_ns: float
+
+    @property
+    def cost_ns(self) -> float:
+        return self.predicted_ns
+
+
+@dataclass(frozen=True)
+class TreeEdge(PhysicalOperator):
+    """Sub-aggregate the groups that leave the table of another Group (paper 4, III-C)."""
+
+    query: LowAggregate
+
+
+@dataclass(frozen=True)
+class Exchange(PhysicalOperator):
+    """Bring the partial groups of a stream together that no reading task could complete."""
+
+    by: Meeting
+
+    @property
+    def choice(self) -> str:
+        return FEW
+
+
+@dataclass(frozen=True)
+class MergeGroups(PhysicalOperator):
+    """Merge partial groups: the super-aggregate (paper 1, 3.2)."""
+
+    groups: GroupFields
+
+    @property
+    def choice(self) -> str:
+        return FEW
+
+
+@dataclass(frozen=True)
+class AssembleWindows(PhysicalOperator):
+    """Put the groups of windows together from those of slices (paper 0)."""
+
+    windows: Windows
+
+    @property
+    def choice(self) -> str:
+        return FEW
+
+
+@dataclass(frozen=True)
+class RunPipeline(PhysicalOperator):
+    """Filter and project the finished rows of one stream for one query."""
+
+    pipeline: RowProgram
+
+    @property
+    def choice(self) -> str:
+        return chosen(self.places)
+
+
+@dataclass(frozen=True)
+class RankRows(PhysicalOperator):
+    """Keep the first rows of each window (ORDER BY with LIMIT)."""
+
+    top: Top
+
+    @property
+    def choice(self) -> str:
+        return chosen(self.places)
+
+
+@dataclass(frozen=True)
+class RegroupRows(PhysicalOperator):
+    """Aggregate finished rows once more: a query over a query, epoch by epoch."""
+
+    regroup: Regroup
+
+    @property
+    def choice(self) -> str:
+        return chosen(self.places)
+
+
+@dataclass(frozen=True)
+class JoinGroups(PhysicalOperator):
+    """Join the groups of two streams epoch by epoch where both are complete."""
+
+    join: Pairing
+
+    @property
+    def choice(self) -> str:
+        return chosen(self.places)
+
+
+@dataclass(frozen=True)
+class JoinLeftovers(PhysicalOperator):
+    """Join the rows of epochs that no one task has on both sides."""
+
+    rel: Rel
+
+    @property
+    def choice(self) -> str:
+        return "few bytes are joined by the driver, more by one task, more by Spark"
+
+
+@dataclass(frozen=True)
+class ComputeRelation(PhysicalOperator):
+    """Compute a stream of the high level."""
+
+    rel: Rel
+    kept: bool
+    """Several others read it: it is computed once."""
+
+
+@dataclass(frozen=True)
+class StoreSlices(PhysicalOperator):
+    """Keep the partial groups or rows of slices that are still open (streams only)."""
+
+    stream: str
+
+
+@dataclass(frozen=True)
+class WriteRows(PhysicalOperator):
+    """Emit the rows of a visible query, in its order."""
+
+    query: str
+    columns: int
+    order: tuple[tuple[str, bool], ...]
+
+
+Operator: TypeAlias = (
+    ReadSource
+    | PrefilterTuples
+    | SelectTuples
+    | GroupTuples
+    | TreeEdge
+    | Exchange
+    | MergeGroups
+    | AssembleWindows
+    | RunPipeline
+    | RankRows
+    | RegroupRows
+    | JoinGroups
+    | JoinLeftovers
+    | ComputeRelation
+    | StoreSlices
+    | WriteRows
+)
