@@ -13,8 +13,8 @@ from pathlib import Path
 from terascope.functions.casts import cast_value
 from terascope.operate.showing import SHOWN, internal_streams, shown_name
 from terascope.physical.delivery import PartFormat, Sink
+from terascope.physical.stream.plan import StreamPlan
 from terascope.pipeline import Compiled
-from terascope.streaming.plan import StreamPlan
 from terascope.streaming.state.runs import Declared, Run, run_folder
 from terascope.types import Type
 

@@ -31,8 +31,8 @@ from terascope.physical.settings import APART, Destination, LowSettings
 from terascope.physical.split.slicing import InForce, nothing_in_force
 from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.plan.plan import Plan
+from terascope.plan.show import full_text
 from terascope.streaming.parameters import Change, with_changes
-from terascope.streaming.plan import full_text
 from terascope.syntax.ast import Script
 from terascope.syntax.parser import parse_recovering
 from terascope.uncollected import uncollected

@@ -43,16 +43,17 @@ from terascope.operate.server import StatusServer
 from terascope.operate.showing import SHOWN
 from terascope.operate.status import CallStatus, Status
 from terascope.operate.subscription import Subscription
+from terascope.physical.stream.plan import StreamPlan
+from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Compiled
 from terascope.sharing.compositions import Composition
 from terascope.streaming.liveness import liveness_limits
-from terascope.streaming.plan import StreamPlan, stream_plan
 from terascope.streaming.replan.tree_choice import ReplanSettings
 from terascope.streaming.replan.window_plans import WindowPlans
-from terascope.streaming.state.adoption import adopted
 from terascope.streaming.state.control import Control
+from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.runs import Run, announced, run_folder
-from terascope.streaming.state.state import State, StateFolder
+from terascope.streaming.state.state import StateFolder, StreamState
 from terascope.types import Type
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class RunningSet:
         say: Callable[[str], None] | None = None,
         watch: Callable[[BatchReport], None] | None = None,
         callback: Callback | None = None,
-        apply: Callable[[State, ControlRequest], bool] | None = None,
+        apply: Callable[[StreamState, ControlRequest], bool] | None = None,
         lost: Callable[[], SparkLost | None] = lambda: None,
         accepts: Callable[[Mapping[str, Composition]], bool] = lambda changed: True,
     ) -> None:
@@ -299,7 +300,7 @@ class RunningSet:
         self.runner.close()
         self.runner = self._make(self._batch)
 
-    def _applied(self, asked: Sequence[ControlRequest]) -> State | None:
+    def _applied(self, asked: Sequence[ControlRequest]) -> StreamState | None:
         """The state with what was asked for; None: it changes nothing."""
         state = self.runner.pipeline.state.copy()
         done = [self._apply is not None and self._apply(state, request) for request in asked]
@@ -562,7 +563,7 @@ def replays_of(settings: StreamSettings, compiled: Compiled) -> frozenset[str]:
 
 
 def planned_stream(
-    compiled: Compiled, before: State | None = None, windows: WindowPlans | None = None
+    compiled: Compiled, before: StreamState | None = None, windows: WindowPlans | None = None
 ) -> StreamPlan:
     """How a set runs as a stream, with the parameters that a checkpoint has, and its windows
     composed as they are in force, which `windows` learns.
@@ -575,16 +576,16 @@ def planned_stream(
     def planned() -> StreamPlan:
         job, split = changed.job_and_split(live=True, in_force=known.in_force)
         known.learn(split.slicing)
-        return stream_plan(job, compiled.texts(), own, split.slicing)
+        return plan_stream(job, SetTexts(compiled.texts(), own), split.slicing)
 
     plan = planned()
-    return planned() if before is not None and known.forget_empty(plan, before) else plan
+    return planned() if before is not None and known.drop_empty(plan, before) else plan
 
 
-def could_go_on(compiled: Compiled, before: State | None, windows: WindowPlans) -> bool:
+def could_go_on(compiled: Compiled, before: StreamState | None, windows: WindowPlans) -> bool:
     """Whether a set could go on from a state with other compositions of its windows."""
     try:
-        adopted(planned_stream(compiled, before, windows), before, 1)
+        resumed_state(planned_stream(compiled, before, windows), before, 1)
     except OutputError:
         return False
     return True

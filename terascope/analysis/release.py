@@ -1,4 +1,4 @@
-"""Where rows of a stream are let go, and by which value (dissertation 4.5).
+"""Where rows of a stream are released, and by which value (dissertation 4.5).
 
 In: a named stream. Out: `Release`: the operator whose rows become complete in the order of a value,
 and that value; `complete_below` says how far they are. Above that operator there is nothing but
@@ -13,8 +13,8 @@ from typing import Literal, assert_never
 
 from terascope.analysis.bounded import JoinBound, is_timeless, join_bound
 from terascope.analysis.join_times import is_filled, is_true_always, may_miss, stream_side
-from terascope.analysis.promises import Promises
 from terascope.analysis.trees import Trees
+from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Trend, Value
 from terascope.plan.build import call
 from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of
@@ -42,10 +42,10 @@ ReleaseKind = Literal["ordered", "at_once", "at_end"]
 
 @dataclass(frozen=True)
 class ReleasePart:
-    """Some rows of the operator, and the value by which they are let go."""
+    """Some rows of the operator, and the value by which they are released."""
 
     value: Expr
-    """Over the columns of the operator. Rows in which it is NULL are let go at the end."""
+    """Over the columns of the operator. Rows in which it is NULL are released at the end."""
     descending: bool = False
     only: Expr | None = None
     """Which rows it speaks of; None: all. Of several parts, every row belongs to one."""
@@ -57,7 +57,7 @@ class ReleasePart:
 
 @dataclass(frozen=True)
 class Release:
-    """Where and by which value rows of a stream are let go."""
+    """Where and by which value rows of a stream are released."""
 
     stream: str
     """The named stream in whose tree the operator stands."""
@@ -68,12 +68,12 @@ class Release:
 
     @property
     def fills_gaps(self) -> bool:
-        """Whether windows without tuples give rows too (Promises.present is asked then)."""
+        """Whether windows without tuples give rows too (Watermarks.present is asked then)."""
         return isinstance(self.node, Aggregate) and self.node.emit_empty is not None
 
 
 def release_of(stream: str, trees: Trees, leaves: Collection[str] = ()) -> Release:
-    """How rows of a stream are let go.
+    """How rows of a stream are released.
 
     Args:
         leaves: streams whose rows are kept as they are, and which are not looked into.
@@ -81,19 +81,21 @@ def release_of(stream: str, trees: Trees, leaves: Collection[str] = ()) -> Relea
     return _Descent(trees, leaves).release(stream, trees.streams[stream], None)
 
 
-def complete_below(release: Release, promises: Promises) -> tuple[Value, ...]:
+def complete_below(release: Release, watermarks: Watermarks) -> tuple[Value, ...]:
     """For every part: the rows with an earlier value are complete."""
-    return tuple(_part_below(part, release.node, promises) for part in release.parts)
+    return tuple(_part_below(part, release.node, watermarks) for part in release.parts)
 
 
-def _part_below(part: ReleasePart, node: Rel, promises: Promises) -> Value:
-    bound = temporal_bound(node, promises.trees)
+def _part_below(part: ReleasePart, node: Rel, watermarks: Watermarks) -> Value:
+    bound = temporal_bound(node, watermarks.trees)
     if bound is None or not isinstance(node, Join):
-        return promises.of(part.value, node)
+        return watermarks.of(part.value, node)
     if bound.band is None:
-        return promises.of_equality(node, bound)
+        return watermarks.of_equality(node, bound)
     by_left = part.value == bound.left
-    return promises.of_band_left(node, bound) if by_left else promises.of_band_right(node, bound)
+    return (
+        watermarks.of_band_left(node, bound) if by_left else watermarks.of_band_right(node, bound)
+    )
 
 
 def temporal_bound(node: Rel, trees: Trees) -> JoinBound | None:
@@ -112,7 +114,7 @@ class _Descent:
 
     def release(self, stream: str, rel: Rel, ranked: frozenset[str] | None) -> Release:
         """`ranked`: the columns a LIMIT above counts rows by, as columns of `rel`. Rows that it
-        counts together must be let go together.
+        counts together must be released together.
         """
         match rel:
             case Read() if rel.stream not in self.leaves:
@@ -138,7 +140,7 @@ class _Descent:
                 return Release(stream, rel, "at_end")
 
     def choices(self, rel: Rel) -> Iterator[tuple[ReleasePart, ...]]:
-        """The ways rows of an operator can be let go, the best first."""
+        """The ways rows of an operator can be released, the best first."""
         match rel:
             case Scan() | Read() | Window() | Aggregate() | Running():
                 yield from (self.by_column(name, rel) for name in release_columns(rel, self.trees))

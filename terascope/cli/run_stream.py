@@ -35,9 +35,9 @@ from terascope.units import readable_seconds
 if TYPE_CHECKING:
     from terascope.config import Config
     from terascope.operate.status import Status
+    from terascope.physical.stream.plan import StreamPlan
     from terascope.running import RunningSet, StreamFormat, StreamSettings
     from terascope.session import QuerySet, Session
-    from terascope.streaming.plan import StreamPlan
 
 BETWEEN_LOOKS: Final = 1.0
 

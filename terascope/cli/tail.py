@@ -15,10 +15,10 @@ from terascope.cli.operating import Checkpoint, found
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from terascope.streaming.state.manifest import Batch, Header
+    from terascope.streaming.state.manifest import DeliveredBatch, Header
     from terascope.types import Type
 
-Print: TypeAlias = "Callable[[Batch, pa.Table, Header], None]"
+Print: TypeAlias = "Callable[[DeliveredBatch, pa.Table, Header], None]"
 
 
 class TailFormat(StrEnum):
@@ -82,7 +82,7 @@ def printer(format: TailFormat) -> Print:
             assert_never(format)
 
 
-def print_table(batch: Batch, table: pa.Table, header: Header) -> None:
+def print_table(batch: DeliveredBatch, table: pa.Table, header: Header) -> None:
     from terascope.display import result_table, stdout_console
     from terascope.operate.showing import SHOWN
 
@@ -98,7 +98,7 @@ def csv_printer() -> Print:
 
     told: list[Header] = []
 
-    def show(batch: Batch, table: pa.Table, header: Header) -> None:
+    def show(batch: DeliveredBatch, table: pa.Table, header: Header) -> None:
         del batch
         if told != [header]:
             told[:] = [header]
@@ -108,7 +108,7 @@ def csv_printer() -> Print:
     return show
 
 
-def print_ndjson(batch: Batch, table: pa.Table, header: Header) -> None:
+def print_ndjson(batch: DeliveredBatch, table: pa.Table, header: Header) -> None:
     from terascope.kernels.encode.text import json_lines
 
     del batch, header

@@ -14,11 +14,12 @@ from terascope.explain.from_split import picture_of_split
 from terascope.explain.model import Box, Facts, Picture
 from terascope.physical.rules.grow_trees import LEAST_QUERIES, attributes_of
 from terascope.physical.settings import SharingSettings
+from terascope.physical.stream.plan import LowStream, StreamOutput, StreamPlan
+from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Compiled
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import Aggregate, Rel, SourceField
 from terascope.plan.show import show_expr
-from terascope.streaming.plan import LowStream, StreamOutput, StreamPlan, stream_plan
 from terascope.streaming.replan.families import families_of
 
 
@@ -26,7 +27,7 @@ def picture_of_stream(compiled: Compiled, title: str) -> Picture:
     if not compiled.runnable:
         return replace(picture_of_split(compiled.split(live=True), title), stage="stream")
     job, split = compiled.job_and_split(live=True)
-    plan = stream_plan(job, compiled.texts())
+    plan = plan_stream(job, SetTexts(compiled.texts()))
     found = picture_of_split(split, title)
     streams = {stream.name: stream for stream in plan.low}
     outputs = {output.name: output for output in plan.outputs}
@@ -113,9 +114,9 @@ def release_facts(output: StreamOutput, plan: StreamPlan) -> Facts:
         )
     release = output.release
     assert release is not None
-    who = "by a task" if output.is_of_tasks else "by Spark"
-    if output.windowing is not None:
-        who += f" that puts windows of {output.windowing.stream} together"
+    who = "by a task" if output.placement == "close" else "by Spark"
+    if output.windows is not None:
+        who += f" that puts windows of {output.windows.stream} together"
     return (("let go", f"{how(release)}, {who}"),)
 
 

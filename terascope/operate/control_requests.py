@@ -28,7 +28,7 @@ from terascope.streaming.state.runs import (
     run_folder,
     write_whole,
 )
-from terascope.streaming.state.state import State
+from terascope.streaming.state.state import StreamState
 
 PARAMETERS: Final = "parameters"
 SHOW: Final = "show"
@@ -78,7 +78,7 @@ def pending_requests(folder: Path) -> Iterator[ControlRequest]:
                 continue
 
 
-def apply_request(state: State, plan: Plan, request: ControlRequest) -> bool:
+def apply_request(state: StreamState, plan: Plan, request: ControlRequest) -> bool:
     """Apply a request to the state; returns whether the state changes."""
     if request.value is not None:
         return change(state, plan, request.name, request.value) is not None

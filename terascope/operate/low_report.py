@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from terascope.operate.status import LowStatus, Trace
+from terascope.physical.stream.plan import LowStream
 from terascope.streaming.heartbeat import Heartbeat
-from terascope.streaming.plan import LowStream
 from terascope.streaming.report import BatchReport
 from terascope.units import NANOSECONDS
 

@@ -17,14 +17,14 @@ from terascope.functions.casts import cast_value
 from terascope.plan.plan import Parameter, Plan
 from terascope.plan.rel import Scan, walk
 from terascope.streaming.parameters import Change, decides_time, next_edge
-from terascope.streaming.state.state import Seen, State
+from terascope.streaming.state.state import Seen, StreamState
 from terascope.types import Type
 
 MOST_CHANGES: Final = 8
 """Changes that a state keeps; earlier ones are from before any slice that is still open."""
 
 
-def changes_of(state: State | None, plan: Plan) -> list[Change]:
+def changes_of(state: StreamState | None, plan: Plan) -> list[Change]:
     """The changes a checkpoint has, as values of the set's parameters."""
     if state is None:
         return []
@@ -45,7 +45,7 @@ def value_of(parameter: Parameter, text: str) -> Value:
     return cast_value(text, Type.STRING, parameter.type)
 
 
-def current(state: State | None, given: Mapping[str, str]) -> dict[str, str]:
+def current(state: StreamState | None, given: Mapping[str, str]) -> dict[str, str]:
     """The value of each parameter after all changes."""
     if state is None:
         return dict(given)
@@ -55,7 +55,7 @@ def current(state: State | None, given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def note_given(state: State, given: Mapping[str, str], plan: Plan) -> list[str]:
+def note_given(state: StreamState, given: Mapping[str, str], plan: Plan) -> list[str]:
     """Change the parameters that are given another value than at the last start; returns these."""
     before = state.parameters.get("given")
     if before is None:
@@ -68,7 +68,7 @@ def note_given(state: State, given: Mapping[str, str], plan: Plan) -> list[str]:
     return differing
 
 
-def change(state: State, plan: Plan, name: str, text: str) -> int | None:
+def change(state: StreamState, plan: Plan, name: str, text: str) -> int | None:
     """Change a parameter from the next slice edge on, and return the edge. None: the value is the
     current one, or the parameter cannot be changed while the set runs.
     """

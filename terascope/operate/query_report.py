@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from terascope.analysis.moving import is_number
-from terascope.analysis.promises import Promises
+from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Value
 from terascope.operate.moments import moment_ns
 from terascope.operate.source_report import Pace
 from terascope.operate.status import THE_END, Hold, QueryStatus, SourceStatus, StoreStatus
+from terascope.physical.stream.plan import LowStream, StreamOutput, StreamPlan
+from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import WEND, WSTART, Read, Rel
 from terascope.streaming.partners import streams_below
-from terascope.streaming.plan import LowStream, StreamOutput, StreamPlan
 from terascope.streaming.report import BatchReport
-from terascope.streaming.state.segments import Segment, SliceValue
-from terascope.streaming.state.state import State
+from terascope.streaming.state.segments import Segment
+from terascope.streaming.state.state import StreamState
 from terascope.units import NANOSECONDS, readable_moment
 
 AT_END = "its rows are known when all sources have ended"
@@ -68,7 +69,7 @@ class QueryReporter:
         report: BatchReport | None,
         sources: Sequence[SourceStatus],
         now_ns: int,
-        resumed: State | None = None,
+        resumed: StreamState | None = None,
     ) -> QueryStatus:
         """What is known of a query; before the first batch, what the checkpoint knows."""
         if report is None:
@@ -97,7 +98,7 @@ class QueryReporter:
             flushing=any(is_flushing(leaf, report, self._plan) for leaf in leaves),
         )
 
-    def resumed(self, output: StreamOutput, rows: int, state: State | None) -> QueryStatus:
+    def resumed(self, output: StreamOutput, rows: int, state: StreamState | None) -> QueryStatus:
         """What a checkpoint knows of a query."""
         if state is None or output.name not in state.queries:
             return QueryStatus(output.name, rows=rows)
@@ -116,7 +117,9 @@ class QueryReporter:
 
     # ---- how far
 
-    def closed(self, output: StreamOutput, state: State, sources: Sequence[SourceStatus]) -> Closed:
+    def closed(
+        self, output: StreamOutput, state: StreamState, sources: Sequence[SourceStatus]
+    ) -> Closed:
         """Everything before this was delivered."""
         progress = state.queries[output.name]
         if state.ended:
@@ -220,7 +223,7 @@ def is_flushing(stream: LowStream, report: BatchReport, plan: StreamPlan) -> boo
     """Whether slices of a stream are promised to be complete and have not been let go yet."""
     if stream.groups is None or stream.value is None:
         return False
-    unlimited = Promises(plan.trees, report.promises.scan)
+    unlimited = Watermarks(plan.trees, report.watermarks.scan)
     promise = unlimited.of(epoch_column(stream), read_of(stream))
     until = report.state.streams[stream.key].until
     if not is_number(promise) or (until is not None and promise <= until):
@@ -229,7 +232,7 @@ def is_flushing(stream: LowStream, report: BatchReport, plan: StreamPlan) -> boo
     return any(segment.has_before(promise) for segment in waiting)
 
 
-def first_open(state: State, key: str) -> int | None:
+def first_open(state: StreamState, key: str) -> int | None:
     """The first slice of a stream of groups that is open."""
     lows = [s.low for s in state.segments if s.stream == key and s.kind == "groups"]
     return min((int(low) for low in lows if low is not None), default=None)
@@ -250,7 +253,7 @@ def promise_text(source: SourceStatus) -> str | None:
 # ---- the store -----------------------------------------------------------------------------------
 
 
-def store_status(state: State) -> StoreStatus:
+def store_status(state: StreamState) -> StoreStatus:
     """What open slices keep on disk."""
     segments = state.segments
     return StoreStatus(
@@ -262,7 +265,7 @@ def store_status(state: State) -> StoreStatus:
     )
 
 
-def open_slices(segments: Iterable[Segment], state: State) -> int:
+def open_slices(segments: Iterable[Segment], state: StreamState) -> int:
     """How many slices the groups of some segments belong to, stream by stream."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for segment in segments:

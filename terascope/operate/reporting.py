@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from terascope.analysis.promises import Promises
+from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import LinkState
 from terascope.operate.low_report import LowReporter
 from terascope.operate.memory import memory_now
@@ -20,10 +20,10 @@ from terascope.operate.query_report import QueryReporter, store_status
 from terascope.operate.rates import Rates
 from terascope.operate.source_report import Pace, Pulse, SourceReporter, ordered_columns
 from terascope.operate.status import RunStatus, State, Status, StoreStatus
-from terascope.streaming.missed import late_keys
-from terascope.streaming.plan import StreamPlan
+from terascope.physical.stream.plan import StreamPlan
+from terascope.streaming.late_rows import late_keys
 from terascope.streaming.report import BatchReport
-from terascope.streaming.state.state import State as BatchState
+from terascope.streaming.state.state import StreamState as BatchState
 from terascope.units import NANOSECONDS
 
 
@@ -109,8 +109,8 @@ class Reporter:
             self._follow(plan)
             self._resumed = state
             if self._report is not None:
-                promises = Promises(plan.trees, self._report.promises.scan)
-                self._report = replace(self._report, state=state, promises=promises)
+                watermarks = Watermarks(plan.trees, self._report.watermarks.scan)
+                self._report = replace(self._report, state=state, watermarks=watermarks)
 
     def hear(self, report: BatchReport) -> None:
         """A batch is done."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from terascope.files import is_part
-from terascope.streaming.state.manifest import Batch, ManifestReader
+from terascope.streaming.state.manifest import DeliveredBatch, ManifestReader
 from terascope.streaming.state.runs import write_whole
 
 REMOVED: Final = "removed.json"
@@ -27,7 +27,7 @@ class Retention:
         self._folder = folder
         self._kept = kept
         self._reader = ManifestReader(folder)
-        self._waiting: list[Batch] = []
+        self._waiting: list[DeliveredBatch] = []
 
     def remove(self, acknowledged: int, newest: int) -> int:
         """Remove the files of batches that are acknowledged, and older than the newest by more than
@@ -37,7 +37,9 @@ class Retention:
             StreamError: the manifest is not of its form, or the note cannot be written.
         """
         until = min(acknowledged, newest - self._kept)
-        self._waiting += [entry for entry in self._reader.new() if isinstance(entry, Batch)]
+        self._waiting += [
+            entry for entry in self._reader.new() if isinstance(entry, DeliveredBatch)
+        ]
         old = [batch for batch in self._waiting if batch.number <= until]
         if not old:
             return 0

@@ -17,9 +17,9 @@ from terascope.connectors.arrival import is_arrival
 from terascope.connectors.live import LinkOffset, LinkState, Offset
 from terascope.functions.base import Trend, Value
 from terascope.operate.status import SourceStatus
+from terascope.physical.stream.plan import StreamPlan
 from terascope.plan.rel import SourceField
 from terascope.streaming.closing import reached
-from terascope.streaming.plan import StreamPlan
 from terascope.streaming.report import BatchReport
 from terascope.streaming.state.state import Seen
 from terascope.units import NANOSECONDS, readable_seconds
@@ -156,7 +156,7 @@ class SourceReporter:
         seen = report.state.seen.get(name) or Seen()
         here = report.offset.link(name)
         skew_ns = round(self.pace.skew_seconds * NANOSECONDS)
-        promises = {
+        watermarks = {
             c.read_from: value
             for c in columns
             if isinstance(value := promised(c, seen, skew_ns), int | float)
@@ -169,8 +169,8 @@ class SourceReporter:
             rate=rate,
             tuples=seen.tuples,
             bytes=seen.bytes,
-            promise_ns=clock_ns(clock, promises),
-            promise=promises,
+            promise_ns=clock_ns(clock, watermarks),
+            promise=watermarks,
             backlog_bytes=backlog,
             late=seen.late,
             malformed=sum(seen.malformed.values()),
@@ -269,8 +269,8 @@ def behind_the_wall(
     return None if last_ns is None else (now_ns - last_ns) / NANOSECONDS
 
 
-def clock_ns(clock: SourceField | None, promises: Mapping[str, int | float]) -> int | None:
+def clock_ns(clock: SourceField | None, watermarks: Mapping[str, int | float]) -> int | None:
     """A value of the clock column as a moment."""
-    if clock is None or clock.clock is None or clock.read_from not in promises:
+    if clock is None or clock.clock is None or clock.read_from not in watermarks:
         return None
-    return round(promises[clock.read_from] * (NANOSECONDS // FINENESS[clock.clock]))
+    return round(watermarks[clock.read_from] * (NANOSECONDS // FINENESS[clock.clock]))

@@ -21,7 +21,7 @@ import pyarrow as pa
 from terascope.operate.control_requests import rows_folder
 from terascope.operate.retention import removed_until
 from terascope.streaming.mistakes import StreamError
-from terascope.streaming.state.manifest import Batch, Header, ManifestReader
+from terascope.streaming.state.manifest import DeliveredBatch, Header, ManifestReader
 from terascope.streaming.state.row_files import read_rows
 from terascope.streaming.state.runs import find_run
 
@@ -86,7 +86,7 @@ class Subscription:
             for entry in self._reader.new():
                 self._note(entry)
 
-    def _note(self, entry: Header | Batch) -> bool:
+    def _note(self, entry: Header | DeliveredBatch) -> bool:
         """Whether it is a batch that was not there before."""
         if self._reader.begun_anew != self._begun_anew:
             self._begun_anew, self._last = self._reader.begun_anew, -1
@@ -97,7 +97,7 @@ class Subscription:
         self._last = max(self._last, entry.number)
         return is_new
 
-    def batches(self) -> Iterator[tuple[Batch, pa.Table]]:
+    def batches(self) -> Iterator[tuple[DeliveredBatch, pa.Table]]:
         """Batches with their rows, which may be none: then the stream has only moved on.
 
         Raises:
@@ -107,7 +107,7 @@ class Subscription:
             # Asked before looking: what is written up to the end of the run is seen for certain.
             is_last = not self._follow or self._is_over()
             for entry in self._reader.new():
-                if self._note(entry) and isinstance(entry, Batch):
+                if self._note(entry) and isinstance(entry, DeliveredBatch):
                     table = self._table(entry)
                     if table is not None:
                         yield entry, table
@@ -115,7 +115,7 @@ class Subscription:
                 return
             self._wait()
 
-    def _table(self, batch: Batch) -> pa.Table | None:
+    def _table(self, batch: DeliveredBatch) -> pa.Table | None:
         """The rows of a batch; None when the run has removed them, for they were acknowledged."""
         header = self.header
         if header is None:
@@ -127,7 +127,7 @@ class Subscription:
                 return None
             raise
 
-    def _read(self, batch: Batch, header: Header) -> pa.Table:
+    def _read(self, batch: DeliveredBatch, header: Header) -> pa.Table:
         tables = [
             read_rows(self.folder / file.name, header.format, header.fields)
             for file in batch.files
@@ -165,7 +165,7 @@ def start_of_last(folder: Path, rows: int) -> tuple[int, int]:
     counts: dict[int, int] = {}
     gone = removed_until(folder)
     for entry in ManifestReader(folder).new():
-        if isinstance(entry, Batch) and entry.number > gone:
+        if isinstance(entry, DeliveredBatch) and entry.number > gone:
             counts.setdefault(entry.number, entry.rows)
     found = 0
     for number in sorted(counts, reverse=True):

@@ -10,7 +10,7 @@ from terascope.functions.base import Value
 from terascope.functions.members import Members
 from terascope.functions.overflow import SUM
 from terascope.plan.expr import AggCall, Call, Case, Cast, Col, Expr, Lit, Param, transform
-from terascope.plan.plan import Plan
+from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import (
     Aggregate,
     Filter,
@@ -226,3 +226,26 @@ def show_plan(plan: Plan, annotate: Annotate | None = None) -> str:
         mark = "" if stream.visible else " (internal)"
         blocks.append(f"{stream.name}{mark}:\n{show_rel(stream.rel, annotate, 1)}")
     return "\n".join(blocks)
+
+
+def spelled(expr: Expr) -> Expr:
+    """An expression with its parameters as they were written: what it is, whatever their values."""
+
+    def changed(e: Expr) -> Expr:
+        match e:
+            case Lit(of=str(name)) if name:
+                return Param(name, e.type)
+            case Case(branches=branches, otherwise=Param(name=name)):
+                if all(isinstance(v, Param) and v.name == name for _, v in branches):
+                    return Param(name, e.type)
+                return e
+            case _:
+                return e
+
+    return transform(expr, changed)
+
+
+def full_text(rel: Rel, streams: Mapping[str, Rel]) -> str:
+    """What a relation is, with all that it reads."""
+    below = (full_text(streams[read.stream], streams) for read in reads(rel))
+    return "\n".join([show_rel(rel), *below])

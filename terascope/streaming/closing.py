@@ -1,9 +1,9 @@
 """Which slices close: decided after every micro-batch from what its heartbeats say.
 
-In: the plan of a stream, its state, and the promises of its sources. Out: for each low-level stream
-the slices whose partials are merged now; and what of the store is needed no longer. When many
-slices close at once, as when a silent input comes back, they are let go in portions of bounded size
-over several batches (the slow flush of dissertation 4.5.3, above the low level too).
+In: the plan of a stream, its state, and the watermarks of its sources. Out: for each low-level
+stream the slices whose partials are merged now; and what of the store is needed no longer. When
+many slices close at once, as when a silent input comes back, they are released in portions of
+bounded size over several batches (the slow flush of dissertation 4.5.3, above the low level too).
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from terascope.connectors.arrival import TICKS_NS, is_arrival
 from terascope.connectors.live import Offset
 from terascope.connectors.malformed import MOST_NAMED
 from terascope.functions.base import Trend, Value
+from terascope.physical.stream.plan import LowStream, StreamPlan
+from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import Col, columns_of
 from terascope.plan.rel import Aggregate, Scan, SourceField
 from terascope.streaming.heartbeat import Heartbeat
-from terascope.streaming.missed import missed_columns
-from terascope.streaming.plan import LowStream, StreamPlan
+from terascope.streaming.late_rows import late_columns
 from terascope.streaming.state.late import ClosedColumn
-from terascope.streaming.state.segments import Segment, SliceValue
-from terascope.streaming.state.state import Seen, State
+from terascope.streaming.state.segments import Segment
+from terascope.streaming.state.state import Seen, StreamState
 
 LEAST_PORTION = 1 << 18
 """So many bytes of partials may always close in one batch."""
@@ -35,7 +36,7 @@ LARGE_SEGMENT = 1 << 16
 
 
 @dataclass(frozen=True)
-class Slices:
+class ClosingSlices:
     """What one task closes of a stream, or merely puts together."""
 
     number: int
@@ -48,41 +49,41 @@ class Slices:
     """The slices stay open: their partials are only put together."""
 
 
-# ---- what was heard ------------------------------------------------------------------------------
+# ---- heartbeats ----------------------------------------------------------------------------------
 
 
-def hear(state: State, beats: Iterable[Heartbeat], offset: Offset) -> None:
+def ingest_heartbeats(state: StreamState, beats: Iterable[Heartbeat], offset: Offset) -> None:
     """Take the heartbeats of a batch into the state."""
     for beat in beats:
-        for name, heard in beat.interfaces.items():
+        for name, report in beat.interfaces.items():
             seen = state.seen.setdefault(name, Seen())
-            for column, value in heard.smallest.items():
+            for column, value in report.smallest.items():
                 behind = seen.largest.get(column, value) - value
                 seen.disorder[column] = max(seen.disorder.get(column, 0), behind)
-            for column, value in heard.largest.items():
+            for column, value in report.largest.items():
                 seen.largest[column] = max(seen.largest.get(column, value), value)
-            for column, value in heard.smallest.items():
+            for column, value in report.smallest.items():
                 seen.smallest[column] = min(seen.smallest.get(column, value), value)
-            for column, value in heard.behind.items():
+            for column, value in report.behind.items():
                 seen.disorder[column] = max(seen.disorder.get(column, value), value)
-            for why, number in heard.malformed.items():
+            for why, number in report.malformed.items():
                 seen.malformed[why] = seen.malformed.get(why, 0) + number
-            for path, why in heard.files.items():
+            for path, why in report.files.items():
                 seen.files.pop(path, None)
                 seen.files[path] = why
             for path in list(seen.files)[: len(seen.files) - MOST_NAMED]:
                 del seen.files[path]
-            seen.skipped_bytes += heard.skipped_bytes
-            seen.tuples += heard.tuples
-            seen.bytes += heard.bytes
-            seen.late += heard.late
-            for key, number in heard.late_streams.items():
+            seen.skipped_bytes += report.skipped_bytes
+            seen.tuples += report.tuples
+            seen.bytes += report.bytes
+            seen.late += report.late
+            for key, number in report.late_streams.items():
                 seen.late_streams[key] = seen.late_streams.get(key, 0) + number
-            for column, value in heard.late_behind.items():
+            for column, value in report.late_behind.items():
                 seen.late_behind[column] = max(seen.late_behind.get(column, value), value)
-                if column in heard.smallest:
-                    seen.late_smallest[column] = heard.smallest[column]
-            if heard.tuples:
+                if column in report.smallest:
+                    seen.late_smallest[column] = report.smallest[column]
+            if report.tuples:
                 seen.last_tuple_ns = offset.now_ns
     for name, link in offset.links.items():
         seen = state.seen.setdefault(name, Seen())
@@ -97,12 +98,12 @@ def hear(state: State, beats: Iterable[Heartbeat], offset: Offset) -> None:
     state.ended = offset.ended
 
 
-def scan_promises(
+def scan_watermarks(
     seen: Mapping[str, Seen], skew_ns: int, ended: bool
 ) -> Callable[[Scan], Mapping[str, Value]]:
     """For the ordered columns of a scan, how far the slowest of its interfaces has come."""
 
-    def promised(scan: Scan) -> Mapping[str, Value]:
+    def watermarks(scan: Scan) -> Mapping[str, Value]:
         found: dict[str, Value] = {}
         for column in scan.columns:
             if column.slope is None or not column.slope.is_ordered:
@@ -117,7 +118,7 @@ def scan_promises(
                 found[column.name] = min(told) if rising else max(told)
         return found
 
-    return promised
+    return watermarks
 
 
 def furthest(seen: Mapping[str, Seen]) -> Callable[[Scan], Mapping[str, Value]]:
@@ -169,24 +170,24 @@ def reached(column: SourceField, seen: Seen | None, skew_ns: int) -> SliceValue 
 
 def due(
     stream: LowStream,
-    state: State,
-    promise: Value,
+    state: StreamState,
+    watermark: Value,
     portion: int,
     least: SliceValue | None = None,
-) -> tuple[SliceValue | None, list[Slices]]:
+) -> tuple[SliceValue | None, list[ClosingSlices]]:
     """How far a stream of groups closes, at most, and the work that is. `least`: rows of slices
     before this one were emitted by tasks already, so that older ones have to be closed now, however
     many they are, or their rows would be emitted out of order.
     """
     until = state.streams[stream.key].until
     waiting = [s for s in state.segments if s.stream == stream.key and s.kind == "groups"]
-    if promise is ALL:
+    if watermark is ALL:
         return None, work(stream, waiting, until, None)
-    if promise is None or (until is not None and promise <= until):
+    if watermark is None or (until is not None and watermark <= until):
         return until, []
-    high = within(waiting, until, promise, portion)
+    high = within(waiting, until, watermark, portion)
     if least is not None:
-        high = max(high, min(least, promise))
+        high = max(high, min(least, watermark))
     return high, work(stream, [s for s in waiting if s.has_before(high)], until, high)
 
 
@@ -196,11 +197,11 @@ def work(
     low: SliceValue | None,
     high: SliceValue | None,
     together: bool = False,
-) -> list[Slices]:
+) -> list[ClosingSlices]:
     """By destination."""
     homes = sorted({segment.destination for segment in segments})
     return [
-        Slices(
+        ClosingSlices(
             stream.number,
             low,
             high,
@@ -242,12 +243,12 @@ def bytes_before(segments: Sequence[Segment], edge: int) -> float:
     return total
 
 
-def portion_of(state: State) -> int:
+def portion_of(state: StreamState) -> int:
     """What may close in one batch: twice what the busiest batch has brought."""
     return max(LEAST_PORTION, 2 * state.peak_bytes)
 
 
-def scattered(stream: LowStream, state: State) -> list[Slices]:
+def scattered(stream: LowStream, state: StreamState) -> list[ClosingSlices]:
     """The partials of open slices that lie in too many places; large segments stay as they are, or
     all that is open would be written again and again.
     """
@@ -263,7 +264,7 @@ def scattered(stream: LowStream, state: State) -> list[Slices]:
 # ---- tuples that would be late -------------------------------------------------------------------
 
 
-def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[ClosedColumn]]:
+def closed_columns(plan: StreamPlan, state: StreamState) -> dict[str, list[ClosedColumn]]:
     """By interface: for each stream of groups its column, the value below which it is closed, and
     its key.
     """
@@ -288,6 +289,6 @@ def closed_columns(plan: StreamPlan, state: State) -> dict[str, list[ClosedColum
             continue
         for interface in stream.scan.interfaces:
             found.setdefault(interface, []).append((column.read_from, limit, stream.key, False))
-    for interface, missed in missed_columns(plan, state):
+    for interface, missed in late_columns(plan, state):
         found.setdefault(interface, []).append(missed)
     return {name: sorted(columns) for name, columns in found.items()}

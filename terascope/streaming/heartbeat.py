@@ -2,7 +2,7 @@
 4.4, 4.6).
 
 In: every batch of tuples a task reads, before the prefilter drops any (4.4.2). Out: `Heartbeat`:
-for each interface the ends of its ordered columns, from which promises are made, and by how much
+for each interface the ends of its ordered columns, from which watermarks are made, and by how much
 tuples came out of order; statistics; and the trace, when which operator had it in hands.
 """
 
@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from terascope.execute.reports import Reports
 from terascope.kernels.codegen.machine_code import INTEGER, column, compiled
 from terascope.kernels.columns.dictionary import Ints
+from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.replan.tuple_samples import Sampler
 from terascope.streaming.state.late import LateWatch
-from terascope.streaming.state.segments import SliceValue
 
 
 @compiled(column(np.int64), INTEGER)
@@ -119,7 +119,7 @@ def column_ends(values: pa.Array, known: Ends | None) -> Ends | None:
 
 
 @dataclass
-class Heard:
+class InterfaceReport:
     """What a heartbeat says of one interface."""
 
     tuples: int = 0
@@ -144,7 +144,7 @@ class Heartbeat:
     """Of one task."""
 
     task: int
-    interfaces: dict[str, Heard]
+    interfaces: dict[str, InterfaceReport]
     counters: dict[str, Any]
     """What the low level did: tuples, predicates evaluated, tuples passed, groups evicted."""
     queries: list[str]
@@ -172,26 +172,26 @@ class Heartbeat:
         memory_bytes: int,
     ) -> Heartbeat:
         began = time.thread_time_ns()
-        heard: dict[str, Heard] = {}
+        interfaces: dict[str, InterfaceReport] = {}
         for name, report in reports.items():
-            one = heard.setdefault(name, Heard())
+            one = interfaces.setdefault(name, InterfaceReport())
             one.tuples, one.bytes = report.tuples, report.bytes_read
             one.malformed = dict(report.malformed)
             one.skipped_bytes = sum(report.skipped.values())
             one.files = report.files
         for name, columns in watch.ends.items():
-            one = heard.setdefault(name, Heard())
+            one = interfaces.setdefault(name, InterfaceReport())
             for column_name, found in columns.items():
                 one.smallest[column_name] = found.smallest
                 one.largest[column_name] = found.largest
                 one.behind[column_name] = found.behind
         for name, count in watch.late.counts.items():
-            one = heard.setdefault(name, Heard())
+            one = interfaces.setdefault(name, InterfaceReport())
             one.late = count
             one.late_streams = dict(watch.late.by_stream.get(name, {}))
             one.late_behind = dict(watch.late.behind.get(name, {}))
         cost = watch.cost_ns + time.thread_time_ns() - began
-        return Heartbeat(task, heard, counters, list(queries), list(hops), memory_bytes, cost)
+        return Heartbeat(task, interfaces, counters, list(queries), list(hops), memory_bytes, cost)
 
     def to_json(self) -> dict[str, Any]:
         told = dict(vars(self))
@@ -201,6 +201,8 @@ class Heartbeat:
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Heartbeat:
         known = dict(told)
-        known["interfaces"] = {name: Heard(**one) for name, one in told["interfaces"].items()}
+        known["interfaces"] = {
+            name: InterfaceReport(**one) for name, one in told["interfaces"].items()
+        }
         known["hops"] = [(name, when) for name, when in told["hops"]]
         return cls(**known)

@@ -2,7 +2,7 @@
 
 In: the state before a batch, its offsets and the bounds of its splits. Out: by query the epochs
 that one task has alone, that no earlier batch has tuples of, and that no later one may have, by
-the promises at the end of the batch. Their groups need no slice store and no exchange, as in a
+the watermarks at the end of the batch. Their groups need no slice store and no exchange, as in a
 batch (terascope.physical.ownership); all other groups are kept as partials.
 """
 
@@ -19,13 +19,13 @@ from terascope.connectors.base import Split
 from terascope.connectors.live import Offset
 from terascope.physical.low_plan import LowAggregate, LowPlan
 from terascope.physical.ownership import Epochs, epoch_of, owned
+from terascope.physical.stream.plan import StreamPlan
+from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import ClockUnit, SourceField
 from terascope.streaming.closing import portion_of
-from terascope.streaming.plan import StreamPlan
 from terascope.streaming.state.late import ClosedColumn
-from terascope.streaming.state.segments import SliceValue
-from terascope.streaming.state.state import State
+from terascope.streaming.state.state import StreamState
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Epoch:
     clock: ClockUnit | None
 
     def reached(self, offset: Offset, skew_ns: int) -> SliceValue | None:
-        """The value below which no tuple can come after an offset; None: nothing is promised."""
+        """The value below which no tuple can come after an offset; None: there is no watermark."""
         if is_arrival(self.column):
             return offset.arrived_ns // TICKS_NS[self.column]
         least: SliceValue | None = None
@@ -98,7 +98,7 @@ class Beginning:
     tasks complete would be emitted before older slices are."""
 
     @staticmethod
-    def of(state: State | None) -> Beginning:
+    def of(state: StreamState | None) -> Beginning:
         if state is None:
             return Beginning()
         pending: Counter[str] = Counter()

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from terascope.analysis.order import FINENESS
-from terascope.analysis.promises import Promises
 from terascope.analysis.trees import Trees
+from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Trend, Value
 from terascope.plan.build import call
 from terascope.plan.expr import AggCall, Call, Case, Col, Expr, Lit, Param, transform, walk
@@ -151,23 +151,23 @@ class Rewriting:
 
     def edge(self, edge_ns: int, below: Iterable[Rel]) -> Expr | None:
         """Whether a row is of a slice before the edge."""
-        promises = Promises(self.trees, at_time(edge_ns), in_order=True)
+        watermarks = Watermarks(self.trees, at_time(edge_ns), in_order=True)
         for rel in below:
-            for name, value in self.moments(rel, promises):
+            for name, value in self.moments(rel, watermarks):
                 return call("<", Col(name, rel.type_of(name)), Lit(value, Type.LLONG))
         return None
 
-    def moments(self, rel: Rel, promises: Promises) -> Iterator[tuple[str, int]]:
+    def moments(self, rel: Rel, watermarks: Watermarks) -> Iterator[tuple[str, int]]:
         """Columns that tell time, and the value each has at the edge; those of tuples come before
         those of the windows they are in, although windows mix their order.
         """
         if isinstance(rel, Filter):
-            yield from self.moments(rel.source, promises)
+            yield from self.moments(rel.source, watermarks)
             return
         if isinstance(rel, Window):
-            yield from (m for m in self.moments(rel.source, promises) if m[0] in rel.names)
+            yield from (m for m in self.moments(rel.source, watermarks) if m[0] in rel.names)
         for name, ordered in self.trees.orders(rel).items():
-            value = promises.of_column(name, rel)
+            value = watermarks.of_column(name, rel)
             if ordered.slope.trend is Trend.INCREASING and isinstance(value, int):
                 yield name, value
 
@@ -238,20 +238,3 @@ def divided(key: Expr, source: Rel, trees: Trees) -> int | None:
             return step * (SECOND // FINENESS[ordered.clock])
         case _:
             return None
-
-
-def spelled(expr: Expr) -> Expr:
-    """An expression with its parameters as they were written: what it is, whatever their values."""
-
-    def changed(e: Expr) -> Expr:
-        match e:
-            case Lit(of=str(name)) if name:
-                return Param(name, e.type)
-            case Case(branches=branches, otherwise=Param(name=name)):
-                if all(isinstance(v, Param) and v.name == name for _, v in branches):
-                    return Param(name, e.type)
-                return e
-            case _:
-                return e
-
-    return transform(expr, changed)

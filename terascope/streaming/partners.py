@@ -6,8 +6,8 @@ puts together with it. A source that is silent or gone holds these back, and nob
 
 from __future__ import annotations
 
+from terascope.physical.stream.plan import StreamPlan
 from terascope.plan.plan import reads
-from terascope.streaming.plan import StreamPlan
 
 
 def partners(plan: StreamPlan) -> dict[str, frozenset[str]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from terascope.analysis.promises import Promises
+from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import Offset
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.replan.tuple_samples import TupleSample
-from terascope.streaming.state.state import State
+from terascope.streaming.state.state import StreamState
 
 
 @dataclass
@@ -18,10 +18,10 @@ class BatchReport:
 
     batch: int
     offset: Offset
-    state: State
+    state: StreamState
     beats: list[Heartbeat]
     delivered: Mapping[str, int]
-    promises: Promises
+    watermarks: Watermarks
     seconds: float
     hops: list[tuple[str, float]] = field(default_factory=list)
     replayed: bool = False

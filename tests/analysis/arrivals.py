@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from terascope.analysis.moving import ALL, earlier
-from terascope.analysis.needs import Leaf, keeping_columns, needs
-from terascope.analysis.promises import Promises, Seen
 from terascope.analysis.release import Release, complete_below, release_of
+from terascope.analysis.retention import Leaf, retention_bounds, retention_columns
 from terascope.analysis.trees import Trees
+from terascope.analysis.watermarks import Seen, Watermarks
 from terascope.connectors.base import POSITION, arrow_type
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
@@ -32,7 +32,7 @@ from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Row, Rows
 from terascope.reference.sources import MemorySources
-from terascope.streaming.releasing import Range, released
+from terascope.streaming.release_filter import Range, released
 from terascope.types import Type
 
 COLUMNS = {
@@ -149,8 +149,8 @@ class Arrivals:
 
     # ---- time
 
-    def promises(self, cut: Cut) -> Promises:
-        plain = Promises(self.trees, lambda scan: self.seen(scan, cut))
+    def watermarks(self, cut: Cut) -> Watermarks:
+        plain = Watermarks(self.trees, lambda scan: self.seen(scan, cut))
         return replace(plain, present=lambda rel: self.last_present(rel, cut, plain))
 
     def seen(self, scan: Scan, cut: Cut) -> Seen:
@@ -172,11 +172,11 @@ class Arrivals:
                 found[column.name] = nearest(each)
         return found
 
-    def last_present(self, rel: Aggregate, cut: Cut, promises: Promises) -> Value:
+    def last_present(self, rel: Aggregate, cut: Cut, watermarks: Watermarks) -> Value:
         """Where the last complete row stands that is made of tuples."""
         name = next((n for n, e in rel.keys if e == Col(WEND, e.type)), rel.keys[0][0])
         full = replace(rel, emit_empty=None)
-        value = promises.of(Col(name, rel.type_of(name)), full)
+        value = watermarks.of(Col(name, rel.type_of(name)), full)
         home = next(s.name for s in self.plan if any(r == rel for r in walk(s.rel)))
         context = {s: self.rows(s, cut, {}) for s in self.below(home) - {home}}
         rows = tuples_of(full, Evaluation(self.plan, self.sources(cut, {}), context))
@@ -185,13 +185,13 @@ class Arrivals:
         return max(done, default=None)
 
     def reached(self, name: str, cut: Cut) -> Values:
-        return complete_below(self.releases[name], self.promises(cut))
+        return complete_below(self.releases[name], self.watermarks(cut))
 
     # ---- keeping
 
     @cached_property
     def kept_by(self) -> Mapping[Leaf, str]:
-        return keeping_columns(self.releases.values(), self.trees, self.leaves)
+        return retention_columns(self.releases.values(), self.trees, self.leaves)
 
     def all_leaves(self, name: str) -> set[Leaf]:
         """The leaves a stream is made of."""
@@ -227,7 +227,7 @@ class Arrivals:
 
     def needed(self, name: str, values: Values) -> dict[Leaf, Value]:
         others = self.leaves - {name}
-        return needs(self.releases[name], values, self.trees, others, self.kept_by)
+        return retention_bounds(self.releases[name], values, self.trees, others, self.kept_by)
 
 
 def only_visible(plan: Plan, name: str) -> Plan:

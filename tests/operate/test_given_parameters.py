@@ -7,7 +7,7 @@ from pathlib import Path
 from terascope.cli.run_stream import interrupted_text
 from terascope.operate.parameter_changes import change, current, note_given
 from terascope.session import Session
-from terascope.streaming.state.state import State
+from terascope.streaming.state.state import StreamState
 
 TEXT = """
 PARAM { least UINT; }
@@ -19,7 +19,7 @@ def test_the_one_that_was_given_last_holds() -> None:
     session = Session()
     session.source("eth0=pcap:nowhere.pcap")
     plan = session.query(TEXT, least=3).compiled.plan
-    state = State()
+    state = StreamState()
     note_given(state, {"least": "3"}, plan)
     assert current(state, {}) == {"least": "3"}
     assert change(state, plan, "least", "5") is not None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from terascope.analysis.promises import Promises
 from terascope.analysis.trees import Trees
+from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import Offset
 from terascope.operate.notices import Notices, malformed_text
 from terascope.operate.status import SourceStatus
 from terascope.streaming.report import BatchReport
-from terascope.streaming.state.state import State
+from terascope.streaming.state.state import StreamState
 
 WHY = "not a capture file: neither pcap nor pcapng, plain or gzip"
 
@@ -23,7 +23,9 @@ def source(*files: str) -> SourceStatus:
 def test_a_file_is_told_when_it_is_found_to_be_unusable_and_not_again() -> None:
     notices, report = (
         Notices(),
-        BatchReport(0, Offset({}), State(), [], {}, Promises(Trees({}), lambda scan: {}), 1.0),
+        BatchReport(
+            0, Offset({}), StreamState(), [], {}, Watermarks(Trees({}), lambda scan: {}), 1.0
+        ),
     )
     assert notices.hear(report, {"eth0": source()}) == []
     assert notices.hear(report, {"eth0": source("/in/a")}) == [f"eth0: '/in/a' is malformed: {WHY}"]

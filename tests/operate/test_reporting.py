@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from terascope.analysis.promises import Promises
+from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import LinkOffset, LinkState, Offset
 from terascope.operate.causes import causes
 from terascope.operate.memory import Process, used_memory
@@ -17,14 +17,15 @@ from terascope.operate.query_report import covered
 from terascope.operate.rates import Rates
 from terascope.operate.reporting import Reporter, RunFacts, Supervised
 from terascope.operate.status import Status
+from terascope.physical.stream.plan import StreamPlan
+from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.plan.expr import Col
 from terascope.session import Session
-from terascope.streaming.closing import hear, scan_promises
-from terascope.streaming.heartbeat import Heard, Heartbeat
-from terascope.streaming.plan import StreamPlan, stream_plan
+from terascope.streaming.closing import ingest_heartbeats, scan_watermarks
+from terascope.streaming.heartbeat import Heartbeat, InterfaceReport
 from terascope.streaming.report import BatchReport
 from terascope.streaming.state.segments import Segment
-from terascope.streaming.state.state import Progress, State
+from terascope.streaming.state.state import StreamProgress, StreamState
 
 BEGIN = 1_700_000_000
 """2023-11-14 22:13:20 UTC."""
@@ -57,7 +58,7 @@ def planned(text: str, *interfaces: str) -> StreamPlan:
     for name in interfaces:
         session.source(f"{name}=pcap:nowhere/{name}.pcap")
     compiled = session.query(text).compiled
-    return stream_plan(compiled.job(live=True), compiled.texts())
+    return plan_stream(compiled.job(live=True), SetTexts(compiled.texts()))
 
 
 @pytest.fixture(scope="module")
@@ -75,16 +76,16 @@ class Driven:
             7, BEGIN, "set.gsql", "/state", None, 1.0, heartbeat, 0.0, live, {"least": "3"}
         )
         self.reporter = Reporter(plan, facts, self.clock, lambda: (1000, 50))
-        self.state = State(
-            streams={stream.key: Progress() for stream in plan.low},
-            queries={output.name: Progress() for output in plan.outputs},
+        self.state = StreamState(
+            streams={stream.key: StreamProgress() for stream in plan.low},
+            queries={output.name: StreamProgress() for output in plan.outputs},
         )
         self.batch = -1
 
     def run(
         self,
         at: float,
-        heard: dict[str, Heard],
+        heard: dict[str, InterfaceReport],
         quiet: Mapping[str, float | None],
         segments: tuple[Segment, ...] = (),
         until: int | None = None,
@@ -109,7 +110,7 @@ class Driven:
         hops = [("source", 1.0), ("low level", 2.0), ("slice store", 2.5)]
         beat = Heartbeat(0, heard, counters, names, hops, 77)
         state = self.state.copy()
-        hear(state, [beat], offset)
+        ingest_heartbeats(state, [beat], offset)
         state.batch, state.segments = self.batch, list(segments)
         for stream in self.plan.low:
             if stream.groups is not None:
@@ -119,9 +120,9 @@ class Driven:
                 key = self.plan.low[output.low].key
                 state.queries[output.name].until = state.streams[key].until
         self.state = state
-        promises = Promises(self.plan.trees, scan_promises(state.seen, 0, ended))
+        watermarks = Watermarks(self.plan.trees, scan_watermarks(state.seen, 0, ended))
         report = BatchReport(
-            self.batch, offset, state, [beat], {}, promises, seconds, [("sinks", 3.0)]
+            self.batch, offset, state, [beat], {}, watermarks, seconds, [("sinks", 3.0)]
         )
         self.reporter.hear(report)
         return report
@@ -130,8 +131,8 @@ class Driven:
         return self.reporter.status(Supervised("running"), links, rows)
 
 
-def heard(tuples: int, first: float, last: float, **more: int) -> Heard:
-    return Heard(
+def heard(tuples: int, first: float, last: float, **more: int) -> InterfaceReport:
+    return InterfaceReport(
         tuples,
         tuples * 100,
         more.get("late", 0),
@@ -371,8 +372,8 @@ def test_a_set_that_changes_is_followed(plan: StreamPlan) -> None:
     run.run(2, {"eth0": heard(50, 0, 2)}, {"eth0": 2, "eth1": 2})
     changed = planned("QUERY other: SELECT time, len FROM eth0.PKT;", "eth0")
     state = run.state.copy()
-    state.streams = {stream.key: Progress() for stream in changed.low}
-    state.queries = {"other": Progress()}
+    state.streams = {stream.key: StreamProgress() for stream in changed.low}
+    state.queries = {"other": StreamProgress()}
     run.reporter.follow(changed, state)
     status = run.status()
     assert [q.name for q in status.queries] == ["other"]
@@ -440,9 +441,11 @@ def test_a_declared_disorder_is_taken_off(tmp_path: Path) -> None:
         "PROTOCOL LOG (at UINT clock(s) banded_increasing(5), n UINT);"
         " QUERY q: SELECT tb, COUNT(*) AS c FROM log.LOG GROUP BY at/10 AS tb;"
     ).compiled
-    plan = stream_plan(compiled.job(live=True), compiled.texts())
+    plan = plan_stream(compiled.job(live=True), SetTexts(compiled.texts()))
     run = Driven(plan)
-    seen = Heard(3, 30, largest={"at": BEGIN + 9}, smallest={"at": BEGIN}, behind={"at": 2})
+    seen = InterfaceReport(
+        3, 30, largest={"at": BEGIN + 9}, smallest={"at": BEGIN}, behind={"at": 2}
+    )
     run.run(9, {"log": seen}, {"log": None})
     (log,) = run.status().sources
     assert (log.promise, log.promise_ns) == ({"at": BEGIN + 4}, ns(BEGIN + 4))

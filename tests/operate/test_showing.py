@@ -15,7 +15,7 @@ from terascope.pipeline import Compiled
 from terascope.running import planned_stream
 from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.runs import MANIFEST, Run, birth
-from terascope.streaming.state.state import State
+from terascope.streaming.state.state import StreamState
 from tests.cli.calls import small_trace
 
 SET = """
@@ -43,7 +43,7 @@ def run_at(folder: Path, alive: bool = True) -> Run:
 
 def test_copies_are_delivered_and_nothing_else_is_planned_otherwise(compiled: Compiled) -> None:
     before = planned_stream(compiled)
-    after = planned_stream(compiled, State(shown=["syns", "counted"]))
+    after = planned_stream(compiled, StreamState(shown=["syns", "counted"]))
     assert [o.name for o in before.outputs] == ["busy"]
     assert [o.name for o in after.outputs] == ["busy", "syns" + SHOWN, "counted" + SHOWN]
     assert {low.key for low in before.low} <= {low.key for low in after.low}
@@ -65,11 +65,11 @@ def test_an_order_is_taken_once(compiled: Compiled, tmp_path: Path) -> None:
     control.mkdir()
     for place, name in enumerate(("counted", "counted", "busy", "unknown")):
         (control / f"show-{place}.json").write_text(json.dumps({"name": name}))
-    state = State()
+    state = StreamState()
     done = [apply_request(state, compiled.plan, request) for request in pending_requests(tmp_path)]
     assert done == [True, False, False, False]
     assert state.shown == ["counted"]
-    assert State.of(json.loads(json.dumps(state.to_json()))).shown == ["counted"]
+    assert StreamState.of(json.loads(json.dumps(state.to_json()))).shown == ["counted"]
 
 
 def test_who_follows_an_internal_stream_asks_for_it_and_waits(tmp_path: Path) -> None:

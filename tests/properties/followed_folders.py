@@ -17,10 +17,10 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.operate.reporting import Reporter, RunFacts, Supervised
 from terascope.operate.status import Status
+from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.spark.stream.runner import RunSettings
 from terascope.streaming.liveness import liveness_limits
-from terascope.streaming.plan import stream_plan
 from terascope.streaming.report import BatchReport
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun
@@ -67,7 +67,7 @@ class Followed:
         in_ns = {name: round(limit * SECOND) for name, limit in own.items()}
         settings = replace(settings, live=replace(live, own_liveness_ns=in_ns))
         run = PlainRun(compiled, settings, self.log, lambda: self.now * SECOND)
-        plan = stream_plan(compiled.job(live=True), compiled.texts())
+        plan = plan_stream(compiled.job(live=True), SetTexts(compiled.texts()))
         facts = RunFacts(
             1, NOW, "set.gsql", "state", None, heartbeat_seconds=live.heartbeat_ns / SECOND,
             skew_seconds=SKEW, liveness_seconds=(live.liveness_ns or 0) / SECOND,

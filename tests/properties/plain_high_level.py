@@ -1,32 +1,32 @@
-"""The high level of a stream by the reference, with the arguments of Spark's.
+"""An engine of streams without Spark: the reference computes the high level.
 
 In: the segments of closed rows, and the trees that let go what is due. Out: the parts of a query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from unittest.mock import patch
+from pathlib import Path
 
 import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
+from terascope.execute.results.parts import Part
 from terascope.functions.base import Value
 from terascope.physical.delivery import Sink
+from terascope.physical.stream.plan import RunningStream, StreamOutput
+from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import Plan, Stream, reads
-from terascope.plan.rel import Rel, Scan
+from terascope.plan.rel import Rel, Running, Scan
 from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Row, Rows, sort_key
 from terascope.spark.parts import Writing
-from terascope.spark.stream import closed_rows as stream_closed_rows
-from terascope.spark.stream.rows import Leaf, StoredRows
-from terascope.streaming.plan import StreamOutput
-from tests.properties.plain_running import plain_running
+from terascope.streaming.engine import Report, TaskWork
+from terascope.streaming.stored_rows import StoredRows, StoredStream
+from tests.properties.plain_running import plain_furthest, plain_step
 
 
 @dataclass(frozen=True)
@@ -42,32 +42,17 @@ class NoTuples:
         return self.horizons.scan(scan)
 
 
-@dataclass(frozen=True)
-class PlainParts:
-    """What tasks tell of the parts they wrote."""
-
-    rows: list[Row]
-
-    def union(self, other: PlainParts) -> PlainParts:
-        return PlainParts([*self.rows, *other.rows])
-
-    def collect(self) -> list[Row]:
-        return self.rows
-
-
 @dataclass
 class PlainHighLevel:
     """Queries of closed slices by the reference, with the arguments of Spark's."""
 
-    spark: object
     stored: StoredRows
-    leaves: Mapping[str, Leaf]
-    parameters: object
+    leaves: Mapping[str, StoredStream]
+    parameters: Parameters
     horizons: Horizons
-    tasks: int
     plan: Plan
 
-    def told(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> PlainParts:
+    def query(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> list[Part]:
         names = trees[output.name].names
         found = list(self.stream(output.name, trees).tuples)
         for name, descending in reversed(output.output.order):
@@ -81,17 +66,35 @@ class PlainHighLevel:
         batch = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
         folder = sink.folder_of(output.name)
         writing = Writing(output.name, str(folder), sink.format, output.fields, output.ordered)
-        return PlainParts([row for some in writing(iter([batch])) for row in rows(some)])
+        return [Part.of(row[0]) for some in writing(iter([batch])) for row in rows(some)]
 
     def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
         place = rel.names.index(name)
         values = [row[place] for row in self.tuples(rel, trees)]
         return max((v for v in values if v is not None and v < below), default=None)
 
+    def furthest_epoch(self, rel: Running, trees: Mapping[str, Rel]) -> int | None:
+        return plain_furthest(rel, self.frame(rel.source, trees), self.parameters)
+
+    def running_step(
+        self,
+        running: RunningStream,
+        alive: StoredStream,
+        low: int | None,
+        until: int,
+        trees: Mapping[str, Rel],
+        store: Path,
+    ) -> list[Report]:
+        source = self.frame(running.rel.source, trees)
+        return plain_step(
+            running.rel, source, self.read(alive), self.parameters, low, until, running.key, store,
+            self.plan,
+        )  # fmt: skip
+
     def frame(self, rel: Rel, trees: Mapping[str, Rel]) -> Rows:
         return Rows(rel.fields, self.tuples(rel, trees))
 
-    def read(self, leaf: Leaf) -> Rows:
+    def read(self, leaf: StoredStream) -> Rows:
         return Rows(
             leaf.fields, [row for batch in self.stored.batches(leaf) for row in rows(batch)]
         )
@@ -120,9 +123,23 @@ def rows(batch: pa.RecordBatch) -> list[Row]:
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-@contextmanager
-def reference_above(plan: Plan) -> Iterator[None]:
-    """The high level of pipelines is computed by the reference."""
-    high_level = patch.object(stream_closed_rows, "HighLevel", partial(PlainHighLevel, plan=plan))
-    with high_level, plain_running(plan):
-        yield
+@dataclass(frozen=True)
+class PlainEngine:
+    """Runs tasks one after the other, and computes the high level by the reference."""
+
+    plan: Plan
+
+    def run_tasks(self, work: Sequence[TaskWork]) -> list[Report]:
+        return [report for one in work for report in one()]
+
+    def high_level(
+        self,
+        stored: StoredRows,
+        leaves: Mapping[str, StoredStream],
+        parameters: Parameters,
+        horizons: Horizons,
+    ) -> PlainHighLevel:
+        return PlainHighLevel(stored, leaves, parameters, horizons, self.plan)
+
+    def write(self, queries: Sequence[list[Part]]) -> list[Part]:
+        return [part for parts in queries for part in parts]

@@ -8,12 +8,9 @@ them are theirs; only the aggregation of each epoch, which Spark does for them, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
-from unittest.mock import patch
+from typing import cast
 
 import pyarrow as pa
 
@@ -27,8 +24,8 @@ from terascope.reference.context import Evaluation
 from terascope.reference.rows import Row, Rows, same_row, sort_key
 from terascope.spark.catalyst.aggregate_python import Fold, argument
 from terascope.spark.catalyst.running import Machine, RunningMember
-from terascope.spark.stream import batch as stream_batch
-from terascope.spark.stream.running import LivingGroups, state_fields
+from terascope.spark.stream.running import LivingGroups
+from terascope.streaming.running_state import state_fields
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,6 @@ def plain_step(
     until: int,
     key: str,
     store: Path,
-    *,
     plan: Plan,
 ) -> list[tuple[str, str]]:
     """The epochs from `low` up to, and without, `until`; what a task tells of them."""
@@ -133,14 +129,3 @@ def plain_furthest(rel: Running, source: Rows, parameters: Parameters) -> int | 
     """The last epoch that has tuples; None: there are none."""
     of: Callable[[Row], Value] = compile_expr(rel.keys[0][1], rel.source.names, parameters)
     return max((epoch for row in source.tuples if (epoch := of(row)) is not None), default=None)
-
-
-@contextmanager
-def plain_running(plan: Plan) -> Iterator[None]:
-    """Groups that live on are computed here."""
-    step: Any = partial(plain_step, plan=plan)
-    with (
-        patch.object(stream_batch, "running_step", step),
-        patch.object(stream_batch, "furthest_epoch", plain_furthest),
-    ):
-        yield

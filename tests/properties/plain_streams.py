@@ -16,63 +16,28 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 from unittest.mock import patch
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from terascope.connectors.live import Links, journal
 from terascope.pipeline import Compiled
 from terascope.running import planned_stream
-from terascope.spark.stream import batch as stream_batch
-from terascope.spark.stream import release as stream_release
 from terascope.spark.stream.runner import Runner, RunSettings
 from terascope.spark.stream.source import LiveReader
 from terascope.spark.stream.task import StreamPartition
+from terascope.streaming import batch as stream_batch
 from terascope.streaming import closing, ownership
+from terascope.streaming import release as stream_release
 from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.report import BatchReport
 from terascope.streaming.state.growing_result import GrowingResult
 from terascope.streaming.state.runs import run_folder
 from terascope.streaming.state.state import StateFolder
-from tests.properties.plain_high_level import reference_above, rows
+from tests.properties.plain_high_level import PlainEngine, rows
 from tests.properties.stream_cases import KillPoint
 
 Told = tuple[str, str]
 Offset = dict[str, str]
-
-
-@dataclass(frozen=True)
-class PlainFrame:
-    """What a batch's tasks tell, as far as a pipeline looks at it."""
-
-    rows: list[Told]
-
-    @property
-    def sparkSession(self) -> PlainSpark:
-        return PlainSpark()
-
-    def collect(self) -> list[Told]:
-        return self.rows
-
-
-@dataclass(frozen=True)
-class PlainSpark:
-    """Runs tasks one after the other."""
-
-    def range(self, start: int, end: int, step: int, tasks: int) -> PlainTasks:
-        assert (start, step, tasks) == (0, 1, end)
-        return PlainTasks(end)
-
-
-@dataclass(frozen=True)
-class PlainTasks:
-    number: int
-
-    def mapInArrow(self, job: Any, schema: object) -> PlainFrame:
-        del schema
-        batches = (pa.RecordBatch.from_arrays([pa.array([n])], ["id"]) for n in range(self.number))
-        found = [row for batch in job(batches) for row in rows(batch)]
-        return PlainFrame(cast(list[Told], found))
 
 
 # ---- Spark's part --------------------------------------------------------------------------------
@@ -83,8 +48,8 @@ class Killed(BaseException):
 
 
 STEPS: Final[Mapping[KillPoint, tuple[object, str]]] = {
-    "closing": (stream_batch, "close_slices"),
-    "high level": (stream_release, "compute_due"),
+    "closing": (stream_batch.MicroBatch, "_closed"),
+    "high level": (stream_release, "run_due"),
     "manifest": (GrowingResult, "deliver"),
     "state": (StateFolder, "save"),
 }
@@ -136,7 +101,7 @@ class PlainRun:
         self._plan = compiled.optimized
         self._log = log
         self.runner = Runner(
-            cast(SparkSession, PlainSpark()), plan, settings, self.reports.append, self.windows
+            cast(SparkSession, None), plan, settings, self.reports.append, self.windows
         )
         source = self.runner.source()
         self.reader = LiveReader(source)
@@ -178,8 +143,7 @@ class PlainRun:
     def batch(self, start: Offset, end: Offset) -> None:
         partitions = self.reader.partitions(start, end)
         told = [row for one in partitions for row in self.task(cast(StreamPartition, one))]
-        with reference_above(self._plan):
-            self.runner.pipeline(cast(DataFrame, PlainFrame(told)), self._log.done)
+        self.runner.pipeline.run(self._log.done, lambda: told, PlainEngine(self._plan))
 
     def task(self, partition: StreamPartition) -> Iterable[Told]:
         return cast(list[Told], [row for b in self.reader.read(partition) for row in rows(b)])

@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from terascope.streaming.state.manifest import Batch, Header, ManifestReader
+from terascope.streaming.state.manifest import DeliveredBatch, Header, ManifestReader
 from terascope.streaming.state.row_files import read_rows
 from terascope.streaming.state.state import Seen
 from tests.agreement import Answers
@@ -74,7 +74,7 @@ def rows_of(folder: Path) -> list[tuple[object, ...]]:
             case Header():
                 assert header in (None, entry), "the columns have changed"
                 header = entry
-            case Batch():
+            case DeliveredBatch():
                 assert header is not None
                 batches.append(entry.number)
                 for file in entry.files:

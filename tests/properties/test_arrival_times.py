@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from terascope.spark.stream.source import unpacked_offset
+from terascope.streaming.state.state import unpacked_offset
 from tests.properties.declared_orders import assert_in_order, declared_orders
 from tests.properties.followed_folders import NOW, SECOND, Followed
 from tests.properties.stream_cases import KillPoint

@@ -16,9 +16,9 @@ from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.stream.rows import Leaf, StoredRows
 from terascope.spark.stream.runner import RunSettings
 from terascope.streaming.state.tiers import MARK
+from terascope.streaming.stored_rows import StoredRows, StoredStream
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
@@ -55,7 +55,7 @@ def test_long_windows_are_put_together_from_spans(tmp_path: Path) -> None:
     read: list[int] = []
     batches = StoredRows.batches
 
-    def counted(stored: StoredRows, leaf: Leaf) -> object:
+    def counted(stored: StoredRows, leaf: StoredStream) -> object:
         read[-1] += leaf.rows
         return batches(stored, leaf)
 

@@ -28,8 +28,8 @@ from terascope.spark.low_task import NativeRead, Partials, taken
 from terascope.spark.stream import task as stream_task
 from terascope.spark.stream.runner import RunSettings
 from terascope.streaming.replan import replanning
-from terascope.streaming.replan.families import Family
-from terascope.streaming.replan.tree_choice import Comparison, Cost, ReplanSettings
+from terascope.streaming.replan.families import AggregateFamily
+from terascope.streaming.replan.tree_choice import Comparison, CostChange, ReplanSettings
 from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree
 from tests.agreement import WITHOUT_COMPILING, Answers
 from tests.oracle.compare import assert_same_rows
@@ -327,7 +327,7 @@ def random_set(seed: int, folder: Path) -> Swapped:
     return Swapped(compile_set(Source("\n".join(statements), str(folder / "set.gsql")), bindings))
 
 
-def random_sharing(rng: random.Random, family: Family) -> PlannedSharing:
+def random_sharing(rng: random.Random, family: AggregateFamily) -> PlannedSharing:
     """Any tables of some of those with the same keys, and trees of some of what results: conditions
     ride along, however few tuples meet them.
     """
@@ -395,8 +395,8 @@ def test_answers_do_not_depend_on_what_is_shared_or_kills(seed: int, tmp_path: P
     settings = run_settings(tmp_path, rules, 3000, rng.randrange(1, 4))
     log, numbers, shared = OffsetLog(), set[int](), 0
 
-    def drawn(read: str, family: Family, *_: object) -> Comparison:
-        everybody = {frozenset(family.ids): Cost(1.0, 0.0)}
+    def drawn(read: str, family: AggregateFamily, *_: object) -> Comparison:
+        everybody = {frozenset(family.ids): CostChange(1.0, 0.0)}
         return Comparison(PlannedSharing(), random_sharing(rng, family), everybody)
 
     ended = False

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from terascope.operate.notices import late_text
-from terascope.spark.stream.source import unpacked_offset
+from terascope.streaming.state.state import unpacked_offset
 from tests.properties.followed_folders import NOW, SECOND, Followed
 from tests.properties.stream_cases import KillPoint
 

@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 from terascope.reference.rows import Row
-from terascope.streaming.state.manifest import Batch, ManifestReader
+from terascope.streaming.state.manifest import DeliveredBatch, ManifestReader
 from terascope.traffic import Profile, generate
 from tests.spark.killed_runs import RUNS, STREAMED
 
@@ -120,8 +120,8 @@ def test_a_stream_on_a_cluster_has_the_same_rows(runs: Path, query: str) -> None
     assert found == sorted_rows(in_one_file(runs, "calm", query))
 
 
-def batches_of(folder: Path) -> list[Batch]:
-    return [entry for entry in ManifestReader(folder).new() if isinstance(entry, Batch)]
+def batches_of(folder: Path) -> list[DeliveredBatch]:
+    return [entry for entry in ManifestReader(folder).new() if isinstance(entry, DeliveredBatch)]
 
 
 def test_nothing_else_is_left(runs: Path) -> None:

@@ -24,9 +24,9 @@ from bench.crash.queries import NAMES, make_data, open_set
 from bench.crash.rows import Rows, batch_rows, differences, orphans
 from bench.crash.run import FORMS, Form, delivered, started, stream_settings
 from terascope.running import RunningSet, StreamSettings
-from terascope.spark.stream import batch as stream_batch
-from terascope.spark.stream import pipeline as stream_pipeline
 from terascope.spark.stream.runner import newest_batch
+from terascope.streaming import batch as stream_batch
+from terascope.streaming import pipeline as stream_pipeline
 from terascope.streaming.state.crash import POINTS, VARIABLE, Point
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from terascope.functions.base import Slope, Trend
 from terascope.plan.rel import Scan, SourceField
-from terascope.streaming.closing import bytes_before, scan_promises, within
+from terascope.streaming.closing import bytes_before, scan_watermarks, within
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import Seen
 from terascope.types import Type
@@ -30,27 +30,27 @@ def test_promise_is_that_of_the_slowest() -> None:
         "a": Seen({"time": 100, "seq": 7, "left": 50}, {"left": 20}),
         "b": Seen({"time": 90, "seq": 9, "left": 50}, {"left": 30}),
     }
-    promised = scan_promises(seen, 0, ended=False)(scan("a", "b"))
+    promised = scan_watermarks(seen, 0, ended=False)(scan("a", "b"))
     assert promised == {"time": 90, "seq": 7, "left": 30}
 
 
 def test_silent_source_is_moved_by_the_clock_for_clocks_only() -> None:
     """Dissertation 4.4.5: the clock less the skew; a sequence number tells no time."""
     seen = {"a": Seen({"time": 100, "seq": 7}), "b": Seen(quiet_ns=105 * SECONDS)}
-    promised = scan_promises(seen, 2 * SECONDS, ended=False)(scan("a", "b"))
+    promised = scan_watermarks(seen, 2 * SECONDS, ended=False)(scan("a", "b"))
     assert promised == {"time": 100}
-    alone = scan_promises(seen, 2 * SECONDS, ended=False)(scan("b"))
+    alone = scan_watermarks(seen, 2 * SECONDS, ended=False)(scan("b"))
     assert alone == {"time": 103}
 
 
 def test_clock_holds_without_the_band() -> None:
     """The band is taken off later: what the clock says is larger by it."""
     seen = {"b": Seen(quiet_ns=105 * SECONDS)}
-    assert scan_promises(seen, 0, ended=False)(scan("b", band=4)) == {"time": 109}
+    assert scan_watermarks(seen, 0, ended=False)(scan("b", band=4)) == {"time": 109}
 
 
 def test_interface_that_said_nothing_holds_everything() -> None:
-    assert scan_promises({"a": Seen({"time": 3})}, 0, ended=False)(scan("a", "b")) == {}
+    assert scan_watermarks({"a": Seen({"time": 3})}, 0, ended=False)(scan("a", "b")) == {}
 
 
 def test_all_closes_when_the_portion_holds_it() -> None:

@@ -14,11 +14,12 @@ import pytest
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import OutputError, Source
+from terascope.physical.stream.plan import StreamPlan
+from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.spark.stream.runner import RunSettings
-from terascope.streaming.plan import StreamPlan, stream_plan
-from terascope.streaming.state.adoption import adopted
-from terascope.streaming.state.state import State
+from terascope.streaming.state.resume import resumed_state
+from terascope.streaming.state.state import StreamState
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 
@@ -48,10 +49,10 @@ def compiled(text: str, folder: Path) -> Compiled:
 
 def planned(made: Compiled) -> StreamPlan:
     own = {stream.name: stream.text for stream in made.plan}
-    return stream_plan(made.job(live=True), made.texts(), own)
+    return plan_stream(made.job(live=True), SetTexts(made.texts(), own))
 
 
-def earlier_state(made: Compiled, folder: Path) -> State:
+def earlier_state(made: Compiled, folder: Path) -> StreamState:
     """The state after two batches, with the slots that sums had."""
     live = LiveSettings(Speed.parse("max"), True, split_bytes=400, most_bytes=900)
     settings = RunSettings(folder / "state", folder / "out", live=live, compiled=False, tasks=2)
@@ -60,7 +61,7 @@ def earlier_state(made: Compiled, folder: Path) -> State:
     assert run.step()
     told = json.dumps(run.runner.pipeline.state.to_json())
     run.close()
-    return State.of(json.loads(told.replace('"range(x)"', '"sum_float(x)"')))
+    return StreamState.of(json.loads(told.replace('"range(x)"', '"sum_float(x)"')))
 
 
 @pytest.mark.parametrize("text", [f"QUERY sums: {SUMS}", f"QUERY sums: {SUMS}{OVER_SUMS}"])
@@ -68,13 +69,13 @@ def test_a_query_that_sums_floats_is_refused(text: str, tmp_path: Path) -> None:
     made = compiled(text, tmp_path)
     state = earlier_state(made, tmp_path)
     with pytest.raises(OutputError, match=r"sums FLOATs, and the checkpoint .* --checkpoint"):
-        adopted(planned(made), state, 2)
+        resumed_state(planned(made), state, 2)
 
 
 def test_others_go_on_and_a_renamed_one_begins_with_whole_slices(tmp_path: Path) -> None:
     state = earlier_state(compiled(f"{COUNTS}QUERY sums: {SUMS}", tmp_path), tmp_path)
     plan = planned(compiled(f"{COUNTS}QUERY totals: {SUMS}", tmp_path))
-    found = adopted(plan, state, 2)
+    found = resumed_state(plan, state, 2)
     assert found.queries["counts"] == state.queries["counts"]
     assert "counts" not in found.starts
     seen = max(value for one in state.seen.values() for value in one.largest.values())

@@ -25,13 +25,13 @@ from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import KnownStatistics
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.replan import replanning
-from terascope.streaming.replan.families import Family, families_of
+from terascope.streaming.replan.families import AggregateFamily, families_of
 from terascope.streaming.replan.replanning import THREAD, Replanner, together
-from terascope.streaming.replan.slice_samples import Piece
+from terascope.streaming.replan.slice_samples import SampledPiece
 from terascope.streaming.replan.tree_choice import (
     Choosing,
     Comparison,
-    Cost,
+    CostChange,
     Patience,
     ReplanSettings,
     compared,
@@ -130,7 +130,7 @@ def read_of(keys: Sequence[str]) -> SourceRead:
     return SourceRead("left", (), (), None, (), low=plan_of(keys))
 
 
-def family_of(keys: Sequence[str]) -> Family:
+def family_of(keys: Sequence[str]) -> AggregateFamily:
     (found,) = families_of("left", plan_of(keys))
     return found
 
@@ -157,7 +157,7 @@ class AllAlike:
 
 
 def choosing(
-    traffic: KnownStatistics, mode: TreeSettings, family: Family | None = None
+    traffic: KnownStatistics, mode: TreeSettings, family: AggregateFamily | None = None
 ) -> Choosing:
     rules = ReplanSettings(mode)
     return Choosing("left", family or family_of(PAIRS), AllAlike(traffic), rules)
@@ -229,7 +229,7 @@ def test_costs_agree_with_plans_for_any_traffic(
 # ---- different conditions ------------------------------------------------------------------------
 
 
-def rivals_of(*keys: str) -> Family:
+def rivals_of(*keys: str) -> AggregateFamily:
     """Aggregations by these columns, each with a condition of its own."""
     flat = plan_of(keys)
     predicates = tuple(call("<", column("v"), Lit(n, Type.LLONG)) for n in range(len(keys)))
@@ -308,9 +308,11 @@ def test_those_who_share_nothing_with_each_other_change_when_it_is_their_time(
     tables = (tuple(family.ids[:2]), tuple(family.ids[2:]))
     gains = iter([(0.5, 0.1), (0.5, 0.5), (0.5, 0.5), (0.0, 0.5)])
 
-    def judged(read: str, family: Family, present: PlannedSharing | None, *_: object) -> Comparison:
+    def judged(
+        read: str, family: AggregateFamily, present: PlannedSharing | None, *_: object
+    ) -> Comparison:
         pair = zip((first, second), next(gains), strict=True)
-        costs = {part: Cost(100.0, 100.0 * (1 - gain)) for part, gain in pair}
+        costs = {part: CostChange(100.0, 100.0 * (1 - gain)) for part, gain in pair}
         return Comparison(present or PlannedSharing(), PlannedSharing(tables), costs)
 
     with (
@@ -320,12 +322,12 @@ def test_those_who_share_nothing_with_each_other_change_when_it_is_their_time(
         made = replanner(tmp_path, clock)
         clock.now += 1000.0
         for epoch in range(4):
-            made.hear([], [sample(epoch, "a")])
+            made.ingest([], [sample(epoch, "a")])
         assert made.trees.number == 1
         assert made.trees.shared[family.key].tables == tables[:1], "three slices, for these alone"
         assert made.trees.shared[family.key].gain == 0.5
         clock.now += 1000.0
-        made.hear([], [sample(4, "a")])
+        made.ingest([], [sample(4, "a")])
         assert made.trees.number == 2
         assert made.trees.shared[family.key].tables == tables
 
@@ -365,20 +367,20 @@ def test_trees_change_a_minute_and_three_slices_after_the_last_time(tmp_path: Pa
     made = replanner(tmp_path, clock)
     for epoch in range(10):
         clock.now = 1000.0 + 5 * epoch
-        made.hear([], [sample(epoch, "a")])
+        made.ingest([], [sample(epoch, "a")])
     assert made.trees.number == 0, "the beginning counts as a plan like any other"
     clock.now = 1060.0
-    made.hear([], [sample(10, "a")])
+    made.ingest([], [sample(10, "a")])
     assert made.trees.number == 1
     assert made.trees.since == 1060.0
     assert in_force(tmp_path) == made.trees
     for epoch in range(11, 14):
         clock.now += 100.0
-        made.hear([], [sample(epoch, "b")])
+        made.ingest([], [sample(epoch, "b")])
     assert made.trees.number == 1, "two slices of the other traffic are over"
-    made.hear([], [sample(14, "b")])
+    made.ingest([], [sample(14, "b")])
     assert made.trees.number == 2
-    made.hear([], [sample(epoch, "b") for epoch in range(15, 30)])
+    made.ingest([], [sample(epoch, "b") for epoch in range(15, 30)])
     assert made.trees.number == 2, "the best tree is in force"
 
 
@@ -387,13 +389,13 @@ def test_a_slice_is_judged_once_and_when_it_is_over(tmp_path: Path) -> None:
     made = replanner(tmp_path, clock)
     clock.now += 1000.0
     for _ in range(5):
-        made.hear([], [sample(7, "a")])
+        made.ingest([], [sample(7, "a")])
     for epoch in (8, 7, 7, 8):
-        made.hear([], [sample(epoch, "a")])
+        made.ingest([], [sample(epoch, "a")])
     assert made.trees.number == 0, "only one slice is over"
-    made.hear([], [sample(9, "a")])
+    made.ingest([], [sample(9, "a")])
     assert made.trees.number == 0
-    made.hear([], [sample(10, "a")])
+    made.ingest([], [sample(10, "a")])
     assert made.trees.number == 1
 
 
@@ -402,15 +404,15 @@ def test_slices_of_few_tuples_are_judged_together(tmp_path: Path) -> None:
     made = replanner(tmp_path, clock, replace(RULES, least_tuples=5 * 1000))
     clock.now += 1000.0
     for epoch in range(5):
-        made.hear([], [sample(epoch, "a", count=1000)])
+        made.ingest([], [sample(epoch, "a", count=1000)])
     assert made.trees.number == 0, "four slices are over, of too few tuples"
-    made.hear([], [sample(5, "a", count=1000)])
+    made.ingest([], [sample(5, "a", count=1000)])
     assert made.trees.number == 1, "five are three at least"
 
 
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 20))
 def test_slices_are_put_together_in_order_and_none_is_lost(sizes: list[int], least: int) -> None:
-    slices = [[Piece(1.0, {}, size)] for size in sizes]
+    slices = [[SampledPiece(1.0, {}, size)] for size in sizes]
     enough, rest = together(slices, least)
     assert [one for some in enough for one in some] + rest == slices
     for some in enough:
@@ -423,11 +425,11 @@ def test_a_run_goes_on_with_the_trees_it_had(tmp_path: Path) -> None:
     clock = Clock()
     made = replanner(tmp_path, clock)
     clock.now += 1000.0
-    made.hear([], [sample(epoch, "a") for epoch in range(5)])
+    made.ingest([], [sample(epoch, "a") for epoch in range(5)])
     later = replanner(tmp_path, clock)
     assert later.trees == made.trees
     clock.now += 59.0
-    later.hear([], [sample(epoch, "b") for epoch in range(5, 10)])
+    later.ingest([], [sample(epoch, "b") for epoch in range(5, 10)])
     assert later.trees.number == 1, "the minute is that of the change"
     other = Replanner([read_of(("ac", "ad", "cd"))], tmp_path, RULES, clock, lambda work: work())
     assert other.trees.shared == {}, "of another family nothing is known"
@@ -438,7 +440,7 @@ def test_nothing_changes_after_the_end(tmp_path: Path) -> None:
     made = replanner(tmp_path, clock)
     clock.now += 1000.0
     made.close()
-    made.hear([], [sample(epoch, "a") for epoch in range(5)])
+    made.ingest([], [sample(epoch, "a") for epoch in range(5)])
     assert made.trees.number == 0
     assert in_force(tmp_path) is None
 
@@ -446,10 +448,10 @@ def test_nothing_changes_after_the_end(tmp_path: Path) -> None:
 def test_planning_takes_a_small_part_of_the_time(tmp_path: Path) -> None:
     clock = Clock()
     made = replanner(tmp_path, clock, ReplanSettings(slices=1, seconds=0.0, share=1e-9))
-    made.hear([], [sample(epoch, "a") for epoch in range(2)])
+    made.ingest([], [sample(epoch, "a") for epoch in range(2)])
     assert made.trees.number == 1
     clock.now += 100.0
-    made.hear([], [sample(epoch, "b") for epoch in range(2, 9)])
+    made.ingest([], [sample(epoch, "b") for epoch in range(2, 9)])
     assert made.trees.number == 1, "it must rest"
 
 
@@ -457,7 +459,7 @@ def test_batches_do_not_wait_for_plans(tmp_path: Path) -> None:
     clock = Clock()
     made = Replanner([read_of(PAIRS)], tmp_path, RULES, clock)
     clock.now += 1000.0
-    made.hear([], [sample(epoch, "a") for epoch in range(5)])
+    made.ingest([], [sample(epoch, "a") for epoch in range(5)])
     (thread,) = [one for one in threading.enumerate() if one.name == THREAD]
     thread.join(60.0)
     assert made.trees.number == 1
@@ -472,23 +474,23 @@ def test_off_means_off(tmp_path: Path) -> None:
 def test_probes_are_counted_for_the_trees_in_force(tmp_path: Path) -> None:
     clock = Clock()
     made = replanner(tmp_path, clock)
-    made.hear([beat(made, [100] * 5, trees=0)], [])
+    made.ingest([beat(made, [100] * 5, trees=0)], [])
     (told,) = made.status()
     assert told.probes_per_tuple == 5.0
     assert told.tree == ()
     assert told.since == 1000.0
     clock.now += 60.0
-    made.hear([], [sample(epoch, "a") for epoch in range(4)])
+    made.ingest([], [sample(epoch, "a") for epoch in range(4)])
     (told,) = made.status()
     assert told.probes_per_tuple is None, "not counted yet"
     assert told.since == 1060.0
     assert told.gain > 0.15
     assert told.intermediate == 1
-    made.hear(
+    made.ingest(
         [beat(made, [100] * 5, trees=0)], []
     )  # a batch that was at work when trees were changed
     assert made.status()[0].probes_per_tuple is None
-    made.hear([beat(made, [9, 9, 9, 100, 100, 100]), beat(made, [7] * 5, "right")], [])
+    made.ingest([beat(made, [9, 9, 9, 100, 100, 100]), beat(made, [7] * 5, "right")], [])
     assert made.status()[0].probes_per_tuple == 3.27
 
 

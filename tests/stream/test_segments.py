@@ -12,6 +12,7 @@ from terascope.kernels.merge.payload import EPOCHS, to_bytes, unpack_tuples
 from terascope.streaming.state.segments import (
     Segment,
     SegmentWriter,
+    Stored,
     extent,
     groups_between,
     read_segment,
@@ -75,9 +76,9 @@ def test_extent_tells_slices_and_rows_without_one() -> None:
 
 def test_writer_shares_files_by_shelf(tmp_path: Path) -> None:
     with SegmentWriter(tmp_path) as writer:
-        writer.append("a", "groups", 0, groups([(1, 1)]), "epoch", "minutes")
-        writer.append("b", "groups", 1, groups([(2, 3)]), "epoch", "minutes")
-        writer.append("c", "groups", 0, groups([(9, 1)]), "epoch", "hours")
+        writer.append(Stored("a", None, "minutes"), "groups", 0, groups([(1, 1)]))
+        writer.append(Stored("b", None, "minutes"), "groups", 1, groups([(2, 3)]))
+        writer.append(Stored("c", None, "hours"), "groups", 0, groups([(9, 1)]))
     first, second, third = writer.segments
     assert first.file == second.file != third.file
     assert {p.name for p in tmp_path.iterdir()} == {first.file, third.file}
@@ -88,7 +89,7 @@ def test_writer_shares_files_by_shelf(tmp_path: Path) -> None:
 def test_falling_values_are_noted_with_the_other_sign(tmp_path: Path) -> None:
     rows = to_bytes(pa.RecordBatch.from_pydict({"t": [9, 5, 7]}))
     with SegmentWriter(tmp_path) as writer:
-        writer.append("a", "rows", 0, rows, "t", "a", descending=True)
+        writer.append(Stored("a", "t", "a", descending=True), "rows", 0, rows)
     (segment,) = writer.segments
     assert (segment.low, segment.high) == (-9, -5)
 
@@ -96,7 +97,7 @@ def test_falling_values_are_noted_with_the_other_sign(tmp_path: Path) -> None:
 def test_attempt_that_fails_leaves_no_file(tmp_path: Path) -> None:
     def attempt() -> None:
         with SegmentWriter(tmp_path) as writer:
-            writer.append("a", "groups", 0, groups([(1, 1)]), "epoch", "x")
+            writer.append(Stored("a", None, "x"), "groups", 0, groups([(1, 1)]))
             raise ValueError("died")
 
     with pytest.raises(ValueError, match="died"):

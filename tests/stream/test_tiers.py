@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terascope.functions.slices import SliceVector
+from terascope.physical.stream.windows import FACTOR, tiers_of
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.tiers import (
-    FACTOR,
     SLICES,
     Built,
-    Span,
+    SliceSpan,
     base_stream,
     tier_stream,
-    tiers_of,
     within,
 )
 
@@ -66,9 +65,12 @@ def test_a_long_window_is_a_few_spans() -> None:
 def test_what_is_missing_is_built_from_below() -> None:
     vector = SliceVector((1,))
     have = Built(vector, {8: {0, 8, 24}, 64: set()})
-    assert list(have.missing([8, 64], 0, 35)) == [Span(8, 16, 24)]
-    assert list(have.missing([8, 64], 0, 130))[-2:] == [Span(64, 64, 128), Span(64, 0, 64)]
-    assert list(have.missing([8], 10, 35)) == [Span(8, 16, 24)], "its first slices are gone"
+    assert list(have.missing([8, 64], 0, 35)) == [SliceSpan(8, 16, 24)]
+    assert list(have.missing([8, 64], 0, 130))[-2:] == [
+        SliceSpan(64, 64, 128),
+        SliceSpan(64, 0, 64),
+    ]
+    assert list(have.missing([8], 10, 35)) == [SliceSpan(8, 16, 24)], "its first slices are gone"
 
 
 def test_windows_that_are_short_have_no_tiers() -> None:
@@ -78,7 +80,7 @@ def test_windows_that_are_short_have_no_tiers() -> None:
 
 def test_segments_of_spans() -> None:
     segments = [Segment("s", "rows", 0, "f", 0, 1, 1, low, low + 4) for low in range(0, 40, 5)]
-    spans = [Span(SLICES, 7, 8), Span(SLICES, 19, 20)]
+    spans = [SliceSpan(SLICES, 7, 8), SliceSpan(SLICES, 19, 20)]
     assert [s.low for s in within(segments, spans)] == [5, 15]
     assert within(segments, []) == []
 

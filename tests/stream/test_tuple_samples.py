@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from terascope.connectors.base import Column
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot
+from terascope.physical.statistics.sampling import Thinning
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.plan.show import show_expr
@@ -26,7 +27,7 @@ from terascope.streaming.replan.slice_samples import (
     pieces_of,
     statistics_of,
 )
-from terascope.streaming.replan.tuple_samples import Sampler, Thinned, TupleSample
+from terascope.streaming.replan.tuple_samples import Sampler, TupleSample
 from terascope.types import Type
 
 COUNT = Slot("n", "count", None, Type.LLONG)
@@ -160,11 +161,11 @@ def test_traffic_is_told_for_any_conditions() -> None:
 def test_samples_are_small_and_every_tuple_has_the_same_chance() -> None:
     chosen = np.zeros(5000)
     for seed in range(60):
-        thinned = Thinned(300, seed)
+        thinned = Thinning(300, seed)
         for start in range(0, 5000, 700):
             numbers = np.arange(start, min(start + 700, 5000))
-            thinned.see(pa.RecordBatch.from_arrays([pa.array(numbers)], ["n"]))
-        kept = np.concatenate([batch.column("n").to_numpy() for batch in thinned.batches])
+            thinned.add(0, pa.RecordBatch.from_arrays([pa.array(numbers)], ["n"]))
+        kept = np.concatenate([batch.column("n").to_numpy() for _, batch, _ in thinned.batches])
         assert len(kept) <= 300
         assert len(set(kept.tolist())) == len(kept)
         chosen[kept] += 1 / thinned.chance

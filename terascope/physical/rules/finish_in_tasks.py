@@ -34,7 +34,7 @@ from terascope.plan.plan import reads
 def finish_in_tasks(draft: JobDraft) -> JobDraft:
     """Before: every query is Spark's      After: tasks write the rows of queries that only filter,
     project, rank or regroup one low-level stream, or join two. Which queries a stream's tasks
-    finish is planned with its slices (terascope.streaming.plan).
+    finish is planned with its slices (terascope.physical.stream.rules).
     """
     if not draft.hosted or draft.asked.destination == "stream":
         return draft

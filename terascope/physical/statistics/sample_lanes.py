@@ -21,7 +21,7 @@ from terascope.kernels.codegen.terms import is_number
 from terascope.kernels.columns.dictionary import Codes, Hashes, Ints
 from terascope.kernels.columns.lanes import Batch, Dictionaries, numbers
 from terascope.kernels.columns.selection import select, words_of
-from terascope.physical.low_plan import LowAggregate, LowPlan
+from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery, Where
 from terascope.physical.programs import programs
 from terascope.plan.expr import Expr
 
@@ -58,7 +58,6 @@ class SampleReader:
         # A sample is too small to compile anything for.
         self._prefilter, self._derive = functions(self._first, compiled=False)
         _, self._derive_keys = functions(self._second, compiled=False)
-        self._signatures = [words_of(query.signature, self._first.words) for query in plan.queries]
         self._dictionaries = Dictionaries()
         self._clock = next((column for column in plan.columns if column.clock is not None), None)
         self._aggregations: list[int] = []
@@ -105,14 +104,25 @@ class SampleReader:
                 self._prefilter(len(batch), np.zeros_like(self._predicates), *lanes, *bits)
         for bit in range(len(self._predicates)):
             self._predicates[bit] += passing(bits, bit)
-        known: dict[tuple[tuple[int, ...], tuple[Expr, ...]], Codes] = {}
-        for query, signature in zip(self._plan.queries, self._signatures, strict=True):
-            if (query.signature, query.rest) not in known:
-                rows = select(bits, signature, len(batch))
-                for predicate in query.rest:
+        known: dict[Where, Codes] = {}
+
+        def meeting(where: Where) -> Codes:
+            if where not in known:
+                words = words_of(where.signature, self._first.words)
+                rows = select(bits, words, len(batch))
+                for predicate in where.rest:
                     rows = rows[batch.passing(predicate, rows)]
-                known[query.signature, query.rest] = rows
-        return [known[query.signature, query.rest] for query in self._plan.queries]
+                known[where] = rows
+            return known[where]
+
+        return [
+            union([meeting(where) for where in alternatives(query)], len(batch))
+            for query in self._plan.queries
+        ]
+
+    def hashes(self, expr: Expr, codes: Codes) -> Hashes:
+        """The hashes of the values of a key, by its codes."""
+        return self._dictionaries.of_key(expr).hashes(codes)
 
     def lanes(self) -> SampleLanes:
         return SampleLanes(
@@ -126,6 +136,15 @@ class SampleReader:
             },
             clock=None if self._clock is None else joined(self._times, np.float64),
         )
+
+
+def alternatives(query: LowQuery) -> list[Where]:
+    """The conditions of which a tuple of a query meets at least one."""
+    either = query.anyof if isinstance(query, LowAggregate) else ()
+    own = Where(query.signature, query.rest)
+    return [Where((*own.signature, *one.signature), (*own.rest, *one.rest)) for one in either] or [
+        own
+    ]
 
 
 def passing(bits: Sequence[Hashes], bit: int) -> int:
@@ -146,7 +165,7 @@ def codes(batch: Batch, expr: Expr, somebody: Codes, users: Codes) -> Codes:
         return batch.some_codes(expr, users)
 
 
-def union(chosen: Sequence[Codes], count: int) -> Codes:
+def union(chosen: Sequence[NDArray[Any]], count: int) -> Codes:
     """The tuples of any, out of so many."""
     different = list({id(rows): rows for rows in chosen}.values())
     if len(different) == 1:

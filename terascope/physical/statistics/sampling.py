@@ -72,6 +72,7 @@ class Thinning:
     """Batches of which every tuple had the same chance to stay."""
 
     most: int
+    seed: int = SEED
     chance: float = 1.0
     seen: int = 0
     kept: int = 0
@@ -79,7 +80,7 @@ class Thinning:
     """The place of the stripe, tuples, and what decides whether they stay."""
 
     def __post_init__(self) -> None:
-        self._random = np.random.default_rng(SEED)
+        self._random = np.random.default_rng(self.seed)
 
     def add(self, place: int, columns: pa.RecordBatch) -> None:
         drawn = self._random.random(columns.num_rows)

@@ -1,48 +1,49 @@
-"""The high level of a stream: queries computed by Spark from the rows of closed slices.
+"""The high level of a stream: queries that Catalyst computes from stored rows.
 
-In: the segments of closed rows, and for each query the range of slices to let go. Out: the parts of
-these rows. A query is computed over all rows that are still kept, and only the rows of its range
-are taken: what a window or a join needs of earlier slices is there, what is not complete yet falls
-out (terascope.streaming.releasing).
+In: the segments of stored rows, and the relations of the queries. Out: the parts of their rows. A
+query is computed over all rows that are retained, and a filter in its relation keeps the rows in
+the released range (terascope.streaming.release_filter): the rows that a window or a join needs of
+earlier slices are there, and rows that are not complete yet are filtered out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from terascope.execute.results.parts import Part
 from terascope.functions.base import Value
 from terascope.physical.delivery import Sink
+from terascope.physical.stream.plan import RunningStream, StreamOutput
 from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
-from terascope.plan.rel import Rel
+from terascope.plan.rel import Rel, Running
 from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.catalyst.operands import changing
 from terascope.spark.catalyst.relations import Context, frame_of, sort_column
 from terascope.spark.mistakes import translating
 from terascope.spark.parts import told_parts
-from terascope.spark.stream.rows import Leaf, StoredRows
+from terascope.spark.stream.running import furthest_epoch, running_step
 from terascope.spark.worker import working
-from terascope.streaming.plan import StreamOutput
+from terascope.streaming.engine import Report
 from terascope.streaming.state.segments import Segment
+from terascope.streaming.stored_rows import StoredRows, StoredStream
 
 FEW_ROWS = 1 << 20
 """So many rows of closed slices give a result that one task computes and sorts."""
 
 
 @dataclass(frozen=True)
-class Reading:
+class SegmentReading:
     """Segments as columns of Spark, each task some of them."""
 
     stored: StoredRows
-    leaf: Leaf
+    leaf: StoredStream
     work: tuple[tuple[Segment, ...], ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -55,14 +56,14 @@ class Reading:
                         yield pa.RecordBatch.from_arrays(rows.columns, names)
 
 
-class HighLevel:
-    """Computes queries of one micro-batch; streams that several of them read are computed once."""
+class CatalystHighLevel:
+    """Computes queries of one micro-batch; streams that several queries read are computed once."""
 
     def __init__(
         self,
         spark: SparkSession,
         stored: StoredRows,
-        leaves: Mapping[str, Leaf],
+        leaves: Mapping[str, StoredStream],
         parameters: Parameters,
         horizons: Horizons,
         tasks: int,
@@ -75,10 +76,10 @@ class HighLevel:
         self._tasks = tasks
         self._frames: dict[tuple[str, tuple[int, ...]], Frame] = {}
         self._alive: list[Mapping[str, Rel]] = []
-        """Trees are told by where they are: none may be where another was."""
+        """Relations are known by their addresses: none may be freed while this object lives."""
 
-    def told(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> DataFrame:
-        """The parts of a query, once they are collected; `trees` let go what is due."""
+    def query(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> DataFrame:
+        """The parts of a query, once they are collected; `trees` give the rows to release."""
         self._alive.append(trees)
         frame = self._stream(output.name, trees)
         df = frame.df
@@ -109,6 +110,25 @@ class HighLevel:
         context = Context(self._spark, {}, streams, self._parameters, self._horizons)
         return frame_of(rel, context)
 
+    def furthest_epoch(self, rel: Running, trees: Mapping[str, Rel]) -> int | None:
+        return furthest_epoch(rel, self.frame(rel.source, trees), self._parameters)
+
+    def running_step(
+        self,
+        running: RunningStream,
+        alive: StoredStream,
+        low: int | None,
+        until: int,
+        trees: Mapping[str, Rel],
+        store: Path,
+    ) -> list[Report]:
+        """Compute the epochs of a running aggregate from `low` up to, and without, `until`."""
+        rel = running.rel
+        return running_step(
+            rel, self.frame(rel.source, trees), self._read(alive), self._parameters, low, until,
+            running.key, store,
+        )  # fmt: skip
+
     def _stream(self, name: str, trees: Mapping[str, Rel]) -> Frame:
         if name in self._leaves:
             return self._leaf(name)
@@ -127,24 +147,18 @@ class HighLevel:
     def _leaf(self, name: str) -> Frame:
         known: tuple[str, tuple[int, ...]] = name, ()
         if known not in self._frames:
-            self._frames[known] = self.read(self._leaves[name])
+            self._frames[known] = self._read(self._leaves[name])
         return self._frames[known]
 
-    def read(self, leaf: Leaf) -> Frame:
+    def _read(self, leaf: StoredStream) -> Frame:
         """Rows of the store."""
         schema = schema_of(leaf.fields)
         if not leaf.segments:
             return Frame(self._spark.createDataFrame([], schema), leaf.fields)
         work = shares(leaf.segments, self._tasks)
-        reading = Reading(self._stored, replace(leaf, segments=()), work)
+        reading = SegmentReading(self._stored, replace(leaf, segments=()), work)
         df: DataFrame = self._spark.range(0, len(work), 1, len(work)).mapInArrow(reading, schema)
         return Frame(df, leaf.fields)
-
-
-def all_parts(frames: Sequence[DataFrame]) -> list[Part]:
-    """What the tasks of several queries tell, in one job: Spark plans and runs them together."""
-    with translating():
-        return [Part.of(row[0]) for row in reduce(lambda a, b: a.union(b), frames).collect()]
 
 
 def shares(segments: Sequence[Segment], tasks: int) -> tuple[tuple[Segment, ...], ...]:

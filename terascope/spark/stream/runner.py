@@ -24,27 +24,29 @@ from terascope.execute.prepare import prepare, prepare_windows
 from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.rules.finish_in_tasks import stream_numbers
+from terascope.physical.stream.plan import StreamPlan
 from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
 from terascope.spark.session import is_alive
-from terascope.spark.stream.pipeline import Pipeline
+from terascope.spark.stream.engine import ForeachBatch
 from terascope.spark.stream.source import Samples, StreamSource, stream_frame
-from terascope.spark.stream.task import Stored, StreamRead
-from terascope.spark.stream.wiring import RunFolder, Wiring
+from terascope.spark.stream.task import StreamRead
+from terascope.streaming.context import RunContext, RunFolder
 from terascope.streaming.ownership import stream_epochs
 from terascope.streaming.partners import partners
-from terascope.streaming.plan import StreamPlan
+from terascope.streaming.pipeline import Pipeline
 from terascope.streaming.replan.replanning import Replanner
 from terascope.streaming.replan.tree_choice import ReplanSettings
 from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.replan.window_replanning import WindowReplanner
 from terascope.streaming.report import BatchReport
-from terascope.streaming.state.adoption import adopted
 from terascope.streaming.state.control import Control
-from terascope.streaming.state.forgetting import Forgetting
 from terascope.streaming.state.growing_result import GrowingResult
 from terascope.streaming.state.late import LATE, kept_fields
-from terascope.streaming.state.state import State, StateFolder
+from terascope.streaming.state.resume import resumed_state
+from terascope.streaming.state.retention import Expiry
+from terascope.streaming.state.segments import Stored
+from terascope.streaming.state.state import StateFolder, StreamState
 
 
 @dataclass(frozen=True)
@@ -101,14 +103,15 @@ class Runner:
                 windows.save(self.folder.path)
                 self.windows = WindowReplanner(plan, windows, settings.replanning, self.folder.path)
             self.pipeline = self._pipeline()
+            self._foreach = ForeachBatch(self.pipeline, settings.tasks)
         except BaseException:
             self.close()
             raise
 
     def _watch(self, report: BatchReport) -> None:
-        self.replanner.hear(report.beats, report.samples)
+        self.replanner.ingest(report.beats, report.samples)
         if self.windows is not None:
-            self.windows.hear(report)
+            self.windows.ingest(report)
         self._tell(report)
 
     def _open_results(self) -> dict[str, GrowingResult]:
@@ -148,35 +151,24 @@ class Runner:
     def _pipeline(self) -> Pipeline:
         states = StateFolder(self.folder.state)
         before = states.newest()
-        state = adopted(self.plan, before, self.settings.tasks)
+        state = resumed_state(self.plan, before, self.settings.tasks)
         if before is not None:
             states.save(state)
-        wiring = Wiring(
+        context = RunContext(
             self.plan,
             self.stored,
             self.folder,
             self.sink,
             self.results,
             self.settings.skew_ns,
-            self.settings.tasks,
-            Forgetting(self.plan),
+            Expiry(self.plan),
             self.settings.live.speed is not None,
         )
-        return Pipeline(wiring, state, self._watch)
+        return Pipeline(context, state, self._watch)
 
     @property
     def stored(self) -> dict[int, Stored]:
-        return {
-            stream.number: Stored(
-                stream.key,
-                stream.kept_by,
-                stream.shelf,
-                stream.layout,
-                stream.descending,
-                stream.texts,
-            )
-            for stream in self.plan.low
-        }
+        return {stream.number: Stored.of(stream) for stream in self.plan.low}
 
     def prepare(self, tell: Callable[[int, int], None] | None = None) -> None:
         """Compile the kernels, once for all tasks."""
@@ -233,7 +225,7 @@ class Runner:
         trigger = f"{settings.trigger_seconds} seconds"
         writer = (
             stream_frame(self._spark, self.source())
-            .writeStream.foreachBatch(self.pipeline)
+            .writeStream.foreachBatch(self._foreach)
             .option("checkpointLocation", str(settings.checkpoint.absolute()))
             .trigger(processingTime=trigger)
         )
@@ -246,8 +238,8 @@ class Runner:
             # PySpark takes fractions of a second, and says integers only.
             over = self._query.awaitTermination(cast(Any, seconds))
         except Exception as problem:
-            if self.pipeline.failure is not None:
-                raise self.pipeline.failure from problem
+            if self._foreach.failure is not None:
+                raise self._foreach.failure from problem
             raise translated(problem) from problem
         return over is None or bool(over)
 
@@ -281,7 +273,7 @@ class Runner:
         self.pipeline.rest()
         self.close()
 
-    def save(self, state: State) -> None:
+    def save(self, state: StreamState) -> None:
         """Another state after the last batch."""
         StateFolder(self.folder.state).save(state)
 

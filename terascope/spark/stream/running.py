@@ -32,24 +32,10 @@ from terascope.spark.catalyst.grouping import Prepared, finished, group_by
 from terascope.spark.catalyst.operands import changing
 from terascope.spark.catalyst.running import BATCH_ROWS, Machine, member, rows_of
 from terascope.spark.mistakes import telling
-from terascope.spark.stream.task import TOLD, told_row
-from terascope.streaming.state.adoption import ALIVE as LIVING
-from terascope.streaming.state.segments import SegmentWriter
-from terascope.types import Type
-
-ALIVE = "#alive"
-"""The column with the state of a group that lives on."""
-
-
-def state_fields(rel: Running) -> tuple[Field, ...]:
-    """The columns of groups that are alive."""
-    groups = tuple(Field(name, expr.type) for name, expr in rel.keys[1:])
-    return (*groups, Field(ALIVE, Type.BINARY))
-
-
-def state_stream(key: str) -> str:
-    """The stream of the store that has the groups alive of another one."""
-    return key + LIVING
+from terascope.spark.stream.reports import REPORT, report_batch
+from terascope.streaming.engine import Report
+from terascope.streaming.running_state import ALIVE, state_fields, state_stream
+from terascope.streaming.state.segments import SegmentWriter, Stored
 
 
 @dataclass
@@ -73,8 +59,8 @@ class LivingGroups:
                 self.write(writer, rows, alive, BATCH_ROWS)
             self.write(writer, rows, alive, 1)
             writer.close()
-            for told in writer.told():
-                yield told_row(*told)
+            for report in writer.reports():
+                yield report_batch(*report)
 
     def write(
         self,
@@ -86,11 +72,11 @@ class LivingGroups:
         epoch = self.machine.fields[0].name
         if len(rows) >= least:
             payload = packed(rows, self.machine.fields)
-            writer.append(self.key, "rows", 0, payload, epoch, self.key)
+            writer.append(Stored(self.key, epoch, self.key), "rows", 0, payload)
             rows.clear()
         if len(alive) >= least:
             payload = packed(alive, self.fields)
-            writer.append(state_stream(self.key), "rows", 0, payload, None, "alive")
+            writer.append(Stored(state_stream(self.key), None, "alive"), "rows", 0, payload)
             alive.clear()
 
     def lives(self, rows: Iterator[tuple[Value, ...]]) -> Iterator[tuple[bool, tuple[Value, ...]]]:
@@ -166,8 +152,8 @@ def running_step(
     until: int,
     key: str,
     store: Path,
-) -> list[tuple[str, str]]:
-    """The epochs from `low` up to, and without, `until`; what the tasks tell."""
+) -> list[Report]:
+    """The epochs from `low` up to, and without, `until`; the reports of the tasks."""
     prepared = Prepared(source, rel.keys, rel.aggs, parameters)
     epoch, *group = prepared.keys
     members, parts = zip(*map(member, prepared.arguments), strict=True) if rel.aggs else ((), ())
@@ -191,7 +177,7 @@ def running_step(
         rel.fields, len(group), list(members), compile_expr(rel.closing, rel.names, parameters)
     )
     living = LivingGroups(machine, state_fields(rel), until, key, str(store))
-    return [(row[0], row[1]) for row in ordered.mapInArrow(living, TOLD).collect()]
+    return [(row[0], row[1]) for row in ordered.mapInArrow(living, REPORT).collect()]
 
 
 def furthest_epoch(rel: Running, source: Frame, parameters: Parameters) -> int | None:

@@ -33,12 +33,13 @@ from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.registry import Interface
 from terascope.physical.bundles import even_bundles
 from terascope.spark.mistakes import telling
-from terascope.spark.stream.task import TOLD, StreamPartition, StreamRead, run_stream_task
+from terascope.spark.stream.reports import REPORT
+from terascope.spark.stream.task import StreamPartition, StreamRead, run_stream_task
 from terascope.spark.worker import working
 from terascope.streaming.ownership import Beginning, Epoch, owned_epochs
 from terascope.streaming.replan.tree_plans import TreesInForce, in_force
 from terascope.streaming.state.control import Control
-from terascope.streaming.state.state import StateFolder
+from terascope.streaming.state.state import StateFolder, packed_offset, unpacked_offset
 
 FORMAT = "terascope_stream"
 PICKLER: Any = cloudpickle
@@ -114,7 +115,7 @@ class TerascopeStream(DataSource):
         return cls.format_name
 
     def schema(self) -> T.StructType:
-        return TOLD
+        return REPORT
 
     def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:
         packed = zlib.decompress(base64.b64decode(self.options["source"]))
@@ -213,12 +214,3 @@ class LiveReader(DataSourceStreamReader):
 
     def commit(self, end: dict[str, str]) -> None:
         self.links.commit(unpacked_offset(end))
-
-
-def packed_offset(offset: Offset) -> dict[str, str]:
-    """Spark takes plain values only, and compares offsets by their text."""
-    return {"at": json.dumps(offset.to_json(), sort_keys=True)}
-
-
-def unpacked_offset(told: Mapping[str, str]) -> Offset:
-    return Offset.from_json(json.loads(told["at"]))

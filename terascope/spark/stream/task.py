@@ -16,40 +16,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import types as T
 from pyspark.sql.datasource import InputPartition
 
 from terascope.connectors.base import Split
-from terascope.execute.delivery import Delivery, Outgoing
+from terascope.execute.delivery import Delivery
 from terascope.execute.task import Groups, LowTask, Ready
 from terascope.files import PRIVATE
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import PartFormat
 from terascope.physical.ownership import Epochs
 from terascope.physical.settings import TreeSettings
+from terascope.physical.stream.slice_streams import SliceValue
 from terascope.spark.low_task import NativeRead, Partials, taken
+from terascope.spark.stream.reports import report_batch
+from terascope.streaming.engine import Report
 from terascope.streaming.heartbeat import Heartbeat, Watch
 from terascope.streaming.replan.tree_plans import TreesInForce, grafted, narrowed, widened_places
 from terascope.streaming.replan.tuple_samples import Sampler
 from terascope.streaming.state.late import ClosedColumn, LateWatch, kept_fields
-from terascope.streaming.state.segments import SegmentWriter, SliceValue
-
-TOLD = T.StructType([T.StructField("kind", T.StringType()), T.StructField("told", T.StringType())])
-TOLD_ARROW = pa.schema([("kind", pa.string()), ("told", pa.string())])
-
-
-@dataclass(frozen=True)
-class Stored:
-    """How the payloads of a low-level stream are kept."""
-
-    key: str
-    column: str | None
-    """Of rows, by which slices are told; groups know their epochs."""
-    shelf: str
-    layout: str
-    descending: bool = False
-    texts: tuple[str, ...] = ()
-    """What its columns are; the layout is named after them."""
+from terascope.streaming.state.segments import SegmentWriter, Stored
+from terascope.streaming.tasks.close import store_payloads
 
 
 @dataclass(frozen=True)
@@ -89,18 +75,11 @@ class StreamPartition(InputPartition):
 
 
 def run_stream_task(reading: StreamRead, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
-    for told in stream_rows(reading, partition):
-        yield told_row(*told)
+    for report in stream_rows(reading, partition):
+        yield report_batch(*report)
 
 
-def told_row(kind: str, told: str) -> pa.RecordBatch:
-    """What a task tells, as Spark takes it."""
-    return pa.RecordBatch.from_arrays(
-        [pa.array([kind], pa.string()), pa.array([told], pa.string())], schema=TOLD_ARROW
-    )
-
-
-def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tuple[str, str]]:
+def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[Report]:
     began = time.time()
     native = reading.reads[partition.read]
     flat = native.read.low
@@ -125,12 +104,14 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[tup
     with SegmentWriter(Path(reading.store)) as writer:
         for ready in task.run(partition.splits, (), watch.see):
             known = of_own_slots(ready, wide)
-            yield from kept(taken(known, native, delivery, partials), reading.stored, writer)
-        yield from kept(partials.close(), reading.stored, writer)
-        yield from kept(delivery.close(), reading.stored, writer)
+            yield from store_payloads(
+                taken(known, native, delivery, partials), reading.stored, writer
+            )
+        yield from store_payloads(partials.close(), reading.stored, writer)
+        yield from store_payloads(delivery.close(), reading.stored, writer)
         writer.close()
     yield from watch.close()
-    yield from writer.told()
+    yield from writer.reports()
     hops = [("source", partition.planned), ("low level", began), ("slice store", time.time())]
     names = [query.name for query in plan.queries]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -154,20 +135,3 @@ def of_own_slots(ready: Ready, wide: Mapping[int, Shape]) -> Ready:
     if isinstance(ready, Groups) and ready.query in wide:
         return replace(ready, block=narrowed(ready.block, wide[ready.query]))
     return ready
-
-
-def kept(
-    rows: Iterator[Outgoing], stored: Mapping[int, Stored], writer: SegmentWriter
-) -> Iterator[tuple[str, str]]:
-    """Payloads go to the store; all else is told."""
-    for row in rows:
-        if row.kind in ("groups", "rows"):
-            assert row.payload is not None
-            how = stored[row.stream]
-            column = "epoch" if row.kind == "groups" else how.column
-            writer.append(
-                how.key, row.kind, row.destination, row.payload, column, how.shelf, how.layout,
-                how.descending and row.kind == "rows",
-            )  # fmt: skip
-        elif row.told is not None:
-            yield row.kind, row.told

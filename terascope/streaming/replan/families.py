@@ -27,7 +27,7 @@ from terascope.sharing.model import Query
 
 
 @dataclass(frozen=True)
-class Family:
+class AggregateFamily:
     """Aggregations of a read with the same epochs, which could share tables and trees."""
 
     key: str
@@ -124,7 +124,7 @@ def output_of(query: LowAggregate) -> LowOutput:
     return LowOutput(query.name, query.fields, group_fields(query))
 
 
-def families_of(read: str, low: LowPlan) -> list[Family]:
+def families_of(read: str, low: LowPlan) -> list[AggregateFamily]:
     """Of a read, by its name, whose plan has neither common tables nor trees."""
     found: dict[object, list[LowAggregate]] = {}
     for query in growing(low):
@@ -133,7 +133,9 @@ def families_of(read: str, low: LowPlan) -> list[Family]:
         same = read, tuple(sorted(query.interfaces)), epoch, query.epoch_in_key
         found.setdefault(same, []).append(query)
     families = (
-        Family(digest(same), tuple(some), tuple(condition_of(low, query) for query in some))
+        AggregateFamily(
+            digest(same), tuple(some), tuple(condition_of(low, query) for query in some)
+        )
         for same, some in found.items()
     )
     return [family for family in families if family.is_worth_a_look]

@@ -25,12 +25,12 @@ from terascope.execute.grouping.tree import tree_of
 from terascope.execute.prepare import prepare
 from terascope.physical.job import SourceRead
 from terascope.streaming.heartbeat import Heartbeat
-from terascope.streaming.replan.families import Family, families_of
-from terascope.streaming.replan.sharing_costs import Traffic
+from terascope.streaming.replan.families import AggregateFamily, families_of
+from terascope.streaming.replan.sharing_costs import TrafficStatistics
 from terascope.streaming.replan.sharing_status import TreeStatus
 from terascope.streaming.replan.slice_samples import (
     MOST_TUPLES,
-    Piece,
+    SampledPiece,
     SampledTraffic,
     SliceSamples,
 )
@@ -54,9 +54,9 @@ class Watched:
     """One family of a running set."""
 
     read: SourceRead
-    family: Family
+    family: AggregateFamily
     samples: SliceSamples = field(default_factory=SliceSamples)
-    waiting: list[list[Piece]] = field(default_factory=list)
+    waiting: list[list[SampledPiece]] = field(default_factory=list)
     """Slices that are over."""
     found: Comparison | None = None
     """For the last slices that were judged since the last change."""
@@ -64,7 +64,7 @@ class Watched:
     probes: int = 0
     """Since what is in force took its place."""
 
-    def wait(self, slices: Iterable[list[Piece]], most: int) -> None:
+    def wait(self, slices: Iterable[list[SampledPiece]], most: int) -> None:
         """Slices are over. While there is no time to look at them the oldest are left out."""
         self.waiting += slices
         while tuples_of(self.waiting) > (most + 1) * MOST_TUPLES:
@@ -156,7 +156,7 @@ class Replanner:
 
     # ---- batches
 
-    def hear(self, beats: Iterable[Heartbeat], samples: Iterable[TupleSample]) -> None:
+    def ingest(self, beats: Iterable[Heartbeat], samples: Iterable[TupleSample]) -> None:
         """A batch is done."""
         with self._lock:
             for beat in beats:
@@ -218,7 +218,7 @@ class Replanner:
             pieces = [piece for pieces in some for piece in pieces]
             self._note(key, one, SampledTraffic(pieces), len(some))
 
-    def _note(self, key: str, one: Watched, traffic: Traffic, slices: int) -> None:
+    def _note(self, key: str, one: Watched, traffic: TrafficStatistics, slices: int) -> None:
         present = self.trees.shared.get(key)
         found = compared(one.read.name, one.family, present, traffic, self._settings)
         one.found = found
@@ -275,19 +275,19 @@ class Replanner:
         )
 
 
-def tuples_of(slices: Iterable[Sequence[Piece]]) -> int:
+def tuples_of(slices: Iterable[Sequence[SampledPiece]]) -> int:
     """Known of some slices."""
     return sum(piece.count for pieces in slices for piece in pieces)
 
 
 def together(
-    slices: Sequence[list[Piece]], least: int
-) -> tuple[list[list[list[Piece]]], list[list[Piece]]]:
+    slices: Sequence[list[SampledPiece]], least: int
+) -> tuple[list[list[list[SampledPiece]]], list[list[SampledPiece]]]:
     """Slices that follow each other and have enough tuples to tell anything; and the last ones, of
     which too few are known.
     """
-    enough: list[list[list[Piece]]] = []
-    rest: list[list[Piece]] = []
+    enough: list[list[list[SampledPiece]]] = []
+    rest: list[list[SampledPiece]] = []
     for pieces in slices:
         rest = [*rest, pieces]
         if tuples_of(rest) >= least:

@@ -17,11 +17,11 @@ from terascope.sharing.cost import evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.model import Query, RememberedStatistics, Statistics, Tree, flat_tree
 from terascope.sharing.timed import time_of
-from terascope.streaming.replan.families import Family, Unit
+from terascope.streaming.replan.families import AggregateFamily, Unit
 from terascope.streaming.replan.tree_plans import PlannedSharing
 
 
-class Traffic(Protocol):
+class TrafficStatistics(Protocol):
     """What some slices are like."""
 
     def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
@@ -34,8 +34,8 @@ class Traffic(Protocol):
 class SharingCosts:
     """Of one family."""
 
-    family: Family
-    traffic: Traffic
+    family: AggregateFamily
+    traffic: TrafficStatistics
     settings: TreeSettings
 
     def tuples(self, conditions: frozenset[str]) -> float:

@@ -28,7 +28,7 @@ PIECE: Final = "#piece"
 
 
 @dataclass(frozen=True)
-class Piece:
+class SampledPiece:
     """A sample of what one task had of a slice in one batch."""
 
     chance: float
@@ -37,29 +37,29 @@ class Piece:
     met: Mapping[str, Flags] = field(default_factory=dict)
     """As samples have it."""
 
-    def meeting(self, conditions: Collection[str]) -> Piece:
+    def meeting(self, conditions: Collection[str]) -> SampledPiece:
         """The tuples that meet one of some conditions."""
         if not self.met:
             return self
         rows = np.flatnonzero(np.logical_or.reduce([self.met[name] for name in conditions]))
         keys = {name: lane[rows] for name, lane in self.keys.items()}
-        return Piece(self.chance, keys, len(rows))
+        return SampledPiece(self.chance, keys, len(rows))
 
 
-def pieces_of(sample: TupleSample) -> Iterable[tuple[int, Piece]]:
+def pieces_of(sample: TupleSample) -> Iterable[tuple[int, SampledPiece]]:
     """By epoch."""
     for epoch in np.unique(sample.epochs):
         rows = np.flatnonzero(sample.epochs == epoch)
         keys = {name: lane[rows] for name, lane in sample.keys.items()}
         met = {name: flags[rows] for name, flags in sample.met.items()}
-        yield int(epoch), Piece(sample.chance, keys, len(rows), met)
+        yield int(epoch), SampledPiece(sample.chance, keys, len(rows), met)
 
 
 @dataclass
 class SliceSamples:
     """The slices of one family."""
 
-    _slices: dict[int, list[Piece]] = field(default_factory=dict)
+    _slices: dict[int, list[SampledPiece]] = field(default_factory=dict)
     _newest: int | None = None
     _over: int | None = None
     """Up to here slices were given away."""
@@ -69,7 +69,7 @@ class SliceSamples:
             for epoch, piece in pieces_of(sample):
                 self._add(epoch, piece)
 
-    def _add(self, epoch: int, piece: Piece) -> None:
+    def _add(self, epoch: int, piece: SampledPiece) -> None:
         if self._over is not None and epoch <= self._over:
             return
         if self._newest is None or epoch > self._newest:
@@ -79,7 +79,7 @@ class SliceSamples:
         while len(pieces) > 1 and sum(one.count for one in pieces) > MOST_TUPLES:
             del pieces[::2]
 
-    def take_over(self) -> list[list[Piece]]:
+    def take_over(self) -> list[list[SampledPiece]]:
         """The slices that are over, for tuples of a later one came: each is given once."""
         over = sorted(epoch for epoch in self._slices if epoch != self._newest)
         self._over = over[-1] if over else self._over
@@ -89,7 +89,7 @@ class SliceSamples:
 class SampledTraffic:
     """What some slices are like, for those who take all of their tuples or some."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[SampledPiece]) -> None:
         self._pieces = pieces
         self._known: dict[frozenset[str], SampledStatistics] = {}
 
@@ -104,7 +104,7 @@ class SampledTraffic:
         return found, found.epochs
 
 
-def statistics_of(pieces: Sequence[Piece]) -> SampledStatistics:
+def statistics_of(pieces: Sequence[SampledPiece]) -> SampledStatistics:
     """Of a piece, in the mean."""
     chance = min(piece.chance for piece in pieces)
     random = np.random.default_rng(1)

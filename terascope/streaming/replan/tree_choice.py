@@ -18,8 +18,8 @@ from terascope.physical.rules.grow_trees import LEAST_QUERIES, decided, families
 from terascope.physical.rules.share_tables import tables_of
 from terascope.physical.settings import TreeSettings
 from terascope.physical.statistics.shared_table_cost import together_ns
-from terascope.streaming.replan.families import READ, Family, Unit, output_of
-from terascope.streaming.replan.sharing_costs import SharingCosts, Traffic, conditions_of
+from terascope.streaming.replan.families import READ, AggregateFamily, Unit, output_of
+from terascope.streaming.replan.sharing_costs import SharingCosts, TrafficStatistics, conditions_of
 from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree, with_tree
 
 
@@ -49,7 +49,7 @@ class ReplanSettings:
     share: float = 0.05
     """Of one core, for planning, at most."""
 
-    def watches(self, family: Family) -> bool:
+    def watches(self, family: AggregateFamily) -> bool:
         """Whether a family could share anything."""
         grows = self.trees.mode != "never" and len(family.members) >= LEAST_QUERIES
         return grows or (self.tables and family.has_rivals)
@@ -94,8 +94,8 @@ class Choosing:
     """What a family had better share."""
 
     read: str
-    family: Family
-    traffic: Traffic
+    family: AggregateFamily
+    traffic: TrafficStatistics
     settings: ReplanSettings
 
     @cached_property
@@ -170,7 +170,7 @@ class Choosing:
 
 
 @dataclass(frozen=True)
-class Cost:
+class CostChange:
     """Of some members, now and with the best that they could share."""
 
     now: float
@@ -181,9 +181,9 @@ class Cost:
         return 1 - self.best / max(1.0, self.now)
 
     @staticmethod
-    def of_all(costs: Iterable[Cost]) -> Cost:
+    def of_all(costs: Iterable[CostChange]) -> CostChange:
         some = list(costs)
-        return Cost(sum(one.now for one in some), sum(one.best for one in some))
+        return CostChange(sum(one.now for one in some), sum(one.best for one in some))
 
 
 @dataclass(frozen=True)
@@ -192,35 +192,35 @@ class Comparison:
 
     present: PlannedSharing
     best: PlannedSharing
-    parts: Mapping[frozenset[str], Cost]
+    parts: Mapping[frozenset[str], CostChange]
     """Members that share nothing with those of other parts, neither now nor then."""
 
     @property
     def gain(self) -> float:
         """Of all of them together."""
-        return Cost.of_all(self.parts.values()).gain
+        return CostChange.of_all(self.parts.values()).gain
 
     def changed(self, parts: Collection[frozenset[str]], now: float) -> PlannedSharing:
         """Some parts as they are best, and the others as they are."""
         change = frozenset[str]().union(*parts)
         stay = frozenset[str]().union(*self.parts) - change
         old, new = self.present.among(stay), self.best.among(change)
-        gain = Cost.of_all(self.parts[part] for part in parts).gain
+        gain = CostChange.of_all(self.parts[part] for part in parts).gain
         return PlannedSharing((*old.tables, *new.tables), (*old.trees, *new.trees), gain, now)
 
 
 def compared(
     read: str,
-    family: Family,
+    family: AggregateFamily,
     present: PlannedSharing | None,
-    traffic: Traffic,
+    traffic: TrafficStatistics,
     settings: ReplanSettings,
 ) -> Comparison:
     choosing = Choosing(read, family, traffic, settings)
     before, best = (present or PlannedSharing()).of(family), choosing.best()
     parts = connected(family.ids, [*before.parts(family), *best.parts(family)])
     costs = {
-        part: Cost(choosing.costs.cost(before, part), choosing.costs.cost(best, part))
+        part: CostChange(choosing.costs.cost(before, part), choosing.costs.cost(best, part))
         for part in parts
     }
     return Comparison(before, best, costs)

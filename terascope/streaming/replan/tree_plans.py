@@ -20,7 +20,7 @@ from terascope.physical.rules.grow_trees import Grafting
 from terascope.physical.settings import TreeSettings
 from terascope.physical.split.drafts import Names
 from terascope.sharing.model import Node, Tree
-from terascope.streaming.replan.families import Family, Unit, families_of
+from terascope.streaming.replan.families import AggregateFamily, Unit, families_of
 from terascope.streaming.state.control import put
 
 TREES: Final = "trees.json"
@@ -49,7 +49,7 @@ class PlannedSharing:
     since: float = 0.0
     """When it took its place, in unix seconds."""
 
-    def of(self, family: Family) -> PlannedSharing:
+    def of(self, family: AggregateFamily) -> PlannedSharing:
         """As far as a family has the members."""
         known = set(family.ids)
         tables = tuple(ids for ids in self.tables if known.issuperset(ids))
@@ -61,7 +61,7 @@ class PlannedSharing:
     def is_nothing(self) -> bool:
         return not self.tables and not self.trees
 
-    def parts(self, family: Family) -> list[frozenset[str]]:
+    def parts(self, family: AggregateFamily) -> list[frozenset[str]]:
         """The members that share something with each other, by their ids."""
         ids = {unit.id: unit.ids for unit in family.units(self.tables)}
         trees = (frozenset(i for name in one.units for i in ids[name]) for one in self.trees)
@@ -167,7 +167,7 @@ def grafted(
 
 
 def with_sharing(
-    low: LowPlan, family: Family, planned: PlannedSharing, settings: TreeSettings
+    low: LowPlan, family: AggregateFamily, planned: PlannedSharing, settings: TreeSettings
 ) -> LowPlan:
     made, tables = low, dict[str, LowAggregate]()
     for unit in family.units(planned.tables):

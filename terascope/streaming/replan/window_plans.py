@@ -19,6 +19,9 @@ from typing import Any, Final
 
 from terascope.functions.slices import parse_slices
 from terascope.physical.split.slicing import SliceFamily, Slicing
+from terascope.physical.stream.plan import StreamPlan
+from terascope.physical.stream.slice_streams import keys_of_family, tuples_of_family
+from terascope.physical.stream.windows import released_by_start
 from terascope.plan.plan import reads
 from terascope.sharing.compositions import Composition, first_composition, for_windows
 from terascope.sharing.slices import Periodic
@@ -31,12 +34,9 @@ from terascope.sharing.windows import (
     share,
     ungrouped,
 )
-from terascope.streaming.plan import StreamPlan
-from terascope.streaming.replan.slice_streams import keys_of_family, tuples_of_family
 from terascope.streaming.state.control import put
-from terascope.streaming.state.state import State
+from terascope.streaming.state.state import StreamState
 from terascope.streaming.state.tiers import base_stream
-from terascope.streaming.windowing import released_by_start
 
 WINDOWS: Final = "windows.json"
 
@@ -101,12 +101,12 @@ class WindowPlans:
         """Some families are composed in another way from the next batch on."""
         self.known |= changed
 
-    def forget_empty(self, plan: StreamPlan, state: State) -> bool:
+    def drop_empty(self, plan: StreamPlan, state: StreamState) -> bool:
         """Forget retired clusters that no slices are left of; whether there were any."""
         forgotten = False
         for family in plan.slicing.compositions:
             before = self.known[family_key(family)]
-            needs = Needed(family, before, plan, state)
+            needs = RetiredClusters(family, before, plan, state)
             kept = tuple(made for c in before.retired if (made := needs.left_of(c)) is not None)
             if kept != before.retired:
                 self.known[family_key(family)] = replace(before, retired=kept)
@@ -136,13 +136,13 @@ def streams_of(family: SliceFamily, cluster: Cluster, plan: StreamPlan, retired:
 
 
 @dataclass(frozen=True)
-class Needed:
+class RetiredClusters:
     """What windows of a family still need of retired clusters."""
 
     family: SliceFamily
     composition: Composition
     plan: StreamPlan
-    state: State
+    state: StreamState
 
     def left_of(self, cluster: Cluster) -> Cluster | None:
         """The windows of a cluster that still need its slices; None: there are none."""
@@ -164,7 +164,7 @@ class Needed:
         return replace(cluster, windows=windows) if windows else None
 
     def first_begin(self, window: Periodic) -> float:
-        """Where the first window begins that was not let go by all of its queries."""
+        """Where the first window begins that was not released by all of its queries."""
         names = self.plan.slicing.queries.get((self.family, window), ())
         outputs = {output.name: output for output in self.plan.outputs}
         found = [-math.inf] if not names else []
@@ -189,7 +189,7 @@ class Needed:
 
     def is_settled(self, window: Periodic) -> bool:
         """Whether a window could do without earlier slices: the checkpoint knows the present ones.
-        If they are a key of its own, all that was closed by that key must have been let go.
+        If they are a key of its own, all that was closed by that key must have been released.
         """
         (now,) = (c for c in self.composition.clusters if window in c.windows)
         keys = streams_of(self.family, now, self.plan, retired=False)

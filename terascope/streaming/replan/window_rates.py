@@ -14,12 +14,12 @@ from typing import Final
 
 from terascope.functions.slices import SliceVector
 from terascope.physical.split.slicing import SliceFamily
+from terascope.physical.stream.plan import LowStream, StreamPlan
+from terascope.physical.stream.slice_streams import keys_of_family
 from terascope.sharing.windows import Groups, TupleTraffic, fitted
 from terascope.streaming.heartbeat import Heartbeat
-from terascope.streaming.plan import LowStream, StreamPlan
-from terascope.streaming.replan.slice_streams import keys_of_family
 from terascope.streaming.report import BatchReport
-from terascope.streaming.state.state import State
+from terascope.streaming.state.state import StreamState
 
 SMOOTHED: Final = 3
 """So many closings are taken together."""
@@ -65,7 +65,7 @@ class Measuring:
         grouped = sliced.keys == keys and sliced.scale == 1
         return Measuring(stream, sliced.vector, len(keys), grouped, sliced.scale)
 
-    def hear(self, report: BatchReport) -> Closing | None:
+    def ingest(self, report: BatchReport) -> Closing | None:
         """A batch is done; what it closed."""
         self.passed += passed_by(self.stream.name, report.beats)
         progress = report.state.streams.get(self.stream.key)
@@ -84,7 +84,7 @@ class Measuring:
         self.closings.append(closed)
         return closed
 
-    def _rows(self, state: State, since: int, until: int) -> int:
+    def _rows(self, state: StreamState, since: int, until: int) -> int:
         """Of the slices that begin between two times."""
         return sum(
             segment.rows

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from terascope.physical.split.slicing import SliceFamily, ticks
+from terascope.physical.stream.plan import StreamPlan
 from terascope.plan.show import show_expr
 from terascope.sharing.compositions import MOST_RETIRED, Composition, best_clusters, recomposed
 from terascope.sharing.windows import Cluster, TupleTraffic, WindowClusters, WindowCosts
-from terascope.streaming.plan import StreamPlan
 from terascope.streaming.replan.sharing_status import ClusterStatus, WindowStatus
 from terascope.streaming.replan.tree_choice import Patience, ReplanSettings
 from terascope.streaming.replan.window_plans import WindowPlans, family_key
@@ -110,13 +110,13 @@ class WindowReplanner:
                 measuring = Measuring.of(family, self._plan)
                 yield WatchedWindows(family, second, made, measuring, may_change)
 
-    def hear(self, report: BatchReport) -> None:
+    def ingest(self, report: BatchReport) -> None:
         """A batch is done."""
         with self._lock:
             resting = self._clock() < self._rest_until
             began = time.thread_time()
             for key, one in self._watched.items():
-                closed = None if one.measuring is None else one.measuring.hear(report)
+                closed = None if one.measuring is None else one.measuring.ingest(report)
                 one.slices += 0 if closed is None else closed.slices
                 if not one.slices or resting:
                     continue

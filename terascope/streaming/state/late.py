@@ -2,7 +2,7 @@
 
 In: batches of tuples, and for each interface the values of its ordered columns below which a slice
 of some query is closed. Out: how many came too late, and their rows in files of their own, with
-the column and the value that was promised. They are late by the promise of their own source: it
+the column and the watermark. They are late by the watermark of their own source: it
 said that no such tuple would come.
 """
 
@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from terascope.execute.results.parts import Part, PartWriter
 from terascope.files import PRIVATE, escaped, make_folder
 from terascope.physical.delivery import PartFormat
+from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.rel import Field
-from terascope.streaming.state.segments import SliceValue
 from terascope.types import Type
 
 ClosedColumn: TypeAlias = tuple[str, SliceValue, str, bool]

@@ -40,7 +40,7 @@ class BatchFile:
 
 
 @dataclass(frozen=True)
-class Batch:
+class DeliveredBatch:
     """The rows that one micro-batch gave, and between which values of the window key they lie."""
 
     number: int
@@ -50,7 +50,7 @@ class Batch:
     high: Any = None
 
 
-Entry: TypeAlias = Header | Batch
+Entry: TypeAlias = Header | DeliveredBatch
 
 
 class ManifestReader:
@@ -113,7 +113,9 @@ def header(told: dict[str, Any]) -> Header:
     return Header(told["query"], cast(RowFormat, told["format"]), fields)
 
 
-def batch(told: dict[str, Any]) -> Batch:
+def batch(told: dict[str, Any]) -> DeliveredBatch:
     """A batch, from its JSON."""
     files = tuple(BatchFile(f["name"], int(f["rows"])) for f in told["files"])
-    return Batch(int(told["batch"]), int(told["rows"]), files, told.get("low"), told.get("high"))
+    return DeliveredBatch(
+        int(told["batch"]), int(told["rows"]), files, told.get("low"), told.get("high")
+    )

@@ -23,11 +23,11 @@ import pyarrow.compute as pc
 from terascope.diagnostic import OutputError
 from terascope.files import make_folder, open_file
 from terascope.kernels.merge.payload import to_bytes, unpack_tuples
+from terascope.physical.stream.plan import LowStream
+from terascope.physical.stream.slice_streams import SliceValue
 
 SegmentKind: TypeAlias = Literal["groups", "rows"]
 """Partial groups, to be merged when their slice closes; rows that the high level reads."""
-
-SliceValue: TypeAlias = int | float
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Segment:
     """A payload in the store."""
 
     stream: str
-    """The key of its stream (terascope.streaming.plan)."""
+    """The key of its stream (terascope.physical.stream.plan)."""
     kind: SegmentKind
     destination: int
     file: str
@@ -69,6 +69,28 @@ class Segment:
         return not self.unsliced and self.high is not None and self.high < value
 
 
+@dataclass(frozen=True)
+class Stored:
+    """How the payloads of a stream are kept."""
+
+    key: str
+    column: str | None
+    """The column of rows that tells their slices apart; groups have their epochs."""
+    shelf: str
+    """Names the file: streams whose slices live equally long share one."""
+    layout: str = ""
+    descending: bool = False
+    """Whether the column falls with time."""
+    texts: tuple[str, ...] = ()
+    """The expressions of the columns as text; the layout is named after them."""
+
+    @classmethod
+    def of(cls, stream: LowStream) -> Stored:
+        return cls(
+            stream.key, stream.kept_by, stream.shelf, stream.layout, stream.descending, stream.texts
+        )
+
+
 class SegmentWriter:
     """Files of one task attempt: streams that live equally long share one."""
 
@@ -77,37 +99,29 @@ class SegmentWriter:
         self._files: dict[str, tuple[str, BinaryIO]] = {}
         self.segments: list[Segment] = []
 
-    def append(
-        self,
-        stream: str,
-        kind: SegmentKind,
-        destination: int,
-        payload: bytes,
-        column: str | None,
-        shelf: str,
-        layout: str = "",
-        descending: bool = False,
-    ) -> None:
-        """`column`: by which slices are told; `shelf`: the file that it goes to. Values that fall
-        with time are noted with the other sign, so that later ones are larger.
+    def append(self, stored: Stored, kind: SegmentKind, destination: int, payload: bytes) -> None:
+        """Write a payload. Values that fall with time are noted with the other sign, so that later
+        ones are larger.
 
         Raises:
             OutputError: the store cannot be written.
         """
-        rows, low, high, unsliced = extent(payload, column)
-        if descending and low is not None and high is not None:
+        is_rows = kind == "rows"
+        rows, low, high, unsliced = extent(payload, stored.column if is_rows else "epoch")
+        if is_rows and stored.descending and low is not None and high is not None:
             low, high = -high, -low
         if not rows:
             return
-        name, file = self._file(shelf)
+        name, file = self._file(stored.shelf)
         try:
             offset = file.tell()
             file.write(payload)
         except OSError as problem:
             raise cannot_store(self._folder, problem) from problem
         made = Segment(
-            stream, kind, destination, name, offset, len(payload), rows, low, high, unsliced, layout
-        )
+            stored.key, kind, destination, name, offset, len(payload), rows, low, high, unsliced,
+            stored.layout,
+        )  # fmt: skip
         self.segments.append(made)
 
     def _file(self, shelf: str) -> tuple[str, BinaryIO]:
@@ -120,8 +134,8 @@ class SegmentWriter:
                 raise cannot_store(self._folder, problem) from problem
         return self._files[shelf]
 
-    def told(self) -> Iterator[tuple[str, str]]:
-        """What a task tells of them."""
+    def reports(self) -> Iterator[tuple[str, str]]:
+        """A report of every segment."""
         for segment in self.segments:
             yield "segment", json.dumps(segment.to_json())
 

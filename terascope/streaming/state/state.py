@@ -2,9 +2,9 @@
 
 In: made by the driver when a batch is done. Out: one file of JSON per batch, `NNNNNN.json`, put in
 place by rename: the batch is done when it is there. It names the offset the batch ended at, so that
-a batch that Spark runs again is known; the promises of the sources; the segments of the slice store
-that are needed; and how far each query was let go. The state before it is kept, for Spark may run
-the newest batch again.
+a batch that Spark runs again is known; the watermarks of the sources; the segments of the slice
+store that are needed; and how far each query was released. The state before it is kept, for Spark
+may run the newest batch again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from terascope.connectors.live import Offset
 from terascope.diagnostic import OutputError
 from terascope.files import make_folder, open_file
+from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.control import put
-from terascope.streaming.state.segments import Segment, SliceValue
+from terascope.streaming.state.segments import Segment
 
 KEPT: Final = 3
 """States that stay: the newest, and those that a batch that is run again may begin with."""
@@ -62,11 +64,11 @@ class Seen:
 
 
 @dataclass
-class Progress:
+class StreamProgress:
     """How far a stream or a query is."""
 
     until: SliceValue | None = None
-    """All slices before this one were let go; None: none yet."""
+    """All slices before this one were released; None: none yet."""
     bounds: list[SliceValue | None] = field(default_factory=list)
     """The same for each part of the release of a query that Spark computes."""
     since: SliceValue | None = None
@@ -93,7 +95,7 @@ class Progress:
 
 
 @dataclass
-class State:
+class StreamState:
     """The state of a running set after a batch."""
 
     batch: int = -1
@@ -101,9 +103,9 @@ class State:
     """Where the batch ended, as Spark has it."""
     destinations: int = 1
     seen: dict[str, Seen] = field(default_factory=dict)
-    streams: dict[str, Progress] = field(default_factory=dict)
+    streams: dict[str, StreamProgress] = field(default_factory=dict)
     """By the key of a low-level stream."""
-    queries: dict[str, Progress] = field(default_factory=dict)
+    queries: dict[str, StreamProgress] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
     closed: dict[str, list[tuple[str, SliceValue, str, bool]]] = field(default_factory=dict)
     """By interface: columns, the value below which a slice of a stream is closed, and its key."""
@@ -139,16 +141,16 @@ class State:
         return told
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> State:
+    def of(cls, told: Mapping[str, Any]) -> StreamState:
         known = dict(told)
         known["seen"] = {name: Seen(**one) for name, one in told["seen"].items()}
-        known["streams"] = {name: Progress(**one) for name, one in told["streams"].items()}
-        known["queries"] = {name: Progress(**one) for name, one in told["queries"].items()}
+        known["streams"] = {name: StreamProgress(**one) for name, one in told["streams"].items()}
+        known["queries"] = {name: StreamProgress(**one) for name, one in told["queries"].items()}
         known["segments"] = [Segment.of(one) for one in told["segments"]]
         return cls(**known)
 
-    def copy(self) -> State:
-        return State.of(json.loads(json.dumps(self.to_json())))
+    def copy(self) -> StreamState:
+        return StreamState.of(json.loads(json.dumps(self.to_json())))
 
 
 class StateFolder:
@@ -161,7 +163,7 @@ class StateFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def save(self, state: State) -> None:
+    def save(self, state: StreamState) -> None:
         make_folder(self.folder)
         path = self._path(state.batch)
         temporary = path.with_suffix(".part")  # whoever comes later writes over it
@@ -177,7 +179,7 @@ class StateFolder:
 
     def intend(self, batch: int, offset: Mapping[str, Any], until: Mapping[str, Any]) -> None:
         """Note how far a batch lets streams go, before the first row of it is delivered: when it is
-        run again, with other tasks or another memory, it must let go the same.
+        run again, with other tasks or another memory, it must release the same.
         """
         try:
             make_folder(self.folder)
@@ -196,11 +198,11 @@ class StateFolder:
     def _intent(self, batch: int) -> Path:
         return self.folder / f"intent-{batch:09d}.json"
 
-    def load(self, batch: int) -> State | None:
+    def load(self, batch: int) -> StreamState | None:
         path = self._path(batch)
         if not path.exists():
             return None
-        return State.of(json.loads(path.read_text(encoding="utf-8")))
+        return StreamState.of(json.loads(path.read_text(encoding="utf-8")))
 
     def batches(self) -> list[int]:
         """Those whose state is there, in order."""
@@ -210,12 +212,12 @@ class StateFolder:
             int(p.stem) for p in self.folder.glob("*.json") if p.stem.lstrip("-").isdigit()
         )
 
-    def newest(self, at_most: int | None = None) -> State | None:
+    def newest(self, at_most: int | None = None) -> StreamState | None:
         """The newest state, or the newest that is not after a batch."""
         known = [b for b in self.batches() if at_most is None or b <= at_most]
         return self.load(known[-1]) if known else None
 
-    def at(self, offset: Mapping[str, Any]) -> State | None:
+    def at(self, offset: Mapping[str, Any]) -> StreamState | None:
         """The newest state of a batch that ended at an offset."""
         for batch in reversed(self.batches()):
             state = self.load(batch)
@@ -223,7 +225,7 @@ class StateFolder:
                 return state
         return None
 
-    def prune(self) -> list[State]:
+    def prune(self) -> list[StreamState]:
         """Remove states that nobody will ask for, and return those that stay, oldest first."""
         batches = self.batches()
         for batch in batches[:-KEPT]:
@@ -235,7 +237,7 @@ class StateFolder:
         return self.folder / f"{batch:09d}.json"
 
 
-def remove_unneeded(folder: Path, kept: list[State], since: float) -> int:
+def remove_unneeded(folder: Path, kept: list[StreamState], since: float) -> int:
     """Remove the files of the store that no state has a segment in, unless they are younger than
     `since`: another attempt may be writing them. Returns how many.
     """
@@ -247,3 +249,12 @@ def remove_unneeded(folder: Path, kept: list[State], since: float) -> int:
                 path.unlink(missing_ok=True)
                 removed += 1
     return removed
+
+
+def packed_offset(offset: Offset) -> dict[str, str]:
+    """Spark takes plain values only, and compares offsets by their text."""
+    return {"at": json.dumps(offset.to_json(), sort_keys=True)}
+
+
+def unpacked_offset(told: Mapping[str, str]) -> Offset:
+    return Offset.from_json(json.loads(told["at"]))

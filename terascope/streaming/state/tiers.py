@@ -12,13 +12,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from terascope.functions.slices import SliceVector
-from terascope.streaming.state.segments import Segment, SliceValue
+from terascope.physical.stream.slice_streams import SliceValue
+from terascope.physical.stream.windows import Length
+from terascope.streaming.state.segments import Segment
 
-FACTOR: Final = 8
-"""How many spans of a tier make one of the next."""
 MOST_EDGES: Final = 256
 """With more edges of windows that are due, each of their slices is read once for many of them."""
 BUILT_AT_ONCE: Final = 4
@@ -26,13 +26,11 @@ BUILT_AT_ONCE: Final = 4
 MARK: Final = "+"
 """Between the key of a stream and the length of the spans of a tier."""
 
-Length: TypeAlias = int
-"""Of the spans of a tier; 0: the slices themselves."""
 SLICES: Final[Length] = 0
 
 
 @dataclass(frozen=True)
-class Span:
+class SliceSpan:
     """[start, end) of a tier."""
 
     tier: Length
@@ -50,16 +48,6 @@ def base_stream(key: str) -> str:
     return key.partition(MARK)[0]
 
 
-def tiers_of(vector: SliceVector, longest: int) -> tuple[Length, ...]:
-    """The tiers worth having for windows of at most that range."""
-    found: list[Length] = []
-    length = FACTOR * vector.period
-    while 2 * length <= longest:
-        found.append(length)
-        length *= FACTOR
-    return tuple(found)
-
-
 @dataclass(frozen=True)
 class Built:
     """What the store has of a stream: by tier the begins of its spans."""
@@ -67,13 +55,13 @@ class Built:
     vector: SliceVector
     begins: Mapping[Length, Collection[int]]
 
-    def cover(self, first: int, until: int, edges: Collection[int] = ()) -> list[Span]:
+    def cover(self, first: int, until: int, edges: Collection[int] = ()) -> list[SliceSpan]:
         """Spans, as long as can be, of all time from `first` up to `until`, both edges of slices,
         with no edge inside.
         """
         cuts = sorted({edge for edge in edges if first < edge < until} | {until})
         longest_first = sorted(self.begins, reverse=True)
-        found: list[Span] = []
+        found: list[SliceSpan] = []
         at = first
         for cut in cuts:
             while at < cut:
@@ -82,22 +70,22 @@ class Built:
                 at = made.end
         return found
 
-    def _longest(self, at: int, until: int, tiers: Sequence[Length]) -> Span:
+    def _longest(self, at: int, until: int, tiers: Sequence[Length]) -> SliceSpan:
         for tier in tiers:
             if at % tier == 0 and at + tier <= until and at in self.begins[tier]:
-                return Span(tier, at, at + tier)
-        return Span(SLICES, at, self.vector.end(at))
+                return SliceSpan(tier, at, at + tier)
+        return SliceSpan(SLICES, at, self.vector.end(at))
 
-    def missing(self, tiers: Iterable[Length], since: int, until: int) -> Iterator[Span]:
+    def missing(self, tiers: Iterable[Length], since: int, until: int) -> Iterator[SliceSpan]:
         """Spans that could be built of closed slices, the latest of the shortest tier first."""
         for tier in sorted(tiers):
             known = self.begins.get(tier, ())
             for end in range(until // tier * tier, since + tier - 1, -tier):
                 if end - tier not in known:
-                    yield Span(tier, end - tier, end)
+                    yield SliceSpan(tier, end - tier, end)
 
 
-def within(segments: Iterable[Segment], spans: Iterable[Span]) -> list[Segment]:
+def within(segments: Iterable[Segment], spans: Iterable[SliceSpan]) -> list[Segment]:
     """The segments that may have something of one of the spans, of one tier."""
     begins = sorted(span.start for span in spans)
     if not begins:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from terascope.analysis.moving import ALL
-from terascope.analysis.promises import Promises, Seen
 from terascope.analysis.release import complete_below, release_of
 from terascope.analysis.trees import Trees
+from terascope.analysis.watermarks import Seen, Watermarks
 from terascope.functions.base import Value
 from terascope.plan.expr import Col
 from terascope.plan.rel import Aggregate, Scan, walk
@@ -41,7 +41,7 @@ def promised(query: str, column: str, folder: Path) -> Value:
     plan = plan_of(f"{PROTOCOL}\n{query}", folder)
     trees = Trees.of_plan(plan)
     rel = trees.streams["q"]
-    return Promises(trees, seen).of(Col(column, rel.type_of(column)), rel)
+    return Watermarks(trees, seen).of(Col(column, rel.type_of(column)), rel)
 
 
 @pytest.mark.parametrize(
@@ -125,20 +125,20 @@ def test_a_band_join_waits_for_the_last_partner(
     """y.ts is within [x.ts - 3, x.ts + 2]; time has come to 100 on the left, to 87 on the right."""
     text = f"{PROTOCOL} QUERY q: {BAND.format(kind=kind)};"
     trees = Trees.of_plan(plan_of(text, tmp_path))
-    assert complete_below(release_of("q", trees), Promises(trees, seen)) == expected
+    assert complete_below(release_of("q", trees), Watermarks(trees, seen)) == expected
 
     def swapped(scan: Scan) -> Seen:
         return {"ts": 87 if scan.interfaces == ("left",) else 100}
 
     late = {"INNER": (87,), "LEFT": (87,), "RIGHT": (84,), "FULL": (87, 84)}
-    assert complete_below(release_of("q", trees), Promises(trees, swapped)) == late[kind]
+    assert complete_below(release_of("q", trees), Watermarks(trees, swapped)) == late[kind]
 
 
 def test_nothing_is_promised_before_every_interface_was_heard_of(tmp_path: Path) -> None:
     plan = plan_of(f"{PROTOCOL} QUERY q: SELECT ts FROM [both].S;", tmp_path)
     trees = Trees.of_plan(plan)
     rel = trees.streams["q"]
-    assert Promises(trees, lambda _: {}).of(Col("ts", rel.type_of("ts")), rel) is None
+    assert Watermarks(trees, lambda _: {}).of(Col("ts", rel.type_of("ts")), rel) is None
 
 
 def test_an_ended_stream_is_complete_and_a_join_waits_for_both(tmp_path: Path) -> None:
@@ -150,10 +150,10 @@ def test_an_ended_stream_is_complete_and_a_join_waits_for_both(tmp_path: Path) -
     def left_ended(scan: Scan) -> Seen:
         return ALL if scan.interfaces == ("left",) else seen(scan)
 
-    assert Promises(trees, left_ended).of(column, rel) == 87
-    assert Promises(trees, lambda _: ALL).of(column, rel) is ALL
+    assert Watermarks(trees, left_ended).of(column, rel) == 87
+    assert Watermarks(trees, lambda _: ALL).of(column, rel) is ALL
     # Unordered columns too: everything is complete.
-    assert Promises(trees, lambda _: ALL).of(Col("b", rel.type_of("b")), rel) is ALL
+    assert Watermarks(trees, lambda _: ALL).of(Col("b", rel.type_of("b")), rel) is ALL
 
 
 def test_gaps_are_known_up_to_the_last_row_that_has_tuples(tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ def test_gaps_are_known_up_to_the_last_row_that_has_tuples(tmp_path: Path) -> No
     trees = Trees.of_plan(plan_of(text, tmp_path))
     rel = next(r for r in walk(trees.streams["q"]) if isinstance(r, Aggregate))
     key = Col("tb", rel.type_of("tb"))
-    assert Promises(trees, seen).of(key, rel) is None
-    assert Promises(trees, seen, present=lambda _: 6).of(key, rel) == 6
-    assert Promises(trees, seen, present=lambda _: 15).of(key, rel) == 10
+    assert Watermarks(trees, seen).of(key, rel) is None
+    assert Watermarks(trees, seen, present=lambda _: 6).of(key, rel) == 6
+    assert Watermarks(trees, seen, present=lambda _: 15).of(key, rel) == 10
 
 
 @pytest.mark.parametrize("seed", range(16), ids=lambda s: f"seed-{s}")

@@ -1,10 +1,9 @@
-"""Windows of closed slices, in a task (paper 0, the superqueries).
+"""Windows assembled from stored slices, in a task (paper 0, the superqueries).
 
-In: of one stream the closed rows of its slices, or of spans of several that were put together
-before, and all queries over windows of them that are due; where windows are composed in another way
-than before, the same of the streams of earlier slices. Out: the rows of each. The slices are
-read and put in the order of their groups once, for all of these queries; each then passes over them
-once, whatever range and slide are.
+In: the stored rows of the slices of a stream and of spans of slices, and all queries over windows
+of them that are released now; where windows were composed otherwise before, also the slices of the
+retired streams. Out: the rows of each query. The slices are read and sorted by group once for all
+of these queries; each query then passes over them once, whatever its range and slide are.
 """
 
 from __future__ import annotations
@@ -29,52 +28,52 @@ from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.payload import pack_tuples
 from terascope.physical.delivery import Sink
 from terascope.physical.row_pipeline import Regroup, Top
-from terascope.spark.stream.due import DueRange, Told, in_order, told_part
-from terascope.spark.stream.rows import Leaf, StoredRows
-from terascope.streaming.plan import LowStream
-from terascope.streaming.state.segments import SegmentWriter
+from terascope.physical.stream.plan import LowStream
+from terascope.physical.stream.windows import Length, StoredWindows, WindowFamily
+from terascope.streaming.engine import Report
+from terascope.streaming.state.segments import SegmentWriter, Stored
 from terascope.streaming.state.tiers import (
     MOST_EDGES,
     SLICES,
     Built,
-    Length,
-    Span,
+    SliceSpan,
     tier_stream,
     within,
 )
-from terascope.streaming.windowing import WindowFamily, Windowing
+from terascope.streaming.stored_rows import StoredRows, StoredStream
+from terascope.streaming.tasks.work import DueRange, in_order, report_part
 
 
 @dataclass(frozen=True)
 class DueWindows:
-    """A query, and which of its windows are due."""
+    """A query, and the windows of it that are released now."""
 
-    windowing: Windowing
+    windows: StoredWindows
     since: int
-    """They end then, or later;"""
+    """The windows end at this value or later,"""
     until: int
-    """and before."""
+    """and before this one."""
 
     @classmethod
-    def of(cls, windowing: Windowing, due: DueRange) -> DueWindows:
-        window = windowing.windows.window
-        shift = window.range if windowing.by_start else 0
+    def of(cls, windows: StoredWindows, due: DueRange) -> DueWindows:
+        window = windows.windows.window
+        shift = window.range if windows.by_start else 0
         since = -ALWAYS if due.low is None else edge(due.low) + shift
         until = -ALWAYS if due.high is None else edge(due.high) + shift
-        return cls(windowing, -(-since // window.slide) * window.slide, until)
+        return cls(windows, -(-since // window.slide) * window.slide, until)
 
     @property
     def ends(self) -> range:
-        """Where they end."""
-        return range(self.since, self.until, self.windowing.windows.window.slide)
+        """The ends of the windows."""
+        return range(self.since, self.until, self.windows.windows.window.slide)
 
     @property
     def first(self) -> int:
-        """Where the first of them begins."""
-        return self.since - self.windowing.windows.window.range
+        """The begin of the first window."""
+        return self.since - self.windows.windows.window.range
 
     def rows(self, groups: Sequences, slices: Regrouping) -> pa.RecordBatch:
-        program, windows = self.windowing.program, self.windowing.windows
+        program, windows = self.windows.program, self.windows.windows
         made = [
             run_steps(program.steps, batch)
             for batch in groups.batches(windows, slices.dictionaries, self.since, self.until)
@@ -85,28 +84,28 @@ class DueWindows:
             for rows in found:
                 ranking.take(rows)
             found = [run_steps(program.after, ranking.result())]
-        return in_order(found, self.windowing.fields, self.windowing.order)
+        return in_order(found, self.windows.fields, self.windows.order)
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Slices of a stream, and spans of them, that together are some time."""
+    """Slices of a stream and spans of slices that together cover some time."""
 
     family: WindowFamily
-    """Who has windows of them."""
-    leaves: Mapping[Length, Leaf]
-    """What the store has of them."""
+    """The queries whose windows are made of them."""
+    leaves: Mapping[Length, StoredStream]
+    """By tier, the stored rows."""
     groups: Regroup
-    """What their rows are read as."""
-    spans: tuple[Span, ...] | None = None
+    """The aggregation that makes groups of the stored rows."""
+    spans: tuple[SliceSpan, ...] | None = None
     """None: all slices."""
 
     @property
     def bytes(self) -> int:
         return sum(leaf.bytes for leaf in self.leaves.values())
 
-    def of(self, spans: Sequence[Span]) -> Pieces:
-        """Those of some spans."""
+    def of(self, spans: Sequence[SliceSpan]) -> Pieces:
+        """The pieces of some spans."""
         leaves = {
             tier: with_segments(leaf, [span for span in spans if span.tier == tier])
             for tier, leaf in self.leaves.items()
@@ -141,7 +140,7 @@ class Pieces:
 
     @property
     def column(self) -> str:
-        """Where a slice or a span begins."""
+        """The column with the begin of a slice or span."""
         assert self.groups.epoch is not None
         return self.groups.keys[self.groups.epoch][0]
 
@@ -150,33 +149,33 @@ class Pieces:
         return {span.start: span.end for span in self.spans or ()}
 
     def end(self, start: int) -> int:
-        """Where one ends that begins then; the begin itself when none does."""
+        """The end of the slice or span that begins there; the begin itself when none does."""
         if self.spans is not None:
             return self._ends.get(start, start)
         vector = self.family.vector
         return vector.end(start) if vector.start(start) == start else start
 
 
-def with_segments(leaf: Leaf, spans: Sequence[Span]) -> Leaf:
+def with_segments(leaf: StoredStream, spans: Sequence[SliceSpan]) -> StoredStream:
     return replace(leaf, segments=tuple(within(leaf.segments, spans)))
 
 
 @dataclass(frozen=True)
 class DueSlices:
-    """All queries over windows of the same streams that are due. All slices of all streams have all
-    edges of all windows, so that slices that overlap are inside of the same windows.
+    """All queries over windows of the same streams that are released now. No slice of any of the
+    streams has an edge of a window inside, so that slices that overlap are in the same windows.
     """
 
     members: tuple[DueWindows, ...]
     pieces: tuple[Pieces, ...]
-    """Of each stream."""
+    """For each stream."""
     compiled: bool
 
     @classmethod
     def of(
         cls, members: Sequence[DueWindows], pieces: Sequence[Pieces], compiled: bool
     ) -> DueSlices:
-        """With as few pieces as the windows can be put together from."""
+        """The work with as few pieces as the windows can be assembled from."""
         due = tuple(one for one in members if one.ends)
         if not due:
             return cls((), tuple(some.of(()) for some in pieces), compiled)
@@ -185,7 +184,7 @@ class DueSlices:
         if not bounded or sum(len(o.ends) for o in due) > MOST_EDGES:
             return cls(due, tuple(some.between(first, until) for some in pieces), compiled)
         edges = {edge for one in due for edge in one.ends}
-        edges |= {edge - one.windowing.windows.window.range for one in due for edge in one.ends}
+        edges |= {edge - one.windows.windows.window.range for one in due for edge in one.ends}
 
         def needed(some: Pieces) -> Pieces:
             if len(some.leaves) == 1:
@@ -198,7 +197,7 @@ class DueSlices:
     def bytes(self) -> int:
         return sum(some.bytes for some in self.pieces)
 
-    def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
+    def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
         slices = Regrouping(self.pieces[0].groups, self.compiled)
         for some in self.pieces:
             for batch in some.batches(stored):
@@ -209,17 +208,17 @@ class DueSlices:
 
         groups = Sequences(slices.blocks(), slices.fields, end)
         for due in self.members:
-            with overflow_of(due.windowing.query):
+            with overflow_of(due.windows.query):
                 rows = due.rows(groups, slices)
-                yield told_part(due.windowing.query, due.windowing.fields, rows, sink)
+                yield report_part(due.windows.query, due.windows.fields, rows, sink)
 
 
 @dataclass(frozen=True)
 class DueSpan:
-    """A span of slices that is put together, for windows to come."""
+    """A span of slices that is stored for later windows."""
 
     stream: LowStream
-    span: Span
+    span: SliceSpan
     pieces: Pieces
     compiled: bool
 
@@ -227,7 +226,7 @@ class DueSpan:
     def bytes(self) -> int:
         return self.pieces.bytes
 
-    def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
+    def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
         del sink
         slices = Regrouping(self.pieces.groups, self.compiled)
         place = self.pieces.groups.epoch
@@ -236,15 +235,14 @@ class DueSpan:
             start = np.full(batch.num_rows, self.span.start)
             column = pa.array(start).cast(batch.column(place).type)
             slices.take(batch.set_column(place, self.pieces.column, column))
+        key = tier_stream(self.stream.key, self.span.tier)
+        kept = Stored(key, self.pieces.column, f"span {self.span.tier}", self.stream.layout)
         with SegmentWriter(Path(stored.store)) as writer:
             for block in slices.blocks():
                 rows = finished_columns([block], slices.fields, slices.dictionaries)
-                writer.append(
-                    tier_stream(self.stream.key, self.span.tier), "rows", 0, pack_tuples(rows),
-                    self.pieces.column, f"span {self.span.tier}", self.stream.layout,
-                )  # fmt: skip
+                writer.append(kept, "rows", 0, pack_tuples(rows))
             writer.close()
-        yield from writer.told()
+        yield from writer.reports()
 
 
 def edge(value: Value) -> int:

@@ -59,13 +59,13 @@ Seen: TypeAlias = Mapping[str, Value] | EndOfTime
 """For ordered columns of a scan: the furthest value, or ALL at the end of the stream."""
 
 
-def nothing_present(_: Aggregate) -> Value:
+def none_present(_: Aggregate) -> Value:
     """For plans without `empty 'emit'`, and for those who let such streams go at the end."""
     return None
 
 
 @dataclass(frozen=True)
-class Promises:
+class Watermarks:
     """How far every ordered expression over every relation is complete."""
 
     trees: Trees
@@ -73,14 +73,16 @@ class Promises:
     """For each ordered column of a scan the furthest value every one of its interfaces has come to
     (the smallest of their largest), or where a clock says that they are. The disorder the PROTOCOL
     declares is taken off here, not by the caller."""
-    present: Callable[[Aggregate], Value] = nothing_present
+    present: Callable[[Aggregate], Value] = none_present
     """For an aggregation that also gives rows for empty windows (`emit_empty`): the key by which it
     is released of its last complete row that has tuples. Which windows stay empty is known up to
     there and not further; None: at the end only."""
     limits: Mapping[str, tuple[str, Value]] = field(default_factory=dict)
-    """Streams that were let go only up to a value of one of their columns, whatever is promised."""
+    """Streams that were released only up to a value of one of their columns, whatever the watermark
+    is.
+    """
     in_order: bool = False
-    """`scan` gives promises: the disorder is taken off already."""
+    """`scan` gives watermarks: the disorder is taken off already."""
 
     def of(self, expr: Expr, rel: Rel) -> Value:
         """V such that the rows of `rel` with `expr` earlier than V are complete."""
@@ -91,7 +93,7 @@ class Promises:
         values = {name: self.of_column(name, rel) for name in sorted(columns_of(expr))}
         if not values or any(v is None or v is ALL for v in values.values()):
             return None
-        # Rows to come have no column earlier than its promise; so neither is the expression.
+        # Rows to come have no column earlier than its watermark; so neither is the expression.
         return value_at(expr, values, self.trees.parameters)
 
     def finished(self, rel: Rel) -> bool:
@@ -152,8 +154,8 @@ class Promises:
         column, limit = self.limits[stream]
         if name == column:
             return earliest((found, limit), trend)
-        promised = self.of_column(column, self.trees.streams[stream])
-        return None if earlier(limit, promised, trend) else found
+        reached = self.of_column(column, self.trees.streams[stream])
+        return None if earlier(limit, reached, trend) else found
 
     def of_scan(self, name: str, scan: Scan, disorder: int | float, trend: Trend) -> Value:
         seen = self.scan(scan)

@@ -1,7 +1,8 @@
-"""What a micro-batch lets go of the queries that are computed from closed rows.
+"""Releasing rows: what a micro-batch computes of the queries over stored rows.
 
-In: closed rows, and how far everything is complete. Out: told rows and parts of what is newly
-complete: of queries that tasks compute, in one job, and of those that Spark does, in another.
+In: stored rows, and the watermarks of all relations. Out: reports and parts of the rows that are
+newly complete. Queries of placement "close" are computed by tasks, in one job; those of placement
+"spark", and those too large for the memory of a task, by the engine's high level in another.
 """
 
 from __future__ import annotations
@@ -13,27 +14,34 @@ from itertools import islice
 from typing import TypeAlias
 
 from terascope.analysis.moving import ALL, earlier
-from terascope.analysis.promises import Promises
 from terascope.analysis.release import complete_below
+from terascope.analysis.watermarks import Watermarks
 from terascope.execute.results.parts import Part
 from terascope.functions.base import Value
+from terascope.physical.stream.plan import StoredJoin, StreamOutput
+from terascope.physical.stream.row_pipelines import RowPipelines
+from terascope.physical.stream.windows import StoredWindows
 from terascope.plan.expr import Col
 from terascope.plan.rel import WEND, Aggregate
-from terascope.spark.stream.closed_rows import ClosedRows, rows_by_stream
-from terascope.spark.stream.due import Due, DueRange, Told, compute_due, fits
-from terascope.spark.stream.high import all_parts
-from terascope.spark.stream.joins import DueJoin
-from terascope.spark.stream.rows import Leaf
-from terascope.spark.stream.strands import DueStrands
-from terascope.spark.stream.windows import DueSlices, DueSpan, DueWindows, Pieces
-from terascope.streaming.plan import StreamOutput
-from terascope.streaming.releasing import released
+from terascope.streaming.context import RunContext
+from terascope.streaming.engine import Engine, HighLevel, Report
+from terascope.streaming.release_filter import released
 from terascope.streaming.state.segments import Segment
+from terascope.streaming.state.state import StreamState
 from terascope.streaming.state.tiers import BUILT_AT_ONCE
-from terascope.streaming.windowing import Windowing
+from terascope.streaming.stored_rows import (
+    StoredStream,
+    rows_by_stream,
+    stored_leaves,
+    stored_tiers,
+)
+from terascope.streaming.tasks.joins import DueJoin
+from terascope.streaming.tasks.row_pipelines import DuePipelines
+from terascope.streaming.tasks.windows import DueSlices, DueSpan, DueWindows, Pieces
+from terascope.streaming.tasks.work import DueRange, DueWork, StoredWork, fits
 
 Waiting: TypeAlias = tuple[StreamOutput, Sequence[tuple[Value, Value]]]
-"""A query, and for each part of its release what is let go: from, and up to."""
+"""A query, and for each part of its release what is released: from, and up to."""
 
 
 class Releasing:
@@ -41,21 +49,22 @@ class Releasing:
 
     def __init__(
         self,
-        closed: ClosedRows,
-        promises: Promises,
+        context: RunContext,
+        engine: Engine,
+        state: StreamState,
+        watermarks: Watermarks,
         fresh: Sequence[Segment],
-        merges: Sequence[Due] = (),
+        merges: Sequence[DueWork] = (),
     ) -> None:
-        """`fresh`: what came with this batch; `merges`: what else is to be done in the same job."""
-        self._merges = merges
-        self._closed = closed
-        self._wiring, self._state = closed.wiring, closed.state
+        """`fresh`: the segments of this batch; `merges`: other work for the same job."""
+        self._context, self._engine, self._state = context, engine, state
         self._fresh = fresh
-        self._promises = replace(promises, present=self._present)
+        self._merges = merges
+        self._watermarks = replace(watermarks, present=self._present)
 
-    def run(self) -> list[Told]:
+    def run(self) -> list[Report]:
         """The rows of all queries, as far as they are complete; the state says so afterwards."""
-        plan, state = self._wiring.plan, self._state
+        plan, state = self._context.plan, self._state
         waiting: list[Waiting] = []
         for output in plan.outputs:
             progress = state.queries[output.name]
@@ -71,50 +80,51 @@ class Releasing:
             if output.release.kind != "at_once":
                 progress.bounds = [low if above is ALL else above for low, above in bounds]
                 progress.ended = state.ended
-        due: list[Due] = [*self._merges]
+        due: list[DueWork] = [*self._merges]
         computed: list[Waiting] = []
         for members in together(waiting):
             made = self._due(members)
-            if made is None or not fits(made, self._wiring.sink.memory_bytes):
+            if made is None or not fits(made, self._context.sink.memory_bytes):
                 computed += members
             elif made.bytes:  # nothing is made of nothing
                 due.append(made)
         due += self._spans()
-        closed = self._closed
-        told = compute_due(closed.spark, closed.stored, self._wiring.sink, due)
-        return [*told, *(("part", part.told()) for part in self._computed(computed))]
+        reports = run_due(self._context, self._engine, state, due)
+        return [*reports, *(("part", part.told()) for part in self._computed(computed))]
 
-    def _due(self, members: Sequence[Waiting]) -> Due | None:
+    def _due(self, members: Sequence[Waiting]) -> DueWork | None:
         """Queries that tasks compute of closed rows."""
         output, bounds = members[0]
-        plan, release = self._wiring.plan, output.release
+        plan, release = self._context.plan, output.release
         assert release is not None
         at_once = release.kind == "at_once"
         leaves = self._fresh_leaves if at_once else self._leaves
-        if output.windowing is not None:
-            due = [DueWindows.of(o.windowing, DueRange(*b[0])) for o, b in members if o.windowing]
-            pieces = [self._pieces(one, output.windowing) for one in output.windowing.by_stream]
-            return DueSlices.of(due, pieces, self._wiring.sink.compiled)
         range_ = DueRange(*bounds[0], release.parts[0].descending) if bounds else None
-        if output.pairing is not None and output.tied is not None and range_ is not None:
-            left, right = (leaves[plan.low[side.stream].name] for side in output.pairing.sides)
-            order = output.output.order
-            return DueJoin(output.pairing, left, right, output.tied, range_, order, output.ordered)
-        if output.strands is not None:
-            found = tuple(leaves[strand.stream] for strand in output.strands.strands)
-            return DueStrands(output.strands, found, range_)
-        return None
+        match output.plan:
+            case StoredWindows() as windows:
+                due = [DueWindows.of(o.windows, DueRange(*b[0])) for o, b in members if o.windows]
+                pieces = [self._pieces(one, windows) for one in windows.by_stream]
+                return DueSlices.of(due, pieces, self._context.sink.compiled)
+            case StoredJoin(pairing, tied) if range_ is not None:
+                left, right = (leaves[plan.low[side.stream].name] for side in pairing.sides)
+                order = output.output.order
+                return DueJoin(pairing, left, right, tied, range_, order, output.ordered)
+            case RowPipelines() as pipelines:
+                found = tuple(leaves[one.stream] for one in pipelines.inputs)
+                return DuePipelines(pipelines, found, range_)
+            case _:
+                return None
 
-    def _pieces(self, windowing: Windowing, now: Windowing) -> Pieces:
+    def _pieces(self, windows: StoredWindows, now: StoredWindows) -> Pieces:
         """The slices of a query, read as those of the stream that gets tuples now."""
-        plan = self._wiring.plan
-        own, shown = plan.by_name[windowing.stream], plan.by_name[now.stream]
-        leaves = self._closed.tiers(own, shown, self._kept)
+        plan = self._context.plan
+        own, shown = plan.by_name[windows.stream], plan.by_name[now.stream]
+        leaves = stored_tiers(plan, own, shown, self._kept)
         return Pieces(plan.windows[own.name], leaves, now.slices)
 
     def _spans(self) -> Iterator[DueSpan]:
         """Slices that are put together for windows to come."""
-        plan = self._wiring.plan
+        plan = self._context.plan
         for name, family in plan.windows.items():
             stream, progress = plan.by_name[name], self._state.streams[plan.leaves[name]]
             if not family.tiers or progress.until is None or self._state.ended:
@@ -127,7 +137,7 @@ class Releasing:
             parts = ((span, pieces.of(built.cover(span.start, span.end))) for span in missing)
             there = ((span, some) for span, some in parts if some.bytes)
             for span, some in islice(there, BUILT_AT_ONCE):
-                yield DueSpan(stream, span, some, self._wiring.sink.compiled)
+                yield DueSpan(stream, span, some, self._context.sink.compiled)
 
     @cached_property
     def _kept(self) -> dict[str, tuple[Segment, ...]]:
@@ -135,34 +145,37 @@ class Releasing:
         return rows_by_stream(self._state.segments)
 
     @cached_property
-    def _leaves(self) -> dict[str, Leaf]:
+    def _leaves(self) -> dict[str, StoredStream]:
         """What the store has, for all queries of the batch."""
-        return self._closed.leaves(self._state.segments)
+        return stored_leaves(self._context.plan, self._state.segments)
 
     @cached_property
-    def _fresh_leaves(self) -> dict[str, Leaf]:
-        return self._closed.leaves(self._fresh)
+    def _fresh_leaves(self) -> dict[str, StoredStream]:
+        return stored_leaves(self._context.plan, self._fresh)
 
     def _computed(self, computed: Sequence[Waiting]) -> list[Part]:
         """Queries that Spark computes, in one job."""
-        plan = self._wiring.plan
+        plan = self._context.plan
         if not computed:
             return []
-        high = self._closed.high_level(self._state.segments)
+        high = self._high_level(self._state.segments)
         # What is not ordered waits for nothing: only what is new is looked at.
-        fresh = self._closed.high_level(self._fresh)
-        frames = []
+        fresh = self._high_level(self._fresh)
+        queries = []
         for output, bounds in computed:
             assert output.release is not None
             at_once = output.release.kind == "at_once"
             trees = plan.trees.streams
             if not at_once:
                 trees = released(trees, output.release, bounds)
-            frames.append((fresh if at_once else high).told(output, trees, self._wiring.sink))
-        return all_parts(frames)
+            queries.append((fresh if at_once else high).query(output, trees, self._context.sink))
+        return self._engine.write(queries)
+
+    def _high_level(self, segments: Sequence[Segment]) -> HighLevel:
+        return self._context.high_level(self._engine, self._state, segments)
 
     def _bounds(self, output: StreamOutput) -> list[tuple[Value, Value]] | None:
-        """For each part of a query's release what is let go: from, and up to; None: nothing."""
+        """For each part of a query's release what is released: from, and up to; None: nothing."""
         release = output.release
         assert release is not None
         progress = self._state.queries[output.name]
@@ -174,7 +187,7 @@ class Releasing:
             return [(low, ALL) for low in progress.lows(len(release.parts))]
         if release.kind == "at_end":
             return None
-        below = complete_below(release, self._promises)
+        below = complete_below(release, self._watermarks)
         lows = progress.lows(len(below))
         # A query that came later may begin after what is complete.
         bounds = [
@@ -185,23 +198,32 @@ class Releasing:
 
     def _present(self, rel: Aggregate) -> Value:
         """Where the last complete row of an aggregation stands that was made of tuples."""
-        wiring, full = self._wiring, replace(rel, emit_empty=None)
+        context, full = self._context, replace(rel, emit_empty=None)
         name = next((n for n, e in rel.keys if e == Col(WEND, e.type)), rel.keys[0][0])
-        complete = self._promises.of(Col(name, rel.type_of(name)), full)
+        complete = self._watermarks.of(Col(name, rel.type_of(name)), full)
         if complete is None or complete is ALL:
             return None
-        if wiring.present.get(rel, (None, None))[0] != complete:
-            high = self._closed.high_level(self._state.segments)
-            last = high.last(full, name, complete, wiring.plan.trees.streams)
-            wiring.present[rel] = complete, last
-        return wiring.present[rel][1]
+        if context.present.get(rel, (None, None))[0] != complete:
+            high = self._high_level(self._state.segments)
+            last = high.last(full, name, complete, context.plan.trees.streams)
+            context.present[rel] = complete, last
+        return context.present[rel][1]
 
 
 def together(waiting: Sequence[Waiting]) -> list[list[Waiting]]:
     """Queries over windows of the same slices, and each of the others by itself."""
     found: dict[tuple[str, ...], list[Waiting]] = {}
     for output, bounds in waiting:
-        windowing = output.windowing
-        which = ("query", output.name) if windowing is None else ("slices", *windowing.streams)
+        windows = output.windows
+        which = ("query", output.name) if windows is None else ("slices", *windows.streams)
         found.setdefault(which, []).append((output, bounds))
     return list(found.values())
+
+
+def run_due(
+    context: RunContext, engine: Engine, state: StreamState, work: Sequence[DueWork]
+) -> list[Report]:
+    """Run work on stored rows, each piece in a task of its own."""
+    stored = context.stored_rows(state)
+    tasks = [StoredWork(one, stored, context.sink) for one in work]
+    return engine.run_tasks(tasks) if tasks else []

@@ -10,9 +10,10 @@ import pytest
 
 from terascope import Session
 from terascope.analysis.moving import ALL
+from terascope.physical.stream.plan import StreamPlan
+from terascope.physical.stream.row_pipelines import RowPipelines
 from terascope.running import planned_stream
-from terascope.spark.stream.due import DueRange
-from terascope.streaming.plan import StreamPlan
+from terascope.streaming.tasks.work import DueRange
 from tests.cli.calls import small_trace
 
 SET = """
@@ -39,10 +40,21 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> StreamPlan:
 
 
 def test_rows_that_are_filtered_projected_and_merged_are_the_tasks(plan: StreamPlan) -> None:
-    strands = {o.name: o.strands for o in plan.outputs if o.strands is not None}
-    assert set(strands) == {"both", "busy", "syns"}
-    assert len(strands["both"].strands) == len(strands["busy"].strands) == 2
-    assert len(strands["syns"].strands) == 1, "one low-level stream of two interfaces"
+    found = {o.name: o.plan for o in plan.outputs if isinstance(o.plan, RowPipelines)}
+    assert set(found) == {"both", "busy", "syns"}
+    assert {one.placement for one in found.values()} == {"close"}
+    assert len(found["both"].inputs) == len(found["busy"].inputs) == 2
+    assert len(found["syns"].inputs) == 1, "one low-level stream of two interfaces"
+
+
+def test_every_query_has_a_placement(plan: StreamPlan) -> None:
+    placed = {o.name: o.placement for o in plan.outputs}
+    assert {name for name, place in placed.items() if place == "spark"} == {
+        "summed",
+        "best",
+        "best_of_minutes",
+    }
+    assert placed["here"] == placed["sliding"] == "close"
 
 
 def test_no_query_waits_for_the_end(plan: StreamPlan) -> None:

@@ -15,33 +15,32 @@ from dataclasses import replace
 from typing import Any, Final
 
 from terascope.analysis.moving import ALL
-from terascope.analysis.needs import epoch_needs, needs
-from terascope.analysis.promises import Promises
 from terascope.analysis.release import complete_below
+from terascope.analysis.retention import epoch_retention_bounds, retention_bounds
+from terascope.analysis.watermarks import Watermarks
 from terascope.diagnostic import OutputError
 from terascope.functions.aggregates.float_sums import FLOAT_TOTAL, FloatSum
 from terascope.functions.base import Value
+from terascope.physical.stream.plan import LowStream, RunningStream, StreamOutput, StreamPlan
+from terascope.physical.stream.slice_streams import SliceValue
+from terascope.physical.stream.windows import released_by_start
 from terascope.plan.expr import Call
 from terascope.plan.expr import walk as walk_expr
 from terascope.plan.plan import reads
 from terascope.plan.rel import Aggregate, Filter, Project, Rank, Read, Rel, Running, Scan, walk
 from terascope.plan.show import show_named
 from terascope.streaming.closing import furthest
-from terascope.streaming.plan import LowStream, RunningStream, StreamOutput, StreamPlan
-from terascope.streaming.state.segments import SliceValue
-from terascope.streaming.state.state import Progress, State
+from terascope.streaming.running_state import ALIVE_STREAM
+from terascope.streaming.state.state import StreamProgress, StreamState
 from terascope.streaming.state.tiers import base_stream
-from terascope.streaming.windowing import released_by_start
 from terascope.types import Type
 
-ALIVE: Final = ".alive"
-"""Behind the key of a stream: the groups of it that live on."""
 ROUNDED_SUM: Final = "sum_float("
 """How the text of a slot began in which earlier versions summed FLOATs."""
 FURTHEST: Final = 1 << 62
 
 
-def adopted(plan: StreamPlan, before: State | None, destinations: int) -> State:
+def resumed_state(plan: StreamPlan, before: StreamState | None, destinations: int) -> StreamState:
     """The state that a set starts with.
 
     Raises:
@@ -50,16 +49,16 @@ def adopted(plan: StreamPlan, before: State | None, destinations: int) -> State:
     told = {output.name: description(output, plan) for output in plan.outputs}
     schemas = source_schemas(plan)
     if before is None:
-        state = State(destinations=destinations)
-        state.streams = {key: Progress() for key in plan.leaves.values()}
-        state.queries = {output.name: Progress() for output in plan.outputs}
+        state = StreamState(destinations=destinations)
+        state.streams = {key: StreamProgress() for key in plan.leaves.values()}
+        state.queries = {output.name: StreamProgress() for output in plan.outputs}
     else:
         state = before.copy()
         check_unchanged(before, told, schemas)
         if before.ended:  # all slices are closed: whatever comes begins with the next ones
             before = replace(before, streams={}, texts={}, segments=[], starts={})
             state.segments, state.ended = [], False
-        Change(plan, before, state, told).apply()
+        StateMigration(plan, before, state, told).apply()
     state.texts, state.schemas = told, schemas
     state.columns = {stream.key: list(stream.texts) for stream in plan.low}
     state.layouts |= {stream.layout: list(stream.texts) for stream in plan.low}
@@ -153,7 +152,9 @@ def source_schemas(plan: StreamPlan) -> dict[str, Any]:
 
 
 def check_unchanged(
-    before: State, told: Mapping[str, Mapping[str, Any]], schemas: Mapping[str, Mapping[str, str]]
+    before: StreamState,
+    told: Mapping[str, Mapping[str, Any]],
+    schemas: Mapping[str, Mapping[str, str]],
 ) -> None:
     """Refuse what cannot go on."""
     advice = "; restore it, give the query another name, or begin anew with another --checkpoint"
@@ -188,21 +189,21 @@ def check_unchanged(
 # ---- the change ----------------------------------------------------------------------------------
 
 
-class Change:
+class StateMigration:
     """A set takes the place of another one."""
 
     def __init__(
         self,
         plan: StreamPlan,
-        before: State,
-        state: State,
+        before: StreamState,
+        state: StreamState,
         told: Mapping[str, Mapping[str, Any]],
     ) -> None:
         self._plan = plan
         self._before = before
         self._state = state
         self._told = told
-        self._reached = Promises(plan.trees, furthest(before.seen), in_order=True)
+        self._reached = Watermarks(plan.trees, furthest(before.seen), in_order=True)
 
     def apply(self) -> None:
         plan, state, before = self._plan, self._state, self._before
@@ -223,7 +224,9 @@ class Change:
             else:
                 state.queries[output.name] = self._new_query(output)
         state.segments = [
-            s for s in state.segments if base_stream(s.stream.removesuffix(ALIVE)) in state.streams
+            s
+            for s in state.segments
+            if base_stream(s.stream.removesuffix(ALIVE_STREAM)) in state.streams
         ]
 
     def _goes_on(self, output: StreamOutput) -> bool:
@@ -266,7 +269,7 @@ class Change:
             and one.key in self._before.streams
         ]
 
-    def _carried_on(self, output: StreamOutput) -> Progress:
+    def _carried_on(self, output: StreamOutput) -> StreamProgress:
         """How far a query is that goes on. One over windows that tumble may have been written by
         the tasks that close them, and be put together from slices now, or the other way round.
         """
@@ -282,7 +285,7 @@ class Change:
             )
         return made
 
-    def _from_direct(self, output: StreamOutput) -> Progress | None:
+    def _from_direct(self, output: StreamOutput) -> StreamProgress | None:
         """Windows up to the last one that was closed were written; None: it is not known which."""
         assert output.release is not None
         leaves, by_start = leaves_of(output, self._plan), released_by_start(output.release)
@@ -299,10 +302,10 @@ class Change:
         since = self._before.starts.get(output.name)
         known = [sliced.closed_before(value) for value in (until, since) if value is not None]
         if not known:
-            return Progress()
-        return Progress(bounds=[max(known) + (0 if by_start else sliced.scale)])
+            return StreamProgress()
+        return StreamProgress(bounds=[max(known) + (0 if by_start else sliced.scale)])
 
-    def _from_windows(self, output: StreamOutput) -> Progress | None:
+    def _from_windows(self, output: StreamOutput) -> StreamProgress | None:
         """None: not all windows that were closed were written."""
         assert output.low is not None
         stream, before = self._plan.low[output.low], self._before
@@ -313,11 +316,11 @@ class Change:
         shift = 0 if then.get("by_start") else stream.sliced.scale
         released = progress.bounds[0] if len(progress.bounds) == 1 else None
         if one.until is None:
-            return Progress() if released is None else None
+            return StreamProgress() if released is None else None
         closed = stream.sliced.closed_before(one.until)
         if released is None or released < closed + shift:
             return None
-        return Progress(until=one.until)
+        return StreamProgress(until=one.until)
 
     def _check_float_sums(self, output: StreamOutput) -> None:
         """Sums that were rounded as tuples came cannot be made exact."""
@@ -330,18 +333,18 @@ class Change:
                 " another name, or begin anew with another --checkpoint"
             )
 
-    def _new_stream(self, stream: LowStream) -> Progress:
+    def _new_stream(self, stream: LowStream) -> StreamProgress:
         """A low-level stream has whole slices after the last one that was seen of."""
         since = self._unseen(stream, stream.value)
         if stream.groups is None:
-            return Progress(since=since, kept_from=self._unseen(stream, stream.kept_by))
+            return StreamProgress(since=since, kept_from=self._unseen(stream, stream.kept_by))
         replaced = self._replaced(stream)
         if replaced and stream.sliced is not None:
             # What was closed stays closed; what was open goes on, in slices of both kinds.
             known = [end for one in replaced if (end := self._closed_time(one)) is not None]
             until = stream.sliced.value_at(max(known)) if known else None
-            return Progress(until=until, since=since, goes_on=True)
-        return Progress(until=since, since=since)
+            return StreamProgress(until=until, since=since, goes_on=True)
+        return StreamProgress(until=since, since=since)
 
     def _closed_time(self, stream: LowStream) -> int | None:
         """The time before which all slices of a stream of the checkpoint were closed."""
@@ -385,17 +388,17 @@ class Change:
         """Whether it has columns now that were not made of the tuples before."""
         return bool(set(stream.texts) - set(self._before.columns.get(stream.key, ())))
 
-    def _new_running(self, running: RunningStream) -> Progress:
+    def _new_running(self, running: RunningStream) -> StreamProgress:
         def asked(value: Value) -> Mapping[Any, Value]:
-            return epoch_needs(
+            return epoch_retention_bounds(
                 running.rel, value, self._plan.trees, self._plan.leaves, self._plan.kept_by
             )
 
         column = running.value
         start = self._first(self._reached.of_column(column, running.rel), asked)
-        return Progress(until=start, since=start)
+        return StreamProgress(until=start, since=start)
 
-    def _new_query(self, output: StreamOutput) -> Progress:
+    def _new_query(self, output: StreamOutput) -> StreamProgress:
         plan = self._plan
         if output.release is None:
             assert output.low is not None
@@ -404,21 +407,21 @@ class Change:
                 start = self._available()[stream.name]
                 if start is not None and self._before.seen:
                     self._state.starts[output.name] = start
-            return Progress()
+            return StreamProgress()
         release = output.release
         if release.kind != "ordered":
-            return Progress()
+            return StreamProgress()
 
         def asked(value: Value) -> Mapping[Any, Value]:
             values = [value] * len(release.parts)
-            return needs(release, values, plan.trees, plan.leaves, plan.kept_by)
+            return retention_bounds(release, values, plan.trees, plan.leaves, plan.kept_by)
 
         reached = [v for v in complete_below(release, self._reached) if v not in (None, ALL)]
         falling = any(part.descending for part in release.parts)
         if not reached or falling:
-            return Progress(bounds=[None if v is None or v is ALL else v for v in reached])
+            return StreamProgress(bounds=[None if v is None or v is ALL else v for v in reached])
         start = self._first(min(reached), asked)
-        return Progress(bounds=[start] * len(release.parts), since=start)
+        return StreamProgress(bounds=[start] * len(release.parts), since=start)
 
     def _first(
         self, least: Value, asked: Callable[[Value], Mapping[Any, Value]]

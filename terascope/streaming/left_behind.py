@@ -13,26 +13,26 @@ from collections.abc import Collection, Iterable, Iterator
 from terascope.analysis.bounded import is_timeless, join_bound
 from terascope.analysis.join_times import temporal_equalities
 from terascope.analysis.moving import is_number
-from terascope.analysis.needed_rows import Needs
-from terascope.analysis.promises import Promises
+from terascope.analysis.row_bounds import RowBounds
+from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import Offset
 from terascope.functions.base import Trend
+from terascope.physical.stream.plan import StreamPlan
+from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import Join, Merge, Rel, Scan, walk
-from terascope.streaming.plan import StreamPlan
-from terascope.streaming.state.segments import SliceValue
-from terascope.streaming.state.state import Seen, State
+from terascope.streaming.state.state import Seen, StreamState
 
 Tie = tuple[Rel, Expr, Rel, Expr]
 """A side, an expression over it, and another side that waits for it, with its own expression."""
 
 
-def pass_by(state: State, offset: Offset, plan: StreamPlan, promises: Promises) -> bool:
+def pass_by(state: StreamState, offset: Offset, plan: StreamPlan, watermarks: Watermarks) -> bool:
     """Take the columns of sources that were left behind to be as far as their partners; whether
     there are any.
     """
     left = [name for name, link in offset.links.items() if link.is_left_behind]
-    found = list(passed(plan, promises, left)) if left else []
+    found = list(passed(plan, watermarks, left)) if left else []
     for name, column, value in found:
         seen = state.seen.setdefault(name, Seen())
         seen.passed[column] = max(seen.passed.get(column, value), value)
@@ -40,17 +40,17 @@ def pass_by(state: State, offset: Offset, plan: StreamPlan, promises: Promises) 
 
 
 def passed(
-    plan: StreamPlan, promises: Promises, left: Collection[str]
+    plan: StreamPlan, watermarks: Watermarks, left: Collection[str]
 ) -> Iterator[tuple[str, str, SliceValue]]:
     """Source, column, and a value that no tuple needs to be waited for below."""
     for rel in (rel for tree in plan.trees.streams.values() for rel in walk(tree)):
-        for mine_side, mine, other_side, other in ties(rel, promises):
+        for mine_side, mine, other_side, other in ties(rel, watermarks):
             if plan.trees.slope(mine, mine_side).trend is not Trend.INCREASING:
                 continue
-            value = promises.of(other, other_side)
+            value = watermarks.of(other, other_side)
             if not is_number(value):
                 continue
-            for need in Needs(plan.trees, ()).of_expr(mine_side, mine, value):
+            for need in RowBounds(plan.trees, ()).of_expr(mine_side, mine, value):
                 scan = need.leaf
                 if not isinstance(scan, Scan) or not is_number(need.bound):
                     continue
@@ -60,14 +60,14 @@ def passed(
                         yield name, column.read_from, need.bound
 
 
-def ties(rel: Rel, promises: Promises) -> Iterable[Tie]:
+def ties(rel: Rel, watermarks: Watermarks) -> Iterable[Tie]:
     """What an operator that combines streams waits for."""
     if isinstance(rel, Merge):
         place = rel.names.index(rel.on)
         fields = [(side, Col(f.name, f.type)) for side in rel.sources for f in [side.fields[place]]]
         yield from ((*mine, *other) for mine in fields for other in fields if mine is not other)
     elif isinstance(rel, Join) and not is_timeless(rel.left) and not is_timeless(rel.right):
-        slopes = promises.trees.slope_over(rel.left), promises.trees.slope_over(rel.right)
+        slopes = watermarks.trees.slope_over(rel.left), watermarks.trees.slope_over(rel.right)
         yield from temporal_equalities(rel, *slopes)
         bound = join_bound(rel, *slopes)
         if bound is not None and bound.band is not None:

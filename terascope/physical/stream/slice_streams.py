@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.physical.split.slicing import SliceFamily
@@ -16,9 +17,10 @@ from terascope.physical.split.split_windows import is_retired
 from terascope.plan.build import call
 from terascope.plan.expr import Call, Col, Expr, Lit, conjuncts
 from terascope.plan.rel import Aggregate, Filter, Scan
-from terascope.plan.show import show_expr
-from terascope.streaming.parameters import spelled
-from terascope.streaming.state.segments import SliceValue
+from terascope.plan.show import show_expr, spelled
+
+SliceValue: TypeAlias = int | float
+"""What tells the slices of a stream apart, in the order of time."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Queries that tasks compute from closed rows: filtered, projected, merged, and nothing else.
+"""Queries that a task computes from stored rows by row pipelines, and nothing else.
 
-In: the trees of a set, and how a query is let go. Out: `Strands`: for each stored stream that its
-rows come from, the steps below the operator that is waited for, and those above it. Anything else a
-query may do is Spark's, which takes longer to plan such a query than tasks take to compute it.
+In: the relations of a set, and how a query is released. Out: `RowPipelines`: for each stored stream
+that the query reads, the steps below the operator that it is released at, and those above it. Spark
+computes any other query; to plan one of these it takes longer than a task takes to compute it.
 """
 
 from __future__ import annotations
@@ -11,84 +11,94 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from terascope.analysis.release import Release
+from terascope.analysis.trees import Trees
 from terascope.functions.base import Value
+from terascope.physical.placement import Placement
 from terascope.physical.row_pipeline import Compute, RowProgram, is_computable, stepped, with_values
 from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import Field, Filter, Merge, Project, Rank, Read, Rel
 
 
 @dataclass(frozen=True)
-class Strand:
-    """Rows of one stored stream on their way to a query."""
+class PipelineInput:
+    """The row pipeline of one stored stream, in two pieces."""
 
     stream: str
     below: RowProgram
+    """The steps up to the operator that the query is released at."""
     above: RowProgram
+    """The steps after it."""
 
 
 @dataclass(frozen=True)
-class Strands:
-    """All rows of a query."""
+class RowPipelines:
+    """A task filters, projects and merges stored rows to those of a query."""
 
     query: str
-    strands: tuple[Strand, ...]
+    inputs: tuple[PipelineInput, ...]
     value: Expr | None
-    """By which rows are let go, over the columns between `below` and `above`; None: rows wait for
-    nothing."""
+    """The value by which rows are released, over the columns between `below` and `above`; None:
+    rows are released as they come."""
     fields: tuple[Field, ...]
-    """What is delivered."""
+    """The columns that are delivered."""
     order: tuple[tuple[str, bool], ...]
-    """By columns that may be hidden."""
+    """The columns that rows are sorted by, which may be hidden ones."""
+    placement: Placement = "close"
 
 
-def strands_of(
+def row_pipelines_of(
     query: str,
     release: Release,
-    trees: Mapping[str, Rel],
+    trees: Trees,
     leaves: Collection[str],
-    parameters: Mapping[str, Value],
     fields: tuple[Field, ...],
     order: Sequence[tuple[str, bool]],
-) -> Strands | None:
-    """How tasks compute a query; None when it is not theirs."""
+) -> RowPipelines | None:
+    """The row pipelines of a query; None when it does more than they can. `leaves`: the stored
+    streams.
+    """
     if release.kind == "at_end" or len(release.parts) > 1:
         return None
-    unwinding = _Unwinding(release.node, trees, leaves, parameters)
-    found = unwinding.above(trees[query])
+    unwinding = _Unwinding(release.node, trees.streams, leaves, trees.parameters)
+    found = unwinding.above(trees.streams[query])
     if found is None:
         return None
     part = next(iter(release.parts), None)
-    if part is None:
-        return Strands(query, tuple(found), None, fields, tuple(order))
-    value = with_values(part.value, parameters)
-    if part.only is not None or not is_computable(value):
+    value = None if part is None else with_values(part.value, trees.parameters)
+    if part is not None and part.only is not None:
         return None
-    return Strands(query, tuple(found), value, fields, tuple(order))
+    if value is not None and not is_computable(value):
+        return None
+    return RowPipelines(query, tuple(found), value, fields, tuple(order))
 
 
 @dataclass(frozen=True)
 class _Unwinding:
     node: Rel
-    """The operator that is waited for."""
+    """The operator that the query is released at."""
     trees: Mapping[str, Rel]
     leaves: Collection[str]
     parameters: Mapping[str, Value]
 
-    def above(self, rel: Rel) -> list[Strand] | None:
+    def above(self, rel: Rel) -> list[PipelineInput] | None:
         """From the top of a query down to that operator."""
         if rel == self.node:
             programs = self.below(rel)
             nothing = RowProgram("", ())
-            return None if programs is None else [Strand(p.stream, p, nothing) for p in programs]
+            return (
+                None
+                if programs is None
+                else [PipelineInput(p.stream, p, nothing) for p in programs]
+            )
         source = self.source_of(rel)
-        strands = None if source is None else self.above(source)
-        if strands is None:
+        below = None if source is None else self.above(source)
+        if below is None:
             return None
-        changed = all_or_none(self.step(rel, strand.above) for strand in strands)
+        changed = all_or_none(self.step(rel, one.above) for one in below)
         if changed is None:
             return None
-        pairs = zip(strands, changed, strict=True)
-        return [replace(strand, above=program) for strand, program in pairs]
+        pairs = zip(below, changed, strict=True)
+        return [replace(one, above=program) for one, program in pairs]
 
     def below(self, rel: Rel) -> list[RowProgram] | None:
         """From that operator down to what is stored."""
@@ -113,7 +123,7 @@ class _Unwinding:
                 yield program.extended(items)
 
     def source_of(self, rel: Rel) -> Rel | None:
-        """What a relation that looks at one row at a time is made of."""
+        """The input of a relation that looks at one row at a time; None for any other."""
         match rel:
             case Read(stream=stream) if stream in self.trees and stream not in self.leaves:
                 return self.trees[stream]

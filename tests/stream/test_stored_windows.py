@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from terascope import Session
+from terascope.physical.stream.plan import StreamPlan
 from terascope.running import planned_stream
-from terascope.spark.stream.due import DueRange
-from terascope.spark.stream.rows import Leaf
-from terascope.spark.stream.windows import DueSlices, DueWindows, Pieces
-from terascope.streaming.plan import StreamPlan
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.tiers import SLICES
+from terascope.streaming.stored_rows import StoredStream
+from terascope.streaming.tasks.windows import DueSlices, DueWindows, Pieces
+from terascope.streaming.tasks.work import DueRange
 from tests.cli.calls import small_trace
 
 SET = """
@@ -40,7 +40,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> StreamPlan:
 
 
 def test_windows_of_aggregates_that_can_be_merged_are_the_tasks(plan: StreamPlan) -> None:
-    found = {o.name: o.windowing for o in plan.outputs if o.windowing is not None}
+    found = {o.name: o.windows for o in plan.outputs if o.windows is not None}
     assert set(found) == {"talkers", "longer", "total", "best"}
     same = {found[name].stream for name in ("talkers", "longer", "best")}
     assert len(same) == 1, "slices that are the same for all"
@@ -51,11 +51,11 @@ def segment(low: int, high: int) -> Segment:
 
 
 def test_only_slices_of_due_windows_are_read(plan: StreamPlan) -> None:
-    windowing = {o.name: o.windowing for o in plan.outputs}
-    talkers, longer = windowing["talkers"], windowing["longer"]
+    windows = {o.name: o.windows for o in plan.outputs}
+    talkers, longer = windows["talkers"], windows["longer"]
     assert talkers is not None
     assert longer is not None
-    leaf = Leaf((), tuple(segment(at, at + 25) for at in range(0, 300, 30)))
+    leaf = StoredStream((), tuple(segment(at, at + 25) for at in range(0, 300, 30)))
     pieces = Pieces(plan.windows[talkers.stream], {SLICES: leaf}, talkers.slices)
 
     def starts(*due: DueWindows) -> list[object]:
@@ -69,7 +69,7 @@ def test_only_slices_of_due_windows_are_read(plan: StreamPlan) -> None:
 
 
 def test_a_window_is_let_go_by_its_begin_where_only_that_is_asked_for(plan: StreamPlan) -> None:
-    total = next(o.windowing for o in plan.outputs if o.name == "total")
+    total = next(o.windows for o in plan.outputs if o.name == "total")
     assert total is not None
     due = DueWindows.of(total, DueRange(30, 33))
     shift = 9 if total.by_start else 0

@@ -1,8 +1,12 @@
-"""Queries over windows that tasks put together from the closed slices of one stream.
+"""Queries over windows that a task assembles from the stored slices of a stream (paper 0).
 
-In: the trees of a set. Out: `Windowing`: the windows, and the steps from their groups to the rows
-of a query. As in a batch (terascope.physical.rules.window_assembly), but a window is due when its
-last slice was closed, and its slices are read from the store.
+In: the relations of a set. Out: `StoredWindows`: the windows, and the row pipeline from their
+groups to the rows of a query. A batch assembles the same windows in its merge
+(terascope.physical.rules.window_assembly); in a stream a window is due when its last slice has
+closed, and its slices are read from the store.
+
+A long window would read many slices, so that spans of eight slices, of eight such spans and so on
+are stored as well (tiers): of a range of r/s slices a window reads O(log r/s) spans.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final, TypeAlias
 
 from terascope.analysis.release import Release
 from terascope.functions.base import Value
@@ -18,42 +23,58 @@ from terascope.kernels.tables.slots import SlotKind
 from terascope.physical.job import LowOutput
 from terascope.physical.job_windows import Windows
 from terascope.physical.low_plan import Slot
+from terascope.physical.placement import Placement
 from terascope.physical.row_pipeline import Regroup, RowProgram, Top, row_program
 from terascope.physical.rules.window_assembly import Assembly
 from terascope.physical.split.drafts import Names
 from terascope.plan.expr import Col
 from terascope.plan.rel import WEND, WSTART, Aggregate, Field, Rel
-from terascope.streaming.state.tiers import Length, tiers_of
+
+FACTOR: Final = 8
+"""How many spans of a tier make one of the next."""
+
+Length: TypeAlias = int
+"""Of the spans of a tier; 0: the slices themselves."""
+
+
+def tiers_of(vector: SliceVector, longest: int) -> tuple[Length, ...]:
+    """The tiers worth having for windows of at most that range."""
+    found: list[Length] = []
+    length = FACTOR * vector.period
+    while 2 * length <= longest:
+        found.append(length)
+        length *= FACTOR
+    return tuple(found)
 
 
 @dataclass(frozen=True)
-class Windowing:
-    """A query over windows of closed slices."""
+class StoredWindows:
+    """A task assembles the windows of a query from stored slices."""
 
     query: str
     windows: Windows
     slices: Regroup
-    """The groups of the slices, out of the rows that the store has of them."""
+    """The aggregation that makes groups of the stored rows of slices."""
     program: RowProgram
     """From the groups of windows to the rows of the query."""
     by_start: bool
-    """Whether rows are let go by the begin of their window, not by its end."""
+    """Whether rows are released by the begin of their window, not by its end."""
     fields: tuple[Field, ...]
-    """What is delivered."""
+    """The columns that are delivered."""
     order: tuple[tuple[str, bool], ...]
-    """By columns that may be hidden."""
-    earlier: tuple[Windowing, ...] = ()
-    """The same query over other slices that its windows are made of as well: they are of streams
-    that get no more tuples."""
+    """The columns that rows are sorted by, which may be hidden ones."""
+    earlier: tuple[StoredWindows, ...] = ()
+    """The same query over the slices of retired streams, which its windows are made of as well."""
+    placement: Placement = "close"
 
     @property
     def stream(self) -> str:
-        """The one whose slices are read."""
+        """The stream whose slices are read."""
         return self.windows.stream
 
     @property
-    def by_stream(self) -> tuple[Windowing, ...]:
-        """For each stream whose slices are read."""
+    def by_stream(self) -> tuple[StoredWindows, ...]:
+        """The query over each stream whose slices are read."""
         return (self, *self.earlier)
 
     @property
@@ -65,7 +86,7 @@ class Windowing:
 class WindowFamily:
     """All queries over windows of the slices of one stream."""
 
-    members: tuple[Windowing, ...]
+    members: tuple[StoredWindows, ...]
 
     @property
     def slices(self) -> Regroup:
@@ -81,11 +102,11 @@ class WindowFamily:
 
     @cached_property
     def tiers(self) -> tuple[Length, ...]:
-        """The lengths of the spans of slices that are put together for them."""
+        """The lengths of the spans of slices that are stored for these windows."""
         return tiers_of(self.vector, self.longest)
 
 
-class WindowingPlanner:
+class StoredWindowsPlanner:
     """Finds the queries of a set that are made of windows alone."""
 
     def __init__(
@@ -97,14 +118,14 @@ class WindowingPlanner:
         self._made = {made.name: made.windows for made in self._assembly.made.values()}
         self._parameters = parameters
 
-    def windowing(
+    def windows(
         self,
         query: str,
         release: Release,
         fields: tuple[Field, ...],
         order: Sequence[tuple[str, bool]],
-    ) -> Windowing | None:
-        """How tasks compute a query; None when it is not theirs."""
+    ) -> StoredWindows | None:
+        """The windows of a query; None when it is made of anything else."""
         by_start = released_by_start(release)
         if by_start is None:
             return None
@@ -114,7 +135,7 @@ class WindowingPlanner:
             return None
         if program.whole is not None and not isinstance(program.whole, Top):
             return None
-        now = Windowing(
+        now = StoredWindows(
             query, windows, self._slices(windows.stream), program, by_start, fields, tuple(order)
         )
         earlier = tuple(
@@ -132,7 +153,7 @@ class WindowingPlanner:
 
 
 def released_by_start(release: Release) -> bool | None:
-    """Whether rows are let go by the begin of their window, or by its end; None: by neither."""
+    """Whether rows are released by the begin of their window, or by its end; None: by neither."""
     node, parts = release.node, release.parts
     if not isinstance(node, Aggregate) or len(parts) != 1 or release.fills_gaps:
         return None

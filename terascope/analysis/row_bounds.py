@@ -46,7 +46,7 @@ from terascope.plan.rel import (
 
 
 @dataclass(frozen=True)
-class Need:
+class RowBound:
     """Of one leaf, read at one place, the rows that are not earlier than `bound`."""
 
     leaf: Read | Scan
@@ -56,23 +56,23 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Needs:
+class RowBounds:
     """Bounds carried from an operator down to the leaves."""
 
     trees: Trees
     leaves: Collection[str]
 
-    def of_release(self, release: Release, values: tuple[Value, ...]) -> Iterator[Need]:
-        """What rows that are not let go yet are made of."""
+    def of_release(self, release: Release, values: tuple[Value, ...]) -> Iterator[RowBound]:
+        """What rows that are not released yet are made of."""
         if release.kind == "at_end":
             yield from self.everything(release.node)
         elif release.kind == "at_once" or all(v is ALL for v in values):
-            yield from (Need(n.leaf, None, ALL) for n in self.everything(release.node))
+            yield from (RowBound(n.leaf, None, ALL) for n in self.everything(release.node))
         else:
             for part, value in zip(release.parts, values, strict=True):
                 yield from self.of_part(release.node, part, value)
 
-    def of_part(self, node: Rel, part: ReleasePart, value: Value) -> Iterator[Need]:
+    def of_part(self, node: Rel, part: ReleasePart, value: Value) -> Iterator[RowBound]:
         bound = temporal_bound(node, self.trees)
         if isinstance(node, Join) and bound is not None:
             if bound.band is None:
@@ -83,25 +83,25 @@ class Needs:
             else:
                 yield from self.of_band_right(node, bound, value)
         elif isinstance(node, Aggregate) and isinstance(part.value, Col):
-            # The last row with tuples is not let go before the next one, so that gaps are seen.
+            # The last row with tuples is not released before the next one, so that gaps are seen.
             yield from self.of_expr(node.source, dict(node.keys)[part.value.name], value)
         else:
             yield from self.of_expr(node, part.value, value)
 
-    def everything(self, rel: Rel) -> Iterator[Need]:
+    def everything(self, rel: Rel) -> Iterator[RowBound]:
         """All rows of all leaves below."""
         match rel:
             case Scan():
-                yield Need(rel)
+                yield RowBound(rel)
             case Read() if rel.stream in self.leaves:
-                yield Need(rel)
+                yield RowBound(rel)
             case Read():
                 yield from self.everything(self.trees.streams[rel.stream])
             case _:
                 for part in inputs(rel):
                     yield from self.everything(part)
 
-    def of_expr(self, rel: Rel, expr: Expr, value: Value) -> Iterator[Need]:
+    def of_expr(self, rel: Rel, expr: Expr, value: Value) -> Iterator[RowBound]:
         """What rows of `rel` are made of in which `expr` is NULL or not earlier than `value`."""
         column = only_column(expr, rel)
         orders = self.trees.orders(rel)
@@ -113,16 +113,16 @@ class Needs:
         bound = reaches(expr, trend, column, own, value, self.trees.parameters)
         yield from self.of_column(rel, column.name, bound)
 
-    def of_column(self, rel: Rel, name: str, bound: Value) -> Iterator[Need]:
+    def of_column(self, rel: Rel, name: str, bound: Value) -> Iterator[RowBound]:
         """The same for a column of `rel` that is ordered."""
         if bound is None:
             yield from self.everything(rel)
             return
         match rel:
             case Scan():
-                yield Need(rel, name, bound)
+                yield RowBound(rel, name, bound)
             case Read() if rel.stream in self.leaves:
-                yield Need(rel, name, bound)
+                yield RowBound(rel, name, bound)
             case Read():
                 yield from self.of_column(self.trees.streams[rel.stream], name, bound)
             case Lookup():
@@ -152,12 +152,12 @@ class Needs:
             case _:
                 assert_never(rel)
 
-    def of_time(self, rel: Rel, name: str, bound: Value) -> Iterator[Need]:
+    def of_time(self, rel: Rel, name: str, bound: Value) -> Iterator[RowBound]:
         yield from self.of_expr(rel, Col(name, rel.type_of(name)), bound)
 
     # ---- joins
 
-    def of_join(self, join: Join, name: str, bound: Value) -> Iterator[Need]:
+    def of_join(self, join: Join, name: str, bound: Value) -> Iterator[RowBound]:
         side = side_of(join, name)
         column = Col(name, side.type_of(name))
         slopes = self.trees.slope_over(join.left), self.trees.slope_over(join.right)
@@ -178,13 +178,13 @@ class Needs:
             # A missing side makes the value NULL at any time: who is alone must not change.
             yield from self.everything(join)
 
-    def of_band_left(self, join: Join, bound: JoinBound, value: Value) -> Iterator[Need]:
+    def of_band_left(self, join: Join, bound: JoinBound, value: Value) -> Iterator[RowBound]:
         """Rows with a left side, x not before `value`: their partners begin at x + low."""
         low, _ = bound.band or (None, None)
         yield from self.of_expr(join.left, bound.left, value)
         yield from self.of_expr(join.right, bound.right, moved(value, low or 0, Trend.INCREASING))
 
-    def of_band_right(self, join: Join, bound: JoinBound, value: Value) -> Iterator[Need]:
+    def of_band_right(self, join: Join, bound: JoinBound, value: Value) -> Iterator[RowBound]:
         """Rows with a right side, y not before `value`: their partners begin at y - high."""
         _, high = bound.band or (None, None)
         yield from self.of_expr(join.right, bound.right, value)

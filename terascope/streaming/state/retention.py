@@ -1,21 +1,21 @@
 """Rows of the store that can matter no more.
 
-In: a plan, and how far each of its queries was let go. Out: the state without the segments that
+In: a plan, and how far each of its queries was released. Out: the state without the segments that
 nobody will read again.
 """
 
 from __future__ import annotations
 
 from terascope.analysis.moving import ALL
-from terascope.analysis.needs import Leaf, epoch_needs, needs
+from terascope.analysis.retention import Leaf, epoch_retention_bounds, retention_bounds
 from terascope.functions.base import Value
-from terascope.streaming.plan import StreamPlan
+from terascope.physical.stream.plan import StreamPlan
 from terascope.streaming.state.segments import Segment
-from terascope.streaming.state.state import State
+from terascope.streaming.state.state import StreamState
 from terascope.streaming.state.tiers import base_stream
 
 
-class Forgetting:
+class Expiry:
     """Drops what is over, after every batch; a batch that is run again works on a state from
     before.
     """
@@ -25,10 +25,10 @@ class Forgetting:
         self._moved: list[tuple[object, ...]] | None = None
         self._least: dict[str, Value] = {}
 
-    def __call__(self, state: State) -> None:
+    def __call__(self, state: StreamState) -> None:
         moved = [progress.moved for progress in (*state.queries.values(), *state.streams.values())]
         if moved != self._moved:  # asking everybody takes longer than most batches have
-            self._moved, self._least = moved, least_needed(self._plan, state)
+            self._moved, self._least = moved, retained_from(self._plan, state)
         least = self._least
 
         def is_over(segment: Segment) -> bool:
@@ -43,7 +43,7 @@ class Forgetting:
             state.streams[key].kept_from = None if bound is ALL else bound
 
 
-def least_needed(plan: StreamPlan, state: State) -> dict[str, Value]:
+def retained_from(plan: StreamPlan, state: StreamState) -> dict[str, Value]:
     """By the key of a stream: the earliest slice of it that somebody will read again."""
     keys, kept_by = plan.leaves, plan.kept_by
     falling = {stream.name for stream in plan.low if stream.descending}
@@ -60,11 +60,13 @@ def least_needed(plan: StreamPlan, state: State) -> dict[str, Value]:
         )
         if progress.ended and output.release.kind != "ordered":
             continue
-        found += needs(output.release, values, plan.trees, keys, kept_by).items()
+        found += retention_bounds(output.release, values, plan.trees, keys, kept_by).items()
     for running in plan.running:
         one = state.streams[running.key]
         if not one.ended:
-            found += epoch_needs(running.rel, one.until, plan.trees, keys, kept_by).items()
+            found += epoch_retention_bounds(
+                running.rel, one.until, plan.trees, keys, kept_by
+            ).items()
     for leaf, value in found:
         if isinstance(leaf, str):
             sign = -1 if leaf in falling else 1

@@ -1,33 +1,30 @@
-"""Closing slices: partial groups of all micro-batches are merged, and their queries' rows written.
+"""Closing slices: the partial groups of all micro-batches are merged, and rows of queries written.
 
-In: for each destination the segments of the streams whose slices close. Out: told rows: the parts
-of queries that tasks finish, and the segments of closed rows that the high level reads. One Spark
-job, a task for each destination; no raw row and no partial passes through the JVM.
+In: the segments of the slices that close. Out: reports: the parts of queries that tasks write, and
+the segments of rows that other queries read. Each destination is a task of its own; no partial
+passes through the JVM.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow as pa
-from pyspark.sql import SparkSession
-
-from terascope.execute.delivery import Delivery
+from terascope.execute.delivery import Delivery, Outgoing
 from terascope.execute.merge import Merger
 from terascope.functions.overflow import overflow_of
 from terascope.kernels.merge.float_ranges import finished_blocks
 from terascope.physical.delivery import Sink, Target
-from terascope.spark.stream.task import TOLD, Stored, kept, told_row
-from terascope.spark.worker import working
-from terascope.streaming.closing import Slices
+from terascope.physical.stream.slice_streams import SliceValue
+from terascope.streaming.closing import ClosingSlices
+from terascope.streaming.engine import Report
 from terascope.streaming.state.layouts import Layouts
 from terascope.streaming.state.segments import (
     Segment,
     SegmentWriter,
-    SliceValue,
+    Stored,
     groups_between,
     read_segment,
 )
@@ -37,32 +34,23 @@ LEAST_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
-class Closing:
-    """Merges in the tasks."""
+class CloseSlices:
+    """The slices of one destination that close, or whose partials are only compacted."""
 
     targets: Mapping[int, Target]
     stored: Mapping[int, Stored]
     sink: Sink
     store: str
-    memory_bytes: int
-    work: Mapping[int, tuple[Slices, ...]]
-    """By destination."""
+    work: tuple[ClosingSlices, ...]
     layouts: Layouts = field(default_factory=Layouts)
     starts: Mapping[str, SliceValue] = field(default_factory=dict)
-    """Queries that are new, and the first slice each of them has a whole."""
+    """Of queries that are new: the first slice of which they have all tuples."""
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with working():
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    for told in self.closed(self.work[number]):
-                        yield told_row(*told)
-
-    def closed(self, work: Sequence[Slices]) -> Iterator[tuple[str, str]]:
+    def __call__(self) -> Iterator[Report]:
         delivery = Delivery(self.targets, self.sink, 0, starts=self.starts)
         folder = Path(self.store)
         with SegmentWriter(folder) as writer:
-            for slices in work:
+            for slices in self.work:
                 merger = self.merger(slices.number)
                 for segment in slices.segments:
                     payload = self.payload(slices.number, folder, segment)
@@ -78,10 +66,10 @@ class Closing:
                         several = groups.several and not target.merged_above
                         for block in finished_blocks(groups.blocks, target.groups.shape, several):
                             rows = delivery.take_groups(slices.number, block, groups.dictionaries)
-                            yield from kept(rows, self.stored, writer)
-            yield from kept(delivery.close(), self.stored, writer)
+                            yield from store_payloads(rows, self.stored, writer)
+            yield from store_payloads(delivery.close(), self.stored, writer)
             writer.close()
-        yield from writer.told()
+        yield from writer.reports()
 
     def payload(self, number: int, folder: Path, segment: Segment) -> bytes:
         how, fields = self.stored[number], self.targets[number].groups
@@ -89,28 +77,26 @@ class Closing:
         payload = read_segment(folder, segment)
         return self.layouts.groups(payload, segment.layout, how.texts, len(fields.keys))
 
-    def keep(self, merger: Merger, slices: Slices, writer: SegmentWriter) -> None:
-        """Slices that stay open: fewer partials of them go back to the store."""
-        how = self.stored[slices.number]
+    def keep(self, merger: Merger, slices: ClosingSlices, writer: SegmentWriter) -> None:
+        """Store the merged partials of slices that stay open."""
         for payload in merger.partials():
-            writer.append(
-                how.key, "groups", slices.destination, payload, "epoch", how.shelf, how.layout
-            )
+            writer.append(self.stored[slices.number], "groups", slices.destination, payload)
 
     def merger(self, number: int) -> Merger:
         fields = self.targets[number].groups
         assert fields is not None
-        share = max(LEAST_BYTES, self.memory_bytes // 4)
+        share = max(LEAST_BYTES, self.sink.memory_bytes // 4)
         folder = Path(tempfile.gettempdir())
         return Merger(fields.shape, fields.key_types, share, folder, sums=fields.sums)
 
 
-def close_slices(spark: SparkSession, closing: Closing) -> list[tuple[str, str]]:
-    """What the tasks tell."""
-    numbers = sorted(closing.work)
-    if not numbers:
-        return []
-    dense = {place: closing.work[number] for place, number in enumerate(numbers)}
-    job = replace(closing, work=dense)
-    tasks = spark.range(0, len(numbers), 1, len(numbers))
-    return [(row[0], row[1]) for row in tasks.mapInArrow(job, TOLD).collect()]
+def store_payloads(
+    rows: Iterator[Outgoing], stored: Mapping[int, Stored], writer: SegmentWriter
+) -> Iterator[Report]:
+    """Write the payloads among the output of a task to the store, and yield all other reports."""
+    for row in rows:
+        if row.kind in ("groups", "rows"):
+            assert row.payload is not None
+            writer.append(stored[row.stream], row.kind, row.destination, row.payload)
+        elif row.told is not None:
+            yield row.kind, row.told

@@ -1,9 +1,9 @@
 """Tuples that came too late for rows that are computed above the low level: merged, joined, or
 grouped there.
 
-In: a plan, and how far each of its queries was let go. Out: by interface, the value of a column
-below which a tuple may have missed a row that was let go already. A selection that tasks let go as
-tuples come misses nothing. Groups of the low level know themselves what is late for them.
+In: a plan, and how far each of its queries was released. Out: by interface, the value of a column
+below which a tuple may have missed a row that was released already. A selection that tasks release
+as tuples come misses nothing. Groups of the low level know themselves what is late for them.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 
 from terascope.analysis.bounded import JoinBound
 from terascope.analysis.moving import ALL, moved
-from terascope.analysis.needed_rows import Need, Needs
+from terascope.analysis.row_bounds import RowBound, RowBounds
 from terascope.functions.base import Trend, Value
+from terascope.physical.stream.plan import StreamPlan
 from terascope.plan.rel import WEND, WSTART, Join, Read, Rel, Scan, Sliding, Window
 from terascope.streaming.partners import streams_below
-from terascope.streaming.plan import StreamPlan
 from terascope.streaming.state.late import ClosedColumn
-from terascope.streaming.state.state import Progress, State
+from terascope.streaming.state.state import StreamProgress, StreamState
 
 
 def late_key(query: str) -> str:
@@ -34,12 +34,12 @@ def late_keys(plan: StreamPlan, query: str) -> frozenset[str]:
     )
 
 
-class Misses(Needs):
+class LateBounds(RowBounds):
     """Bounds carried down to the leaves: tuples before them may be part of a row that is earlier
     than a value. Where a tuple has a part in many rows, the earliest counts.
     """
 
-    def of_column(self, rel: Rel, name: str, bound: Value) -> Iterator[Need]:
+    def of_column(self, rel: Rel, name: str, bound: Value) -> Iterator[RowBound]:
         match rel:
             case Window(spec=Sliding(range_, slide), elements=False) if name in (
                 WSTART,
@@ -50,20 +50,20 @@ class Misses(Needs):
             case _:
                 yield from super().of_column(rel, name, bound)
 
-    def of_band_left(self, join: Join, bound: JoinBound, value: Value) -> Iterator[Need]:
+    def of_band_left(self, join: Join, bound: JoinBound, value: Value) -> Iterator[RowBound]:
         """Rows with a left side, x before `value`: their partners end before x + high."""
         _, high = bound.band or (None, None)
         yield from self.of_expr(join.left, bound.left, value)
         yield from self.of_expr(join.right, bound.right, moved(value, high or 0, Trend.INCREASING))
 
-    def of_band_right(self, join: Join, bound: JoinBound, value: Value) -> Iterator[Need]:
+    def of_band_right(self, join: Join, bound: JoinBound, value: Value) -> Iterator[RowBound]:
         """Rows with a right side, y before `value`: their partners end before y - low."""
         low, _ = bound.band or (None, None)
         yield from self.of_expr(join.right, bound.right, value)
         yield from self.of_expr(join.left, bound.left, moved(value, -(low or 0), Trend.INCREASING))
 
 
-def missed_columns(plan: StreamPlan, state: State) -> Iterator[tuple[str, ClosedColumn]]:
+def late_columns(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, ClosedColumn]]:
     """By interface: a column, the value below which a tuple came too late for rows of a query, and
     the key of that query.
     """
@@ -75,7 +75,7 @@ def missed_columns(plan: StreamPlan, state: State) -> Iterator[tuple[str, Closed
         if need.column is None or need.bound is None or need.bound is ALL:
             continue
         tree = plan.trees.streams[need.leaf.stream]
-        for below in Misses(plan.trees, ()).of_column(tree, need.column, need.bound):
+        for below in LateBounds(plan.trees, ()).of_column(tree, need.column, need.bound):
             for interface, column, value, falls in of_scan(below):
                 known = limits.get((interface, column, key, falls), value)
                 limits[interface, column, key, falls] = (min if falls else max)(known, value)
@@ -83,9 +83,9 @@ def missed_columns(plan: StreamPlan, state: State) -> Iterator[tuple[str, Closed
         yield interface, (column, value, key, falls)
 
 
-def missing(plan: StreamPlan, state: State) -> Iterator[tuple[str, Need]]:
-    """What rows that were let go are made of, by the key of their query."""
-    misses = Misses(plan.trees, plan.leaves)
+def missing(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, RowBound]]:
+    """What rows that were released are made of, by the key of their query."""
+    misses = LateBounds(plan.trees, plan.leaves)
     for output in plan.outputs:
         progress = state.queries[output.name]
         if output.release is None or output.release.kind != "ordered" or progress.ended:
@@ -103,14 +103,14 @@ def missing(plan: StreamPlan, state: State) -> Iterator[tuple[str, Need]]:
                 yield late_key(running.name), need
 
 
-def begun(value: Value, progress: Progress, falls: bool = False) -> Value:
-    """How far a query was let go; None: it has not begun, and misses nothing."""
+def begun(value: Value, progress: StreamProgress, falls: bool = False) -> Value:
+    """How far a query was released; None: it has not begun, and misses nothing."""
     if value is None or progress.since is None:
         return value
     return value if value != progress.since and (value < progress.since) == falls else None
 
 
-def of_scan(need: Need) -> Sequence[tuple[str, str, int | float, bool]]:
+def of_scan(need: RowBound) -> Sequence[tuple[str, str, int | float, bool]]:
     """The columns of interfaces that a bound on a scan is about, and whether they fall."""
     scan = need.leaf
     if not isinstance(scan, Scan) or need.column is None or need.bound in (None, ALL):

@@ -1,20 +1,19 @@
-"""Queries that tasks compute from closed rows: what Spark would take longer to plan than to do.
+"""What the tasks that compute queries from stored rows have in common.
 
-In: of all such queries of a micro-batch the closed rows they read, and the range that is let go.
-Out: parts; a task for each query, or for those that share what they are made of, all in one job. A
-query whose rows are too many for the memory of a task is Spark's (stream_high.py).
+A piece of work reads stored rows, keeps those in the range that is released now, and writes a part.
+All pieces of a micro-batch run in one job, each in a task of its own. Spark computes a query whose
+rows are too many for the memory of a task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
 from terascope.analysis.moving import ALL
 from terascope.connectors.base import arrow_type
@@ -26,9 +25,8 @@ from terascope.functions.base import Value
 from terascope.physical.delivery import Sink
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
-from terascope.spark.stream.rows import StoredRows
-from terascope.spark.stream.task import TOLD, told_row
-from terascope.spark.worker import working
+from terascope.streaming.engine import Report
+from terascope.streaming.stored_rows import StoredRows
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class DueRange:
     descending: bool = False
 
     def has(self, values: pa.Array) -> pa.Array:
-        """Which values are in it."""
+        """Which values are in the range."""
         if self.high is None or self.low is ALL:
             return pa.array(np.zeros(len(values), np.bool_))
         reached, beyond = pc.greater_equal, pc.less
@@ -57,69 +55,49 @@ class DueRange:
         return pc.fill_null(keep, self.high is ALL)
 
 
-Told: TypeAlias = tuple[str, str]
-"""What a task did: `part` or `segment`, and which."""
-
-
-class Due(Protocol):
-    """Queries whose rows a task computes, or what they will be computed from."""
+class DueWork(Protocol):
+    """Queries whose rows a task computes from the store, or spans that windows will be made of."""
 
     @property
     def bytes(self) -> int:
-        """What it reads of the store."""
+        """The stored bytes that the work reads."""
         ...
 
-    def tell(self, stored: StoredRows, sink: Sink) -> Iterator[Told]:
-        """Does it."""
-        ...
+    def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]: ...
 
 
-def fits(due: Due, memory_bytes: int) -> bool:
-    return MEMORY_SHARE * due.bytes <= memory_bytes
+def fits(work: DueWork, memory_bytes: int) -> bool:
+    """Whether a task has the memory for the rows that the work reads."""
+    return MEMORY_SHARE * work.bytes <= memory_bytes
 
 
 @dataclass(frozen=True)
-class Computing:
-    """Queries in the tasks."""
+class StoredWork:
+    """Work on stored rows, as a task gets it."""
 
+    work: DueWork
     stored: StoredRows
     sink: Sink
-    work: Sequence[Due]
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with working():
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    for told in self.work[number].tell(self.stored, self.sink):
-                        yield told_row(*told)
+    def __call__(self) -> Iterator[Report]:
+        return self.work.run(self.stored, self.sink)
 
 
-def told_part(
+def report_part(
     query: str,
     fields: tuple[Field, ...],
     rows: pa.RecordBatch,
     sink: Sink,
     ordered: KeptOrder = (),
-) -> Told:
-    """Rows of a query that are due, with the columns that are delivered, as a part."""
+) -> Report:
+    """Write rows of a query as a part, and report it."""
     return "part", write_part(sink, query, fields, rows, ordered).told()
-
-
-def compute_due(
-    spark: SparkSession, stored: StoredRows, sink: Sink, due: Sequence[Due]
-) -> list[Told]:
-    """What the tasks tell."""
-    if not due:
-        return []
-    tasks = spark.range(0, len(due), 1, len(due))
-    told = tasks.mapInArrow(Computing(stored, sink, due), TOLD).collect()
-    return [(row[0], row[1]) for row in told]
 
 
 def in_order(
     batches: Sequence[pa.RecordBatch], fields: Sequence[Field], order: Sequence[tuple[str, bool]]
 ) -> pa.RecordBatch:
-    """Rows of a query as they are delivered; `order` may be by columns that are not."""
+    """The delivered columns of rows, sorted; `order` may name columns that are not delivered."""
     schema = pa.schema([(f.name, arrow_type(f.type)) for f in fields])
     names = [f.name for f in fields]
     names += [name for name, _ in order if name not in names]

@@ -1,8 +1,8 @@
 """Which rows of the leaves can still matter: what a stream must keep.
 
-In: how a stream is released and the value its rows were let go up to. Out: for every leaf it reads
-a bound on the column the leaf itself is released by: its rows that are earlier cannot matter for
-rows that are still to be let go. Rows without a value (NULL) are always kept.
+In: how a stream is released and the value its rows were released up to. Out: for every leaf it
+reads a bound on the column the leaf itself is released by: its rows that are earlier cannot matter
+for rows that are still to be released. Rows without a value (NULL) are always kept.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from terascope.analysis.moving import ALL, earliest
-from terascope.analysis.needed_rows import Need, Needs
 from terascope.analysis.order import FINENESS
-from terascope.analysis.promises import Promises
 from terascope.analysis.release import Release, release_columns
+from terascope.analysis.row_bounds import RowBound, RowBounds
 from terascope.analysis.trees import Trees
+from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Trend, Value
 from terascope.plan.rel import Read, Running, Scan, SourceField
 
@@ -26,7 +26,7 @@ CAPTURE_CLOCKS: Final = frozenset({"time", "timestamp"})
 """Columns of packets that are one time in different units."""
 
 
-def needs(
+def retention_bounds(
     release: Release,
     values: Iterable[Value],
     trees: Trees,
@@ -42,10 +42,10 @@ def needs(
         kept_by: the column of each leaf that its rows are kept by; else the first of
             `release_columns`.
     """
-    return by_leaf(Needs(trees, leaves).of_release(release, tuple(values)), trees, kept_by)
+    return by_leaf(RowBounds(trees, leaves).of_release(release, tuple(values)), trees, kept_by)
 
 
-def epoch_needs(
+def epoch_retention_bounds(
     running: Running,
     value: Value,
     trees: Trees,
@@ -55,12 +55,12 @@ def epoch_needs(
     """The same for the epochs of groups that live on, from `value` on: what they were before is
     kept with them.
     """
-    rows = Needs(trees, leaves).of_expr(running.source, running.keys[0][1], value)
+    rows = RowBounds(trees, leaves).of_expr(running.source, running.keys[0][1], value)
     return by_leaf(rows, trees, kept_by)
 
 
 def by_leaf(
-    needed: Iterable[Need], trees: Trees, kept_by: Mapping[Leaf, str] | None
+    needed: Iterable[RowBound], trees: Trees, kept_by: Mapping[Leaf, str] | None
 ) -> dict[Leaf, Value]:
     found: dict[Leaf, Value] = {}
     for need in needed:
@@ -71,7 +71,7 @@ def by_leaf(
     return found
 
 
-def keeping_columns(
+def retention_columns(
     releases: Iterable[Release],
     trees: Trees,
     leaves: Collection[str] = (),
@@ -80,13 +80,13 @@ def keeping_columns(
     """For every leaf that is read and has time: the column to keep it by, such that as many of its
     readers as possible can say up to where they are done with it.
     """
-    asked: dict[Leaf, list[Need]] = {}
+    asked: dict[Leaf, list[RowBound]] = {}
     for release in releases:
         # Which columns bounds are on does not depend on how far time has moved.
-        for need in Needs(trees, leaves).of_release(release, (1,) * len(release.parts)):
+        for need in RowBounds(trees, leaves).of_release(release, (1,) * len(release.parts)):
             asked.setdefault(leaf_of(need), []).append(need)
     for one in running:
-        for need in Needs(trees, leaves).of_expr(one.source, one.keys[0][1], 1):
+        for need in RowBounds(trees, leaves).of_expr(one.source, one.keys[0][1], 1):
             asked.setdefault(leaf_of(need), []).append(need)
     found: dict[Leaf, str] = {}
     for leaf, made in asked.items():
@@ -99,18 +99,18 @@ def keeping_columns(
     return found
 
 
-def leaf_of(need: Need) -> Leaf:
+def leaf_of(need: RowBound) -> Leaf:
     return need.leaf.stream if isinstance(need.leaf, Read) else need.leaf
 
 
-def bound_on(column: str | None, need: Need, trees: Trees) -> Value:
+def bound_on(column: str | None, need: RowBound, trees: Trees) -> Value:
     """The bound of a need as a bound on the column its leaf is kept by."""
     if need.bound is None or need.bound is ALL or column == need.column:
         return need.bound
     return None if column is None else on_other_column(column, need, trees)
 
 
-def on_other_column(column: str, need: Need, trees: Trees) -> Value:
+def on_other_column(column: str, need: RowBound, trees: Trees) -> Value:
     """A bound on another column of the leaf, when both come from one clock; else None.
 
     Two clocks that a PROTOCOL declares may be two different times (the first and the last packet of
@@ -119,11 +119,11 @@ def on_other_column(column: str, need: Need, trees: Trees) -> Value:
     """
     tree = trees.streams[need.leaf.stream] if isinstance(need.leaf, Read) else need.leaf
     assert need.column is not None, "a bound is on a column"
-    match list(Needs(trees, ()).of_column(tree, need.column, need.bound)):
-        case [Need(Scan() as scan, str() as name, bound)]:
+    match list(RowBounds(trees, ()).of_column(tree, need.column, need.bound)):
+        case [RowBound(Scan() as scan, str() as name, bound)]:
             moved_on = same_time(scan, name, bound)
             # Rows made of tuples from there on are those that are not complete there.
-            return Promises(trees, lambda _: moved_on, in_order=True).of_column(column, tree)
+            return Watermarks(trees, lambda _: moved_on, in_order=True).of_column(column, tree)
         case _:
             return None
 

@@ -1,0 +1,231 @@
+"""The plan of a Job that runs as a stream: what is stored, and who computes each query. Pure data.
+
+A `LowStream` says how the groups or rows of a low-level stream are stored and for how long. A
+`StreamOutput` is the plan of one query: how its rows are released, and by whom they are computed.
+The plan is made by the rules of terascope.physical.stream.rules, and nothing is decided after it.
+
+The five ways to compute a query, with their placements:
+
+- `WrittenByTasks`: tasks write the rows while they read ("task") or when a slice closes ("close").
+- `RowPipelines`: a task filters, projects and merges stored rows ("close").
+- `StoredJoin`: a task joins the stored groups of two streams ("close").
+- `StoredWindows`: a task assembles windows from stored slices ("close").
+- `InSpark`: Catalyst computes the query from stored rows ("spark").
+
+Where a query of placement "close" has more stored rows than the memory of a task holds, Spark
+computes it for that micro-batch: `StreamOutput.when_large` says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from terascope.analysis.release import Release
+from terascope.analysis.retention import Leaf
+from terascope.analysis.trees import Trees
+from terascope.kernels.merge.groups import GroupFields
+from terascope.physical.job import Deliveries, Job, Output
+from terascope.physical.placement import Placement
+from terascope.physical.row_pipeline import KeptOrder
+from terascope.physical.split.slicing import SliceFamily, Slicing
+from terascope.physical.stream.row_pipelines import RowPipelines
+from terascope.physical.stream.slice_streams import SliceStream, keys_of_family, tuples_of_family
+from terascope.physical.stream.windows import StoredWindows, WindowFamily
+from terascope.physical.task_join import Pairing
+from terascope.plan.expr import Expr
+from terascope.plan.rel import Field, Running, Scan
+
+
+@dataclass(frozen=True)
+class LowStream:
+    """A low-level stream as the slice store has it."""
+
+    number: int
+    name: str
+    key: str
+    """Names the stream by its tuples and keys, so that a changed query set finds its slices."""
+    scan: Scan
+    groups: GroupFields | None
+    """None for a selection."""
+    fields: tuple[Field, ...]
+    texts: tuple[str, ...]
+    """The expression of each column as text: of groups, keys first and then slots."""
+    value: str | None
+    """The column that tells slices apart; None when nothing does."""
+    tree_fields: tuple[Field, ...] = ()
+    """The columns of the stream in the plan; those that share a table have more."""
+    kept_by: str | None = None
+    """The column whose values decide how long the rows of the stream are retained."""
+    descending: bool = False
+    """Whether that column falls with time."""
+    epoch_text: str = ""
+    """Of groups: the expression of their epoch as text."""
+    sliced: SliceStream | None = None
+    """Of groups of slices that windows are made of."""
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether it gets no more tuples: its slices are kept for windows that have them."""
+        return self.sliced is not None and self.sliced.retired
+
+    @property
+    def layout(self) -> str:
+        return digest("|".join(self.texts))
+
+    @property
+    def shelf(self) -> str:
+        """Names the file of the store: streams whose slices live equally long share files."""
+        return self.key if self.groups is None else self.epoch_text
+
+
+@dataclass(frozen=True)
+class RunningStream:
+    """A running aggregate (CLOSING_WHEN). Its rows are computed once, by Spark, and stored like
+    those of the low level; its groups that are still alive are stored, too.
+    """
+
+    name: str
+    key: str
+    rel: Running
+    text: str
+    """The text of the query that it is a part of."""
+    placement: Placement = "spark"
+
+    @property
+    def value(self) -> str:
+        return self.rel.keys[0][0]
+
+
+@dataclass(frozen=True)
+class WrittenByTasks:
+    """Tasks write the rows of a query: of tuples while they read, of groups when a slice closes.
+    The reading task writes the groups of a slice that it has alone.
+    """
+
+    stream: int
+    """The number of the low-level stream that the rows are made of."""
+    placement: Placement
+
+
+@dataclass(frozen=True)
+class StoredJoin:
+    """A task joins the stored groups of two low-level streams."""
+
+    pairing: Pairing
+    tied: tuple[Expr, Expr]
+    """Over the rows of either side: the values whose equality bounds the join in time."""
+    placement: Placement = "close"
+
+
+@dataclass(frozen=True)
+class InSpark:
+    """Catalyst computes a query from stored rows."""
+
+    placement: Placement = "spark"
+
+
+QueryPlan: TypeAlias = WrittenByTasks | RowPipelines | StoredJoin | StoredWindows | InSpark
+
+
+@dataclass(frozen=True)
+class StreamOutput:
+    """The plan of a query whose rows are delivered."""
+
+    output: Output
+    fields: tuple[Field, ...]
+    text: str
+    """The text of the query with all that it reads; a query with another text is another one."""
+    own: str
+    """The text of the query alone, as it was written."""
+    release: Release | None
+    """How rows that are computed from stored rows are released; None: tasks write them."""
+    plan: QueryPlan = InSpark()
+
+    @property
+    def name(self) -> str:
+        return self.output.stream
+
+    @property
+    def placement(self) -> Placement:
+        return self.plan.placement
+
+    @property
+    def when_large(self) -> Placement:
+        """The placement in a micro-batch whose stored rows do not fit into the memory of a task."""
+        return "spark" if self.release is not None else self.placement
+
+    @property
+    def low(self) -> int | None:
+        """The number of the low-level stream whose tasks write the query; None: they do not."""
+        return self.plan.stream if isinstance(self.plan, WrittenByTasks) else None
+
+    @property
+    def windows(self) -> StoredWindows | None:
+        return self.plan if isinstance(self.plan, StoredWindows) else None
+
+    @property
+    def ordered(self) -> KeptOrder:
+        """The columns in whose order rows are emitted, over all batches."""
+        if self.release is not None and self.release.kind == "at_once":
+            return ()
+        return self.output.ordered
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    job: Job
+    deliveries: Deliveries
+    low: tuple[LowStream, ...]
+    outputs: tuple[StreamOutput, ...]
+    trees: Trees
+    """The relations of all streams; those of the low level down to their sources."""
+    running: tuple[RunningStream, ...] = ()
+    slicing: Slicing = field(default_factory=Slicing)
+    """How the windows of the set are composed."""
+
+    @property
+    def kept_by(self) -> dict[Leaf, str]:
+        """By stored stream: the column that its retention is measured in."""
+        found: dict[Leaf, str] = {low.name: low.kept_by for low in self.low if low.kept_by}
+        return found | {one.name: one.value for one in self.running}
+
+    @cached_property
+    def windows(self) -> dict[str, WindowFamily]:
+        """By low-level stream: the queries over windows of it that tasks assemble."""
+        found: dict[str, list[StoredWindows]] = {}
+        for output in self.outputs:
+            for one in () if output.windows is None else output.windows.by_stream:
+                found.setdefault(one.stream, []).append(one)
+        return {stream: WindowFamily(tuple(members)) for stream, members in found.items()}
+
+    @property
+    def leaves(self) -> dict[str, str]:
+        """The keys of the stored streams, by name."""
+        found = {low.name: low.key for low in self.low}
+        return found | {one.name: one.key for one in self.running}
+
+    @property
+    def by_name(self) -> Mapping[str, LowStream]:
+        return {low.name: low for low in self.low}
+
+    def slices_of(
+        self, family: SliceFamily, retired: bool
+    ) -> Iterator[tuple[LowStream, SliceStream]]:
+        """The low-level streams whose groups are slices of a family of windows, or of it by more
+        keys.
+        """
+        tuples, keys = tuples_of_family(family), keys_of_family(family)
+        for stream in self.low:
+            sliced = stream.sliced
+            if sliced is None or sliced.retired != retired:
+                continue
+            if sliced.tuples == tuples and sliced.keys >= keys:
+                yield stream, sliced
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,239 @@
+"""The rules that make the plan of a stream from a Job, in one ordered list.
+
+In: a Job whose sources are live. Out: a complete `StreamPlan`: what is stored of every low-level
+stream and for how long, and for every query who computes it and when its rows are released. Each
+rule is a pure function from a plan to a plan; a query that no rule places is computed by Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from terascope.analysis.release import release_of, temporal_bound
+from terascope.analysis.retention import retention_columns
+from terascope.analysis.trees import Trees
+from terascope.diagnostic import SourceError
+from terascope.physical.job import Deliveries, Job, Output
+from terascope.physical.rules.finish_in_tasks import deliveries
+from terascope.physical.rules.join_in_tasks import joinings
+from terascope.physical.split.slicing import Slicing
+from terascope.physical.stream.plan import (
+    InSpark,
+    QueryPlan,
+    RunningStream,
+    StoredJoin,
+    StreamOutput,
+    StreamPlan,
+    WrittenByTasks,
+    digest,
+)
+from terascope.physical.stream.row_pipelines import RowPipelines, row_pipelines_of
+from terascope.physical.stream.stored_streams import (
+    low_stream,
+    needs_order,
+    with_own_keys,
+    with_retention,
+)
+from terascope.physical.stream.windows import StoredWindows, StoredWindowsPlanner
+from terascope.plan.rel import PlanMistake, Read, Rel, Running, inputs, with_inputs
+from terascope.plan.show import full_text
+
+
+@dataclass(frozen=True)
+class SetTexts:
+    """The texts of a query set, by stream: what a checkpoint recognises its queries by."""
+
+    full: Mapping[str, str]
+    """A stream with all that it reads."""
+    own: Mapping[str, str] = field(default_factory=dict)
+    """A stream alone, as its user wrote it."""
+
+
+Rule: TypeAlias = Callable[[StreamPlan, SetTexts], StreamPlan]
+
+
+def plan_stream(job: Job, texts: SetTexts, slicing: Slicing | None = None) -> StreamPlan:
+    """The plan of a Job as a stream. `slicing`: how the windows of the set are composed.
+
+    Raises:
+        SourceError: a source cannot be read as a stream.
+    """
+    nothing = Deliveries({}, {}, {}, ())
+    plan = StreamPlan(job, nothing, (), (), Trees({}, job.parameters), (), slicing or Slicing())
+    for rule in STREAM_RULES:
+        plan = rule(plan, texts)
+    return plan
+
+
+def refuse_other_sources(plan: StreamPlan, _: SetTexts) -> StreamPlan:
+    for read in plan.job.reads:
+        if read.low is None:
+            raise SourceError(
+                f"'{read.name}' cannot be streamed: its tuples are Spark's already; set low to"
+                " auto, and bind files, folders or the generator"
+            )
+    return plan
+
+
+def separate_running_aggregates(plan: StreamPlan, texts: SetTexts) -> StreamPlan:
+    """Before: Project (Running (Read low))      After: #running 0 = Running (Read low);
+    Project (Read #running 0)
+    """
+    streams: dict[str, Rel] = {made.name: plan.job.trees[made.name] for made in plan.job.low}
+    running: list[RunningStream] = []
+
+    def apart(rel: Rel, text: str) -> Rel:
+        parts = tuple(apart(part, text) for part in inputs(rel))
+        made = with_inputs(rel, parts) if parts else rel
+        if not isinstance(made, Running):
+            return made
+        name = f"#running {len(running)}"
+        # The key is made of the user's text: it must not change when the set is split otherwise.
+        key = digest(f"{text}|{sum(one.text == text for one in running)}")
+        running.append(RunningStream(name, key, made, text))
+        streams[name] = made
+        return Read(name, made.fields)
+
+    for stage in plan.job.streams:
+        text = texts.full.get(stage.name) or full_text(stage.rel, streams)
+        streams[stage.name] = apart(stage.rel, text)
+    return replace(plan, trees=Trees(streams, plan.job.parameters), running=tuple(running))
+
+
+def store_low_streams(plan: StreamPlan, _: SetTexts) -> StreamPlan:
+    job = plan.job
+    queries = {query.name: query for read in job.reads if read.low for query in read.low.queries}
+    made = (
+        low_stream(number, queries[output.name], output.groups, plan.trees)
+        for number, output in enumerate(job.low)
+    )
+    return replace(plan, low=tuple(with_own_keys(made)))
+
+
+def write_rows_in_tasks(plan: StreamPlan, texts: SetTexts) -> StreamPlan:
+    """Tasks write queries that filter, project or rank one low-level stream. Every other query gets
+    the operator and the value by which its rows are released.
+    """
+    job = plan.job
+    merged = {stream.name for stream in plan.low if needs_order(stream)}
+    planned = deliveries(job, writing=True, sorted_later=False, joins=False, held=merged)
+    stages = {stage.name: stage.rel for stage in job.streams}
+    by_name = plan.by_name
+
+    def planned_output(output: Output) -> StreamOutput:
+        name = output.stream
+        direct = planned.direct.get(name)
+        how: QueryPlan = InSpark()
+        if direct is not None:
+            stream = by_name[direct.program.stream]
+            how = WrittenByTasks(stream.number, "task" if stream.groups is None else "close")
+        return StreamOutput(
+            output,
+            output.part_fields(stages[name], False),
+            texts.full[name],
+            (texts.own or texts.full).get(name, ""),
+            release_of(name, plan.trees, plan.leaves) if direct is None else None,
+            how,
+        )
+
+    outputs = tuple(planned_output(output) for output in job.outputs)
+    return replace(plan, deliveries=planned, outputs=outputs)
+
+
+def join_stored_groups(plan: StreamPlan, _: SetTexts) -> StreamPlan:
+    """A task makes a join whose sides are low-level groups with equal epochs."""
+    found = joinings(plan.job, plan.deliveries.direct, sorted_later=False)
+
+    def placed(output: StreamOutput) -> QueryPlan | None:
+        joining, release = found.get(output.name), output.release
+        if joining is None or release is None or len(release.parts) != 1:
+            return None
+        bound = temporal_bound(release.node, plan.trees)
+        if bound is None or bound.band is not None:
+            return None
+        return StoredJoin(joining.pairing, (bound.left, bound.right))
+
+    return place(plan, placed)
+
+
+def pipeline_stored_rows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
+    """A task computes a query that only filters, projects and merges stored rows."""
+    leaves = plan.leaves
+
+    def placed(output: StreamOutput) -> QueryPlan | None:
+        assert output.release is not None
+        return row_pipelines_of(
+            output.name, output.release, plan.trees, leaves, output.fields, output.output.order
+        )
+
+    return place(plan, placed)
+
+
+def assemble_stored_windows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
+    """A task assembles the windows of a query that is made of nothing else."""
+    job = plan.job
+    stages = {stage.name: plan.trees.streams[stage.name] for stage in job.streams}
+    planner = StoredWindowsPlanner(job.low, stages, job.parameters)
+
+    def placed(output: StreamOutput) -> QueryPlan | None:
+        assert output.release is not None
+        return planner.windows(output.name, output.release, output.fields, output.output.order)
+
+    return place(plan, placed)
+
+
+def place(plan: StreamPlan, placed: Callable[[StreamOutput], QueryPlan | None]) -> StreamPlan:
+    """The plan in which some of the queries that had no place have one."""
+    outputs = tuple(
+        replace(one, plan=placed(one) or one.plan) if isinstance(one.plan, InSpark) else one
+        for one in plan.outputs
+    )
+    return replace(plan, outputs=outputs)
+
+
+def retain_rows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
+    """Choose for every stored stream the column that its retention is measured in."""
+    releases = [output.release for output in plan.outputs if output.release is not None]
+    running = [one.rel for one in plan.running]
+    kept_by = retention_columns(releases, plan.trees, plan.leaves, running)
+    return replace(plan, low=tuple(with_retention(s, kept_by, plan.trees) for s in plan.low))
+
+
+def check_stream_plan(plan: StreamPlan, _: SetTexts) -> StreamPlan:
+    """Refuse a plan whose parts do not fit together.
+
+    Raises:
+        PlanMistake: a query has no place, or reads what is not stored.
+    """
+    stored = plan.leaves
+    if len(set(stored.values())) < len(stored):
+        raise PlanMistake("two stored streams have one key")
+    for output in plan.outputs:
+        if (output.release is None) != isinstance(output.plan, WrittenByTasks):
+            raise PlanMistake(f"{output.name} is written by tasks, and released as well")
+        match output.plan:
+            case RowPipelines(inputs=sources):
+                read = {one.stream for one in sources}
+            case StoredWindows() as windows:
+                read = set(windows.streams)
+            case _:
+                read = set()
+        if not read <= stored.keys():
+            raise PlanMistake(f"{output.name} reads {sorted(read - stored.keys())}, not stored")
+    return plan
+
+
+STREAM_RULES: Final[tuple[Rule, ...]] = (
+    refuse_other_sources,
+    separate_running_aggregates,
+    store_low_streams,
+    write_rows_in_tasks,
+    join_stored_groups,
+    pipeline_stored_rows,
+    assemble_stored_windows,
+    retain_rows,
+    check_stream_plan,
+)
+"""In this order. The first rule that can place a query does."""

@@ -1,0 +1,80 @@
+"""The things that all micro-batches of a running set share: its plan, its folders, its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from terascope.functions.base import Value
+from terascope.physical.delivery import Sink
+from terascope.physical.stream.plan import StreamPlan
+from terascope.plan.horizon import Horizons
+from terascope.plan.rel import Aggregate
+from terascope.streaming.closing import furthest
+from terascope.streaming.engine import Engine, HighLevel
+from terascope.streaming.state.growing_result import GrowingResult
+from terascope.streaming.state.layouts import Layouts
+from terascope.streaming.state.retention import Expiry
+from terascope.streaming.state.segments import Segment, Stored
+from terascope.streaming.state.state import StateFolder, StreamState
+from terascope.streaming.stored_rows import StoredRows, stored_leaves
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of a run under its checkpoint."""
+
+    path: Path
+
+    @property
+    def state(self) -> Path:
+        return self.path / "state"
+
+    @property
+    def slices(self) -> Path:
+        return self.path / "slices"
+
+    @property
+    def results(self) -> Path:
+        """The folder of results when no other one was given."""
+        return self.path / "results"
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """The plan, the folders and the results of a running set, for all of its batches."""
+
+    plan: StreamPlan
+    stored: Mapping[int, Stored]
+    folder: RunFolder
+    sink: Sink
+    results: Mapping[str, GrowingResult]
+    skew_ns: int
+    expire: Expiry
+    replays: bool = False
+    """Sources are replayed: time is told by their tuples, as in a batch, and not by the heartbeats
+    of silent sources."""
+    present: dict[Aggregate, tuple[Value, Value]] = field(default_factory=dict)
+    """Of aggregations that also give rows for empty windows: the watermark at which they were last
+    computed, and their last row then that was made of tuples."""
+
+    @property
+    def states(self) -> StateFolder:
+        return StateFolder(self.folder.state)
+
+    def horizons(self, state: StreamState) -> Horizons:
+        """How far time has moved, for groups that live on without tuples."""
+        job = self.plan.job
+        return Horizons(furthest(state.seen), job.trees, job.parameters)
+
+    def stored_rows(self, state: StreamState) -> StoredRows:
+        return StoredRows(str(self.folder.slices), Layouts(state.layouts))
+
+    def high_level(
+        self, engine: Engine, state: StreamState, segments: Sequence[Segment]
+    ) -> HighLevel:
+        """The high level over the rows that some segments have."""
+        leaves = stored_leaves(self.plan, segments)
+        parameters = self.plan.job.parameters
+        return engine.high_level(self.stored_rows(state), leaves, parameters, self.horizons(state))

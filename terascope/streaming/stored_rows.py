@@ -1,0 +1,102 @@
+"""Rows of the slice store, read back in tasks.
+
+In: segments of stored rows. Out: Arrow batches with the columns that the set has now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from terascope.connectors.base import arrow_type
+from terascope.execute.rows.top import plain
+from terascope.kernels.merge.payload import unpack_tuples
+from terascope.physical.stream.plan import LowStream, StreamPlan
+from terascope.physical.stream.windows import Length
+from terascope.plan.rel import Field
+from terascope.streaming.state.layouts import Layouts
+from terascope.streaming.state.segments import Segment, read_segment
+from terascope.streaming.state.tiers import SLICES, tier_stream
+
+
+@dataclass(frozen=True)
+class StoredStream:
+    """A stream that is read from the store."""
+
+    fields: tuple[Field, ...]
+    segments: tuple[Segment, ...]
+    texts: tuple[str, ...] = ()
+    """Of a low-level stream: the expressions of its columns as text."""
+
+    @property
+    def rows(self) -> int:
+        return sum(segment.rows for segment in self.segments)
+
+    @property
+    def bytes(self) -> int:
+        return sum(segment.length for segment in self.segments)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(f.name, arrow_type(f.type)) for f in self.fields])
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Reads rows of the store."""
+
+    store: str
+    layouts: Layouts
+
+    def batches(self, leaf: StoredStream) -> Iterator[pa.RecordBatch]:
+        """The rows of all segments of a leaf, with its columns."""
+        for segment in leaf.segments:
+            for rows in unpack_tuples(read_segment(Path(self.store), segment)):
+                yield self.with_columns(leaf, rows, segment.layout)
+
+    def with_columns(self, leaf: StoredStream, rows: pa.RecordBatch, layout: str) -> pa.RecordBatch:
+        """Rows with the columns that the set has now."""
+        schema, columns = leaf.schema, list(rows.columns)
+        if leaf.texts:
+            columns = self.layouts.rows(rows, layout, leaf.texts, schema.types)
+        return plain(pa.RecordBatch.from_arrays(columns, schema.names)).cast(schema)
+
+
+def stored_leaves(plan: StreamPlan, segments: Sequence[Segment]) -> dict[str, StoredStream]:
+    """By name, the stored streams of a plan with the rows that some segments have of them."""
+    rows = rows_by_stream(segments)
+    found = {
+        stream.name: StoredStream(
+            plan.deliveries.targets[stream.number].fields, rows.get(stream.key, ()), stream.texts
+        )
+        for stream in plan.low
+    }
+    for running in plan.running:
+        found[running.name] = StoredStream(running.rel.fields, rows.get(running.key, ()))
+    return found
+
+
+def stored_tiers(
+    plan: StreamPlan, stream: LowStream, shown: LowStream, rows: Mapping[str, tuple[Segment, ...]]
+) -> dict[Length, StoredStream]:
+    """The stored slices of a stream and the spans of them, with the columns of another stream that
+    differs from it in its slices only.
+    """
+    fields = plan.deliveries.targets[shown.number].fields
+    texts = tuple(stream.epoch_text if t == shown.epoch_text else t for t in shown.texts)
+    return {
+        tier: StoredStream(fields, rows.get(tier_stream(stream.key, tier), ()), texts)
+        for tier in (SLICES, *plan.windows[stream.name].tiers)
+    }
+
+
+def rows_by_stream(segments: Sequence[Segment]) -> dict[str, tuple[Segment, ...]]:
+    """By the key of a stored stream, its segments of rows."""
+    found: dict[str, list[Segment]] = {}
+    for segment in segments:
+        if segment.kind == "rows":
+            found.setdefault(segment.stream, []).append(segment)
+    return {stream: tuple(some) for stream, some in found.items()}
