@@ -9,7 +9,7 @@ Columns whose name begins with '#' are hidden: they carry the place of a tuple i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import is_
@@ -451,3 +451,44 @@ def refreshed(rel: Rel, schemas: Mapping[str, tuple[Field, ...]]) -> Rel:
     if isinstance(rel, Read):
         return changed(rel, schema=schemas.get(rel.stream, rel.schema))
     return with_inputs(rel, tuple([refreshed(p, schemas) for p in inputs(rel)]))
+
+
+def with_expressions(
+    rel: Rel, change: Callable[[Expr, tuple[Rel, ...]], Expr], over: Rel | None = None
+) -> Rel:
+    """The operator with changed expressions. `change` gets each expression with the relations whose
+    columns it reads: inputs of `over`, or of the operator itself.
+    """
+    whole = over or rel
+    below = inputs(whole)
+
+    def named(items: tuple[Named, ...]) -> tuple[Named, ...]:
+        return tuple((name, change(expr, below)) for name, expr in items)
+
+    def aggregates(aggs: tuple[NamedAgg, ...]) -> tuple[NamedAgg, ...]:
+        return tuple(
+            (name, replace(agg, args=tuple(change(arg, below) for arg in agg.args)))
+            for name, agg in aggs
+        )
+
+    match rel:
+        case Scan() | Read() | Lookup() | Window() | Merge():
+            return rel
+        case Filter(predicate=predicate):
+            return changed(rel, predicate=change(predicate, below))
+        case Project(items=items):
+            return changed(rel, items=named(items))
+        case Rank(order=order):
+            return changed(rel, order=tuple((change(e, below), down) for e, down in order))
+        case Aggregate(keys=keys, aggs=aggs):
+            return changed(rel, keys=named(keys), aggs=aggregates(aggs))
+        case Running(keys=keys, aggs=aggs, closing=closing):
+            closes = change(closing, (whole,))
+            return changed(rel, keys=named(keys), aggs=aggregates(aggs), closing=closes)
+        case Join(equalities=equalities, residual=residual):
+            left, right = below
+            pairs = tuple((change(a, (left,)), change(b, (right,))) for a, b in equalities)
+            rest = None if residual is None else change(residual, below)
+            return changed(rel, equalities=pairs, residual=rest)
+        case _:
+            assert_never(rel)

@@ -12,32 +12,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, assert_never
+from typing import Any
 
 from terascope.analysis.order import FINENESS
 from terascope.analysis.trees import Trees
 from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Trend, Value
 from terascope.plan.build import call
-from terascope.plan.expr import AggCall, Call, Case, Col, Expr, Lit, Param, transform, walk
+from terascope.plan.expr import Call, Case, Col, Expr, Lit, Param, transform, walk
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
     Aggregate,
     Filter,
-    Join,
-    Lookup,
-    Merge,
-    Named,
-    NamedAgg,
-    Project,
-    Rank,
-    Read,
     Rel,
     Running,
     Scan,
     Sliding,
     Window,
     inputs,
+    with_expressions,
     with_inputs,
 )
 from terascope.plan.rel import walk as walk_rel
@@ -79,53 +72,7 @@ class Rewriting:
     def rel(self, rel: Rel) -> Rel:
         parts = inputs(rel)
         made = with_inputs(rel, tuple(self.rel(part) for part in parts)) if parts else rel
-        return self.node(made, rel)
-
-    def node(self, made: Rel, was: Rel) -> Rel:
-        """Expressions over the inputs of a node; `was`: as the trees know it."""
-        match made:
-            case Scan() | Read() | Lookup() | Window() | Merge():
-                return made
-            case Filter(predicate=predicate):
-                return replace(made, predicate=self.over(predicate, inputs(was)))
-            case Project(items=items):
-                return replace(made, items=self.named(items, inputs(was)))
-            case Rank(order=order):
-                changed = tuple((self.over(e, inputs(was)), down) for e, down in order)
-                return replace(made, order=changed)
-            case Aggregate(keys=keys, aggs=aggs):
-                below = inputs(was)
-                return replace(
-                    made, keys=self.named(keys, below), aggs=self.aggregates(aggs, below)
-                )
-            case Running(keys=keys, aggs=aggs, closing=closing):
-                below = inputs(was)
-                return replace(
-                    made,
-                    keys=self.named(keys, below),
-                    aggs=self.aggregates(aggs, below),
-                    closing=self.over(closing, (was,)),
-                )
-            case Join(equalities=equalities, residual=residual):
-                left, right = inputs(was)
-                pairs = tuple(
-                    (self.over(a, (left,)), self.over(b, (right,))) for a, b in equalities
-                )
-                rest = None if residual is None else self.over(residual, (left, right))
-                return replace(made, equalities=pairs, residual=rest)
-            case _:
-                assert_never(made)
-
-    def named(self, items: tuple[Named, ...], below: tuple[Rel, ...]) -> tuple[Named, ...]:
-        return tuple((name, self.over(expr, below)) for name, expr in items)
-
-    def aggregates(
-        self, aggs: tuple[NamedAgg, ...], below: tuple[Rel, ...]
-    ) -> tuple[NamedAgg, ...]:
-        def changed(agg: AggCall) -> AggCall:
-            return replace(agg, args=tuple(self.over(arg, below) for arg in agg.args))
-
-        return tuple((name, changed(agg)) for name, agg in aggs)
+        return with_expressions(made, self.over, rel)
 
     def over(self, expr: Expr, below: tuple[Rel, ...]) -> Expr:
         """An expression over some relations, its parameters being functions of their time."""

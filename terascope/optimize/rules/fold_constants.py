@@ -9,7 +9,6 @@ from terascope.functions.base import ValueMistake
 from terascope.functions.casts import cast_value
 from terascope.plan.build import FALSE, TRUE, conjunction, disjunction
 from terascope.plan.expr import (
-    AggCall,
     Call,
     Case,
     Cast,
@@ -19,62 +18,19 @@ from terascope.plan.expr import (
     Param,
     transform,
 )
-from terascope.plan.rel import (
-    Aggregate,
-    Filter,
-    Join,
-    Lookup,
-    Merge,
-    Project,
-    Rank,
-    Read,
-    Rel,
-    Running,
-    Scan,
-    Window,
-    changed,
-)
+from terascope.plan.rel import Filter, Join, Rel, with_expressions
 
 
 def fold_constants(rel: Rel) -> Rel | None:
     """Before: Filter (x > 2 + 3 AND TRUE) s      After: Filter (x > 5) s."""
-    match rel:
-        case Scan() | Read() | Lookup() | Merge() | Window():
-            return None
-        case Filter(source=source, predicate=predicate):
-            folded = fold(predicate)
-            return source if folded == TRUE else changed(rel, predicate=folded)
-        case Project(items=items):
-            return changed(rel, items=tuple((n, fold(e)) for n, e in items))
-        case Aggregate(keys=keys, aggs=aggs):
-            return changed(
-                rel,
-                keys=tuple((n, fold(e)) for n, e in keys),
-                aggs=tuple((n, fold_args(a)) for n, a in aggs),
-            )
-        case Running(keys=keys, aggs=aggs, closing=closing):
-            return changed(
-                rel,
-                keys=tuple((n, fold(e)) for n, e in keys),
-                aggs=tuple((n, fold_args(a)) for n, a in aggs),
-                closing=fold(closing),
-            )
-        case Rank(order=order):
-            return changed(rel, order=tuple((fold(e), d) for e, d in order))
-        case Join(equalities=equalities, residual=residual):
-            rest = None if residual is None else fold(residual)
-            return changed(
-                rel,
-                equalities=tuple((fold(a), fold(b)) for a, b in equalities),
-                residual=None if rest == TRUE else rest,
-            )
+    folded = with_expressions(rel, lambda expr, _: fold(expr))
+    match folded:
+        case Filter(source=source, predicate=predicate) if predicate == TRUE:
+            return source
+        case Join(residual=residual) if residual == TRUE:
+            return replace(folded, residual=None)
         case _:
-            assert_never(rel)
-
-
-def fold_args(agg: AggCall) -> AggCall:
-    args = tuple(fold(a) for a in agg.args)
-    return agg if args == agg.args else replace(agg, args=args)
+            return None if folded is rel else folded
 
 
 def fold(expr: Expr) -> Expr:

@@ -9,9 +9,9 @@ too, may be made of that one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.tables.slots import MOST_SLOTS
@@ -76,20 +76,11 @@ def with_trees(
     aggregations that other reads have, too: their tables must be alike.
     """
     low, decisions = read.low, list[TreeDecision]()
-    if low is None or sampled.low is None or settings.mode == "never":
+    if low is None or sampled.low is None:
         return read, []
-    known = {q.name: q for q in sampled.low.queries if isinstance(q, LowAggregate)}
     candidates = [q for q in growing(low) if q.name not in elsewhere]
-    if max(map(len, families(candidates).values()), default=0) < LEAST_QUERIES:
-        return read, []
-    shares = measured.shares(sampled, [known[q.name] for q in candidates])
-    for members in families(candidates, shares).values():
-        if len(members) < LEAST_QUERIES:
-            continue
-        statistics = measured.statistics(sampled, *(known[q.name] for q in members))
-        if statistics is None or not statistics.tuples:
-            continue
-        found = decided(read.name, members, statistics, settings)
+    statistics_of = SampleStatistics(measured, sampled)
+    for members, found, statistics in decide_trees(read.name, candidates, statistics_of, settings):
         made = None
         if found.gain >= LEAST_GAIN:
             made = Grafting(low, members, found.tree, settings, statistics.groups).plan()
@@ -98,6 +89,55 @@ def with_trees(
             made = Grafting(low, members, found.bounded_flat, settings, statistics.groups).plan()
         low = made or low
     return replace(read, low=low), decisions
+
+
+class TupleStatistics(Protocol):
+    """Statistics of the tuples that aggregations take. A batch has them from a sample of its
+    source, a stream from the samples that its tasks report with their heartbeats.
+    """
+
+    def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
+        """By name: the share of the tuples of all these aggregations that each of them takes."""
+        ...
+
+    def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
+        """Of the tuples that any of some aggregations takes; None: nothing is known."""
+        ...
+
+
+@dataclass(frozen=True)
+class SampleStatistics:
+    """Statistics of a read, from a sample of its source."""
+
+    measured: Measured
+    read: SourceRead
+    """The read before its aggregations were given shared tables, as it was sampled."""
+
+    def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
+        return self.measured.shares(self.read, self._sampled(queries))
+
+    def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
+        return self.measured.statistics(self.read, *self._sampled(queries))
+
+    def _sampled(self, queries: Sequence[LowAggregate]) -> list[LowAggregate]:
+        assert self.read.low is not None
+        known = {q.name: q for q in self.read.low.queries if isinstance(q, LowAggregate)}
+        return [known[query.name] for query in queries]
+
+
+def decide_trees(
+    read: str, candidates: Sequence[LowAggregate], tuples: TupleStatistics, settings: TreeSettings
+) -> Iterator[tuple[list[LowAggregate], TreeDecision, Statistics]]:
+    """The best tree of every family of aggregations that is large enough, with the statistics that
+    it was chosen by. Batches and streams decide here.
+    """
+    largest = max(map(len, families(candidates).values()), default=0)
+    if settings.mode == "never" or largest < LEAST_QUERIES:
+        return
+    for members in families(candidates, tuples.shares(candidates)).values():
+        statistics = tuples.of(members) if len(members) >= LEAST_QUERIES else None
+        if statistics is not None and statistics.tuples:
+            yield members, decided(read, members, statistics, settings), statistics
 
 
 def decided(

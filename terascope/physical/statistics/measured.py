@@ -26,7 +26,7 @@ from terascope.physical.statistics.sampling import (
     evaluated,
     read_some,
 )
-from terascope.physical.statistics.shared_table_cost import Taking, together_ns
+from terascope.physical.statistics.shared_table_cost import Taking, saves_lookups
 from terascope.plan.build import FALSE
 from terascope.plan.expr import columns_of, conjuncts
 from terascope.plan.plan import Plan
@@ -88,16 +88,15 @@ class Measured:
         """Whether aggregations with different conditions had better share a table. Looking a tuple
         up once for all is worth little where hardly any is of interest to two of them.
         """
-        apart = together = 0.0
+        parts: list[tuple[float, list[Taking]]] = []
         for read in reads:
             own = [queries[read.name] for queries in members if read.name in queries]
             sample = self.sample(read) if own else None
             if sample is None:
                 continue
             takings = [Taking(len(sample.passed(q.name)), len(q.slots)) for q in own]
-            together += together_ns(sample.either(tuple(q.name for q in own)), takings)
-            apart += sum(taking.apart_ns for taking in takings)
-        return 0.0 < together < apart
+            parts.append((sample.either(tuple(q.name for q in own)), takings))
+        return saves_lookups(parts)
 
     def size(self, queries: Queries) -> float:
         """How many tuples of the samples that there are an aggregation takes."""

@@ -8,7 +8,7 @@ their source, and streams, which look at samples of their tasks, ask here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,3 +47,14 @@ def masked_ns(either: float, members: Sequence[Taking]) -> float:
 def together_ns(either: float, members: Sequence[Taking]) -> float:
     """All in one table."""
     return TUPLE_NS * either + masked_ns(either, members)
+
+
+def saves_lookups(parts: Iterable[tuple[float, Sequence[Taking]]]) -> bool:
+    """Whether aggregations had better share a table than have one each: in every read, the tuples
+    that any of them takes, and each of them.
+    """
+    together = apart = 0.0
+    for either, members in parts:
+        together += together_ns(either, members)
+        apart += sum(member.apart_ns for member in members)
+    return 0.0 < together < apart

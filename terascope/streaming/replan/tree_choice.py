@@ -13,11 +13,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from terascope.physical.low_plan import LowPlan, Queries
-from terascope.physical.rules.grow_trees import LEAST_QUERIES, decided, families
+from terascope.physical.low_plan import LowAggregate, LowPlan, Queries
+from terascope.physical.rules.grow_trees import LEAST_QUERIES, decide_trees
 from terascope.physical.rules.share_tables import tables_of
 from terascope.physical.settings import TreeSettings
-from terascope.physical.statistics.shared_table_cost import together_ns
+from terascope.physical.statistics.shared_table_cost import saves_lookups
+from terascope.sharing.model import Statistics, Tree
 from terascope.streaming.replan.families import READ, AggregateFamily, Unit, output_of
 from terascope.streaming.replan.sharing_costs import SharingCosts, TrafficStatistics, conditions_of
 from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree, with_tree
@@ -127,46 +128,60 @@ class Choosing:
         return tuple(tuple(sorted(ids[places[n]] for n in table.members)) for table in several)
 
     def rides(self, places: Sequence[int]) -> bool:
-        """As in batches; and it must pay by the number of groups, too, for which these do not ask:
-        a look-up among few takes no longer than the conditions of some slots, and each of many is
-        given to everybody.
+        """Whether some members had better share a table. It must save look-ups, as in a batch; and
+        it must pay by the number of groups, too: a look-up among few groups takes no longer than
+        the conditions of some slots, and each of many groups is given to every member.
         """
         unit = self.family.unit(places)
-        takings = self.costs.takings(unit)
-        apart = sum(taking.apart_ns for taking in takings)
-        if not 0.0 < together_ns(self.costs.tuples(unit.conditions), takings) < apart:
+        if not saves_lookups([(self.costs.tuples(unit.conditions), self.costs.takings(unit))]):
             return False
         alone = sum(self.costs.alone_cost(self.family.unit([place])) for place in places)
         return self.costs.alone_cost(unit) < alone
 
     def trees(self, tables: Sequence[Sequence[str]], riding: bool) -> tuple[PlannedTree, ...]:
-        """`riding`: whether those who take different tuples may be in one."""
-        if self.settings.trees.mode == "never":
-            return ()
+        """The trees that save anything. `riding`: whether aggregations of different tuples may be
+        in one tree.
+        """
         units = {unit.query.name: unit for unit in self.family.units(tables)}
-        total = max(1.0, self.costs.tuples(conditions_of(units.values())))
-        shares = {name: self.costs.tuples(unit.conditions) / total for name, unit in units.items()}
-        shares = shares if riding else {}
-        found = []
-        for members in families([unit.query for unit in units.values()], shares).values():
-            if len(members) >= LEAST_QUERIES:
-                tree = self.tree([units[query.name] for query in members])
-                found += [] if tree is None else [tree]
-        return tuple(found)
+        queries = [unit.query for unit in units.values()]
+        statistics = UnitStatistics(units, self.costs, riding)
+        decided = decide_trees(self.read, queries, statistics, self.settings.trees)
+        made = (self.tree([units[q.name] for q in some], one.tree) for some, one, _ in decided)
+        return tuple(one for one in made if one is not None)
 
-    def tree(self, units: Sequence[Unit]) -> PlannedTree | None:
-        """The best one, if it saves anything."""
+    def tree(self, units: Sequence[Unit], tree: Tree) -> PlannedTree | None:
+        """A tree of some tables; None: it saves nothing, or a node would have too many slots."""
         statistics, _ = self.traffic.of(conditions_of(units))
-        queries = [unit.query for unit in units]
-        tree = decided(self.read, queries, statistics, self.settings.trees).tree
         alone = sum(self.costs.alone_cost(unit) for unit in units)
         cost = self.costs.tree_cost(tree, units) + sum(map(self.costs.riding_cost, units))
         if cost >= alone:
             return None
         whole = tuple(node.buckets >= statistics.groups(node.attributes) for node in tree.nodes)
         made = PlannedTree(tuple(unit.id for unit in units), tree, whole)
-        low = LowPlan((), (), tuple(queries))
+        queries = tuple(unit.query for unit in units)
+        low = LowPlan((), (), queries)
         return None if with_tree(low, queries, made, self.settings.trees) is None else made
+
+
+@dataclass(frozen=True)
+class UnitStatistics:
+    """Statistics of the tables of a family, from the samples that tasks report."""
+
+    units: Mapping[str, Unit]
+    """By the name of the aggregation that has the table."""
+    costs: SharingCosts
+    riding: bool
+
+    def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
+        if not self.riding:
+            return {}
+        units = {query.name: self.units[query.name] for query in queries}
+        total = max(1.0, self.costs.tuples(conditions_of(units.values())))
+        return {n: self.costs.tuples(unit.conditions) / total for n, unit in units.items()}
+
+    def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
+        units = [self.units[query.name] for query in queries]
+        return self.costs.traffic.of(conditions_of(units))[0]
 
 
 @dataclass(frozen=True)
