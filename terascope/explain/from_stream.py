@@ -1,7 +1,8 @@
-"""A query set as a stream, as a picture: which slices are kept, what closes them, who lets rows go.
+"""A query set as a stream, as a picture: which slices are kept, what closes them, who emits rows.
 
 In: a compiled set. Out: the picture of its split plan; when its sources are bound each low-level
-stream says what closes its slices (dissertation 4.4, 4.5), and each query how its rows are let go.
+stream says what closes its slices (dissertation 4.4, 4.5), and each query how its rows are
+released.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def slice_facts(stream: LowStream, plan: StreamPlan) -> Facts:
     key = dict(rel.keys)[stream.value or ""]
     (name,) = columns_of(key)
     column = next(c for c in stream.scan.columns if c.name == name)
-    closes = f"{stream.value} = {show_expr(key)}, when {promised(column)} of {merged} is past it"
+    past = f"when {watermark_of(column)} of {merged} is past it"
+    closes = f"{stream.value} = {show_expr(key)}, {past}"
     return (("of", merged), ("kept", "partial groups of open slices"), ("slice", closes))
 
 
@@ -92,10 +94,10 @@ def sharing_facts(stream: LowStream, plan: StreamPlan, sharing: SharingSettings)
     return ()
 
 
-def promised(column: SourceField) -> str:
-    """What is promised of a column, and by what."""
+def watermark_of(column: SourceField) -> str:
+    """The watermark of a column, and what it is made of."""
     band = column.slope.band if column.slope is not None else 0
-    told = f"the smallest promise for {column.name}"
+    told = f"the lowest watermark of {column.name}"
     if band:
         told += f", {band} less than the largest seen,"
     if is_arrival(column.read_from):
@@ -108,16 +110,16 @@ def release_facts(output: StreamOutput, plan: StreamPlan) -> Facts:
     if output.low is not None:
         stream = plan.low[output.low]
         if stream.groups is None:
-            return (("let go", "as tuples come, by the tasks that read"),)
+            return (("released", "as tuples come, by the tasks that read"),)
         return (
-            ("let go", f"when {stream.value} of {stream.name} closes, by the tasks that merge"),
+            ("released", f"when {stream.value} of {stream.name} closes, by the tasks that merge"),
         )
     release = output.release
     assert release is not None
     who = "by a task" if output.placement == "close" else "by Spark"
     if output.windows is not None:
-        who += f" that puts windows of {output.windows.stream} together"
-    return (("let go", f"{how(release)}, {who}"),)
+        who += f" that assembles windows of {output.windows.stream}"
+    return (("released", f"{how(release)}, {who}"),)
 
 
 def how(release: Release) -> str:
