@@ -29,7 +29,7 @@ from terascope.analysis.retention import Leaf
 from terascope.analysis.trees import Trees
 from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.job import Deliveries, Job, Output
-from terascope.physical.placement import Placement
+from terascope.physical.operators import Placement
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.split.slicing import SliceFamily, Slicing
 from terascope.physical.stream.row_pipelines import RowPipelines

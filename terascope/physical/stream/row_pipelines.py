@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from terascope.analysis.release import Release
 from terascope.analysis.trees import Trees
 from terascope.functions.base import Value
-from terascope.physical.placement import Placement
+from terascope.physical.operators import Placement
 from terascope.physical.row_pipeline import Compute, RowProgram, is_computable, stepped, with_values
 from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import Field, Filter, Merge, Project, Rank, Read, Rel

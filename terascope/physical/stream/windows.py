@@ -23,7 +23,7 @@ from terascope.kernels.tables.slots import SlotKind
 from terascope.physical.job import LowOutput
 from terascope.physical.job_windows import Windows
 from terascope.physical.low_plan import Slot
-from terascope.physical.placement import Placement
+from terascope.physical.operators import Placement
 from terascope.physical.row_pipeline import Regroup, RowProgram, Top, row_program
 from terascope.physical.rules.window_assembly import Assembly
 from terascope.physical.split.drafts import Names
