@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.kernels.codegen.machine_code import column, compiled, output
+from terascope.machine_code import column, compiled_for, output
 from terascope.sharing.model import Statistics
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -155,7 +155,7 @@ class Lattice:
         return low * float(values.sum())
 
 
-@compiled(output(np.float64), column(np.bool_), column(np.float64))
+@compiled_for(output(np.float64), column(np.bool_), column(np.float64))
 def hand_on(have: Floats, is_query: Flags, groups: Floats) -> None:
     for parent in range(1, len(have)):
         if is_query[parent]:
@@ -170,7 +170,7 @@ def hand_on(have: Floats, is_query: Flags, groups: Floats) -> None:
         have[parent] = total
 
 
-@compiled(column(np.float64), column(np.bool_), column(np.float64), output(np.float64))
+@compiled_for(column(np.float64), column(np.bool_), column(np.float64), output(np.float64))
 def hand_back(have: Floats, is_query: Flags, groups: Floats, weights: Floats) -> None:
     """What one unit more of a set would cost all that contain it."""
     for parent in range(len(have) - 1, 0, -1):

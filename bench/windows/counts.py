@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bench.windows.snort import Syns
 from terascope.functions.slices import SliceVector
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled
+from terascope.machine_code import INTEGER, column, compiled_for
 from terascope.sharing.slices import Periodic, composed, composed_panes
 
 Ints = npt.NDArray[np.int64]
@@ -59,7 +59,7 @@ class Counted:
         return int(window_groups(self.stream.times, self.keys, window.range, window.slide))
 
 
-@compiled(column(np.int64), column(np.int64), column(np.int64), column(np.int64))
+@compiled_for(column(np.int64), column(np.int64), column(np.int64), column(np.int64))
 def slice_groups(times: Ints, keys: Ints, edges: Ints, gaps: Ints) -> int:
     """`times` in order; `keys` from 0 on; `edges` of the slices of a period."""
     last = np.full(keys.max() + 1, -1, np.int64)
@@ -77,7 +77,7 @@ def slice_groups(times: Ints, keys: Ints, edges: Ints, gaps: Ints) -> int:
     return count
 
 
-@compiled(column(np.int64), column(np.int64), INTEGER, INTEGER)
+@compiled_for(column(np.int64), column(np.int64), INTEGER, INTEGER)
 def window_groups(times: Ints, keys: Ints, range_: int, slide: int) -> int:
     """Windows are numbered by their ends: a tuple is in those from `first` to `latest`."""
     last = np.full(keys.max() + 1, -1, np.int64)

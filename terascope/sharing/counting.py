@@ -7,27 +7,19 @@ sets, and each is counted without looking at a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias
 from zlib import crc32
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from terascope.machine_code import compiled
 
 Hashes: TypeAlias = NDArray[np.uint64]
 Codes: TypeAlias = NDArray[np.int32]
 Ints: TypeAlias = NDArray[np.int64]
-Function = TypeVar("Function", bound=Callable[..., object])
-
-
-def kernel(function: Function) -> Function:
-    """Compile at the first call, or load what an earlier process compiled."""
-    try:
-        return cast(Function, numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # no folder to keep machine code in
-        return cast(Function, numba.njit(nogil=True)(function))
 
 
 @dataclass(frozen=True)
@@ -72,7 +64,7 @@ def count_groups(hashes: Hashes) -> Frequencies:
     return Frequencies(sizes.astype(np.int64), by_size[sizes])
 
 
-@kernel
+@compiled
 def mixed(words: Ints, seed: np.uint64) -> Hashes:
     """Words with their bits spread (the finaliser of splitmix64)."""
     out = np.empty(len(words), np.uint64)
@@ -84,7 +76,7 @@ def mixed(words: Ints, seed: np.uint64) -> Hashes:
     return out
 
 
-@kernel
+@compiled
 def frequencies(hashes: Hashes) -> Ints:
     """Groups by their number of tuples, in a table of open places that is half full at most."""
     places = 16

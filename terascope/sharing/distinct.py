@@ -19,7 +19,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.sharing.counting import Frequencies, kernel
+from terascope.machine_code import compiled
+from terascope.sharing.counting import Frequencies
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -135,7 +136,7 @@ def chances(rates: Floats, scale: float) -> Floats:
     return out
 
 
-@kernel
+@compiled
 def climb(seen: Floats, likely: Floats, weights: Floats, steps: int, still: float) -> None:
     """Expectation maximisation: the weights become more likely with every step."""
     total = seen.sum()

@@ -27,11 +27,11 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting, least_cost
 from terascope.sharing.curves import Curve, Curves
 from terascope.sharing.evictions import Floats
 from terascope.sharing.model import Node, Tree
-from terascope.sharing.priced import compiled
 
 Places: TypeAlias = npt.NDArray[np.int64]
 

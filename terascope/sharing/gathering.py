@@ -19,11 +19,11 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting
 from terascope.sharing.evictions import Floats
 from terascope.sharing.greedy import unions_of
 from terascope.sharing.model import Attributes, Node, Statistics, Tree
-from terascope.sharing.priced import compiled
 
 Sets: TypeAlias = npt.NDArray[np.int64]
 

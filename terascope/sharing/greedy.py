@@ -21,11 +21,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting
 from terascope.sharing.curves import Curve, Curves
 from terascope.sharing.evictions import Floats
 from terascope.sharing.model import Attributes, Node, Tree
-from terascope.sharing.priced import best_size, compiled, input_grid, value_at, worth
+from terascope.sharing.priced import best_size, input_grid, value_at, worth
 
 LEAST_GAIN: Final = 1e-6
 """Of the cost: a smaller gain is not worth a step."""

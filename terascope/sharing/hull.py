@@ -24,13 +24,13 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting
 from terascope.sharing.curves import INPUTS, SIZES, Curve, Curves
 from terascope.sharing.evictions import Floats
 from terascope.sharing.fptas import Allocator, Frontier, unbeaten
 from terascope.sharing.greedy import prices
 from terascope.sharing.model import Attributes, Tree
-from terascope.sharing.priced import compiled
 
 Cells: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]

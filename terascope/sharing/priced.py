@@ -10,22 +10,15 @@ budget.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Final
 
-import numba
 import numpy as np
 
+from terascope.machine_code import compiled
 from terascope.sharing.curves import Curve
 from terascope.sharing.evictions import Floats
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 GRID: Final = 48
-
-
-def compiled(function: Function) -> Function:
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
 
 
 def input_grid(tuples: float) -> Floats:

@@ -22,13 +22,13 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting, evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.evictions import Floats
 from terascope.sharing.fptas import without_empty
 from terascope.sharing.greedy import unions_of
 from terascope.sharing.model import WORD_BYTES, Attributes, Node, Tree
-from terascope.sharing.priced import compiled
 
 Places: TypeAlias = npt.NDArray[np.int64]
 

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.execute.reports import Reports
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled
 from terascope.kernels.columns.dictionary import Ints
 from terascope.physical.stream.slice_streams import SliceValue
+from terascope.machine_code import INTEGER, column, compiled_for
 from terascope.streaming.replan.tuple_samples import Sampler
 from terascope.streaming.state.late import LateWatch
 
 
-@compiled(column(np.int64), INTEGER)
+@compiled_for(column(np.int64), INTEGER)
 def ends(values: Ints, before: int) -> tuple[int, int, int]:
     """The smallest and the largest value, and by how much one fell behind an earlier one."""
     least, most, behind = values[0], max(before, values[0]), np.int64(0)

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from terascope.traffic.randomness import Array, compiled, hash_numbers, mix
+from terascope.machine_code import inlined
+from terascope.traffic.randomness import Array, hash_numbers, mix
 
 CUSTOM: Final = 0xFFFFFF00
 """No host or spoofed source has a number this high."""
@@ -27,7 +28,7 @@ def number_of(text: str, custom: Array, slot: int) -> tuple[int, int]:
     return CUSTOM + slot, 6
 
 
-@compiled
+@inlined
 def put_ipv6(out: Array, at: int, number: Any, custom: Array) -> None:
     """Write the 16 bytes of an IPv6 address."""
     if number >= CUSTOM:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from terascope.machine_code import compiled, inlined
 from terascope.traffic import flows as kinds
 from terascope.traffic.payloads import (
     ADDRESS_RECORD,
@@ -32,15 +33,7 @@ from terascope.traffic.payloads import (
     TXT_RECORD,
     VARIANTS,
 )
-from terascope.traffic.randomness import (
-    Array,
-    below,
-    compiled,
-    compiled_entry,
-    draw,
-    signed,
-    uniform,
-)
+from terascope.traffic.randomness import Array, below, draw, signed, uniform
 
 PACKET: Final = np.dtype(
     [
@@ -92,7 +85,7 @@ def expand(flows: Array, retransmission_rate: float) -> Array:
     return packets[:used]
 
 
-@compiled_entry
+@compiled
 def _expand(
     flows: Array,
     out: Array,
@@ -122,7 +115,7 @@ def _expand(
     return used
 
 
-@compiled
+@inlined
 def _emit(
     out: Array,
     used: int,
@@ -148,7 +141,7 @@ def _emit(
     return used + 1
 
 
-@compiled
+@inlined
 def _address(out: Array, begin: int, end: int, flow: Any) -> None:
     """Complete packets of a flow; those with a ttl so far come from the client."""
     for index in range(begin, end):
@@ -183,13 +176,13 @@ def _address(out: Array, begin: int, end: int, flow: Any) -> None:
             packet.window = 0
 
 
-@compiled
+@inlined
 def _first_number(state: Array) -> int:
     """An initial sequence number; never the last one, so that adding 1 needs no wrap."""
     return signed(uniform(state) * 4294967295.0)
 
 
-@compiled
+@inlined
 def _knock(out: Array, used: int, flow: Any, state: Array) -> int:
     """A SYN that does not lead to a conversation."""
     mine = _first_number(state)
@@ -212,7 +205,7 @@ def _knock(out: Array, used: int, flow: Any, state: Array) -> int:
     return used
 
 
-@compiled
+@inlined
 def _resolve(out: Array, used: int, flow: Any, state: Array, lengths: Array) -> int:
     """DNS questions from one port, each with its answer."""
     time = flow.start
@@ -230,7 +223,7 @@ def _resolve(out: Array, used: int, flow: Any, state: Array, lengths: Array) -> 
     return used
 
 
-@compiled
+@inlined
 def _reflect(out: Array, used: int, flow: Any, state: Array, lengths: Array) -> int:
     """Large DNS answers to questions the receiver never asked."""
     salt = signed(draw(state) & np.uint64(0xFFFFFF))
@@ -244,7 +237,7 @@ def _reflect(out: Array, used: int, flow: Any, state: Array, lengths: Array) -> 
     return used
 
 
-@compiled
+@inlined
 def _stream(out: Array, used: int, flow: Any, state: Array) -> int:
     """A media-like stream: packets at an even pace, large ones from the server."""
     pace = min(20_000_000, 4 * _SECOND // flow.size)
@@ -258,7 +251,7 @@ def _stream(out: Array, used: int, flow: Any, state: Array) -> int:
     return used
 
 
-@compiled
+@inlined
 def _ping(out: Array, used: int, flow: Any, state: Array) -> int:
     ask = 128 if flow.version == 6 else 8
     reply = 129 if flow.version == 6 else 0
@@ -273,7 +266,7 @@ def _ping(out: Array, used: int, flow: Any, state: Array) -> int:
     return used
 
 
-@compiled
+@inlined
 def _converse(
     out: Array,
     used: int,
@@ -345,7 +338,7 @@ def _converse(
     return _emit(out, used, client_closes, time + back, ACK, first + 1, second + 1, 0, NOTHING, 0)
 
 
-@compiled
+@inlined
 def _bulk(
     out: Array,
     used: int,

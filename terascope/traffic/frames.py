@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from terascope.machine_code import compiled, inlined
 from terascope.traffic import payloads as contents
 from terascope.traffic.addresses import put_ipv6
 from terascope.traffic.conversations import SYN
 from terascope.traffic.flows import ICMP, ICMPV6, TCP, UDP
 from terascope.traffic.payloads import Payloads
-from terascope.traffic.randomness import Array, compiled, compiled_entry, signed
+from terascope.traffic.randomness import Array, signed
 
 ETHERNET: Final = 14
 RECORD_HEADER: Final = 16
@@ -28,7 +29,7 @@ def file_header(snaplen: int) -> bytes:
     return struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, snaplen, 1)
 
 
-@compiled
+@inlined
 def transport_header(protocol: int, flags: int) -> int:
     """Bytes of the TCP, UDP or ICMP header."""
     if protocol == TCP:
@@ -36,7 +37,7 @@ def transport_header(protocol: int, flags: int) -> int:
     return 8
 
 
-@compiled_entry
+@compiled
 def put_records(
     packets: Array, begin: int, out: Array, at: int, snaplen: int, custom: Array, tables: Payloads
 ) -> tuple[int, int]:
@@ -60,25 +61,25 @@ def put_records(
     return index, at
 
 
-@compiled
+@inlined
 def _little32(out: Array, at: int, value: int) -> None:
     for index in range(4):
         out[at + index] = (value >> (8 * index)) & 0xFF
 
 
-@compiled
+@inlined
 def _big16(out: Array, at: int, value: int) -> None:
     out[at] = (value >> 8) & 0xFF
     out[at + 1] = value & 0xFF
 
 
-@compiled
+@inlined
 def _big32(out: Array, at: int, value: int) -> None:
     _big16(out, at, value >> 16)
     _big16(out, at + 2, value)
 
 
-@compiled
+@inlined
 def _put_record_header(out: Array, at: int, time: int, captured: int, wire: int) -> None:
     _little32(out, at, time // _SECOND)
     _little32(out, at + 4, time % _SECOND)
@@ -86,7 +87,7 @@ def _put_record_header(out: Array, at: int, time: int, captured: int, wire: int)
     _little32(out, at + 12, wire)
 
 
-@compiled
+@inlined
 def _sum(out: Array, at: int, count: int) -> int:
     """The sum of big-endian 16-bit words, an odd last byte filled up with zero."""
     total = 0
@@ -98,7 +99,7 @@ def _sum(out: Array, at: int, count: int) -> int:
     return total
 
 
-@compiled
+@inlined
 def _fold(total: int) -> int:
     """The internet checksum of a sum of words."""
     while total >> 16:
@@ -106,7 +107,7 @@ def _fold(total: int) -> int:
     return ~total & 0xFFFF
 
 
-@compiled
+@inlined
 def _put_frame(
     out: Array,
     at: int,
@@ -149,7 +150,7 @@ def _put_frame(
     _big16(out, checksum_at, checksum)
 
 
-@compiled
+@inlined
 def _put_ipv4_header(out: Array, ip: int, packet: Any, datagram: int) -> None:
     out[ip], out[ip + 1] = 0x45, packet.tos
     _big16(out, ip + 2, datagram)
@@ -165,7 +166,7 @@ def _put_ipv4_header(out: Array, ip: int, packet: Any, datagram: int) -> None:
     _big16(out, ip + 10, _fold(total))
 
 
-@compiled
+@inlined
 def _put_ipv6_header(out: Array, ip: int, packet: Any, datagram: int, custom: Array) -> None:
     _big32(out, ip, (6 << 28) | (signed(packet.tos) << 20))
     _big16(out, ip + 4, datagram - 40)
@@ -174,7 +175,7 @@ def _put_ipv6_header(out: Array, ip: int, packet: Any, datagram: int, custom: Ar
     put_ipv6(out, ip + 24, signed(packet.dst), custom)
 
 
-@compiled
+@inlined
 def _put_transport_header(
     out: Array, at: int, packet: Any, transport: int, text: Array, spans: Array
 ) -> int:
@@ -200,7 +201,7 @@ def _put_transport_header(
     return at + 2
 
 
-@compiled
+@inlined
 def _put_head(out: Array, at: int, packet: Any, text: Array, spans: Array) -> int:
     """Write what the payload begins with; returns its length."""
     content = packet.content
@@ -227,7 +228,7 @@ def _put_head(out: Array, at: int, packet: Any, text: Array, spans: Array) -> in
     return _put_dns(out, at, content, salt, variant, text, spans)
 
 
-@compiled
+@inlined
 def _put_filler(
     out: Array, at: int, end: int, head: int, packet: Any, text: Array, filler_sums: Array
 ) -> int:
@@ -247,7 +248,7 @@ def _put_filler(
     return signed(total)
 
 
-@compiled
+@inlined
 def _copy(out: Array, at: int, source: Array, begin: int, count: int) -> int:
     """Copy bytes; unsigned places spare a test for negative ones and allow a block move."""
     for index in range(count):
@@ -255,19 +256,19 @@ def _copy(out: Array, at: int, source: Array, begin: int, count: int) -> int:
     return count
 
 
-@compiled
+@inlined
 def _copy_entry(out: Array, at: int, entry: int, text: Array, spans: Array) -> int:
     return _copy(out, at, text, spans[entry, 0], spans[entry, 1])
 
 
-@compiled
+@inlined
 def _put_digits(out: Array, at: int, value: int) -> None:
     for index in range(8):
         out[at + 7 - index] = 48 + value % 10
         value //= 10
 
 
-@compiled
+@inlined
 def _put_dns(
     out: Array, at: int, content: int, salt: int, variant: int, text: Array, spans: Array
 ) -> int:

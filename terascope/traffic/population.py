@@ -13,17 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from terascope.machine_code import compiled, inlined
 from terascope.traffic.profile import Profile
-from terascope.traffic.randomness import (
-    Array,
-    compiled,
-    compiled_entry,
-    generator,
-    hash_numbers,
-    mix,
-    signed,
-    uniform,
-)
+from terascope.traffic.randomness import Array, generator, hash_numbers, mix, signed, uniform
 
 FLOWS_PER_PAIR = 4
 MAX_PAIRS = 500_000
@@ -111,7 +103,7 @@ def _spread(count: int, total: int, bend: float) -> Array:
     return np.minimum(ranks, total - count + steps)
 
 
-@compiled_entry
+@compiled
 def deal_pairs(shares: Array, host: Array, server: Array, seed: int) -> tuple[Array, Array]:
     """Give each pair, the largest first, a host and a server that still lack most of their share.
 
@@ -145,7 +137,7 @@ def deal_pairs(shares: Array, host: Array, server: Array, seed: int) -> tuple[Ar
     return chosen
 
 
-@compiled
+@inlined
 def _tree_of(budget: Array) -> Array:
     """A Fenwick tree over the squares of the budgets."""
     tree = np.zeros(len(budget) + 1)
@@ -158,7 +150,7 @@ def _tree_of(budget: Array) -> Array:
     return tree
 
 
-@compiled
+@inlined
 def _spend(tree: Array, left: Array, index: int, share: float) -> None:
     before = left[index]
     left[index] = max(before - share, before * 1e-3)
@@ -169,7 +161,7 @@ def _spend(tree: Array, left: Array, index: int, share: float) -> None:
         node += node & -node
 
 
-@compiled
+@inlined
 def _pick(tree: Array, count: int, state: Array) -> int:
     """An index with probability proportional to its square budget."""
     step = 1

@@ -6,14 +6,13 @@ In: 64-bit states. Out: 64-bit values (splitmix64), uniform floats, and numpy ge
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, cast
 
-import numba
 import numpy as np
 
+from terascope.machine_code import inlined
+
 Array: TypeAlias = np.ndarray[Any, Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX1: Final = np.uint64(0xBF58476D1CE4E5B9)
@@ -24,30 +23,13 @@ _S31: Final = np.uint64(31)
 _S11: Final = np.uint64(11)
 
 
-def compiled(function: Function) -> Function:
-    """Compile to machine code as part of a caller; keeps the function's type.
-
-    Not kept on disk by itself: what is loaded from there can no longer be inlined.
-    """
-    return cast(Function, numba.njit(function))
-
-
-def compiled_entry(function: Function) -> Function:
-    """Compile a function called from Python, kept on disk with all it calls for the next run.
-
-    The copy on disk is renewed when the entry's own file changes, not when only a module it calls
-    does; therefore each entry stands in one file with nearly all it calls.
-    """
-    return cast(Function, numba.njit(cache=True)(function))
-
-
-@compiled
+@inlined
 def signed(value: Any) -> int:
     """A signed 64-bit integer: compiled code turns mixtures of signed and unsigned into floats."""
     return int(np.int64(value))
 
 
-@compiled
+@inlined
 def mix(state: Any) -> Any:
     """Scramble 64 bits; works on a uint64 scalar and on an array alike."""
     z = (state ^ (state >> _S30)) * _MIX1
@@ -55,20 +37,20 @@ def mix(state: Any) -> Any:
     return z ^ (z >> _S31)
 
 
-@compiled
+@inlined
 def draw(state: Array) -> Any:
     """The next 64 random bits; `state` is one uint64 in an array."""
     state[0] += _STEP
     return mix(state[0])
 
 
-@compiled
+@inlined
 def uniform(state: Array) -> float:
     """The next number in [0, 1)."""
     return float(draw(state) >> _S11) * (1.0 / 9007199254740992.0)
 
 
-@compiled
+@inlined
 def below(state: Array, bound: int) -> int:
     """The next integer in [0, bound)."""
     return signed(uniform(state) * bound)

@@ -16,7 +16,7 @@ from terascope.diagnostic import Source
 from terascope.execute.prepare import prepare, prepare_windows
 from terascope.execute.rows.regroup import Regrouping
 from terascope.execute.rows.windows import Sequences
-from terascope.kernels.codegen.machine_code import FOLDER_VARIABLE, cache_folder, load_module
+from terascope.kernels.codegen.generated_modules import FOLDER_VARIABLE, cache_folder, load_module
 from terascope.kernels.merge.merge_source import combine_kernel
 from terascope.kernels.merge.window_kernel import assemble_kernel
 from terascope.kernels.tables import bounded_tables

@@ -9,7 +9,7 @@ import pytest
 from terascope.execute.prepare import Wanted, make, read_kernel, written_kernel
 from terascope.kernels.codegen import compilers
 from terascope.kernels.codegen.compilers import Compilers
-from terascope.kernels.codegen.machine_code import FOLDER_VARIABLE, cache_folder, load_module
+from terascope.kernels.codegen.generated_modules import FOLDER_VARIABLE, cache_folder, load_module
 from terascope.kernels.tables.open_table_source import insert_kernel
 from terascope.kernels.tables.slots import Shape
 

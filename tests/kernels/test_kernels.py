@@ -6,7 +6,7 @@ from threading import Barrier
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled
+from terascope.machine_code import INTEGER, column, compiled_for
 
 THREADS = 8
 
@@ -14,7 +14,7 @@ THREADS = 8
 def test_threads_may_ask_for_a_kernel_at_the_same_moment() -> None:
     """As those that write the results of several queries do."""
 
-    @compiled(column(np.int64), INTEGER)
+    @compiled_for(column(np.int64), INTEGER)
     def total(values: NDArray[np.int64], start: int) -> int:
         for value in values:
             start += value

@@ -21,7 +21,7 @@ tell_used()
 """
 FORKING = """
 import sys
-from terascope.kernels.codegen.machine_code import loaded
+from terascope.machine_code import loaded
 from terascope.kernels.codegen import preload
 preload.load_used()
 preload.load_used()

@@ -9,7 +9,8 @@ import pytest
 
 from terascope.functions.operators import operators
 from terascope.functions.registry import Functions
-from terascope.kernels.codegen.machine_code import column, compile_for, load_module, output
+from terascope.kernels.codegen.generated_modules import load_module
+from terascope.machine_code import column, compile_for, output
 from terascope.physical.statistics.calibrate import builtin_scalars, calibrate, measure
 from terascope.physical.statistics.calibrate_samples import ROWS, constants, samples, traffic
 from terascope.types import Type

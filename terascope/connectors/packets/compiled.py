@@ -1,7 +1,6 @@
-"""How the packet kernels are compiled, and the loads and stores all of them share.
+"""Loads and stores of unaligned words, which the packet kernels share.
 
-In: a function over numpy arrays. Out: machine code of it, kept on disk between runs, that frees the
-interpreter lock.
+In: a buffer of bytes and a place in it. Out: the word there, as one machine instruction.
 
 Numba's cache notices changes of the file a kernel stands in, not of the files it calls into.
 Kernels therefore call only their own file and what stands below.
@@ -10,31 +9,23 @@ Kernels therefore call only their own file and what stands below.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, cast
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from terascope.machine_code import compiled
+
 Bytes: TypeAlias = NDArray[np.uint8]
 Ints: TypeAlias = NDArray[np.int64]
-Function = TypeVar("Function", bound=Callable[..., object])
 
 SLACK: Final = 64
 """Bytes that can be read after the last one of a window, and written after the last one of a buffer
 of addresses. What is read there is never used: loads need no test of where the packet ends, only
 their use does."""
-
-
-def compiled(function: Function) -> Function:
-    """Compile at the first call, or load what an earlier process compiled."""
-    try:
-        return cast(Function, numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # no folder to keep machine code in, neither beside the source nor at home
-        return cast(Function, numba.njit(nogil=True)(function))
 
 
 def word_at(context: Any, builder: Any, array_type: Any, array: Any, at: Any, bits: int) -> Any:

@@ -13,14 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from terascope.connectors.packets.compiled import (
-    Bytes,
-    Ints,
-    compiled,
-    load8,
-    load16,
-    load32_network,
-)
+from terascope.connectors.packets.compiled import Bytes, Ints, load8, load16, load32_network
 from terascope.connectors.packets.network import (
     ACKNOWLEDGED,
     DATA_AT,
@@ -43,6 +36,7 @@ from terascope.connectors.packets.network import (
     WINDOW,
 )
 from terascope.connectors.packets.regular import FOUR, SIX, WITH_TCP
+from terascope.machine_code import compiled
 
 RECORD_FIELDS: Final = ("timestamp", "time", "caplen", "wirelen", "#pos", "#layers")
 """Columns that every packet has, whatever it carries; their codes follow those of TABLE_FIELDS."""

@@ -9,7 +9,7 @@ VLAN tags, MPLS labels, PPPoE, LLC/SNAP.
 
 from __future__ import annotations
 
-from terascope.connectors.packets.compiled import Bytes, Ints, compiled, load8, load16, load32
+from terascope.connectors.packets.compiled import Bytes, Ints, load8, load16, load32
 from terascope.connectors.packets.reasons import (
     BAD_VERSION,
     CUT_LINK,
@@ -20,6 +20,7 @@ from terascope.connectors.packets.reasons import (
     FINE,
     UNSUPPORTED_LINK,
 )
+from terascope.machine_code import compiled
 
 NULL_LINK, ETHERNET, PPP, RAW_BSD, RAW_OPENBSD = 0, 1, 9, 12, 14
 PPP_SERIAL, PPP_ETHERNET, RAW, CISCO_HDLC, LOOP = 50, 51, 101, 104, 108

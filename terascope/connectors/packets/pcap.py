@@ -18,7 +18,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from terascope.connectors.packets.compiled import Bytes, Ints, compiled, load32
+from terascope.connectors.packets.compiled import Bytes, Ints, load32
 from terascope.connectors.packets.reasons import FINE
 from terascope.connectors.packets.records import (
     DAMAGED,
@@ -28,6 +28,7 @@ from terascope.connectors.packets.records import (
     STOPPED,
     TRUNCATED,
 )
+from terascope.machine_code import compiled
 
 FILE_HEADER_BYTES: Final = 24
 RECORD: Final = -1  # verdict of `judge`: a record, taken as it is

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.connectors.packets.compiled import Bytes, Ints, compiled, load8, load16, load32
+from terascope.connectors.packets.compiled import Bytes, Ints, load8, load16, load32
 from terascope.connectors.packets.reasons import FINE, NO_INTERFACE
 from terascope.connectors.packets.records import (
     DAMAGED,
@@ -26,6 +26,7 @@ from terascope.connectors.packets.records import (
     STOPPED,
     TRUNCATED,
 )
+from terascope.machine_code import compiled
 
 SECTION_BLOCK: Final = 0x0A0D0D0A
 INTERFACE_BLOCK: Final = 1

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from terascope.connectors.base import Edge, ReadReport
-from terascope.connectors.packets.compiled import Ints, compiled
+from terascope.connectors.packets.compiled import Ints
 from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.records import empty_records
 from terascope.connectors.packets.scan import Framing, Scan
 from terascope.connectors.packets.window import NO_END, Window
+from terascope.machine_code import compiled
 
 NO_STEP: Final = 0
 LARGEST: Final = (1 << 63) - 1

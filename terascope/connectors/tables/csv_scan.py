@@ -12,25 +12,17 @@ never closed costs its own line, not the rest of the file.
 
 from __future__ import annotations
 
-from terascope.connectors.tables.kernels import (
-    CR,
-    DOUBLED_QUOTES,
-    LF,
-    PLAIN,
-    Bytes,
-    Int32s,
-    Int64s,
-    kernel,
-)
+from terascope.connectors.tables.kernels import CR, DOUBLED_QUOTES, LF, PLAIN, Bytes, Int32s, Int64s
 from terascope.connectors.tables.records import (
     BAD_QUOTE,
     GOOD,
     TOO_LONG,
     UNCLOSED_QUOTE,
 )
+from terascope.machine_code import compiled
 
 
-@kernel
+@compiled
 def _line_end(data: Bytes, i: int) -> int:
     """Where the line feed at or after `i` is, or the size of the block."""
     while i < data.size and data[i] != LF:
@@ -38,7 +30,7 @@ def _line_end(data: Bytes, i: int) -> int:
     return i
 
 
-@kernel
+@compiled
 def scan_csv(
     data: Bytes,
     begin: int,

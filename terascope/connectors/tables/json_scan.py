@@ -22,24 +22,24 @@ from terascope.connectors.tables.kernels import (
     Int32s,
     Int64s,
     hex_digit,
-    kernel,
     unescape_json,
 )
 from terascope.connectors.tables.records import GOOD, INVALID_JSON, NOT_OBJECT, TOO_LONG
+from terascope.machine_code import compiled
 
 MAX_DEPTH = 1024
 _QUOTE, _BACKSLASH, _COLON, _COMMA, _MINUS, _DOT = 34, 92, 58, 44, 45, 46
 _BRACE, _UNBRACE, _BRACKET, _UNBRACKET = 123, 125, 91, 93
 
 
-@kernel
+@compiled
 def _skip_blanks(data: Bytes, i: int, end: int) -> int:
     while i < end and (data[i] == 32 or data[i] == 9 or data[i] == 13):
         i += 1
     return i
 
 
-@kernel
+@compiled
 def _string_end(data: Bytes, i: int, end: int) -> int:
     """Behind the closing quote of the string that opens at `i`, or -1."""
     if i >= end or data[i] != _QUOTE:
@@ -69,7 +69,7 @@ def _string_end(data: Bytes, i: int, end: int) -> int:
     return -1
 
 
-@kernel
+@compiled
 def _digits_end(data: Bytes, i: int, end: int) -> int:
     """Behind the digits at `i`, or -1 when there is none."""
     first = i
@@ -78,7 +78,7 @@ def _digits_end(data: Bytes, i: int, end: int) -> int:
     return i if i > first else -1
 
 
-@kernel
+@compiled
 def _number_end(data: Bytes, i: int, end: int) -> int:
     if data[i] == _MINUS:
         i += 1
@@ -96,7 +96,7 @@ def _number_end(data: Bytes, i: int, end: int) -> int:
     return i
 
 
-@kernel
+@compiled
 def _word_end(data: Bytes, i: int, end: int) -> int:
     """Behind true, false or null at `i`, or -1."""
     if i + 4 <= end:
@@ -110,7 +110,7 @@ def _word_end(data: Bytes, i: int, end: int) -> int:
     return -1
 
 
-@kernel
+@compiled
 def _value_start(data: Bytes, i: int, end: int) -> int:
     """Behind the colon that follows a key, at the value, or -1."""
     i = _skip_blanks(data, i, end)
@@ -119,14 +119,14 @@ def _value_start(data: Bytes, i: int, end: int) -> int:
     return _skip_blanks(data, i + 1, end)
 
 
-@kernel
+@compiled
 def _skip_key(data: Bytes, i: int, end: int) -> int:
     """At the value of the key at `i`, or -1."""
     i = _string_end(data, i, end)
     return _value_start(data, i, end) if i >= 0 else -1
 
 
-@kernel
+@compiled
 def _value_end(data: Bytes, i: int, end: int, stack: Bytes) -> int:
     """Behind the value at `i`, or -1 when none is there. `stack` holds the open brackets."""
     depth = 0
@@ -179,7 +179,7 @@ def _value_end(data: Bytes, i: int, end: int, stack: Bytes) -> int:
     return -1
 
 
-@kernel
+@compiled
 def _has_escape(data: Bytes, start: int, end: int) -> bool:
     i = start
     while i < end and data[i] != _BACKSLASH:
@@ -187,7 +187,7 @@ def _has_escape(data: Bytes, start: int, end: int) -> bool:
     return i < end
 
 
-@kernel
+@compiled
 def _find_key(data: Bytes, start: int, end: int, keys: Bytes, key_offsets: Int32s) -> int:
     """Which of the wanted keys stands in data[start:end], or -1."""
     size = end - start
@@ -203,7 +203,7 @@ def _find_key(data: Bytes, start: int, end: int, keys: Bytes, key_offsets: Int32
     return -1
 
 
-@kernel
+@compiled
 def _scan_object(
     data: Bytes,
     i: int,
@@ -258,7 +258,7 @@ def _scan_object(
     return GOOD if _skip_blanks(data, i + 1, end) == end else INVALID_JSON
 
 
-@kernel
+@compiled
 def scan_json(
     data: Bytes,
     begin: int,

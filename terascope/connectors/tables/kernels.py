@@ -7,18 +7,17 @@ numpy and Arrow have no operation for these; each loop is one pass without a Pyt
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from terascope.machine_code import compiled
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 PLAIN: Final = 0
 DOUBLED_QUOTES: Final = 1
@@ -35,12 +34,7 @@ CR: Final = 13
 _BACKSLASH: Final = 92
 
 
-def kernel(function: _Function) -> _Function:
-    """Compile with numba, kept on disk between runs; to a type checker nothing changes."""
-    return cast(_Function, numba.njit(cache=True, nogil=True)(function))
-
-
-@kernel
+@compiled
 def hex_digit(c: int) -> int:
     """The value of a hexadecimal digit, or -1."""
     if 48 <= c <= 57:
@@ -52,7 +46,7 @@ def hex_digit(c: int) -> int:
     return -1
 
 
-@kernel
+@compiled
 def _code_unit(data: Bytes, i: int) -> int:
     """The number that the four hexadecimal digits at `i` write."""
     unit = 0
@@ -61,7 +55,7 @@ def _code_unit(data: Bytes, i: int) -> int:
     return unit
 
 
-@kernel
+@compiled
 def _put_utf8(out: Bytes, o: int, point: int) -> int:
     """Write one code point; where the next one goes."""
     if point < 0x80:
@@ -83,7 +77,7 @@ def _put_utf8(out: Bytes, o: int, point: int) -> int:
     return o + 4
 
 
-@kernel
+@compiled
 def unescape_json(data: Bytes, start: int, end: int, out: Bytes, o: int) -> int:
     """Copy the inside of a JSON string, escapes undone; half a surrogate pair becomes U+FFFD."""
     i = start
@@ -123,7 +117,7 @@ def unescape_json(data: Bytes, start: int, end: int, out: Bytes, o: int) -> int:
     return o
 
 
-@kernel
+@compiled
 def pack_fields(
     data: Bytes, starts: Int64s, ends: Int64s, modes: Bytes, rows: Int64s, quote: int
 ) -> tuple[Bytes, Int32s]:
@@ -156,7 +150,7 @@ def pack_fields(
     return out[:o], offsets
 
 
-@kernel
+@compiled
 def parse_integers(data: Bytes, offsets: Int32s, values: Int64s, states: Bytes, wide: bool) -> None:
     """Decimal or 0x hexadecimal integers, signed, blanks around them allowed. If `wide`, unsigned
     ones of 64 bits, as WIDE columns hold them (terascope.types).
@@ -203,7 +197,7 @@ def parse_integers(data: Bytes, offsets: Int32s, values: Int64s, states: Bytes, 
             values[row] = np.int64((np.uint64(0) - total if negative else total) ^ flipped)
 
 
-@kernel
+@compiled
 def parse_ipv4(data: Bytes, offsets: Int32s, packed: Bytes, parsed: Bytes) -> None:
     """Dotted quads to version byte and address; the rest is left for a full parser."""
     for row in range(parsed.size):

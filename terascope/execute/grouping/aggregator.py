@@ -18,7 +18,6 @@ from terascope.execute.grouping.descent import Descent
 from terascope.execute.grouping.gathered import Gathered, reading_slots
 from terascope.execute.grouping.set_apart import SetApart, set_apart
 from terascope.execute.grouping.waiting import Released, Waiting
-from terascope.kernels.codegen.machine_code import column, compiled, output
 from terascope.kernels.columns.dictionary import Codes, Masks, NumberDictionary
 from terascope.kernels.columns.lanes import Dictionaries, Lane
 from terascope.kernels.merge.groups import NO_EPOCH, GroupFields, Rows, key_codes, largest
@@ -27,6 +26,7 @@ from terascope.kernels.tables.numpy_table import NumpyTable
 from terascope.kernels.tables.open_table import OpenTable, Values
 from terascope.kernels.tables.partitioned import group_parts
 from terascope.kernels.tables.slots import Shape, takes_argument
+from terascope.machine_code import column, compiled_for, output
 from terascope.physical.low_plan import LowAggregate
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
@@ -387,7 +387,7 @@ def runs(epochs: Epochs, rows: Codes) -> list[tuple[int, Codes]]:
     return [(epoch, rows[own == epoch]) for epoch in np.unique(own).tolist()]
 
 
-@compiled(column(np.int64), column(np.int32), output(np.int64))
+@compiled_for(column(np.int64), column(np.int32), output(np.int64))
 def run_edges(epochs: Epochs, rows: Codes, edges: Epochs) -> int:
     """Where each epoch of some tuples begins, and the end: how many there are; -1 when time goes
     back, or there are too many.

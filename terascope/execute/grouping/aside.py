@@ -19,12 +19,12 @@ from typing import Final
 import numpy as np
 
 from terascope.diagnostic import OutputError
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, output
 from terascope.kernels.columns.dictionary import Codes, Ints, mix
 from terascope.kernels.merge.float_ranges import has_ranges
 from terascope.kernels.merge.groups import Block, Rows, largest, rows_at
 from terascope.kernels.merge.spill import cannot_spill
 from terascope.kernels.tables.slots import Shape
+from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.types import INT_MAX
 
 WRITTEN_ROWS: Final = 1 << 14
@@ -249,7 +249,7 @@ def apart(rows: Rows, shape: Shape, parts: int, bits: int) -> tuple[Codes, Ints]
     return order, edges
 
 
-@compiled(
+@compiled_for(
     column(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int64), output(np.int32)
 )
 def spread_rows(

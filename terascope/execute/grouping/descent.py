@@ -17,11 +17,11 @@ import numpy as np
 from terascope.execute.grouping.choices import Choice, Chosen
 from terascope.execute.grouping.gathered import Gathered, Name
 from terascope.execute.grouping.tree import Edge, epoch_of, slot_column
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, output
 from terascope.kernels.columns.dictionary import Codes, Ints, Masks, all_valid
 from terascope.kernels.columns.lanes import Values
 from terascope.kernels.merge.groups import Rows
 from terascope.kernels.tables.slots import Shape, is_float
+from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.physical.low_plan import LowAggregate
 from terascope.plan.expr import Expr
 
@@ -137,7 +137,7 @@ def codes_of(rows: Rows, shape: Shape, key: int) -> Codes:
     return codes
 
 
-@compiled(column(np.int64, 2), INTEGER, INTEGER, output(np.int32))
+@compiled_for(column(np.int64, 2), INTEGER, INTEGER, output(np.int32))
 def pick_codes(rows: Rows, word: int, shift: int, codes: Codes) -> None:
     for i in range(len(codes)):
         codes[i] = np.int32(rows[i, word] >> shift)

@@ -15,11 +15,11 @@ import numpy as np
 
 from terascope.execute.grouping.tree import Edge
 from terascope.execute.grouping.waiting import Released, Waiting
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, output
 from terascope.kernels.columns.dictionary import Codes, Ints
 from terascope.kernels.columns.lanes import Dictionaries
 from terascope.kernels.merge.groups import Rows
 from terascope.kernels.tables.slots import Shape
+from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.physical.low_plan import LowAggregate
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def swapped(key: int) -> int:
     return key ^ 1
 
 
-@compiled(
+@compiled_for(
     column(np.int64, 2),
     INTEGER,
     column(np.int64),

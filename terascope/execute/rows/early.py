@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from terascope.execute.rows.steps import run_steps
 from terascope.execute.rows.top import hopes
-from terascope.kernels.codegen.machine_code import INTEGER, compiled, output
-from terascope.kernels.codegen.machine_code import column as column_of
 from terascope.kernels.codegen.program import vector
 from terascope.kernels.codegen.terms import Source
 from terascope.kernels.columns.dictionary import Codes, Dictionary, all_valid
@@ -26,6 +24,8 @@ from terascope.kernels.columns.finished_rows import FinishedRows
 from terascope.kernels.columns.lanes import evaluated
 from terascope.kernels.merge.finish import Numbers, columns, is_count, result_columns
 from terascope.kernels.merge.groups import Block, GroupFields, Rows, rows_at
+from terascope.machine_code import INTEGER, compiled_for, output
+from terascope.machine_code import column as column_of
 from terascope.physical.row_pipeline import (
     Compute,
     Keep,
@@ -169,7 +169,7 @@ def places_within(rows: Rows, limits: Limits) -> Codes:
     return places[:found]
 
 
-@compiled(column_of(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int32))
+@compiled_for(column_of(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int32))
 def find_within(
     rows: Rows, place: int, bit: int, least: int, most: int, places: Codes
 ) -> np.uint64:

@@ -19,7 +19,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final, Generic, TypeVar
 
-from terascope.kernels.codegen.machine_code import cache_folder
+from terascope.kernels.codegen.generated_modules import cache_folder
 
 SLOW_S: Final = 0.2
 """A kernel that takes longer was not in the cache."""

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from terascope.functions.members import Members
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, output
 from terascope.kernels.codegen.statements import Recipe, Statements
 from terascope.kernels.codegen.terms import Source, Term, Unsupported
+from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.plan.expr import Call, Lit
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -100,7 +100,7 @@ def table_of(members: Members, floats: bool) -> FlagTable | HashTable:
     return HashTable(words)
 
 
-@compiled(column(np.int64), INTEGER, column(np.bool_), output(np.bool_))
+@compiled_for(column(np.int64), INTEGER, column(np.bool_), output(np.bool_))
 def find_flags(words: Ints, low: int, flags: Flags, found: Flags) -> None:
     last = len(flags)
     for i in range(len(words)):
@@ -108,7 +108,7 @@ def find_flags(words: Ints, low: int, flags: Flags, found: Flags) -> None:
         found[i] = place < np.uint64(last) and flags[place]
 
 
-@compiled(column(np.int64), INTEGER, output(np.int64), output(np.bool_))
+@compiled_for(column(np.int64), INTEGER, output(np.int64), output(np.bool_))
 def fill_hashes(words: Ints, bits: int, held: Ints, taken: Flags) -> None:
     mask = np.int64(len(held) - 1)
     shift = np.uint64(64 - bits)
@@ -120,7 +120,7 @@ def fill_hashes(words: Ints, bits: int, held: Ints, taken: Flags) -> None:
         held[place] = words[i]
 
 
-@compiled(column(np.int64), INTEGER, column(np.int64), column(np.bool_), output(np.bool_))
+@compiled_for(column(np.int64), INTEGER, column(np.int64), column(np.bool_), output(np.bool_))
 def find_hashes(words: Ints, bits: int, held: Ints, taken: Flags, found: Flags) -> None:
     mask = np.int64(len(held) - 1)
     shift = np.uint64(64 - bits)

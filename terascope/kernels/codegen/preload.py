@@ -15,7 +15,8 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from terascope.kernels.codegen.machine_code import load_kernel, loaded
+from terascope.kernels.codegen.generated_modules import load_kernel
+from terascope.machine_code import loaded
 
 VARIABLE: Final = "TERASCOPE_KERNELS_USED"
 """Names the file; it stands in a folder that only its owner can read and write."""

@@ -21,10 +21,11 @@ import numpy as np
 
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.codegen.expressions import Writer
-from terascope.kernels.codegen.machine_code import INTEGER, column, compile_for, load_module, output
+from terascope.kernels.codegen.generated_modules import load_module
 from terascope.kernels.codegen.terms import Input, is_number, is_true
 from terascope.kernels.columns.payload_tests import is_payload_test
 from terascope.kernels.merge.float_ranges import totals
+from terascope.machine_code import INTEGER, column, compile_for, output
 from terascope.plan.expr import Col, Expr
 from terascope.types import Type
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from terascope.functions.overflow import Overflow
 from terascope.functions.slices import SliceVector, parse_slices
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, output
 from terascope.kernels.codegen.statements import Recipe, Statements
 from terascope.kernels.codegen.terms import Source, Term, Unsupported, is_number
+from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.plan.expr import Call, Col, Lit
 from terascope.plan.show import show_expr
 from terascope.types import INT_MAX, INT_MIN
@@ -58,7 +58,7 @@ def slice_lane(call: Call, times: NDArray[Any]) -> NDArray[Any]:
     return found != 0 if call.function.name == "in_slices" else found
 
 
-@compiled(column(np.int64), column(np.int64), column(np.int64), INTEGER, output(np.int64))
+@compiled_for(column(np.int64), column(np.int64), column(np.int64), INTEGER, output(np.int64))
 def find_slices(times: Ints, edges: Ints, gaps: Ints, wanted: int, found: Ints) -> None:
     period = edges[-1]
     start, end, answer = np.int64(0), np.int64(0), np.int64(0)

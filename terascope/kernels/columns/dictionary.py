@@ -16,8 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, inlined, output
 from terascope.kernels.columns.lengthening import Lengthening
+from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
 from terascope.types import Type
 
 Codes: TypeAlias = NDArray[np.int32]
@@ -190,7 +190,7 @@ def mix(word: np.int64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-@compiled(
+@compiled_for(
     column(np.int64), column(np.uint8), INTEGER, output(np.int32),
     output(np.int32), output(np.int64, 2), output(np.int64), INTEGER,
 )  # fmt: skip
@@ -244,7 +244,7 @@ def encode_integers(
     return len(values), count
 
 
-@compiled(column(np.int64, 2), output(np.int64, 2))
+@compiled_for(column(np.int64, 2), output(np.int64, 2))
 def refill(small: Ints, table: Ints) -> None:
     """Put the rows of a table, (word, code) with code 0 for an empty one, into a larger empty one.
 
@@ -268,7 +268,7 @@ def refill(small: Ints, table: Ints) -> None:
             table[at, 1] = small[i, 1]
 
 
-@compiled(column(np.int64), column(np.int32))
+@compiled_for(column(np.int64), column(np.int32))
 def hash_numbers(values: Ints, codes: Codes) -> Hashes:
     out = np.empty(len(values), np.uint64)
     for i in range(len(values)):
@@ -394,7 +394,7 @@ def word_of(data: NDArray[np.uint8], begin: int, end: int) -> np.int64:
     return np.int64(state | np.uint64(1 << 63))
 
 
-@compiled(
+@compiled_for(
     column(np.int32), column(np.uint8), column(np.uint8), INTEGER, output(np.int32),
     output(np.int64, 2), output(np.int64), output(np.uint8), output(np.int64), INTEGER,
 )  # fmt: skip

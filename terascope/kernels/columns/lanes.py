@@ -20,8 +20,6 @@ from terascope.connectors.base import arrow_type
 from terascope.functions.overflow import Overflow
 from terascope.functions.subnets import parse_subnet
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
-from terascope.kernels.codegen.machine_code import INTEGER, compiled, output
-from terascope.kernels.codegen.machine_code import column as column_of
 from terascope.kernels.codegen.members import member_lane
 from terascope.kernels.codegen.program import Program, vector
 from terascope.kernels.codegen.slices import slice_lane
@@ -42,6 +40,8 @@ from terascope.kernels.columns.dictionary import (
 )
 from terascope.kernels.columns.payload_patterns import extracted, payload_extraction
 from terascope.kernels.columns.payload_tests import payload_column, payload_values
+from terascope.machine_code import INTEGER, compiled_for, output
+from terascope.machine_code import column as column_of
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, walk
 from terascope.plan.show import written
@@ -407,7 +407,7 @@ def present_numbers(column: pa.Array) -> Lane:
     return words * masks, masks
 
 
-@compiled(column_of(np.uint8), INTEGER, output(np.uint8))
+@compiled_for(column_of(np.uint8), INTEGER, output(np.uint8))
 def unpack_bits(bits: NDArray[np.uint8], start: int, out: NDArray[np.uint8]) -> None:
     for i in range(len(out)):
         at = start + i

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.kernels.codegen.machine_code import column, compiled, output
+from terascope.machine_code import column, compiled_for, output
 
 Bytes = NDArray[np.uint8]
 
@@ -34,7 +34,7 @@ def contains(
     return hits[rows]
 
 
-@compiled(column(np.int32), column(np.uint8), column(np.uint8), output(np.int64))
+@compiled_for(column(np.int32), column(np.uint8), column(np.uint8), output(np.int64))
 def sweep(offsets: NDArray[np.int32], data: Bytes, wanted: Bytes, hits: NDArray[np.int64]) -> None:
     """Mark the payloads that contain `wanted`, which is not empty. A block of places is looked at
     without a branch, so that the processor compares many at once.
@@ -70,7 +70,7 @@ def sweep(offsets: NDArray[np.int32], data: Bytes, wanted: Bytes, hits: NDArray[
             at = stop
 
 
-@compiled(column(np.int32), column(np.uint8), column(np.int32), column(np.uint8))
+@compiled_for(column(np.int32), column(np.uint8), column(np.int32), column(np.uint8))
 def search_each(
     offsets: NDArray[np.int32], data: Bytes, rows: NDArray[np.int32], wanted: Bytes
 ) -> NDArray[np.int64]:

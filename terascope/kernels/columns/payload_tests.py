@@ -14,9 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.functions.values import as_bytes, as_text
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled
 from terascope.kernels.columns.payload_patterns import matches, re2_pattern, required_text
 from terascope.kernels.columns.payload_search import contains
+from terascope.machine_code import INTEGER, column, compiled_for
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.types import Type
 
@@ -119,7 +119,7 @@ def lengths(offsets: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.i
     return (offsets[rows + 1] - offsets[rows]).astype(np.int64)
 
 
-@compiled(column(np.int32), column(np.uint8), column(np.int32), INTEGER, column(np.uint8))
+@compiled_for(column(np.int32), column(np.uint8), column(np.int32), INTEGER, column(np.uint8))
 def matches_at(
     offsets: NDArray[np.int32],
     data: Bytes,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from terascope.kernels.codegen.machine_code import WORD, column, compiled, output
 from terascope.kernels.columns.dictionary import Codes, Hashes, Masks
+from terascope.machine_code import WORD, column, compiled_for, output
 
 
 def words_of(signature: Sequence[int], words: int) -> Hashes:
@@ -32,7 +32,7 @@ def select(bits: Sequence[Hashes], signature: Hashes, count: int) -> Codes:
     return np.arange(count, dtype=np.int32) if rows is None else rows
 
 
-@compiled(column(np.uint64), WORD, output(np.int32))
+@compiled_for(column(np.uint64), WORD, output(np.int32))
 def matching(vector: Hashes, wanted: np.uint64, rows: Codes) -> np.int64:
     """Without a branch: a tuple that does not match is overwritten by the next."""
     count = np.int64(0)
@@ -42,7 +42,7 @@ def matching(vector: Hashes, wanted: np.uint64, rows: Codes) -> np.int64:
     return count
 
 
-@compiled(column(np.int32), output(np.uint8))
+@compiled_for(column(np.int32), output(np.uint8))
 def mark(rows: Codes, marks: Masks) -> None:
     """Numpy takes five times as long."""
     for i in range(len(rows)):

@@ -10,27 +10,20 @@ A buffer has SLACK bytes more than what is written to it: words are stored whole
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-import numba
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from terascope.connectors.packets.compiled import store64
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, inlined, output
 from terascope.kernels.columns.dictionary import Codes, Ints
+from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
 SLACK: Final = 64
 BLOCK: Final = 128
 MINIBLOCK: Final = 32
-
-
-def strided(dtype: Any) -> Any:
-    """A column of rows, read where it stands."""
-    return types.Array(numba.from_dtype(np.dtype(dtype)), 1, "A", readonly=True)
 
 
 @inlined
@@ -59,7 +52,9 @@ def width_of(most: np.uint64) -> int:
     return width
 
 
-@compiled(strided(np.int32), output(np.int32), output(np.int32), output(np.int32), INTEGER)
+@compiled_for(
+    column(np.int32, layout="A"), output(np.int32), output(np.int32), output(np.int32), INTEGER
+)
 def number_codes(
     codes: Codes, indices: Codes, numbers: Codes, used: Codes, count: int
 ) -> tuple[int, int]:
@@ -84,7 +79,7 @@ def number_codes(
     return count, int(present)
 
 
-@compiled(output(np.uint8), column(np.int32), INTEGER)
+@compiled_for(output(np.uint8), column(np.int32), INTEGER)
 def put_indices(out: Bytes, indices: Codes, width: int) -> int:
     """A page of dictionary indices: their width, then one bit-packed run, or one repeated value.
 
@@ -140,7 +135,7 @@ def deltas_room(count: int) -> int:
     return (count // BLOCK + 1) * (8 * BLOCK + 16) + SLACK
 
 
-@compiled(output(np.uint8), strided(np.int64))
+@compiled_for(output(np.uint8), column(np.int64, layout="A"))
 def put_deltas(out: Bytes, values: Ints) -> int:
     """Integers as DELTA_BINARY_PACKED. Differences wrap around, and so does adding them up."""
     at = put_varint(out, 0, np.uint64(BLOCK))
@@ -179,7 +174,7 @@ def put_deltas(out: Bytes, values: Ints) -> int:
     return at
 
 
-@compiled(output(np.uint8), column(np.int32), column(np.uint8))
+@compiled_for(output(np.uint8), column(np.int32), column(np.uint8))
 def put_byte_arrays(out: Bytes, ends: Codes, content: Bytes) -> None:
     """Runs of bytes, each after its length."""
     at = 0

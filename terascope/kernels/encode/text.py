@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from terascope.kernels.codegen.machine_code import column as values
-from terascope.kernels.codegen.machine_code import compiled, output
+from terascope.machine_code import column as values
+from terascope.machine_code import compiled_for, output
 from terascope.plan.rel import Field
 from terascope.types import INT_MIN, Type, format_ip
 
@@ -88,7 +88,9 @@ def ipv4_text(column: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(column), buffers)
 
 
-@compiled(values(np.int32), values(np.uint8), values(np.uint32), output(np.int32), output(np.uint8))
+@compiled_for(
+    values(np.int32), values(np.uint8), values(np.uint32), output(np.int32), output(np.uint8)
+)
 def write_ipv4(
     starts: NDArray[np.int32],
     given: NDArray[np.uint8],

@@ -17,11 +17,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
-from terascope.kernels.codegen.machine_code import column, compiled
 from terascope.kernels.columns.dictionary import Codes, Dictionary
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, Rows, key_codes
 from terascope.kernels.merge.payload import compact
 from terascope.kernels.tables.slots import SlotKind, is_float
+from terascope.machine_code import column, compiled_for
 from terascope.types import Type
 
 
@@ -102,7 +102,7 @@ class State:
         return (self._rows[:, 0] >> (1 + slot) & 1).astype(np.bool_)
 
 
-@compiled(column(np.int64, 2))
+@compiled_for(column(np.int64, 2))
 def common_state(rows: Rows) -> np.int64:
     """The bits that all rows have in their state."""
     state = np.int64(-1)

@@ -32,12 +32,12 @@ from terascope.functions.exact_floats import (
     rounded,
 )
 from terascope.functions.overflow import SUM, Overflow
-from terascope.kernels.codegen.machine_code import column, compiled, output
 from terascope.kernels.columns.dictionary import Ints
 from terascope.kernels.merge.groups import Block, Rows
 from terascope.kernels.merge.key_order import by_key
 from terascope.kernels.tables.open_table import merge_groups
 from terascope.kernels.tables.slots import Shape
+from terascope.machine_code import column, compiled_for, output
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def ranges_of(values: NDArray[np.generic]) -> Ints | None:
     return ranges if find_ranges(bits, ranges) else None
 
 
-@compiled(column(np.int64))
+@compiled_for(column(np.int64))
 def is_ordinary(bits: Ints) -> bool:
     """Whether the exponents alone say that all values are ordinary."""
     others = 0
@@ -74,7 +74,7 @@ def is_ordinary(bits: Ints) -> bool:
     return others == 0
 
 
-@compiled(column(np.int64), output(np.int64))
+@compiled_for(column(np.int64), output(np.int64))
 def find_ranges(bits: Ints, ranges: Ints) -> int:
     """How many values are not ordinary."""
     others = 0
@@ -106,7 +106,7 @@ def digits_of(values: Floats, ranges: Ints) -> NDArray[np.int64]:
     return digits
 
 
-@compiled(column(np.int64), column(np.int64), output(np.int64, 2))
+@compiled_for(column(np.int64), column(np.int64), output(np.int64, 2))
 def find_digits(bits: Ints, ranges: Ints, digits: Ints) -> None:
     for i in range(len(bits)):
         exponent = (bits[i] >> 52) & 0x7FF
@@ -148,7 +148,7 @@ def totals(ranges: Ints, digits: Sequence[Ints]) -> Floats:
     return found
 
 
-@compiled(output(np.int64), *(column(np.int64),) * (1 + DIGITS))
+@compiled_for(output(np.int64), *(column(np.int64),) * (1 + DIGITS))
 def round_ordinary(
     out: Ints, ranges: Ints, d0: Ints, d1: Ints, d2: Ints, d3: Ints, d4: Ints
 ) -> int:

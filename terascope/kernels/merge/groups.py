@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from terascope.functions.overflow import SUM
-from terascope.kernels.codegen.machine_code import column, compiled, output
 from terascope.kernels.columns.dictionary import Dictionary, Ints
 from terascope.kernels.tables.slots import Shape
+from terascope.machine_code import column, compiled_for, output
 from terascope.plan.rel import Field
 from terascope.types import INT_MIN, Type
 
@@ -194,7 +194,7 @@ def rows_at(rows: Rows, places: NDArray[np.int32]) -> Rows:
     return out
 
 
-@compiled(column(np.int64, 2), column(np.int32), output(np.int64, 2))
+@compiled_for(column(np.int64, 2), column(np.int32), output(np.int64, 2))
 def pick_rows(rows: Rows, places: NDArray[np.int32], out: Rows) -> None:
     """Numpy takes several times as long."""
     for i in range(len(places)):

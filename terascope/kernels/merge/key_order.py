@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, output
 from terascope.kernels.columns.dictionary import Ints
 from terascope.kernels.merge.groups import Rows
+from terascope.machine_code import INTEGER, column, compiled_for, output
 
 
 def by_key(rows: Rows, first_word: int, end: int) -> tuple[Ints, Ints]:
@@ -23,7 +23,7 @@ def by_key(rows: Rows, first_word: int, end: int) -> tuple[Ints, Ints]:
     return order, edges
 
 
-@compiled(column(np.int64, 2), INTEGER, INTEGER, output(np.int64), output(np.int64))
+@compiled_for(column(np.int64, 2), INTEGER, INTEGER, output(np.int64), output(np.int64))
 def number_groups(rows: Rows, first_word: int, end: int, places: Ints, groups: Ints) -> int:
     """A number for each different key, in the order they come. `places`: -1, a power of two."""
     top = len(places) - 1
@@ -55,7 +55,7 @@ def number_groups(rows: Rows, first_word: int, end: int, places: Ints, groups: I
     return count
 
 
-@compiled(column(np.int64), output(np.int64), output(np.int64))
+@compiled_for(column(np.int64), output(np.int64), output(np.int64))
 def put_in_order(groups: Ints, edges: Ints, order: Ints) -> None:
     """Count, then place; rows of a group keep their order."""
     for i in range(len(groups)):

@@ -7,17 +7,16 @@ None of these kernels depends on the shape of an aggregation; they are compiled 
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, output
 from terascope.kernels.columns.dictionary import Codes, Ints, mix
+from terascope.machine_code import BOOLEAN, INTEGER, column, compiled_for, output
 
 ROWS = output(np.int64, 2)
 STRIP = 1 << 12
 """Rows filled column by column at a time: as many as stay in the cache."""
 
 
-@compiled(ROWS, INTEGER, types.boolean, column(np.int32), column(np.int32))
+@compiled_for(ROWS, INTEGER, BOOLEAN, column(np.int32), column(np.int32))
 def put_code(strip: Ints, word: int, upper: bool, indices: Codes, meaning: Codes) -> None:
     """A key: its index in the payload as the code it has here, in a half of a word."""
     if upper:
@@ -28,20 +27,20 @@ def put_code(strip: Ints, word: int, upper: bool, indices: Codes, meaning: Codes
             strip[i, word] |= np.int64(meaning[indices[i]])
 
 
-@compiled(ROWS, INTEGER, column(np.int64))
+@compiled_for(ROWS, INTEGER, column(np.int64))
 def put_words(strip: Ints, place: int, words: Ints) -> None:
     for i in range(len(words)):
         strip[i, place] = words[i]
 
 
-@compiled(ROWS, INTEGER, column(np.int64))
+@compiled_for(ROWS, INTEGER, column(np.int64))
 def put_signs(strip: Ints, place: int, words: Ints) -> None:
     """The high words of 64-bit numbers."""
     for i in range(len(words)):
         strip[i, place] = words[i] >> 63
 
 
-@compiled(ROWS, INTEGER, INTEGER, INTEGER, ROWS, output(np.int64), INTEGER)
+@compiled_for(ROWS, INTEGER, INTEGER, INTEGER, ROWS, output(np.int64), INTEGER)
 def append_to_parts(
     strip: Ints, start: int, count: int, words: int, rows: Ints, fills: Ints, capacity: int
 ) -> tuple[int, int]:
@@ -65,7 +64,7 @@ def append_to_parts(
     return count, -1
 
 
-@compiled(ROWS, column(np.int64), INTEGER, ROWS, INTEGER)
+@compiled_for(ROWS, column(np.int64), INTEGER, ROWS, INTEGER)
 def enlarge(rows: Ints, fills: Ints, capacity: int, target: Ints, larger: int) -> None:
     """The parts of `rows`, each with more room."""
     stride = rows.shape[1]
@@ -75,12 +74,12 @@ def enlarge(rows: Ints, fills: Ints, capacity: int, target: Ints, larger: int) -
                 target[part * larger + i, k] = rows[part * capacity + i, k]
 
 
-@compiled(
+@compiled_for(
     ROWS,
     column(np.int64),
     INTEGER,
     INTEGER,
-    types.boolean,
+    BOOLEAN,
     column(np.int32),
     output(np.int64),
     output(np.int64),
@@ -112,7 +111,7 @@ def order_by_epoch(
             cursors[rank] += 1
 
 
-@compiled(ROWS, column(np.int64), INTEGER, types.boolean, INTEGER, ROWS)
+@compiled_for(ROWS, column(np.int64), INTEGER, BOOLEAN, INTEGER, ROWS)
 def take_rows(
     rows: Ints, order: Ints, words: int, odd: bool, first_slot: int, target: Ints
 ) -> None:
@@ -132,7 +131,7 @@ def take_rows(
             target[i, 1 + words + j] = rows[at, first_slot + j]
 
 
-@compiled(ROWS, column(np.int64), INTEGER, INTEGER)
+@compiled_for(ROWS, column(np.int64), INTEGER, INTEGER)
 def fits(rows: Ints, order: Ints, low: int, high: int) -> bool:
     """Whether a 128-bit sum of each row is the 64-bit number in its low word."""
     wrong = 0

@@ -18,9 +18,10 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.kernels.codegen.machine_code import INTEGER, compile_for, load_module, output
+from terascope.kernels.codegen.generated_modules import load_module
 from terascope.kernels.columns.dictionary import Codes, Ints
 from terascope.kernels.tables.slots import Shape, SlotKind, combine, is_added, view
+from terascope.machine_code import INTEGER, compile_for, output
 
 MULTIPLIER: Final = "0xFF51AFD7ED558CCD"
 Combine: TypeAlias = Callable[[Ints, NDArray[np.float64], int, int, Codes], int]

@@ -27,10 +27,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.kernels.codegen.machine_code import INTEGER, column, compiled, output
 from terascope.kernels.columns.dictionary import Codes, Dictionary, Hashes, Ints, mix
 from terascope.kernels.merge.groups import NO_EPOCH, Block, Rows, key_codes
 from terascope.kernels.tables.slots import Shape, is_float
+from terascope.machine_code import INTEGER, column, compiled_for, output
 
 PAYLOAD_ROWS = 1 << 17
 """About as many groups as one payload has."""
@@ -128,7 +128,7 @@ def narrow(values: NDArray[Any]) -> pa.Array:
     return pa.array(values)
 
 
-@compiled(column(np.int64))
+@compiled_for(column(np.int64))
 def bounds(values: Ints) -> tuple[int, int]:
     least, most = values[0], values[0]
     for value in values:
@@ -229,20 +229,20 @@ def first_states(epochs: Ints, seed: int, by_key: bool) -> Hashes:
     )
 
 
-@compiled(output(np.uint64), column(np.uint64))
+@compiled_for(output(np.uint64), column(np.uint64))
 def take_hashes(state: Hashes, hashes: Hashes) -> None:
     for i in range(len(state)):
         state[i] = mix(np.int64(state[i] ^ hashes[i]))
 
 
-@compiled(column(np.uint64), INTEGER, output(np.int32))
+@compiled_for(column(np.uint64), INTEGER, output(np.int32))
 def choose(state: Hashes, destinations: int, places: Codes) -> None:
     for i in range(len(state)):
         spread_out = mix(np.int64(state[i])) >> np.uint64(32)
         places[i] = np.int32((spread_out * np.uint64(destinations)) >> np.uint64(32))
 
 
-@compiled(
+@compiled_for(
     output(np.int64, 2), column(np.int32), output(np.int64), INTEGER, INTEGER,
     output(np.int64), output(np.int32, 2), output(np.int64, 2),
 )  # fmt: skip
@@ -280,7 +280,7 @@ def compact(codes: Codes, dictionary: Dictionary, numbers: Codes | None = None) 
     return pa.DictionaryArray.from_arrays(narrow(indices), dictionary.values(used))
 
 
-@compiled(column(np.int32), output(np.int32))
+@compiled_for(column(np.int32), output(np.int32))
 def renumber(codes: Codes, numbers: Codes) -> tuple[Codes, Codes]:
     """Codes numbered anew in the order they occur, and the old code of each new one."""
     indices = np.empty(len(codes), np.int32)

@@ -20,8 +20,9 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.kernels.codegen.machine_code import INTEGER, column, compile_for, load_module, output
+from terascope.kernels.codegen.generated_modules import load_module
 from terascope.kernels.tables.slots import Shape, SlotKind, combine, is_float, view
+from terascope.machine_code import INTEGER, column, compile_for, output
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]

@@ -27,11 +27,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from terascope.kernels.codegen.machine_code import column, compile_for, load_module, output
+from terascope.kernels.codegen.generated_modules import load_module
 from terascope.kernels.tables.slots import Shape, is_float, takes_argument
 from terascope.kernels.tables.table_policies import Policy
 from terascope.kernels.tables.table_rows import has_value
 from terascope.kernels.tables.table_source import STATE_WORDS, source
+from terascope.machine_code import column, compile_for, output
 
 Flush: TypeAlias = Literal["eager", "lazy"]
 Words: TypeAlias = npt.NDArray[np.int64]

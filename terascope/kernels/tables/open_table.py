@@ -15,10 +15,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.kernels.codegen.machine_code import INTEGER, compiled, output
 from terascope.kernels.columns.dictionary import Codes, Ints, Masks
 from terascope.kernels.tables.open_table_source import insert_kernel, update_kernel
 from terascope.kernels.tables.slots import Shape
+from terascope.machine_code import INTEGER, compiled_for, output
 
 Rows: TypeAlias = NDArray[np.int64]
 """Groups: one row each, as the Shape lays it out."""
@@ -184,7 +184,7 @@ def power_below(number: int) -> int:
     return 1 << max(0, number.bit_length() - 1)
 
 
-@compiled(output(np.int64), INTEGER, output(np.int64, 2), output(np.int64))
+@compiled_for(output(np.int64), INTEGER, output(np.int64, 2), output(np.int64))
 def drain(entries: Ints, stride: int, groups: Rows, places: Ints) -> None:
     """Move all groups out of a table, in one pass; where they stood, if somebody asks."""
     found = 0

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from terascope.kernels.codegen.machine_code import INTEGER, column, compile_for, load_module, output
+from terascope.kernels.codegen.generated_modules import load_module
 from terascope.kernels.tables.slots import (
     Shape,
     combine,
@@ -23,6 +23,7 @@ from terascope.kernels.tables.slots import (
     take_any,
     takes_argument,
 )
+from terascope.machine_code import INTEGER, column, compile_for, output
 
 INTS: Final = output(np.int64)
 FLOATS: Final = output(np.float64)

@@ -15,15 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from terascope.kernels.codegen.machine_code import (
-    INTEGER,
-    column,
-    compile_for,
-    compiled,
-    inlined,
-    load_module,
-    output,
-)
+from terascope.kernels.codegen.generated_modules import load_module
 from terascope.kernels.columns.dictionary import Codes, Ints, Masks, all_valid
 from terascope.kernels.tables.open_table import Rows, Values
 from terascope.kernels.tables.open_table_source import (
@@ -40,6 +32,7 @@ from terascope.kernels.tables.open_table_source import (
     word,
 )
 from terascope.kernels.tables.slots import Shape
+from terascope.machine_code import INTEGER, column, compile_for, compiled_for, inlined, output
 
 PART_ROWS: Final = 1 << 11
 """About as many tuples as a part has."""
@@ -83,7 +76,7 @@ def part_of(code: np.int32, shift: np.uint64) -> np.uint64:
     return (np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> shift
 
 
-@compiled(
+@compiled_for(
     column(np.int32), column(np.int32), INTEGER, INTEGER, output(np.int64, 2), output(np.int32)
 )
 def spread(codes: Codes, rows: Codes, bits: int, length: int, edges: Ints, places: Codes) -> None:
@@ -125,7 +118,7 @@ def scatter(lane: Values, rows: Codes, places: Codes, out: Values) -> None:
 
 
 scatters: Final = {
-    kind: compiled(column(kind), column(np.int32), column(np.int32), output(kind))(scatter)
+    kind: compiled_for(column(kind), column(np.int32), column(np.int32), output(kind))(scatter)
     for kind in (np.int32, np.int64, np.float64, np.uint8)
 }
 

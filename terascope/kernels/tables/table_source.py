@@ -97,9 +97,6 @@ def _masks(shape: Shape) -> list[str]:
 
 
 _CONSTANTS = """
-# Counting references to the arrays at every call would cost more than evicting a group.
-inner = njit(nogil=True, error_model="numpy", _nrt=False)
-inlined = njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)
 HALF = np.uint64(32)
 SHIFT = np.uint64(29)
 FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)

@@ -13,18 +13,15 @@ import importlib.util
 import os
 import sys
 import tempfile
-from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache
 from pathlib import Path
-from threading import Lock
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numba
-import numpy as np
-from numba import types
 
 from terascope.files import is_ours, make_folder
+from terascope.machine_code import compile_for
 
 HEADER = """\"\"\"Generated. Delete it whenever you like.\"\"\"
 import math
@@ -33,86 +30,12 @@ import numpy as np
 from numba import njit
 
 kernel = njit(cache={cached}, nogil=True, error_model="numpy")
+# Counting references to the arrays at every call would cost more than evicting a group.
+inner = njit(nogil=True, error_model="numpy", _nrt=False)
+inlined = njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)
 """
 FOLDER_VARIABLE = "TERASCOPE_KERNEL_FOLDER"
 PREFIX = "terascope_kernel_"
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-# ---- signatures ----------------------------------------------------------------------------------
-
-
-def column(dtype: Any, dimensions: int = 1) -> Any:
-    """An array a kernel only reads. Columns of Arrow are read-only, which numba takes for a type of
-    its own: a kernel compiled for these takes the others, too.
-    """
-    return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C", readonly=True)
-
-
-def output(dtype: Any, dimensions: int = 1) -> Any:
-    """An array a kernel writes."""
-    return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
-
-
-INTEGER = types.int64
-WORD = types.uint64
-
-loaded: list[tuple[str, str, tuple[Any, ...]]] = []
-"""What this process has compiled or loaded: module, function, signature
-(terascope.kernels.codegen.preload).
-"""
-
-compiling = Lock()
-"""A thread that is done forbids a kernel to compile more: no other may be about to."""
-
-
-def compile_for(function: Any, *signature: Any) -> Any:
-    """Compile a generated kernel for one signature, or load what an earlier process compiled. The
-    text of another query may be the same over columns of other types.
-    """
-    if signature not in function.signatures:
-        with compiling:
-            function.disable_compile(False)
-            function.compile(signature)
-            function.disable_compile()
-        made = function.py_func
-        loaded.append((made.__module__, made.__qualname__, signature))
-    return function
-
-
-def inlined(function: Function) -> Function:
-    """A part of kernels, compiled with each of them."""
-    try:
-        return cast(Function, numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # no folder to keep machine code in
-        return cast(Function, numba.njit(nogil=True)(function))
-
-
-def compiled(*signature: Any) -> Callable[[Function], Function]:
-    """A kernel that is compiled, for this signature only, when it is first called."""
-
-    def decorate(function: Function) -> Function:
-        dispatcher = inlined(function)
-        ready: Any = None
-
-        def load() -> None:
-            nonlocal ready
-            ready = compile_for(dispatcher, *signature)
-
-        @wraps(function)
-        def call(*args: Any) -> Any:
-            if ready is None:  # asking the dispatcher costs microseconds, every time
-                load()
-            return ready(*args)
-
-        call.load = load  # type: ignore[attr-defined]
-        return cast(Function, call)
-
-    return decorate
-
-
-# ---- generated modules ---------------------------------------------------------------------------
 
 
 def cache_folder() -> Path | None:
