@@ -27,7 +27,7 @@ from terascope.execute.grouping.tree import Edge, tree_of
 from terascope.execute.grouping.views import View
 from terascope.execute.reports import Reports, add_report, note_clocks
 from terascope.kernels.codegen.program import functions
-from terascope.kernels.columns.dictionary import Codes, Dictionary, Hashes, Ints
+from terascope.kernels.columns.dictionary import Codes, Dictionary, Ints
 from terascope.kernels.columns.lanes import Batch, Dictionaries
 from terascope.kernels.columns.memory import give_back, keep_freed_memory
 from terascope.kernels.merge.groups import Block
@@ -226,7 +226,7 @@ class LowTask:
         """A batch as it was read: who takes which of its tuples?"""
         batch = Batch(columns, self._dictionaries, self._first, self._derive)
         self.counters.tuples += len(batch)
-        bits = self._bits(batch)
+        bits = batch.prefilter_bits(self._prefilter, self.counters.evaluated)
         chosen = self._choices.rows(batch, bits)
         for place, query in enumerate(self.plan.queries):
             rows = chosen[self._chosen[place].entry]
@@ -266,14 +266,6 @@ class LowTask:
     def _top_down(self) -> list[int]:
         """All nodes, parents first."""
         return [place for root in self._tree.roots for place in self._tree.subtree(root)]
-
-    def _bits(self, batch: Batch) -> list[Hashes]:
-        bits = [np.empty(len(batch), np.uint64) for _ in range(self._first.words)]
-        if bits:
-            lanes = batch.inputs(self._first.prefilter.inputs)
-            with np.errstate(all="ignore"):
-                self._prefilter(len(batch), self.counters.evaluated, *lanes, *bits)
-        return bits
 
     # ---- groups
 

@@ -23,8 +23,8 @@ from pyspark.sql import types as T
 
 from terascope.connectors.base import Column, ReadReport, Split, arrow_type
 from terascope.connectors.registry import read_split
-from terascope.execute.arrow_filter import keep
 from terascope.execute.reports import Reports, add_report, note_clocks, reports_to_json
+from terascope.execute.rows.steps import admitted
 from terascope.physical.bundles import bundles
 from terascope.physical.job import SourceRead
 from terascope.spark.catalyst.frame import place, spark_type
@@ -91,7 +91,7 @@ def read_bundle(read: SourceRead, splits: Iterable[Split]) -> Iterator[pa.Record
             for batch in read_split(split, read.columns, report):
                 note_clocks(batch, read.clocks, report)
                 if read.predicate is not None:
-                    batch = keep(batch, read.predicate)
+                    batch = admitted(batch, read.predicate)
                 if batch.num_rows:
                     yield with_meta(batch, schema)
             add_report(reports, split.interface, report)

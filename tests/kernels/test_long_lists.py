@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.execute.arrow_filter import keep
+from terascope.execute.rows.steps import admitted
 from terascope.functions.members import Members
 from terascope.kernels.codegen.members import member_lane
 from terascope.physical.settings import SAMPLED, LowSettings, TableSettings
@@ -96,7 +96,9 @@ def assert_lane(members: Members, values: NDArray[Any], type: Type) -> None:
     expected = [members.has(value) for value in values.tolist()]
     assert [bool(f) if k else None for f, k in zip(found, known, strict=True)] == expected
     batch = pa.RecordBatch.from_arrays([pa.array(values)], ["x"])
-    kept = keep(batch, list_call(Col("x", type), (*members.values, *([None] * members.has_null))))
+    kept = admitted(
+        batch, list_call(Col("x", type), (*members.values, *([None] * members.has_null)))
+    )
     assert kept.num_rows == expected.count(True)
 
 

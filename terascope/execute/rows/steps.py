@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from terascope.functions.base import ValueMistake
 from terascope.kernels.columns.finished_rows import FinishedRows
 from terascope.physical.row_pipeline import Compute, Keep, Step
+from terascope.plan.expr import Expr
 
 
 def run_steps(steps: Sequence[Step], columns: pa.RecordBatch) -> pa.RecordBatch:
@@ -28,3 +30,14 @@ def run_step(step: Step, columns: pa.RecordBatch) -> pa.RecordBatch:
         case Compute(items):
             made = [rows.column(expr) for _, expr in items]
             return pa.RecordBatch.from_arrays(made, [name for name, _ in items])
+
+
+def admitted(columns: pa.RecordBatch, predicate: Expr) -> pa.RecordBatch:
+    """The tuples that some query may select: those for which a predicate is TRUE. The queries keep
+    their own filters above, so all tuples pass where the predicate has no value, as after an
+    integer overflow: the query that meets the overflow reports it.
+    """
+    try:
+        return run_step(Keep(predicate), columns)
+    except ValueMistake:
+        return columns

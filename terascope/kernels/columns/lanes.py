@@ -32,6 +32,8 @@ from terascope.kernels.columns.dictionary import (
     Derived,
     DerivedCodes,
     Dictionary,
+    Hashes,
+    Ints,
     Masks,
     NumberDictionary,
     all_valid,
@@ -236,6 +238,17 @@ class Batch(Facts):
         if not column.null_count:
             return values, all_valid(len(rows))
         return values, self.once(("present", payload_column(expr)), validity_of, column)[rows]
+
+    def prefilter_bits(self, prefilter: Callable[..., Any], evaluated: Ints) -> list[Hashes]:
+        """The bit vector of each tuple: a bit for each shared predicate, set where it is TRUE
+        (dissertation 3.4.2). `evaluated`: the evaluations of each predicate are added to it.
+        """
+        bits = [np.empty(len(self), np.uint64) for _ in range(self.program.words)]
+        if bits:
+            lanes = self.inputs(self.program.prefilter.inputs)
+            with np.errstate(all="ignore"):
+                prefilter(len(self), evaluated, *lanes, *bits)
+        return bits
 
     # ---- derived lanes
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from terascope.analysis.at_source import can_evaluate
+from terascope.kernels.codegen.expressions import unsupported
 from terascope.connectors.arrival import arrived, is_arrival
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
 from terascope.connectors.registry import Interface
@@ -150,7 +150,7 @@ def scan_term(scan: Scan, predicate: Expr, members: set[str]) -> Expr:
     names: dict[str, Expr] = {c.name: Col(c.read_from, c.type) for c in scan.columns}
     if predicate != TRUE:
         below = (substitute(c, names) for c in conjuncts(predicate))
-        parts += [c for c in below if can_evaluate(c)]
+        parts += [c for c in below if unsupported(c) is None]
     return conjunction(parts)
 
 

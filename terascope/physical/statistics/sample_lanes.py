@@ -97,11 +97,7 @@ class SampleReader:
 
     def _chosen(self, batch: Batch) -> list[Codes]:
         """The tuples of each query, as a task has them."""
-        bits = [np.empty(len(batch), np.uint64) for _ in range(self._first.words)]
-        if bits:
-            lanes = batch.inputs(self._first.prefilter.inputs)
-            with np.errstate(all="ignore"):
-                self._prefilter(len(batch), np.zeros_like(self._predicates), *lanes, *bits)
+        bits = batch.prefilter_bits(self._prefilter, np.zeros_like(self._predicates))
         for bit in range(len(self._predicates)):
             self._predicates[bit] += passing(bits, bit)
         known: dict[Where, Codes] = {}
