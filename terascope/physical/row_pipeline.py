@@ -119,18 +119,29 @@ def row_program(
 
     `trees`: the other queries above the low level, which it may read.
     """
+    below = row_source(rel, trees)
+    if below is not None:
+        return stepped(rel, row_program(below, trees, parameters), parameters)
     match rel:
         case Read(stream=stream):
-            if stream in trees:
-                return row_program(trees[stream], trees, parameters)
             return RowProgram(stream, ())
-        case Filter(source=source) | Project(source=source):
-            return stepped(rel, row_program(source, trees, parameters), parameters)
         case Rank(source, per, order, limit):
-            below = row_program(source, trees, parameters)
-            return ranked(below, per, order, limit, parameters)
+            return ranked(row_program(source, trees, parameters), per, order, limit, parameters)
         case Aggregate(source, keys, aggs, sets=None, emit_empty=None):
             return regrouped(row_program(source, trees, parameters), keys, aggs, parameters)
+        case _:
+            return None
+
+
+def row_source(rel: Rel, relations: Mapping[str, Rel]) -> Rel | None:
+    """The input of an operator that looks at one row at a time: a filter, a projection, a rank
+    without a limit, or the reading of one of some named relations. None for any other operator.
+    """
+    match rel:
+        case Read(stream=stream):
+            return relations.get(stream)
+        case Filter(source=source) | Project(source=source) | Rank(source=source, limit=None):
+            return source
         case _:
             return None
 
@@ -173,9 +184,9 @@ def ranked(
     limit: int | None,
     parameters: Mapping[str, Value],
 ) -> RowProgram | None:
-    """Without a limit a rank says only how rows are delivered in the end."""
+    """The rows of a pipeline, of which the first few of each window are kept."""
     if below is None or limit is None:
-        return below
+        return None
     bound = tuple((with_values(expr, parameters), down) for expr, down in order)
     if below.whole is not None or not all(is_computable(expr) for expr, _ in bound):
         return None

@@ -23,12 +23,13 @@ from terascope.physical.row_pipeline import (
     origin,
     picking,
     row_program,
+    row_source,
     stepped,
     with_values,
 )
 from terascope.physical.task_join import Joining, Pairing, Side, can_match, rest_name
 from terascope.plan.expr import Call, Col, Expr, Lit
-from terascope.plan.rel import Filter, Join, Project, Rank, Read, Rel, with_inputs
+from terascope.plan.rel import Join, Read, Rel, with_inputs
 
 
 def joinings(job: Job, direct: Collection[str], sorted_later: bool) -> dict[str, Joining]:
@@ -91,17 +92,11 @@ def joining(job: Job, output: Output, sorted_later: bool, number: int) -> Joinin
 def chain_above_join(rel: Rel, trees: Mapping[str, Rel]) -> list[Rel] | None:
     """Operators that merely filter and project, down to the join they are above."""
     chain: list[Rel] = []
-    while True:
-        match rel:
-            case Read(stream=stream) if stream in trees:
-                rel = trees[stream]
-            case Filter() | Project() | Rank(limit=None):
-                chain.append(rel)
-                rel = rel.source
-            case Join():
-                return [*chain, rel]
-            case _:
-                return None
+    while (source := row_source(rel, trees)) is not None:
+        if not isinstance(rel, Read):
+            chain.append(rel)
+        rel = source
+    return [*chain, rel] if isinstance(rel, Join) else None
 
 
 def steps_above(

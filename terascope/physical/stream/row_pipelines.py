@@ -14,9 +14,16 @@ from terascope.analysis.release import Release
 from terascope.analysis.trees import Trees
 from terascope.functions.base import Value
 from terascope.physical.operators import Placement
-from terascope.physical.row_pipeline import Compute, RowProgram, is_computable, stepped, with_values
+from terascope.physical.row_pipeline import (
+    Compute,
+    RowProgram,
+    is_computable,
+    row_source,
+    stepped,
+    with_values,
+)
 from terascope.plan.expr import Col, Expr
-from terascope.plan.rel import Field, Filter, Merge, Project, Rank, Read, Rel
+from terascope.plan.rel import Field, Merge, Read, Rel
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,8 @@ def row_pipelines_of(
     """
     if release.kind == "at_end" or len(release.parts) > 1:
         return None
-    unwinding = _Unwinding(release.node, trees.streams, leaves, trees.parameters)
+    computed = {name: rel for name, rel in trees.streams.items() if name not in leaves}
+    unwinding = _Unwinding(release.node, computed, leaves, trees.parameters)
     found = unwinding.above(trees.streams[query])
     if found is None:
         return None
@@ -77,6 +85,7 @@ class _Unwinding:
     node: Rel
     """The operator that the query is released at."""
     trees: Mapping[str, Rel]
+    """The relations that are not stored."""
     leaves: Collection[str]
     parameters: Mapping[str, Value]
 
@@ -90,7 +99,7 @@ class _Unwinding:
                 if programs is None
                 else [PipelineInput(p.stream, p, nothing) for p in programs]
             )
-        source = self.source_of(rel)
+        source = row_source(rel, self.trees)
         below = None if source is None else self.above(source)
         if below is None:
             return None
@@ -106,7 +115,7 @@ class _Unwinding:
             return [RowProgram(rel.stream, ())]
         if isinstance(rel, Merge):
             return all_or_none(self.merged(rel))
-        source = self.source_of(rel)
+        source = row_source(rel, self.trees)
         programs = None if source is None else self.below(source)
         if programs is None:
             return None
@@ -121,16 +130,6 @@ class _Unwinding:
                 continue
             for program in programs:
                 yield program.extended(items)
-
-    def source_of(self, rel: Rel) -> Rel | None:
-        """The input of a relation that looks at one row at a time; None for any other."""
-        match rel:
-            case Read(stream=stream) if stream in self.trees and stream not in self.leaves:
-                return self.trees[stream]
-            case Filter(source=source) | Project(source=source) | Rank(source=source, limit=None):
-                return source
-            case _:
-                return None
 
     def step(self, rel: Rel, program: RowProgram) -> RowProgram | None:
         if len(set(rel.names)) < len(rel.names):
