@@ -338,7 +338,7 @@ class LowTask:
         places = [place for place in self._aggregators if self._is_query(place)]
         for place in sorted(places, key=lambda place: sizes[place], reverse=True):
             if self._owned.get(place) is not None:
-                self._aggregators[place].put_aside()
+                self._aggregators[place].spill()
             else:
                 yield from self._groups(place, None, surrendered=True)
                 self._aggregators[place].shrink()

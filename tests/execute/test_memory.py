@@ -10,7 +10,7 @@ import pytest
 from bench.queries78 import PAIRS, gsql
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.execute.grouping.aside import Aside
+from terascope.execute.grouping.spilled_groups import SpilledGroups
 from terascope.kernels.merge.groups import Block
 from terascope.physical.job import Job
 from terascope.physical.planner import plan_job
@@ -43,13 +43,13 @@ def test_groups_that_do_not_fit_wait_on_disk(
     flows: Path, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put: list[int] = []
-    really = Aside.put
+    really = SpilledGroups.spill
 
-    def counted(self: Aside, block: Block) -> None:
+    def counted(self: SpilledGroups, block: Block) -> None:
         put.append(len(block.rows))
         really(self, block)
 
-    monkeypatch.setattr(Aside, "put", counted)
+    monkeypatch.setattr(SpilledGroups, "spill", counted)
     expected, _ = low_rows(job_with(flows, 1 << 30, compiled), 1, tmp_path)
     assert not put
     found, counters = low_rows(job_with(flows, LITTLE, compiled), 1, tmp_path)

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from terascope.execute.grouping.aside import TAKEN_ROWS
+from terascope.execute.grouping.spilled_groups import TAKEN_ROWS
 from terascope.execute.grouping.waiting import MERGED_ROWS, Waiting
 from terascope.kernels.merge.groups import Rows
 from terascope.kernels.tables.slots import Shape
@@ -61,13 +61,13 @@ def test_lots_are_merged(once: bool, disk: str) -> None:
         for epoch in (3, 4):
             waiting.add(epoch, lots[epoch][number])
         if disk == "always" or (disk == "once" and number == 1):
-            waiting.put_aside()
+            waiting.spill()
             assert waiting.memory_bytes == 0
     assert released(waiting, 4) == {3: expected(lots[3])}
     assert released(waiting, None) == {4: expected(lots[4])}
     assert waiting.is_empty
     waiting.add(5, lots[3][0])  # there is a file again
-    waiting.put_aside()
+    waiting.spill()
     assert released(waiting, None) == {5: expected(lots[3][:1])}
 
 
@@ -79,7 +79,7 @@ def test_many_rows_are_merged_part_by_part(disk: bool) -> None:
     for rows in lots:
         waiting.add(1, rows)
         if disk:
-            waiting.put_aside()
+            waiting.spill()
     assert released(waiting, None) == {1: expected(lots)}
 
 
@@ -101,7 +101,7 @@ def test_lots_of_many_epochs_are_merged(spread: int, disk: int, once: bool) -> N
         lots[spread].append(rows[:10].copy())
         waiting.settle()
         if number < disk:
-            waiting.put_aside()
+            waiting.spill()
     wanted = {epoch: expected(some) for epoch, some in lots.items()}
     early = released(waiting, spread)
     assert early == {epoch: groups for epoch, groups in wanted.items() if epoch < spread}
@@ -121,7 +121,7 @@ def test_a_long_epoch_on_disk_among_short_ones() -> None:
             rows = lot(rng, number, 3 * TAKEN_ROWS)
             lots[epoch].append(rows)
             waiting.add(epoch, rows)
-        waiting.put_aside()
+        waiting.spill()
     few = lot(rng, 30, 3 * TAKEN_ROWS)
     lots[3].append(few)
     waiting.add(3, few)
@@ -143,7 +143,7 @@ def test_sums_that_overflow_stay_apart(disk: bool) -> None:
     for _ in range(2):
         waiting.add(1, large.copy())
         if disk:
-            waiting.put_aside()
+            waiting.spill()
     blocks = list(waiting.release(None))
     assert not any(block.whole for block in blocks)
     assert sum(len(block.block.rows) for block in blocks) == 20
@@ -156,4 +156,4 @@ def test_a_full_disk_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -
     waiting = Waiting(SHAPE, once=True)
     waiting.add(1, lot(np.random.default_rng(1), 10, 10))
     with pytest.raises(OutputError, match="cannot be kept in '/nowhere/at/all'"):
-        waiting.put_aside()
+        waiting.spill()

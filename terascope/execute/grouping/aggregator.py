@@ -335,10 +335,10 @@ class Aggregator:
             self._empty()
             self._pour()
 
-    def put_aside(self) -> None:
+    def spill(self) -> None:
         """All groups that wait or are in the table go to disk."""
         self.flush(None)
-        self._waiting.put_aside()
+        self._waiting.spill()
         self.shrink()
 
     def shrink(self) -> None:

@@ -93,8 +93,8 @@ class View:
         del before
         self.pour()
 
-    def put_aside(self) -> None:
-        self._waiting.put_aside()
+    def spill(self) -> None:
+        self._waiting.spill()
 
     def shrink(self) -> None:
         """There is nothing to give back."""

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.execute.grouping.aside import PARTS, Aside, parts_of
+from terascope.execute.grouping.spilled_groups import PARTS, SpilledGroups, parts_of
 from terascope.kernels.columns.dictionary import Ints
 from terascope.kernels.merge.float_ranges import has_ranges
 from terascope.kernels.merge.groups import Block, Rows
@@ -48,7 +48,7 @@ class Waiting:
         """Each in order of its epochs."""
         self._borrowed: list[Block] = []
         """The same, in memory of others."""
-        self._aside = Aside(shape, once)
+        self._spilled = SpilledGroups(shape, once)
 
     def add(self, epoch: int, rows: Rows) -> None:
         """Rows whose memory may be used again once they are settled."""
@@ -66,10 +66,10 @@ class Waiting:
         self._lots += [Block(b.epochs, b.ends, own(b.rows)) for b in self._borrowed]
         self._borrowed.clear()
 
-    def put_aside(self) -> None:
+    def spill(self) -> None:
         """To disk."""
         for block in (*self._lots, *self._borrowed):
-            self._aside.put(block)
+            self._spilled.spill(block)
         self._lots.clear()
         self._borrowed.clear()
 
@@ -79,21 +79,21 @@ class Waiting:
 
     @property
     def is_empty(self) -> bool:
-        return not (self._lots or self._borrowed or self._aside)
+        return not (self._lots or self._borrowed or self._spilled)
 
     def release(self, before: int | None) -> Iterator[Released]:
         """Groups of the epochs before one, or of all, in order of time."""
         due = self._due(before)
-        if self._aside:
+        if self._spilled:
             rest = []
             for block in due:  # partials of an epoch that is on disk had better be there, too
-                early, late = block.split(self._aside.last + 1)
+                early, late = block.split(self._spilled.last + 1)
                 if len(early.rows):
-                    self._aside.put(early)
+                    self._spilled.spill(early)
                 if len(late.rows):
                     rest.append(late)
             due = rest
-            for taken in self._aside.take(before):
+            for taken in self._spilled.take(before):
                 if taken.can_overflow:
                     yield from (Released(block, False) for block in taken.blocks)
                 else:

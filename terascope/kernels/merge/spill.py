@@ -1,7 +1,10 @@
-"""What does not fit in memory, on disk: payloads in files, a file for each partition.
+"""Groups moved to disk for lack of memory: files that nothing can be left of.
 
-In: payloads (terascope.kernels.merge.payload) and the partition each belongs to. Out: the payloads
-of one partition again. The files have no names: each is gone when it was read, or its process is.
+In: bytes of groups. Out: the same bytes again. The files have no names: a file is gone when it is
+closed, or when its process ends, however that happens. Two forms of groups are spilled: payloads
+(terascope.kernels.merge.payload) by their partition, in `Spill`, and rows of a table by their epoch
+(terascope.execute.grouping.spilled_groups). They differ for a reason: partials of a merge come in
+any order and are merged by key, the groups of a task are wanted again epoch by epoch.
 """
 
 from __future__ import annotations
@@ -9,66 +12,93 @@ from __future__ import annotations
 import tempfile
 import weakref
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from terascope.diagnostic import OutputError
 
-LENGTH_BYTES = 8
 
-
-class Spill:
-    """Files of payloads, one after the other, each with its length before it.
+class SpillFile:
+    """Bytes appended to a file and read from any place of it.
 
     Raises:
         OutputError: the folder cannot be written, or is full.
     """
 
+    def __init__(self, folder: Path) -> None:
+        self.size = 0
+        self._folder = folder
+        self._file: FileIO | None = None
+
+    def append(self, data: bytes | memoryview) -> None:
+        left = memoryview(data).cast("B")
+        self.size += len(left)
+        try:
+            file = self._opened()
+            file.seek(0, 2)
+            while left:
+                left = left[file.write(left) :]
+        except OSError as problem:
+            why = (problem.strerror or str(problem)).lower()
+            raise OutputError(
+                f"groups do not fit in memory and cannot be kept in '{self._folder}' meanwhile:"
+                f" {why}"
+            ) from problem
+
+    def _opened(self) -> FileIO:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
+            weakref.finalize(self, self._file.close)
+        return self._file
+
+    def read(self, offset: int, size: int) -> NDArray[np.uint8]:
+        data = np.empty(size, np.uint8)
+        left = data.data if size else memoryview(b"")
+        file = self._opened()
+        file.seek(offset)
+        while left:
+            read = file.readinto(left)
+            if not read:
+                raise OutputError("groups that were kept on disk meanwhile are no longer there")
+            left = left[read:]
+        return data
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file, self.size = None, 0
+
+
+class Spill:
+    """Payloads by partition, a file for each partition that has some."""
+
     def __init__(self, folder: Path, partitions: int) -> None:
         self.bytes = 0
-        self._folder = folder
-        self._files: list[BinaryIO | None] = [None] * partitions
+        self._files = [SpillFile(folder) for _ in range(partitions)]
+        self._lengths: list[list[int]] = [[] for _ in range(partitions)]
 
     def append(self, partition: int, payload: bytes) -> None:
-        try:
-            file = self._files[partition]
-            if file is None:
-                file = self._files[partition] = nameless_file(self._folder)
-                weakref.finalize(self, file.close)
-            file.write(len(payload).to_bytes(LENGTH_BYTES, "little"))
-            file.write(payload)
-        except OSError as problem:
-            raise cannot_spill(self._folder, problem) from problem
+        self._files[partition].append(payload)
+        self._lengths[partition].append(len(payload))
         self.bytes += len(payload)
 
     def partitions(self) -> Iterator[Iterator[bytes]]:
-        """The payloads of every partition that has some. What was read is gone."""
-        for number, file in enumerate(self._files):
-            if file is not None:
-                with file:
-                    yield payloads(file)
-                self._files[number] = None
+        """The payloads of every partition that has some; its file is closed after it was read."""
+        for file, lengths in zip(self._files, self._lengths, strict=True):
+            if lengths:
+                yield self._payloads(file, lengths)
+                file.close()
+
+    @staticmethod
+    def _payloads(file: SpillFile, lengths: list[int]) -> Iterator[bytes]:
+        offset = 0
+        for length in lengths:
+            yield file.read(offset, length).tobytes()
+            offset += length
 
     def close(self) -> None:
         for file in self._files:
-            if file is not None:
-                file.close()
-        self._files = []
-
-
-def nameless_file(folder: Path) -> BinaryIO:
-    """A file that nothing can be left of."""
-    return tempfile.TemporaryFile(dir=folder)
-
-
-def payloads(file: BinaryIO) -> Iterator[bytes]:
-    file.seek(0)
-    while length := file.read(LENGTH_BYTES):
-        yield file.read(int.from_bytes(length, "little"))
-
-
-def cannot_spill(folder: Path, problem: OSError) -> OutputError:
-    why = (problem.strerror or str(problem)).lower()
-    return OutputError(
-        f"groups do not fit in memory and cannot be kept in '{folder}' meanwhile: {why}"
-    )
+            file.close()

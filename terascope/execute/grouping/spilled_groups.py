@@ -1,28 +1,24 @@
-"""Groups put aside on disk, in a task that has more of them than its memory may hold.
+"""The spilled groups of one query, in a task that has more groups than its memory may hold.
 
-In: groups of one query, lot by lot. Out: the groups of the epochs that are over, some epochs at a
+In: blocks of groups of one query. Out: the groups of the epochs that are over, some epochs at a
 time. An epoch of many groups comes part by part: all rows of a group are in the same part, so that
-a part can be merged by itself. The file has no name: it is gone when the task is, however that
-ends.
+a part can be merged by itself.
 """
 
 from __future__ import annotations
 
 import tempfile
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from terascope.diagnostic import OutputError
 from terascope.kernels.columns.dictionary import Codes, Ints, mix
 from terascope.kernels.merge.float_ranges import has_ranges
 from terascope.kernels.merge.groups import Block, Rows, largest, rows_at
-from terascope.kernels.merge.spill import cannot_spill
+from terascope.kernels.merge.spill import SpillFile
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.types import INT_MAX
@@ -39,8 +35,8 @@ IN_MEMORY: Final = 32
 
 
 @dataclass(frozen=True)
-class Lot:
-    """Groups that were put aside together, in order of their epochs."""
+class SpilledBlock:
+    """Where one block of groups is on disk; its rows are in order of their epochs."""
 
     offset: int
     epochs: Ints
@@ -70,7 +66,7 @@ class Taken:
     """Whether the sums of a group, put together, might not fit 64 bits."""
 
 
-class Aside:
+class SpilledGroups:
     """The groups of one query that are on disk.
 
     Raises:
@@ -81,50 +77,38 @@ class Aside:
         """`once`: whether every group stands only once in a lot."""
         self._shape = shape
         self._once = once
-        self._file: FileIO | None = None
-        self._end = 0
-        self._lots: list[Lot] = []
+        self._file = SpillFile(Path(tempfile.gettempdir()))
+        self._lots: list[SpilledBlock] = []
 
     def __bool__(self) -> bool:
         return bool(self._lots)
 
-    def put(self, block: Block) -> None:
+    def spill(self, block: Block) -> None:
         """Groups in order of their epochs."""
-        folder = Path(tempfile.gettempdir())
-        offset, edges = self._end, {}
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
-                weakref.finalize(self, self._file.close)
-            self._file.seek(offset)
-            done = 0
-            for run in np.flatnonzero(block.counts >= LONG_RUN).tolist():
-                end = int(block.ends[run])
-                start = end - int(block.counts[run])
-                self._write(block.rows[done:start])
-                rows = block.rows[start:end]
-                order, parts = apart(rows, self._shape, PARTS, ON_DISK)
-                self._write(rows, order)
-                edges[int(block.epochs[run])] = parts
-                done = end
-            self._write(block.rows[done:])
-        except OSError as problem:
-            raise cannot_spill(folder, problem) from problem
+        offset, edges, done = self._file.size, {}, 0
+        for run in np.flatnonzero(block.counts >= LONG_RUN).tolist():
+            end = int(block.ends[run])
+            start = end - int(block.counts[run])
+            self._write(block.rows[done:start])
+            rows = block.rows[start:end]
+            order, parts = apart(rows, self._shape, PARTS, ON_DISK)
+            self._write(rows, order)
+            edges[int(block.epochs[run])] = parts
+            done = end
+        self._write(block.rows[done:])
         reach = largest_sum(block.rows, self._shape) * (1 if self._once else len(block.rows))
         if has_ranges(block.rows, self._shape):
             reach = INT_MAX + 1
-        self._lots.append(Lot(offset, block.epochs.copy(), block.ends.copy(), edges, reach))
-        self._end = offset + block.rows.nbytes
+        self._lots.append(
+            SpilledBlock(offset, block.epochs.copy(), block.ends.copy(), edges, reach)
+        )
 
     def _write(self, rows: Rows, order: Codes | None = None) -> None:
-        assert self._file is not None
         for start in range(0, len(rows), WRITTEN_ROWS):
             some = rows[start : start + WRITTEN_ROWS]
             if order is not None:
                 some = rows_at(rows, order[start : start + WRITTEN_ROWS])
-            written = np.ascontiguousarray(some).data.cast("B")
-            while written:
-                written = written[self._file.write(written) :]
+            self._file.append(np.ascontiguousarray(some).data)
 
     @property
     def last(self) -> int:
@@ -161,9 +145,8 @@ class Aside:
                 if (left := lot_since(lot, before, self._shape.row_bytes)) is not None
             ]
         )
-        if not self._lots and self._file is not None:
+        if not self._lots:
             self._file.close()
-            self._file, self._end = None, 0
 
     def _sizes(self, before: int | None) -> tuple[Ints, Ints]:
         """The epochs before one, and how many rows each has."""
@@ -177,12 +160,12 @@ class Aside:
         found, place = np.unique(epochs, return_inverse=True)
         return found, np.bincount(place, counts, len(found)).astype(np.int64)
 
-    def _some(self, lot: Lot, first: int, last: int) -> Block:
+    def _some(self, lot: SpilledBlock, first: int, last: int) -> Block:
         begin, end, start, stop = lot.places(first, last)
         rows = self._read(lot, start, max(start, stop))
         return Block(lot.epochs[begin:end], lot.ends[begin:end] - start, rows)
 
-    def _part(self, lot: Lot, epoch: int, part: int) -> Block:
+    def _part(self, lot: SpilledBlock, epoch: int, part: int) -> Block:
         begin, end, start, stop = lot.places(epoch, epoch)
         if begin == end:
             return Block.of(epoch, np.empty((0, self._shape.stride), np.int64))
@@ -195,33 +178,26 @@ class Aside:
         order, edges = apart(rows, self._shape, PARTS, ON_DISK)
         return Block.of(epoch, rows_at(rows, order[edges[part] : edges[part + 1]]))
 
-    def _read(self, lot: Lot, begin: int, end: int) -> Rows:
-        assert self._file is not None
-        rows = np.empty((end - begin, self._shape.stride), np.int64)
-        self._file.seek(lot.offset + begin * self._shape.row_bytes)
-        left = rows.data.cast("B") if len(rows) else memoryview(b"")
-        while left:
-            read = self._file.readinto(left)
-            if not read:
-                raise OutputError("groups that were kept on disk meanwhile are no longer there")
-            left = left[read:]
-        return rows
+    def _read(self, lot: SpilledBlock, begin: int, end: int) -> Rows:
+        row_bytes = self._shape.row_bytes
+        data = self._file.read(lot.offset + begin * row_bytes, (end - begin) * row_bytes)
+        return data.view(np.int64).reshape(-1, self._shape.stride)
 
 
-def has_epochs(lot: Lot, first: int, last: int) -> bool:
+def has_epochs(lot: SpilledBlock, first: int, last: int) -> bool:
     """Whether a lot has groups of the epochs from one to another."""
     begin, end, _, _ = lot.places(first, last)
     return begin < end
 
 
-def lot_since(lot: Lot, epoch: int, row_bytes: int) -> Lot | None:
+def lot_since(lot: SpilledBlock, epoch: int, row_bytes: int) -> SpilledBlock | None:
     """A lot without the epochs before one."""
     runs = int(np.searchsorted(lot.epochs, epoch))
     if runs == len(lot.epochs):
         return None
     start = int(lot.ends[runs - 1]) if runs else 0
     offset = lot.offset + start * row_bytes
-    return Lot(offset, lot.epochs[runs:], lot.ends[runs:] - start, lot.edges, lot.reach)
+    return SpilledBlock(offset, lot.epochs[runs:], lot.ends[runs:] - start, lot.edges, lot.reach)
 
 
 def largest_sum(rows: Rows, shape: Shape) -> int:
