@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from terascope.hashing import mix
 from terascope.machine_code import inlined
-from terascope.traffic.randomness import Array, hash_numbers, mix
+from terascope.traffic.randomness import Array, hash_numbers
 
 CUSTOM: Final = 0xFFFFFF00
 """No host or spoofed source has a number this high."""

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from terascope.hashing import mix
 from terascope.machine_code import compiled, inlined
 from terascope.traffic.profile import Profile
-from terascope.traffic.randomness import Array, generator, hash_numbers, mix, signed, uniform
+from terascope.traffic.randomness import Array, generator, hash_numbers, signed, uniform
 
 FLOWS_PER_PAIR = 4
 MAX_PAIRS = 500_000

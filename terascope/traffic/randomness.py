@@ -10,16 +10,12 @@ from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
+from terascope.hashing import GOLDEN, mix
 from terascope.machine_code import inlined
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX1: Final = np.uint64(0xBF58476D1CE4E5B9)
-_MIX2: Final = np.uint64(0x94D049BB133111EB)
-_S30: Final = np.uint64(30)
-_S27: Final = np.uint64(27)
-_S31: Final = np.uint64(31)
+_STEP: Final = np.uint64(GOLDEN)
 _S11: Final = np.uint64(11)
 
 
@@ -27,14 +23,6 @@ _S11: Final = np.uint64(11)
 def signed(value: Any) -> int:
     """A signed 64-bit integer: compiled code turns mixtures of signed and unsigned into floats."""
     return int(np.int64(value))
-
-
-@inlined
-def mix(state: Any) -> Any:
-    """Scramble 64 bits; works on a uint64 scalar and on an array alike."""
-    z = (state ^ (state >> _S30)) * _MIX1
-    z = (z ^ (z >> _S27)) * _MIX2
-    return z ^ (z >> _S31)
 
 
 @inlined

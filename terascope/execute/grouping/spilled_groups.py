@@ -15,7 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from terascope.kernels.columns.dictionary import Codes, Ints, mix
+from terascope.hashing import mix
+from terascope.kernels.columns.dictionary import Codes, Ints
 from terascope.kernels.merge.float_ranges import has_ranges
 from terascope.kernels.merge.groups import Block, Rows, largest, rows_at
 from terascope.kernels.merge.spill import SpillFile
@@ -234,10 +235,10 @@ def spread_rows(
     """Count, then place. `last`: the number of the last part, a power of two less one."""
     part = np.empty(len(rows), np.int32)
     for i in range(len(rows)):
-        h = np.int64(0)
+        h = np.uint64(0)
         for k in range(first_word, first_slot):
-            h = np.int64(mix(h ^ rows[i, k]))
-        part[i] = (h >> bits) & last
+            h = mix(h ^ np.uint64(rows[i, k]))
+        part[i] = (np.int64(h) >> bits) & last
         edges[part[i] + 1] += 1
     for p in range(last + 1):
         edges[p + 1] += edges[p]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from terascope.functions.members import Members
+from terascope.hashing import multiplied
 from terascope.kernels.codegen.statements import Recipe, Statements
 from terascope.kernels.codegen.terms import Source, Term, Unsupported
 from terascope.machine_code import INTEGER, column, compiled_for, output
@@ -26,7 +27,6 @@ WIDEST: Final = 1 << 22
 """Numbers that lie within so many have a flag each."""
 FULLNESS: Final = 4
 """A hash table has so many places for each number, or more."""
-SCRAMBLE: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 def among(w: Statements, call: Call, guard: str | None) -> Term:
@@ -113,7 +113,7 @@ def fill_hashes(words: Ints, bits: int, held: Ints, taken: Flags) -> None:
     mask = np.int64(len(held) - 1)
     shift = np.uint64(64 - bits)
     for i in range(len(words)):
-        place = np.int64((np.uint64(words[i]) * SCRAMBLE) >> shift)
+        place = np.int64(multiplied(words[i], shift))
         while taken[place] and held[place] != words[i]:
             place = (place + 1) & mask
         taken[place] = True
@@ -125,7 +125,7 @@ def find_hashes(words: Ints, bits: int, held: Ints, taken: Flags, found: Flags) 
     mask = np.int64(len(held) - 1)
     shift = np.uint64(64 - bits)
     for i in range(len(words)):
-        place = np.int64((np.uint64(words[i]) * SCRAMBLE) >> shift)
+        place = np.int64(multiplied(words[i], shift))
         while taken[place] and held[place] != words[i]:
             place = (place + 1) & mask
         found[i] = taken[place]

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
+from terascope.hashing import GOLDEN, mix
 from terascope.kernels.columns.lengthening import Lengthening
 from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
 from terascope.types import Type
@@ -181,15 +182,6 @@ def all_valid(count: int) -> Masks:
     return known[:count]
 
 
-@inlined
-def mix(word: np.int64) -> np.uint64:
-    """Spread the bits of a word (the finaliser of splitmix64)."""
-    x = np.uint64(word)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
 @compiled_for(
     column(np.int64), column(np.uint8), INTEGER, output(np.int32),
     output(np.int32), output(np.int64, 2), output(np.int64), INTEGER,
@@ -225,7 +217,7 @@ def encode_integers(
                 count += 1
             codes[i] = code
             continue
-        at = (mix(value) >> np.uint64(8)) & top
+        at = (mix(np.uint64(value)) >> np.uint64(8)) & top
         while True:
             held = table[at, 1]
             if held == 0:
@@ -261,7 +253,7 @@ def refill(small: Ints, table: Ints) -> None:
             used[count] = i
             count += int(small[i, 1] != 0)
         for i in used[:count]:
-            at = (mix(small[i, 0]) >> np.uint64(8)) & top
+            at = (mix(np.uint64(small[i, 0])) >> np.uint64(8)) & top
             while table[at, 1] != 0:
                 at = (at + np.uint64(1)) & top
             table[at, 0] = small[i, 0]
@@ -273,9 +265,9 @@ def hash_numbers(values: Ints, codes: Codes) -> Hashes:
     out = np.empty(len(values), np.uint64)
     for i in range(len(values)):
         if codes[i] == 0:
-            out[i] = np.uint64(0x9E3779B97F4A7C15)
+            out[i] = np.uint64(GOLDEN)
         else:
-            out[i] = mix(values[i] + 0x632BE5AB)
+            out[i] = mix(np.uint64(values[i] + 0x632BE5AB))
     return out
 
 
@@ -389,7 +381,7 @@ def word_of(data: NDArray[np.uint8], begin: int, end: int) -> np.int64:
         part = np.uint64(0)
         for k in range(min(8, end - at)):
             part |= np.uint64(data[at + k]) << np.uint64(8 * k)
-        state = np.uint64(mix(np.int64(state ^ part)))
+        state = mix(state ^ part)
         at += 8
     return np.int64(state | np.uint64(1 << 63))
 
@@ -419,7 +411,7 @@ def encode_bytes(
         begin, end = offsets[i], offsets[i + 1]
         size = end - begin
         word = word_of(data, begin, end)
-        at = (mix(word) >> np.uint64(8)) & top
+        at = (mix(np.uint64(word)) >> np.uint64(8)) & top
         while True:
             held = table[at, 1]
             if held == 0:

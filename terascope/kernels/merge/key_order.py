@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from terascope.hashing import mix
 from terascope.kernels.columns.dictionary import Ints
 from terascope.kernels.merge.groups import Rows
 from terascope.machine_code import INTEGER, column, compiled_for, output
@@ -30,11 +31,10 @@ def number_groups(rows: Rows, first_word: int, end: int, places: Ints, groups: I
     first = np.empty(len(rows), np.int64)
     count = 0
     for i in range(len(rows)):
-        hashed = np.int64(0)
+        h = np.uint64(0)
         for k in range(first_word, end):
-            hashed = (hashed ^ rows[i, k]) * np.int64(-7046029254386353131)
-            hashed ^= (hashed >> 29) & np.int64(0x7FFFFFFFF)
-        at = hashed & top
+            h = mix(h ^ np.uint64(rows[i, k]))
+        at = np.int64(h) & top
         while True:
             known = places[at]
             if known < 0:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from terascope.kernels.columns.dictionary import Codes, Ints, mix
+from terascope.hashing import mix
+from terascope.kernels.columns.dictionary import Codes, Ints
 from terascope.machine_code import BOOLEAN, INTEGER, column, compiled_for, output
 
 ROWS = output(np.int64, 2)
@@ -50,10 +51,10 @@ def append_to_parts(
     stride = strip.shape[1]
     last = len(fills) - 1
     for i in range(start, count):
-        h = np.int64(0)
+        h = np.uint64(0)
         for k in range(words):
-            h = np.int64(mix(h ^ strip[i, 1 + k]))
-        part = h & last
+            h = mix(h ^ np.uint64(strip[i, 1 + k]))
+        part = np.int64(h) & last
         fill = fills[part]
         if fill == capacity:
             return i, int(part)

@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from terascope.hashing import table_hash
 from terascope.kernels.codegen.generated_modules import load_module
 from terascope.kernels.columns.dictionary import Codes, Ints
 from terascope.kernels.tables.slots import Shape, SlotKind, combine, is_added, view
 from terascope.machine_code import INTEGER, compile_for, output
 
-MULTIPLIER: Final = "0xFF51AFD7ED558CCD"
 Combine: TypeAlias = Callable[[Ints, NDArray[np.float64], int, int, Codes], int]
 """(rows, the same as FLOATs, start, end, places) -> where the groups of these rows end now."""
 
@@ -94,16 +94,17 @@ def combine_source(wide: WideShape) -> str:
     lines = [
         "@kernel",
         "def combine(rows, floats, start, end, places):",
-        "    size = 16",
-        "    while size < 2 * (end - start):",
-        "        size *= 2",
-        "    top = size - 1",
-        "    for at in range(size):",
+        "    bits = np.int64(4)",
+        "    while (np.int64(1) << bits) < 2 * (end - start):",
+        "        bits += 1",
+        "    shift = np.uint64(64 - bits)",
+        "    top = (np.int64(1) << bits) - 1",
+        "    for at in range(top + 1):",
         "        places[at] = -1",
         "    kept = start",
         "    for i in range(start, end):",
-        *indented(2, hash_lines(wide)),
-        "        at = np.int64(h >> np.uint64(8)) & top",
+        *(f"        w{i} = rows[i, {1 + i}]" for i in words),
+        f"        at = np.int64({table_hash([f'w{i}' for i in words])} >> shift)",
         "        while True:",
         "            held = start + np.int64(places[at])",
         "            if held < start:",
@@ -122,17 +123,6 @@ def combine_source(wide: WideShape) -> str:
         "    return kept",
     ]
     return "\n".join(lines) + "\n"
-
-
-def hash_lines(wide: WideShape) -> list[str]:
-    """The key words of row i as w0, w1, ... and their hash as h."""
-    lines = [f"w{i} = rows[i, {1 + i}]" for i in range(wide.words)]
-    lines.append("h = np.uint64(w0) * np.uint64(0x9E3779B97F4A7C15)")
-    lines += [
-        f"h = (h ^ (h >> np.uint64(32)) ^ np.uint64(w{i})) * np.uint64({MULTIPLIER})"
-        for i in range(1, wide.words)
-    ]
-    return [*lines, f"h = (h ^ (h >> np.uint64(29))) * np.uint64({MULTIPLIER})"]
 
 
 def slot_lines(wide: WideShape) -> list[str]:

@@ -27,7 +27,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.kernels.columns.dictionary import Codes, Dictionary, Hashes, Ints, mix
+from terascope.hashing import GOLDEN, mix
+from terascope.kernels.columns.dictionary import Codes, Dictionary, Hashes, Ints
 from terascope.kernels.merge.groups import NO_EPOCH, Block, Rows, key_codes
 from terascope.kernels.tables.slots import Shape, is_float
 from terascope.machine_code import INTEGER, column, compiled_for, output
@@ -224,21 +225,19 @@ def first_states(epochs: Ints, seed: int, by_key: bool) -> Hashes:
     words = np.where(epochs == NO_EPOCH, 0, 2 * epochs + 1).astype(np.uint64)
     if by_key:
         words = np.zeros(len(epochs), np.uint64)
-    return np.asarray(
-        words * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(seed * 0xD1342543DE82EF95 % 2**64)
-    )
+    return np.asarray(words * np.uint64(GOLDEN) ^ np.uint64(seed * 0xD1342543DE82EF95 % 2**64))
 
 
 @compiled_for(output(np.uint64), column(np.uint64))
 def take_hashes(state: Hashes, hashes: Hashes) -> None:
     for i in range(len(state)):
-        state[i] = mix(np.int64(state[i] ^ hashes[i]))
+        state[i] = mix(state[i] ^ hashes[i])
 
 
 @compiled_for(column(np.uint64), INTEGER, output(np.int32))
 def choose(state: Hashes, destinations: int, places: Codes) -> None:
     for i in range(len(state)):
-        spread_out = mix(np.int64(state[i])) >> np.uint64(32)
+        spread_out = mix(state[i]) >> np.uint64(32)
         places[i] = np.int32((spread_out * np.uint64(destinations)) >> np.uint64(32))
 
 

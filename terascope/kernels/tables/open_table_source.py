@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from terascope.hashing import table_hash
 from terascope.kernels.codegen.generated_modules import load_module
 from terascope.kernels.tables.slots import (
     Shape,
@@ -88,7 +89,7 @@ def open_source(shape: Shape, sure: bool) -> str:
         "for r in range(begin, len(rows)):",
         "    i = np.uint32(rows[r])",
         *indent(load_words(shape), 1),
-        f"    at = (({hashed(shape)}) >> shift) & top",
+        f"    at = ({table_hash(shape.word_names)} >> shift) & top",
         "    while True:",
         f"        base = at * np.uint64({shape.stride})",
         "        state = entries[base]",
@@ -139,7 +140,7 @@ def insert_source(shape: Shape) -> str:
         "for r in range(number):",
         f"    own = np.uint64(r) * np.uint64({shape.stride})",
         *indent(words, 1),
-        f"    at = (({hashed(shape)}) >> shift) & top",
+        f"    at = ({table_hash(shape.word_names)} >> shift) & top",
         "    while True:",
         f"        base = at * np.uint64({shape.stride})",
         "        if entries[base] == 0:",
@@ -185,17 +186,6 @@ def load_words(shape: Shape) -> list[str]:
             text = f"({text}) | np.int64(c{2 * w + 1}[i])"
         lines.append(f"w{w} = {text}")
     return lines
-
-
-def hashed(shape: Shape) -> str:
-    """Multiplied and folded: the upper bits decide."""
-    if shape.words == 0:
-        return "np.uint64(0)"
-    text = "np.uint64(w0)"
-    for w in range(1, shape.words):
-        text = f"((({text}) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(w{w}))"
-    folded = f"(({text}) ^ (({text}) >> np.uint64(29)))" if shape.words == 1 else text
-    return f"({folded}) * np.uint64(0xD6E8FEB86659FD93)"
 
 
 def same_words(shape: Shape) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from terascope.hashing import multiplied, table_hash
 from terascope.kernels.codegen.generated_modules import load_module
 from terascope.kernels.columns.dictionary import Codes, Ints, Masks, all_valid
 from terascope.kernels.tables.open_table import Rows, Values
@@ -22,7 +23,6 @@ from terascope.kernels.tables.open_table_source import (
     column_names,
     column_types,
     function,
-    hashed,
     indent,
     load_words,
     new_slots,
@@ -32,7 +32,7 @@ from terascope.kernels.tables.open_table_source import (
     word,
 )
 from terascope.kernels.tables.slots import Shape
-from terascope.machine_code import INTEGER, column, compile_for, compiled_for, inlined, output
+from terascope.machine_code import INTEGER, column, compile_for, compiled_for, output
 
 PART_ROWS: Final = 1 << 11
 """About as many tuples as a part has."""
@@ -71,11 +71,6 @@ def partition(codes: Codes, rows: Codes) -> tuple[Codes, Ints]:
     return places, edges
 
 
-@inlined
-def part_of(code: np.int32, shift: np.uint64) -> np.uint64:
-    return (np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> shift
-
-
 @compiled_for(
     column(np.int32), column(np.int32), INTEGER, INTEGER, output(np.int64, 2), output(np.int32)
 )
@@ -89,13 +84,13 @@ def spread(codes: Codes, rows: Codes, bits: int, length: int, edges: Ints, place
         end = min(begin + length, len(rows))
         own = edges[stretch]
         for r in range(begin, end):
-            own[part_of(codes[np.uint32(rows[r])], shift) + np.uint64(1)] += 1
+            own[multiplied(codes[np.uint32(rows[r])], shift) + np.uint64(1)] += 1
         own[0] = begin
         for part in range(parts):
             own[part + 1] += own[part]
             at[part] = own[part]
         for r in range(begin, end):
-            own_part = part_of(codes[np.uint32(rows[r])], shift)
+            own_part = multiplied(codes[np.uint32(rows[r])], shift)
             places[r] = at[own_part]
             at[own_part] += 1
 
@@ -180,7 +175,7 @@ def group_source(shape: Shape, sure: bool) -> str:
         "        end = np.uint64(edges[stretch, part + 1])",
         "        for i in range(np.uint64(edges[stretch, part]), end):",
         *indent(load_words(shape), 3),
-        f"            at = (({hashed(shape)}) >> shift) & top",
+        f"            at = ({table_hash(shape.word_names)} >> shift) & top",
         "            while True:",
         "                known = np.int64(places[at])",
         "                if known == 0:",

@@ -52,6 +52,11 @@ class Shape:
         return (self.keys + 1) // 2
 
     @property
+    def word_names(self) -> list[str]:
+        """What generated kernels call the key words of a tuple."""
+        return [f"w{word}" for word in range(self.words)]
+
+    @property
     def first_word(self) -> int:
         return 2 if self.with_epoch else 1
 

@@ -6,6 +6,7 @@ the place of its group, `table` the words of all places and `floats` the same me
 
 from __future__ import annotations
 
+from terascope.hashing import random_hash
 from terascope.kernels.tables.slots import Shape, SlotKind, is_float, start, take, takes_argument
 
 
@@ -27,15 +28,10 @@ def packed(shape: Shape) -> list[str]:
 
 def hashed(shape: Shape) -> list[str]:
     """The upper half of `h` says the place."""
-    if shape.words == 0:
-        return ["h = np.uint64(0)"]
-    words = [f"np.uint64(w{word})" for word in range(shape.words)]
+    words = [f"np.uint64({word})" for word in shape.word_names]
     if shape.keys % 2:  # an empty lower half would leave half of the product empty
-        words[-1] = f"({words[-1]} >> HALF)"
-    lines = [f"h = {words[0]} * FIRST_FACTOR"]
-    lines += [f"h = ((h ^ (h >> SHIFT)) + {word}) * FIRST_FACTOR" for word in words[1:]]
-    lines.append("h = (h ^ (h >> HALF)) * LAST_FACTOR")
-    return lines
+        words[-1] = f"({words[-1]} >> np.uint64(32))"
+    return random_hash(words)
 
 
 def is_here(shape: Shape) -> str:

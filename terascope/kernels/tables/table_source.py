@@ -98,9 +98,6 @@ def _masks(shape: Shape) -> list[str]:
 
 _CONSTANTS = """
 HALF = np.uint64(32)
-SHIFT = np.uint64(29)
-FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-LAST_FACTOR = np.uint64(0xD6E8FEB86659FD93)
 SECOND_FACTOR = np.uint64(0xA0761D6478BD642F)
 """
 
