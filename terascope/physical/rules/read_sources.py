@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from terascope.kernels.codegen.expressions import unsupported
 from terascope.connectors.arrival import arrived, is_arrival
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import SourceError
+from terascope.kernels.codegen.expressions import unsupported
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import SourceRead
 from terascope.physical.rules.low_planner import common_edge
