@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from terascope.execute.reports import Reports
 from terascope.kernels.columns.dictionary import Ints
-from terascope.physical.stream.slice_streams import SliceValue
 from terascope.machine_code import INTEGER, column, compiled_for
+from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.replan.tuple_samples import Sampler
 from terascope.streaming.state.late import LateWatch
 
