@@ -12,10 +12,13 @@ In: spans of a source text. Out: `Diagnostic`s, and the text a person reads:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 Severity = Literal["error", "warning"]
 
@@ -44,6 +47,36 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     help: str | None = None
     severity: Severity = "error"
+
+
+class Mistake(Exception):
+    """Raised where a part of a query set is found to be wrong, with all that is wrong with it; with
+    no diagnostics when they have been recorded already.
+    """
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        super().__init__(*(each.message for each in diagnostics))
+        self.diagnostics = diagnostics
+
+
+def mistake(
+    code: str, message: str, span: Span, help: str | None = None, notes: tuple[str, ...] = ()
+) -> Mistake:
+    return Mistake(Diagnostic(code, message, span, notes, help))
+
+
+def each(step: Callable[[S], T], items: Iterable[S]) -> tuple[T, ...]:
+    """Apply a step to every item. Mistakes of several items are raised together."""
+    made: list[T] = []
+    found: list[Mistake] = []
+    for item in items:
+        try:
+            made.append(step(item))
+        except Mistake as wrong:
+            found.append(wrong)
+    if found:
+        raise Mistake(*(one for wrong in found for one in wrong.diagnostics))
+    return tuple(made)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import enum
 import ipaddress
+from collections.abc import Iterable
 from typing import Final
 
 
@@ -158,6 +159,14 @@ def unify(left: Type, right: Type) -> Type | None:
     if left.is_text and right.is_text:
         return Type.BINARY
     return None
+
+
+def unified(types: Iterable[Type]) -> Type | None:
+    """The type that holds values of all, or None when there is none."""
+    common: Type | None = Type.NULL
+    for type in types:
+        common = None if common is None else unify(common, type)
+    return common
 
 
 def _unify_wide(other: Type) -> Type | None:

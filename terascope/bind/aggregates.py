@@ -6,12 +6,14 @@ needs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from terascope.bind.context import BindContext
 from terascope.bind.wide import aggregable, narrowed
-from terascope.diagnostic import Span
+from terascope.diagnostic import Span, mistake
 from terascope.functions.base import Aggregate, TypeMistake, ValueMistake
 from terascope.plan.expr import AggCall, Cast, Col, Expr, Lit, Param, is_constant
 from terascope.plan.show import show_agg
@@ -42,48 +44,36 @@ class Aggregates:
 
 def bind_aggregate(
     context: BindContext, into: Aggregates | None, outer: ExprBinder, node: ast.CallExpr
-) -> Expr | None:
+) -> Expr:
     """Bind a call of a known aggregate."""
     function = context.functions.aggregate(node.name)
     assert function is not None
     if into is None:
-        context.error(
+        raise mistake(
             "misplaced-aggregate",
             f"aggregate '{node.name}' cannot stand {outer.clause}",
             node.span,
             help="aggregates stand in SELECT, HAVING, ORDER BY and CLOSING_WHEN; "
             "to aggregate an aggregate, read the first query from a second one",
         )
-        return None
     if node.star:
-        return bind_star(context, into, function, node)
-    bound = outer.within_aggregate().bind_all(node.args)
-    if bound is None:
-        return None
+        return bind_star(into, function, node)
+    bound = outer.within_aggregate().exprs(node.args)
     parameters = function.state_parameters + function.finish_parameters
     if len(bound) != function.arity + parameters:
-        context.error(
+        raise mistake(
             "wrong-arguments",
             f"'{node.name}' takes {counted(function.arity + parameters)}, not {len(bound)}",
             node.span,
         )
-        return None
-    constants = constant_parameters(context, bound[function.arity :], node.span)
+    constants = tuple(constant_parameter(given, node.span) for given in bound[function.arity :])
     args = tuple(as_number(a) if function.counts_true else a for a in bound[: function.arity])
-    if constants is None:
-        return None
-    try:
+    with typed_at(node.span):
         args = aggregable(function, args)
         for constant in constants:
             narrowed(constant)
         type = function.type_rule(tuple(a.type for a in (*args, *constants)))
         check_parameters(function, constants)
-    except TypeMistake as mistake:
-        context.error("type-mismatch", str(mistake), node.span)
-        return None
-    except ValueMistake as mistake:
-        context.error("bad-constant", str(mistake), node.span)
-        return None
     order = into.order if function.ordered else ()
     return into.add(AggCall(function, args, type, constants, node.distinct, order))
 
@@ -105,29 +95,31 @@ def check_parameters(function: Aggregate, constants: tuple[Lit | Param, ...]) ->
         function.finish(state, *values[function.state_parameters :])
 
 
-def bind_star(
-    context: BindContext, into: Aggregates, function: Aggregate, node: ast.CallExpr
-) -> Expr | None:
+def bind_star(into: Aggregates, function: Aggregate, node: ast.CallExpr) -> Expr:
     """`count(*)`: no argument is needed."""
     if not function.takes_star or node.distinct:
-        context.error("wrong-arguments", f"'{node.name}' needs an argument, not *", node.span)
-        return None
+        raise mistake("wrong-arguments", f"'{node.name}' needs an argument, not *", node.span)
     return into.add(AggCall(function, (), function.type_rule(())))
 
 
-def constant_parameters(
-    context: BindContext, given: tuple[Expr, ...], span: Span
-) -> tuple[Lit | Param, ...] | None:
-    kept: list[Lit | Param] = []
-    for expr in given:
-        match expr:
-            case Lit() | Param():
-                kept.append(expr)
-            case Cast(Lit() as literal, _) if is_constant(expr):
-                kept.append(literal)
-            case _:
-                context.error(
-                    "wrong-arguments", "this argument must be a constant or a $parameter", span
-                )
-                return None
-    return tuple(kept)
+def constant_parameter(given: Expr, span: Span) -> Lit | Param:
+    match given:
+        case Lit() | Param():
+            return given
+        case Cast(Lit() as literal, _) if is_constant(given):
+            return literal
+        case _:
+            raise mistake(
+                "wrong-arguments", "this argument must be a constant or a $parameter", span
+            )
+
+
+@contextmanager
+def typed_at(span: Span) -> Iterator[None]:
+    """Give a mistake of types or of constants its place in the script."""
+    try:
+        yield
+    except TypeMistake as reason:
+        raise mistake("type-mismatch", str(reason), span) from None
+    except ValueMistake as reason:
+        raise mistake("bad-constant", str(reason), span) from None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from terascope.bind.wide import narrowed, needs_care, of_type, wide_literal
 from terascope.functions.base import TypeMistake
 from terascope.plan.expr import Expr, Lit
-from terascope.types import Type, parse_ip, unify
+from terascope.types import Type, parse_ip, unified
 
 
 def coerce_alike(args: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -25,9 +25,7 @@ def coerce_alike(args: Sequence[Expr]) -> tuple[Expr, ...]:
     coerced = tuple(coerce(a, target) if isinstance(a, Lit) else a for a in args)
     if needs_care(coerced):
         return coerced
-    common: Type | None = Type.NULL
-    for arg in coerced:
-        common = None if common is None else unify(common, arg.type)
+    common = unified(arg.type for arg in coerced)
     if common is not None and (common.is_numeric or common in (Type.BINARY, Type.WIDE)):
         return tuple(to_type(a, common) for a in coerced)
     return coerced

@@ -8,14 +8,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from terascope.analysis.order import Orders
 from terascope.bind.catalog import Catalog
-from terascope.diagnostic import Diagnostic, Span
+from terascope.diagnostic import Diagnostic, Mistake, Span, mistake
 from terascope.functions.registry import Functions
 from terascope.plan.expr import Param
 from terascope.plan.rel import Field
 from terascope.syntax import ast
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,20 @@ class BindContext:
     def stream_orders(self) -> Mapping[str, Orders]:
         return StreamOrders(self.streams)
 
-    def find_file(self, name: str, span: Span) -> Path | None:
+    def attempt(self, step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | None:
+        """Run a step of binding. Return None when it raises mistakes, which are recorded."""
+        try:
+            return step(*args, **options)
+        except Mistake as wrong:
+            self.diagnostics += wrong.diagnostics
+            return None
+
+    def find_file(self, name: str, span: Span) -> Path:
         """A file named in the script: beside it, else in the working directory; absolute, for a
-        task may run elsewhere. None when the script may not read it, which is an error.
+        task may run elsewhere.
+
+        Raises:
+            Mistake: the script may not read it.
         """
         beside = self.folder_of(span) / name
         found = beside if beside.exists() or not Path(name).exists() else Path(name)
@@ -78,13 +93,12 @@ class BindContext:
         real = found.resolve()
         if any(real.is_relative_to(folder.resolve()) for folder in self.folders):
             return real
-        self.error(
+        raise mistake(
             "forbidden-file",
             f"a query may not read '{name}': it is in no folder of the setting query_files",
             span,
             help='whoever runs the set can allow its folder: query_files = ["FOLDER"]',
         )
-        return None
 
     def error(
         self,

@@ -137,7 +137,7 @@ class SourceBinder:
                 help="add filename 'list.csv'; to its DEFINE",
             )
             return None
-        path = context.find_file(filename, statement.span)
+        path = context.attempt(context.find_file, filename, statement.span)
         if path is None:
             return None
         if not path.exists() and not context.catalog.open_world:

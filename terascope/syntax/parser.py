@@ -19,13 +19,13 @@ from typing import Any
 import lark
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
-from terascope.diagnostic import Diagnostic, QueryError, Source, Span
+from terascope.diagnostic import Diagnostic, Mistake, QueryError, Source, Span
 from terascope.syntax.ast import Expr, Literal_, Script, Statement, SyntaxNode
 from terascope.syntax.foreign import refuse_foreign
 from terascope.syntax.keywords import BEFORE_PARENTHESIS, CONTEXTUAL, RESERVED
 from terascope.syntax.lexical import Token, TokenScan, scan
 from terascope.syntax.mistakes import Failure, explain
-from terascope.syntax.parts import Mistake, lexeme, lexeme_list
+from terascope.syntax.parts import lexeme, lexeme_list
 from terascope.syntax.split import SCHEMA_WORDS, StatementTokens, split
 from terascope.syntax.transform import ToScript
 from terascope.types import INT_MAX
@@ -142,7 +142,7 @@ def _run(
                 index += 1
         result = parser.feed_eof()
     except Mistake as mistake:
-        return None, (mistake.diagnostic,)
+        return None, mistake.diagnostics
     except lark.UnexpectedToken:
         expected = tuple(_accepted(tokens, upto, start) for upto in (index - 1, index))
         failure = Failure(tokens, index, semicolon, expected[1], expected[0], source)

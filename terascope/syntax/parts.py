@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import lark
 
-from terascope.diagnostic import Diagnostic, Span
+from terascope.diagnostic import Mistake, Span, mistake
 from terascope.syntax.ast import Literal_, SyntaxNode
 from terascope.syntax.lexical import Token
 from terascope.syntax.literals import BadLiteral
@@ -61,18 +61,6 @@ class Matched(Generic[T]):
 
     value: T
     span: Span
-
-
-class Mistake(Exception):
-    """A statement that the grammar takes but that cannot be meant."""
-
-    def __init__(self, diagnostic: Diagnostic) -> None:
-        super().__init__(diagnostic.message)
-        self.diagnostic = diagnostic
-
-
-def mistake(code: str, message: str, span: Span, help_: str | None = None) -> Mistake:
-    return Mistake(Diagnostic(code, message, span, help=help_))
 
 
 def bad_literal(bad: BadLiteral, span: Span) -> Mistake:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from terascope.diagnostic import mistake
 from terascope.syntax.ast import (
     AccessList,
     ExtractorDeclaration,
@@ -25,7 +26,7 @@ from terascope.syntax.ast import (
     WatchlistStatement,
 )
 from terascope.syntax.keywords import FIELD_PROPERTIES
-from terascope.syntax.parts import Children, Matched, mistake, nodes, of_type, span_of, words
+from terascope.syntax.parts import Children, Matched, nodes, of_type, span_of, words
 
 
 @dataclass(frozen=True)

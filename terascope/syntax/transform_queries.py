@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from terascope.diagnostic import mistake
 from terascope.syntax.ast import (
     CommonTable,
     Duration,
@@ -36,7 +37,6 @@ from terascope.syntax.parts import (
     Matched,
     bad_literal,
     has,
-    mistake,
     nodes,
     of_type,
     span_of,
