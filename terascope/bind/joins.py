@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from terascope.analysis.bounded import is_timeless, join_bound
 from terascope.analysis.order import Orders, column_orders, expression_slope
@@ -21,7 +22,7 @@ from terascope.bind.range_joins import Held, range_conditions
 from terascope.bind.scope import Scope, ScopeInput
 from terascope.bind.shared_names import merged, on_conditions, scope_of_where
 from terascope.bind.windows import ticks
-from terascope.diagnostic import Span
+from terascope.diagnostic import Mistake, Span, each, mistake
 from terascope.plan.build import TRUE, call, conjunction
 from terascope.plan.expr import (
     Call,
@@ -126,7 +127,7 @@ def join_leaves(
         pending,
         any(True for _ in on_conditions(clause.items)),
     )
-    rel = tree.fold(clause)
+    rel = context.attempt(tree.fold, clause)
     if rel is None:
         return FromClause(unconditional(leaves), scope, any(leaf.windowed for leaf in leaves))
     if tree.pending:
@@ -165,38 +166,41 @@ class JoinTree:
     seen: dict[str, Expr] = field(default_factory=dict)
     """For columns that a join fills: what they are for the user, by SQL's meaning."""
 
-    def fold(self, clause: ast.From) -> Rel | None:
+    def fold(self, clause: ast.From) -> Rel:
+        """Join all items of the clause.
+
+        Raises:
+            Mistake: a join has no meaning, or no bound.
+        """
         kind = KINDS[clause.kind or "INNER"]
         nullable = kind in ("right", "full")
-        rel = self.build(clause.items[0], nullable, False)
-        for item in clause.items[1:]:
-            right = self.build(item, kind in ("left", "full"), False)
-            if rel is None or right is None:
-                return None
+        first, *others = clause.items
+        sides = ((first, nullable), *((item, kind in ("left", "full")) for item in others))
+        rel, *rights = each(lambda side: self.build(*side, False), sides)
+        for right in rights:
             extra = self.filter_condition(clause, rel, right) if kind == "semi" else []
-            if extra is None:
-                return None
             rel = self.join(rel, right, kind, None, clause.span, nullable, extra)
         return rel
 
-    def build(self, item: ast.FromItem, nullable: bool, marked: bool) -> Rel | None:
+    def build(self, item: ast.FromItem, nullable: bool, marked: bool) -> Rel:
         """`marked`: rows without this item are made by a join of SQL's meaning."""
         if not isinstance(item, ast.JoinRef):
             return self.leaf(nullable, marked)
         kind = KINDS[item.kind]
         sql = item.condition is not None and not item.gsql and self.outer_fill == "null"
         misses_left, misses_right = kind in ("right", "full"), kind in ("left", "full")
-        left = self.build(item.left, nullable or misses_left, marked or (sql and misses_left))
-        right = self.build(item.right, nullable or misses_right, marked or (sql and misses_right))
-        if left is None or right is None:
-            return None
+        sides = (item.left, misses_left), (item.right, misses_right)
+        left, right = each(
+            lambda side: self.build(side[0], nullable or side[1], marked or (sql and side[1])),
+            sides,
+        )
         condition: Expr | None = None
         if item.condition is not None:
             condition = self.bind_condition(item.condition, self.scope)
             if condition is None:
-                return None
+                raise Mistake
         made = self.join(left, right, kind, condition, item.span, nullable, [])
-        if made is not None and sql:
+        if sql:
             self.note_filled(made)
         return made
 
@@ -213,7 +217,7 @@ class JoinTree:
         parts = (part for c in conditions for part in as_written(c, equated, self.seen))
         return list(dict.fromkeys(parts))
 
-    def leaf(self, nullable: bool, marked: bool) -> Rel | None:
+    def leaf(self, nullable: bool, marked: bool) -> Rel:
         leaf = next(self.leaves)
         rel = qualify(leaf)
         if marked:
@@ -243,11 +247,8 @@ class JoinTree:
         span: Span,
         nullable: bool,
         extra: list[Expr],
-    ) -> Join | None:
-        ranges = self.range_conditions(left, right)
-        if ranges is None:
-            return None
-        conditions = [*extra, *ranges]
+    ) -> Join:
+        conditions = [*extra, *self.range_conditions(left, right)]
         if on is not None:
             conditions += conjuncts(on)
         elif not self.has_on or (kind == "inner" and not nullable):
@@ -269,18 +270,13 @@ class JoinTree:
             fills_of(kind, left, right, equalities, self.outer_fill),
             span=span,
         )
-        return made if self.check_bounded(made) else None
+        self.check_bounded(made)
+        return made
 
-    def range_conditions(self, left: Rel, right: Rel) -> list[Expr] | None:
+    def range_conditions(self, left: Rel, right: Rel) -> list[Expr]:
         """What windows without SLIDE on the inputs of both sides say."""
-        found: list[Expr] = []
-        for a in self.held_in(left):
-            for b in self.held_in(right):
-                made = range_conditions(self.context, a, b)
-                if made is None:
-                    return None
-                found += made
-        return found
+        pairs = product(self.held_in(left), self.held_in(right))
+        return [found for a, b in pairs for found in range_conditions(self.context, a, b)]
 
     def held_in(self, side: Rel) -> list[Held]:
         return [
@@ -289,18 +285,17 @@ class JoinTree:
             if qualified(leaf.qualifier, leaf.rel.names[0]) in side.names
         ]
 
-    def check_bounded(self, join: Join) -> bool:
+    def check_bounded(self, join: Join) -> None:
         if is_timeless(join.left) or is_timeless(join.right):
-            return True
+            return
         streams = self.context.stream_orders
         left, right = column_orders(join.left, streams), column_orders(join.right, streams)
         bound = join_bound(
             join, lambda e: expression_slope(e, left), lambda e: expression_slope(e, right)
         )
         if bound is not None:
-            return True
-
-        self.context.error(
+            return
+        raise mistake(
             "unbounded-join",
             "the join would have to remember its inputs for ever",
             join.span,
@@ -311,22 +306,18 @@ class JoinTree:
             help="relate an ordered column of each side: a.tb = b.tb, "
             "or b.ts BETWEEN a.ts - 10 AND a.ts + 10",
         )
-        return False
 
-    def filter_condition(self, clause: ast.From, left: Rel, right: Rel) -> list[Expr] | None:
+    def filter_condition(self, clause: ast.From, left: Rel, right: Rel) -> list[Expr]:
         """FILTER_JOIN(field, range): a partner seen within the last `range` ticks of `field`."""
         name, length = clause.filter_field, clause.filter_range
         if name is None or length is None:
             return []
         sides = [next((n for n in r.names if n.endswith(f".{name}")), None) for r in (left, right)]
         if sides[0] is None or sides[1] is None:
-            self.context.error("unknown-column", f"both inputs need a column '{name}'", clause.span)
-            return None
+            raise mistake("unknown-column", f"both inputs need a column '{name}'", clause.span)
         orders = column_orders(left, self.context.stream_orders)
         unit = orders[sides[0]].clock if sides[0] in orders else None
-        amount = ticks(self.context, length, unit, name)
-        if amount is None:
-            return None
+        amount = ticks(length, unit, name)
         mine = Col(sides[0], left.type_of(sides[0]))
         other = Col(sides[1], right.type_of(sides[1]))
         oldest = call("-", mine, Lit(amount, Type.INT))

@@ -11,6 +11,7 @@ from terascope.bind.joins import FromLeaf
 from terascope.bind.sources import SourceBinder, flatten_items
 from terascope.bind.stream_order import rising, says_place
 from terascope.bind.wide import of_type
+from terascope.diagnostic import Mistake, each, mistake
 from terascope.functions.base import Trend
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.plan.rel import Merge, Project, Rel
@@ -18,40 +19,40 @@ from terascope.syntax import ast
 from terascope.types import Type, unify
 
 
-def bind_merge(context: BindContext, sources: SourceBinder, query: ast.MergeQuery) -> Rel | None:
-    """The merge, with columns matched by position."""
+def bind_merge(context: BindContext, sources: SourceBinder, query: ast.MergeQuery) -> Rel:
+    """The merge, with columns matched by position.
+
+    Raises:
+        Mistake: the streams cannot be merged.
+    """
     found = [sources.bind_leaf(item) for item in flatten_items(query.sources)]
     leaves = [leaf for leaf in found if leaf is not None]
     if len(leaves) != len(found):
-        return None
+        raise Mistake
     if len(query.fields) != len(leaves):
-        context.error(
+        raise mistake(
             "merge-mismatch",
             f"MERGE names {len(query.fields)} fields for {len(leaves)} streams",
             query.span,
             help="one merge field per stream: MERGE R.ts : S.ts FROM ... R, ... S",
         )
-        return None
-    positions = [
-        merge_position(context, leaf, name) for leaf, name in zip(leaves, query.fields, strict=True)
-    ]
-    if any(p is None for p in positions):
-        alike(context, leaves, query)
-        return None
+    pairs = list(zip(leaves, query.fields, strict=True))
+    positions = context.attempt(each, lambda pair: merge_position(context, *pair), pairs)
+    if positions is None:
+        alike(leaves, query)
+        raise Mistake
     if len(set(positions)) > 1:
-        context.error(
+        raise mistake(
             "merge-mismatch",
             "the merge fields stand at different positions of the streams",
             query.fields[0].span.to(query.fields[-1].span),
             help="columns are matched by position; the merge field must be the same one",
         )
-        return None
-    position = positions[0] or 0
-    common = common_order(context, leaves, query.fields)
-    rels = alike(context, leaves, query)
-    if rels is None or common is None:
-        return None
-    on = leaves[0].rel.visible[position].name
+    common = context.attempt(common_order, context, leaves, query.fields)
+    rels = alike(leaves, query)
+    if common is None:
+        raise Mistake
+    on = leaves[0].rel.visible[positions[0]].name
     if knows_place(rels[0]):
         rels = in_merge_order(rels, on, common)
     return Merge(rels, on, query.slack or 0, span=query.span)
@@ -59,7 +60,7 @@ def bind_merge(context: BindContext, sources: SourceBinder, query: ast.MergeQuer
 
 def common_order(
     context: BindContext, leaves: Sequence[FromLeaf], names: Sequence[ast.Name]
-) -> Trend | None:
+) -> Trend:
     """The direction in which all merge fields move; there must be one, counted in one unit."""
     found: list[Ordered] = [
         column_orders(leaf.rel, context.stream_orders)[name.name]
@@ -72,7 +73,7 @@ def common_order(
             f"'{name.name}' of '{leaf.qualifier}' is {order}",
         )
         if order.slope.trend is not first.slope.trend:
-            context.error(
+            raise mistake(
                 "unordered-merge",
                 "the merge fields have no common order: one rises and one falls",
                 names[0].span.to(name.span),
@@ -81,9 +82,8 @@ def common_order(
                 f"(SELECT -{name.name} AS {name.name}, ... FROM ...) {leaf.qualifier}, "
                 "or merge on fields that move the same way",
             )
-            return None
         if order.clock and first.clock and order.clock != first.clock:
-            context.error(
+            raise mistake(
                 "unordered-merge",
                 "the merge fields have no common order: their clocks count in different units",
                 names[0].span.to(name.span),
@@ -91,7 +91,6 @@ def common_order(
                 help="bring them to one unit in a sub-query, "
                 f"(SELECT {name.name} * 1000 AS {name.name}, ... FROM ...) {leaf.qualifier}",
             )
-            return None
     return first.slope.trend
 
 
@@ -114,38 +113,33 @@ def first_hidden(rel: Rel, on: str, trend: Trend) -> Rel:
     return Project(rel, tuple(items), span=rel.span)
 
 
-def merge_position(context: BindContext, leaf: FromLeaf, name: ast.Name) -> int | None:
+def merge_position(context: BindContext, leaf: FromLeaf, name: ast.Name) -> int:
     """Where the merge field stands among the columns of its stream."""
     names = [f.name for f in leaf.rel.visible]
     if name.qualifier not in (None, leaf.qualifier):
-        context.error(
+        raise mistake(
             "merge-mismatch",
             f"'{name.qualifier}.{name.name}' should name a field of '{leaf.qualifier}'",
             name.span,
             help="merge fields stand in the order of the streams in FROM",
         )
-        return None
     if name.name not in names:
-        context.error(
+        raise mistake(
             "unknown-column",
             f"'{leaf.qualifier}' has no column '{name.name}'",
             name.span,
             help=f"columns are: {', '.join(names)}",
         )
-        return None
     if name.name not in column_orders(leaf.rel, context.stream_orders):
-        context.error(
+        raise mistake(
             "unordered-merge",
             f"'{name.name}' of '{leaf.qualifier}' is not ordered, so that it cannot be merged on",
             name.span,
         )
-        return None
     return names.index(name.name)
 
 
-def alike(
-    context: BindContext, leaves: list[FromLeaf], query: ast.MergeQuery
-) -> tuple[Rel, ...] | None:
+def alike(leaves: list[FromLeaf], query: ast.MergeQuery) -> tuple[Rel, ...]:
     """The streams with columns of one name and type each, by position: the names of the first, and
     types that hold the values of all.
     """
@@ -155,23 +149,21 @@ def alike(
     with_place = len(hidden) == 1 and all(knows_place(leaf.rel) for leaf in leaves)
     for leaf in leaves:
         if len(leaf.rel.visible) != len(first.visible):
-            context.error(
+            raise mistake(
                 "merge-mismatch",
                 f"'{leaf.qualifier}' has {len(leaf.rel.visible)} columns, "
                 f"'{leaves[0].qualifier}' has {len(first.visible)}",
                 query.span,
             )
-            return None
         for place, (target, field) in enumerate(zip(first.visible, leaf.rel.visible, strict=True)):
             common = unify(types[place], field.type)
             if common is None:
-                context.error(
+                raise mistake(
                     "merge-mismatch",
                     f"column '{field.name}' is {field.type.label} in '{leaf.qualifier}' "
                     f"and {target.type.label} in '{leaves[0].qualifier}'",
                     query.span,
                 )
-                return None
             types[place] = common
     rels: list[Rel] = []
     for leaf in leaves:

@@ -48,7 +48,7 @@ class QueryBinder:
                     query, emit_empty=self.options.emit_empty
                 )
             case ast.MergeQuery():
-                return bind_merge(self.context, self.sources(), query)
+                return self.context.attempt(bind_merge, self.context, self.sources(), query)
             case ast.With():
                 return self.bind_with(query)
             case _:

@@ -15,7 +15,7 @@ from terascope.analysis.bounded import is_timeless
 from terascope.analysis.order import Orders, column_orders
 from terascope.bind.context import BindContext
 from terascope.bind.windows import clock_field, ticks
-from terascope.diagnostic import Span
+from terascope.diagnostic import Span, each, mistake
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.plan.rel import ClockUnit, Rel
@@ -41,48 +41,44 @@ class TimedInput:
     length: int | None
 
 
-def range_conditions(context: BindContext, left: Held, right: Held) -> list[Expr] | None:
-    """The conditions that windows put on a pair of inputs; None after a mistake was told."""
+def range_conditions(context: BindContext, left: Held, right: Held) -> list[Expr]:
+    """The conditions that windows put on a pair of inputs.
+
+    Raises:
+        Mistake: a window has no meaning for the pair.
+    """
     windowed = left if left.window is not None else right
     if windowed.window is None:
         return []
     if is_timeless(left.rel) or is_timeless(right.rel):
-        context.error(
+        raise mistake(
             "non-periodic-window",
             "a watch list has no time, so that a window without SLIDE says nothing about it",
             windowed.window.span,
             help="leave the window out: every row is looked up when it comes",
         )
-        return None
     orders = column_orders(windowed.rel, context.stream_orders)
-    on = clock_field(context, windowed.rel, orders, windowed.window)
-    if on is None:
-        return None
+    on = clock_field(windowed.rel, orders, windowed.window)
     unit = orders[on].clock
-    a, b = timed(context, left, unit, on), timed(context, right, unit, on)
-    return None if a is None or b is None else [not_after(b, a), not_after(a, b)]
+    a, b = each(lambda held: timed(context, held, unit, on), (left, right))
+    return [not_after(b, a), not_after(a, b)]
 
 
-def timed(context: BindContext, held: Held, unit: ClockUnit | None, on: str) -> TimedInput | None:
+def timed(context: BindContext, held: Held, unit: ClockUnit | None, on: str) -> TimedInput:
     """The time of an input in a unit, and its window."""
     orders = column_orders(held.rel, context.stream_orders)
     name = held.window.on if held.window is not None and held.window.on else None
     if name is None:
         name = same_clock(held.rel, orders, unit, on)
     if name is None or name not in orders or orders[name].clock != unit:
-        context.error(
+        raise mistake(
             "no-clock",
             f"'{held.qualifier}' has no ordered column in the unit of '{on}', "
             "which the window of the other input is measured on",
             held.span,
             help="measure the window on a clock that both inputs have, with ON",
         )
-        return None
-    length = None
-    if held.window is not None:
-        length = ticks(context, held.window.range, unit, name)
-        if length is None:
-            return None
+    length = None if held.window is None else ticks(held.window.range, unit, name)
     return TimedInput(Col(f"{held.qualifier}.{name}", held.rel.type_of(name)), length)
 
 

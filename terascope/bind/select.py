@@ -117,7 +117,7 @@ class SelectBinder:
                 "two-windows", "EVERY and a window in FROM exclude each other", duration.span
             )
             return None
-        rel = bind_window(self.context, clause.rel, every(duration))
+        rel = self.context.attempt(bind_window, self.context, clause.rel, every(duration))
         if rel is None:
             return None
         edges = ScopeInput("", tuple((f.name, f) for f in rel.fields if f.name in (WSTART, WEND)))

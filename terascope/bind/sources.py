@@ -80,7 +80,7 @@ class SourceBinder:
         if joined and isinstance(window, ast.RangeWindow) and window.slide is None:
             return FromLeaf(rel, qualifier, False, item.span, window)
         if item.window is not None:
-            rel = bind_window(self.context, rel, item.window)
+            rel = self.context.attempt(bind_window, self.context, rel, item.window)
             if rel is None:
                 return None
         return FromLeaf(rel, qualifier, item.window is not None, item.span)

@@ -82,8 +82,8 @@ def test_two_hundred_queries_in_a_second() -> None:
     )
     text = "".join(query.format(n=n) for n in range(200))
     parse(Source("SELECT a FROM b"))  # builds the parser
-    start = time.perf_counter()
+    start = time.process_time()
     script = parse(Source(text))
-    elapsed = time.perf_counter() - start
+    elapsed = time.process_time() - start
     assert len(script.statements) == 200
     assert elapsed < 2
