@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from terascope.bind.catalog import declared_type
 from terascope.bind.context import BindContext
+from terascope.bind.declared_fields import declared_type
 from terascope.functions.base import Value
 from terascope.functions.casts import cast_value
 from terascope.plan.expr import Param

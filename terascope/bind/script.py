@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from terascope.analysis.order import column_orders
-from terascope.bind.catalog import UNPACKING, Catalog
+from terascope.bind.catalog import Catalog
 from terascope.bind.context import BindContext, Known
+from terascope.bind.declared_fields import UNPACKING
 from terascope.bind.parameters import bind_parameters
 from terascope.bind.query import Options, QueryBinder, streams_read
 from terascope.diagnostic import NOWHERE, Diagnostic, Span

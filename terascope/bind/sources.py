@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from terascope.bind.catalog import UnknownSource, declared_type
 from terascope.bind.context import BindContext
+from terascope.bind.declared_fields import declared_type
 from terascope.bind.joins import BindCondition, FromClause, FromLeaf, join_leaves
+from terascope.bind.provided_fields import UnknownSource
 from terascope.bind.scope import Scope, ScopeInput
 from terascope.bind.windows import bind_window
 from terascope.diagnostic import Span
