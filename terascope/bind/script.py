@@ -24,6 +24,7 @@ from terascope.plan.expr import Lit
 from terascope.plan.plan import Plan, Stream
 from terascope.syntax import ast
 from terascope.syntax.printer import print_query
+from terascope.syntax.visit import walk
 from terascope.types import Type, parse_ip
 from terascope.units import seconds_or_never
 
@@ -238,7 +239,8 @@ def bind_options(context: BindContext, statement: ast.QueryStatement) -> Options
                 define[key].span,
                 help=f"it takes {' or '.join(repr(v) for v in values)}",
             )
-    used = {c.name.lower() for c in constants_in(statement.query)}
+    nodes = walk(statement.query)
+    used = {node.name.lower() for node in nodes if isinstance(node, ast.ConstantRef)}
     constants: dict[str, Lit] = {}
     for key, prop in define.items():
         if key in used:
@@ -257,17 +259,6 @@ def bind_options(context: BindContext, statement: ast.QueryStatement) -> Options
     empty = define["empty"].value.lower() if "empty" in define else "omit"
     fill = define["outer_fill"].value.lower() if "outer_fill" in define else "null"
     return Options(constants, fill, empty == "emit")
-
-
-def constants_in(node: object) -> list[ast.ConstantRef]:
-    """All `#constants` of a query, wherever they stand."""
-    if isinstance(node, ast.ConstantRef):
-        return [node]
-    if isinstance(node, tuple):
-        return [c for part in node for c in constants_in(part)]
-    if isinstance(node, ast.SyntaxNode):
-        return [c for part in vars(node).values() for c in constants_in(part)]
-    return []
 
 
 def constant_value(text: str) -> Lit:

@@ -42,7 +42,7 @@ from terascope.plan.rel import (
     Running,
 )
 from terascope.syntax import ast
-from terascope.syntax.visit import calls_in
+from terascope.syntax.visit import walk
 
 Target = tuple[str, Expr, Span]
 """An output column: name, value, where it stands."""
@@ -80,7 +80,11 @@ class SelectBinder:
             return True
         exprs = [i.expr for i in select.items if isinstance(i, ast.Item)]
         exprs += [o.expr for o in select.order_by]
-        return any(self.is_aggregate(call) for e in exprs for call in calls_in(e))
+        return any(
+            isinstance(node, ast.CallExpr) and self.is_aggregate(node)
+            for expr in exprs
+            for node in walk(expr)
+        )
 
     def is_aggregate(self, call: ast.CallExpr) -> bool:
         functions = self.context.functions

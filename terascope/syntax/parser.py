@@ -28,6 +28,7 @@ from terascope.syntax.mistakes import Failure, explain
 from terascope.syntax.parts import lexeme, lexeme_list
 from terascope.syntax.split import SCHEMA_WORDS, StatementTokens, split
 from terascope.syntax.transform import ToScript
+from terascope.syntax.visit import children, walk
 from terascope.types import INT_MAX
 
 DEEPEST = 250
@@ -200,16 +201,13 @@ def too_many(value: object) -> bool:
 
 def too_large(root: SyntaxNode) -> Iterator[Diagnostic]:
     """Numbers above 2^63 - 1 that are no constants of an expression, such as that of LIMIT."""
-    pending = [root]
-    while pending:
-        node = pending.pop()
+    for node in walk(root):
         if not isinstance(node, Literal_):
             for value in (getattr(node, each.name) for each in fields(node)):
                 if too_many(value):
                     text = f"'{value}' is too large here"
                     help = f"the largest is {INT_MAX}"
                     yield Diagnostic("bad-literal", text, node.span, help=help)
-        pending += _children(node)
 
 
 def _too_deep(root: SyntaxNode) -> Diagnostic | None:
@@ -224,15 +222,5 @@ def _too_deep(root: SyntaxNode) -> Diagnostic | None:
                 node.span,
                 help="write IN (...) for a chain of OR, or split the query in two",
             )
-        pending += ((child, depth + 1) for child in _children(node))
+        pending += ((child, depth + 1) for child in children(node))
     return None
-
-
-def _children(node: SyntaxNode) -> Iterator[SyntaxNode]:
-    pending: list[Any] = [getattr(node, each.name) for each in fields(node)]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, SyntaxNode):
-            yield value
-        elif isinstance(value, tuple):
-            pending += value

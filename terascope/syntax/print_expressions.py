@@ -11,23 +11,7 @@ import re
 from decimal import Decimal
 from typing import Final, assert_never
 
-from terascope.syntax.ast import (
-    Between,
-    Binary,
-    CallExpr,
-    CaseExpr,
-    CastExpr,
-    ConstantRef,
-    Expr,
-    InList,
-    InterfaceProperty,
-    IsNull,
-    Like,
-    Literal_,
-    Name,
-    ParameterRef,
-    Unary,
-)
+from terascope.syntax import ast
 from terascope.syntax.keywords import BEFORE_PARENTHESIS, RESERVED, TWO_WORDS
 from terascope.types import format_ip
 
@@ -45,70 +29,70 @@ PLAIN: Final = re.compile(r"[^\W\d]\w*")
 QUOTED_WORDS: Final = RESERVED | {first for first, _ in TWO_WORDS}
 
 
-def print_expr(expr: Expr) -> str:
+def print_expr(expr: ast.Expr) -> str:
     """The canonical text of an expression."""
     return _print(expr, OR)
 
 
-def _print(expr: Expr, least: int) -> str:
+def _print(expr: ast.Expr, least: int) -> str:
     """The text of an operand; in brackets when it binds looser than its place asks for."""
     text = _text(expr)
     return f"({text})" if precedence(expr) < least else text
 
 
-def precedence(expr: Expr) -> int:
+def precedence(expr: ast.Expr) -> int:
     match expr:
-        case Binary(op=op):
+        case ast.Binary(op=op):
             return PRECEDENCE[op]
-        case Unary(op=op):
+        case ast.Unary(op=op):
             return NOT if op == "NOT" else SIGN
-        case Between() | InList() | Like() | IsNull():
+        case ast.Between() | ast.InList() | ast.Like() | ast.IsNull():
             return COMPARISON
-        case Literal_(value=int() | float() as value) if value < 0:
+        case ast.Literal_(value=int() | float() as value) if value < 0:
             return SIGN
         case _:
             return PRIMARY
 
 
-def _text(expr: Expr) -> str:
+def _text(expr: ast.Expr) -> str:
     match expr:
-        case Name(name, qualifier):
+        case ast.Name(name, qualifier):
             return (
                 quote_name(name)
                 if qualifier is None
                 else f"{quote_name(qualifier)}.{quote_name(name)}"
             )
-        case Literal_():
+        case ast.Literal_():
             return print_literal(expr)
-        case ParameterRef(name):
+        case ast.ParameterRef(name):
             return f"${name}"
-        case ConstantRef(name):
+        case ast.ConstantRef(name):
             return f"#{name}"
-        case InterfaceProperty(name):
+        case ast.InterfaceProperty(name):
             return f"@{name}"
-        case Unary("NOT", operand):
+        case ast.Unary("NOT", operand):
             return f"NOT {_print(operand, NOT)}"
-        case Unary(op, operand):
+        case ast.Unary(op, operand):
             text = _print(operand, SIGN)
             # two minus signs in a row would start a comment
             return f"{op} {text}" if text.startswith("-") else f"{op}{text}"
-        case Binary(op, left, right):
+        case ast.Binary(op, left, right):
             level = PRECEDENCE[op]
             return f"{_print(left, level)} {op} {_print(right, level + 1)}"
-        case Between(operand, low, high, negated):
+        case ast.Between(operand, low, high, negated):
             between = f"{_not(negated)}BETWEEN {_print(low, BIT_OR)} AND {_print(high, BIT_OR)}"
             return f"{_print(operand, COMPARISON)} {between}"
-        case InList(operand, items, negated):
+        case ast.InList(operand, items, negated):
             return f"{_print(operand, COMPARISON)} {_not(negated)}IN ({_list(items)})"
-        case Like(operand, pattern, negated):
+        case ast.Like(operand, pattern, negated):
             return f"{_print(operand, COMPARISON)} {_not(negated)}LIKE {_print(pattern, BIT_OR)}"
-        case IsNull(operand, negated):
+        case ast.IsNull(operand, negated):
             return f"{_print(operand, COMPARISON)} IS {_not(negated)}NULL"
-        case CaseExpr():
+        case ast.CaseExpr():
             return _case(expr)
-        case CastExpr(operand, type_name):
+        case ast.CastExpr(operand, type_name):
             return f"CAST({print_expr(operand)} AS {type_name})"
-        case CallExpr():
+        case ast.CallExpr():
             return _call(expr)
         case _:
             assert_never(expr)
@@ -118,11 +102,11 @@ def _not(negated: bool) -> str:
     return "NOT " if negated else ""
 
 
-def _list(items: tuple[Expr, ...]) -> str:
+def _list(items: tuple[ast.Expr, ...]) -> str:
     return ", ".join(map(print_expr, items))
 
 
-def _case(case: CaseExpr) -> str:
+def _case(case: ast.CaseExpr) -> str:
     parts = ["CASE"]
     if case.operand is not None:
         parts.append(print_expr(case.operand))
@@ -133,14 +117,14 @@ def _case(case: CaseExpr) -> str:
     return " ".join([*parts, "END"])
 
 
-def _call(call: CallExpr) -> str:
+def _call(call: ast.CallExpr) -> str:
     is_keyword = call.name.upper() in BEFORE_PARENTHESIS
     name = quote_name(call.name, always=is_keyword) + ("$" if call.super_ else "")
     arguments = "*" if call.star else _list(call.args)
     return f"{name}({'DISTINCT ' if call.distinct else ''}{arguments})"
 
 
-def print_literal(literal: Literal_) -> str:
+def print_literal(literal: ast.Literal_) -> str:
     value = literal.value
     match value:
         case None:

@@ -10,32 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar, assert_never
 
-from terascope.syntax.ast import (
-    Binary,
-    Duration,
-    Expr,
-    From,
-    FromItem,
-    GroupingFunction,
-    GroupItem,
-    Item,
-    JoinRef,
-    MergeQuery,
-    OrderItem,
-    Query,
-    RangeWindow,
-    Select,
-    SliceWindow,
-    Star,
-    StreamRef,
-    SubqueryRef,
-    SyntaxNode,
-    Window,
-    With,
-)
+from terascope.syntax import ast
 from terascope.syntax.print_expressions import AND, precedence, print_amount, print_expr, quote_name
 
-T = TypeVar("T", bound=SyntaxNode)
+T = TypeVar("T", bound=ast.SyntaxNode)
 
 WIDTH: Final = 100
 INDENT: Final = "    "
@@ -67,23 +45,23 @@ class Line:
     anchor: int | None = None
 
 
-def print_query(query: Query) -> str:
+def print_query(query: ast.Query) -> str:
     """The canonical text of a query, without a semicolon."""
     return "\n".join(line.text for line in query_lines(query))
 
 
-def inline(query: Query) -> str:
+def inline(query: ast.Query) -> str:
     """The same on one line, for sub-queries in FROM."""
     return " ".join(line.text.strip() for line in query_lines(query))
 
 
-def query_lines(query: Query) -> list[Line]:
+def query_lines(query: ast.Query) -> list[Line]:
     match query:
-        case Select():
+        case ast.Select():
             return list(_select_lines(query))
-        case MergeQuery():
+        case ast.MergeQuery():
             return _merge_lines(query)
-        case With():
+        case ast.With():
             return _with_lines(query)
         case _:
             assert_never(query)
@@ -93,7 +71,7 @@ def indented(lines: Iterable[Line]) -> list[Line]:
     return [replace(line, text=INDENT + line.text) for line in lines]
 
 
-def _with_lines(query: With) -> list[Line]:
+def _with_lines(query: ast.With) -> list[Line]:
     lines: list[Line] = []
     for index, table in enumerate(query.tables):
         if index:
@@ -104,12 +82,12 @@ def _with_lines(query: With) -> list[Line]:
         lines += indented(query_lines(table.query))
         lines.append(Line(")"))
     body = query_lines(query.body)
-    if isinstance(query.body, With):
+    if isinstance(query.body, ast.With):
         return [*lines, Line("("), *indented(body), Line(")")]
     return [*lines, *body]
 
 
-def _merge_lines(merge: MergeQuery) -> list[Line]:
+def _merge_lines(merge: ast.MergeQuery) -> list[Line]:
     fields = " : ".join(map(print_expr, merge.fields))
     slack = "" if merge.slack is None else f" SLACK {merge.slack}"
     return [
@@ -118,7 +96,7 @@ def _merge_lines(merge: MergeQuery) -> list[Line]:
     ]
 
 
-def _select_lines(select: Select) -> Iterable[Line]:
+def _select_lines(select: ast.Select) -> Iterable[Line]:
     first = "SELECT DISTINCT" if select.distinct else "SELECT"
     head = filled(first, select.items, _item)
     yield replace(head[0], anchor=select.span.start)
@@ -146,7 +124,7 @@ def filled(first: str, items: Sequence[T], show: Callable[[T], str]) -> list[Lin
     return _broken(first, [(show(item), item.span.start) for item in items], ", ", ",")
 
 
-def _condition(first: str, condition: Expr | None) -> list[Line]:
+def _condition(first: str, condition: ast.Expr | None) -> list[Line]:
     """A condition; when it is long, one line for each few of its conjuncts."""
     if condition is None:
         return []
@@ -159,10 +137,10 @@ def _condition(first: str, condition: Expr | None) -> list[Line]:
     return _broken(first, parts, " AND ", " AND")
 
 
-def _conjuncts(expr: Expr) -> list[Expr]:
+def _conjuncts(expr: ast.Expr) -> list[ast.Expr]:
     """The parts of `a AND b AND c`; an AND on the right stands in brackets and stays whole."""
-    parts: list[Expr] = []
-    while isinstance(expr, Binary) and expr.op == "AND":
+    parts: list[ast.Expr] = []
+    while isinstance(expr, ast.Binary) and expr.op == "AND":
         parts.append(expr.right)
         expr = expr.left
     return [expr, *reversed(parts)]
@@ -183,34 +161,34 @@ def _broken(first: str, parts: Sequence[tuple[str, int]], between: str, at_end: 
 # ---- items ---------------------------------------------------------------------------------------
 
 
-def _item(item: Item | Star) -> str:
-    if isinstance(item, Star):
+def _item(item: ast.Item | ast.Star) -> str:
+    if isinstance(item, ast.Star):
         return "*" if item.qualifier is None else f"{quote_name(item.qualifier)}.*"
     text = print_expr(item.expr)
     return text if item.alias is None else f"{text} AS {quote_name(item.alias)}"
 
 
-def _group_item(item: GroupItem) -> str:
-    if isinstance(item, Item):
+def _group_item(item: ast.GroupItem) -> str:
+    if isinstance(item, ast.Item):
         return _item(item)
     return _grouping(item)
 
 
-def _grouping(grouping: GroupingFunction) -> str:
+def _grouping(grouping: ast.GroupingFunction) -> str:
     sets = [f"({', '.join(map(_item, items))})" for items in grouping.sets]
     if grouping.kind == "GROUPING_SETS":
         return f"GROUPING_SETS({', '.join(sets)})"
     return f"{grouping.kind}{sets[0]}"
 
 
-def _order_item(item: OrderItem) -> str:
+def _order_item(item: ast.OrderItem) -> str:
     return print_expr(item.expr) + (" DESC" if item.descending else "")
 
 
 # ---- FROM ----------------------------------------------------------------------------------------
 
 
-def _from_lines(source: From) -> list[Line]:
+def _from_lines(source: ast.From) -> list[Line]:
     kind = KIND_WORDS[source.kind]
     if source.filter_field is not None and source.filter_range is not None:
         kind += f"({quote_name(source.filter_field)}, {bare_duration(source.filter_range)}) "
@@ -218,14 +196,16 @@ def _from_lines(source: From) -> list[Line]:
     return [replace(lines[0], anchor=source.span.start), *lines[1:]]
 
 
-def _from_item(item: FromItem) -> str:
+def _from_item(item: ast.FromItem) -> str:
     match item:
-        case StreamRef():
+        case ast.StreamRef():
             return _stream(item) + _alias_and_window(item)
-        case SubqueryRef(query):
+        case ast.SubqueryRef(query):
             return f"({inline(query)})" + _alias_and_window(item)
-        case JoinRef(kind, left, right, condition, gsql):
-            joined = f"({_from_item(right)})" if isinstance(right, JoinRef) else _from_item(right)
+        case ast.JoinRef(kind, left, right, condition, gsql):
+            joined = (
+                f"({_from_item(right)})" if isinstance(right, ast.JoinRef) else _from_item(right)
+            )
             on = "" if condition is None else f" ON {print_expr(condition)}"
             word = KIND_WORDS[kind].strip() if gsql else JOIN_WORDS[kind]
             return f"{_from_item(left)} {word} {joined}{on}"
@@ -233,7 +213,7 @@ def _from_item(item: FromItem) -> str:
             assert_never(item)
 
 
-def _stream(ref: StreamRef) -> str:
+def _stream(ref: ast.StreamRef) -> str:
     name = "/".join(map(quote_name, ref.name.split("/")))
     if ref.interface is None:
         return name
@@ -241,31 +221,31 @@ def _stream(ref: StreamRef) -> str:
     return f"[{interface}].{name}" if ref.interface_set else f"{interface}.{name}"
 
 
-def _alias_and_window(item: StreamRef | SubqueryRef) -> str:
+def _alias_and_window(item: ast.StreamRef | ast.SubqueryRef) -> str:
     alias = "" if item.alias is None else f" AS {quote_name(item.alias)}"
     window = "" if item.window is None else f" {print_window(item.window)}"
     return alias + window
 
 
-def print_window(window: Window) -> str:
+def print_window(window: ast.Window) -> str:
     on = "" if window.on is None else f" ON {quote_name(window.on)}"
     match window:
-        case RangeWindow(range_, slide):
+        case ast.RangeWindow(range_, slide):
             sliding = "" if slide is None else f" SLIDE {print_duration(slide)}"
             return f"[RANGE {print_duration(range_)}{sliding}{on}]"
-        case SliceWindow(slices):
+        case ast.SliceWindow(slices):
             return f"[SLICES {', '.join(map(print_duration, slices))}{on}]"
         case _:
             assert_never(window)
 
 
-def bare_duration(duration: Duration) -> str:
+def bare_duration(duration: ast.Duration) -> str:
     """`15 min`."""
     amount = print_amount(duration.amount)
     return amount if duration.unit is None else f"{amount} {UNIT_WORDS[duration.unit]}"
 
 
-def print_duration(duration: Duration) -> str:
+def print_duration(duration: ast.Duration) -> str:
     """`'18 sec'`, as windows have it; a number without unit needs no quotes."""
     text = bare_duration(duration)
     return text if duration.unit is None else f"'{text}'"

@@ -10,21 +10,7 @@ from __future__ import annotations
 import re
 from typing import assert_never
 
-from terascope.syntax.ast import (
-    AccessList,
-    ExtractorDeclaration,
-    FieldDeclaration,
-    FieldProperty,
-    ParamDeclaration,
-    Property,
-    ProtocolStatement,
-    QueryStatement,
-    Script,
-    Statement,
-    UdafDeclaration,
-    UnpackStatement,
-    WatchlistStatement,
-)
+from terascope.syntax import ast
 from terascope.syntax.keywords import FIELD_PROPERTIES, RESERVED
 from terascope.syntax.print_expressions import print_expr, quote_name, quote_string
 from terascope.syntax.print_queries import INDENT, Line, print_query, query_lines
@@ -32,50 +18,50 @@ from terascope.syntax.print_queries import INDENT, Line, print_query, query_line
 __all__ = ["print_expr", "print_query", "print_script", "print_statement", "statement_lines"]
 
 
-def print_script(script: Script) -> str:
+def print_script(script: ast.Script) -> str:
     """All statements, with an empty line between them."""
     return "\n".join(print_statement(statement) + "\n" for statement in script.statements)
 
 
-def print_statement(statement: Statement) -> str:
+def print_statement(statement: ast.Statement) -> str:
     """One statement, with its semicolon."""
     return "\n".join(line.text for line in statement_lines(statement))
 
 
-def statement_lines(statement: Statement) -> list[Line]:
+def statement_lines(statement: ast.Statement) -> list[Line]:
     lines = _lines(statement)
     last = lines[-1]
     return [*lines[:-1], Line(last.text + ";", last.anchor)]
 
 
-def _lines(statement: Statement) -> list[Line]:
+def _lines(statement: ast.Statement) -> list[Line]:
     match statement:
-        case QueryStatement(query):
+        case ast.QueryStatement(query):
             return [*_headers(statement), *query_lines(query)]
-        case WatchlistStatement():
+        case ast.WatchlistStatement():
             head = Line("WATCHLIST FIELDS {")
             return [*_headers(statement), head, *_block(statement.fields), Line("}")]
-        case ProtocolStatement():
+        case ast.ProtocolStatement():
             return _protocol(statement)
-        case UnpackStatement():
+        case ast.UnpackStatement():
             return _unpacking(statement)
-        case UdafDeclaration():
+        case ast.UdafDeclaration():
             return [Line(_udaf(statement), statement.span.start)]
-        case ExtractorDeclaration():
+        case ast.ExtractorDeclaration():
             return [Line(_extractor(statement), statement.span.start)]
         case _:
             assert_never(statement)
 
 
-def _headers(statement: QueryStatement | WatchlistStatement) -> list[Line]:
+def _headers(statement: ast.QueryStatement | ast.WatchlistStatement) -> list[Line]:
     """`QUERY name:` where a name is all there is to say; otherwise the name goes into DEFINE."""
-    params = statement.params if isinstance(statement, QueryStatement) else ()
+    params = statement.params if isinstance(statement, ast.QueryStatement) else ()
     lines: list[Line] = []
     start = statement.span.start
     if statement.define:
         lines.append(Line("DEFINE {", start))
         if statement.name is not None:
-            lines.append(Line(_property(Property("query_name", statement.name))))
+            lines.append(Line(_property(ast.Property("query_name", statement.name))))
         lines += (Line(_property(each), each.span.start) for each in statement.define)
         lines.append(Line("}"))
     elif statement.name is not None:
@@ -87,18 +73,18 @@ def _headers(statement: QueryStatement | WatchlistStatement) -> list[Line]:
     return lines
 
 
-def _property(each: Property) -> str:
+def _property(each: ast.Property) -> str:
     return f"{INDENT}{quote_name(each.key)} {quote_string(each.value)};"
 
 
-def _param(each: ParamDeclaration) -> str:
+def _param(each: ast.ParamDeclaration) -> str:
     return f"{INDENT}{quote_name(each.name)} {each.type_name};"
 
 
 # ---- PROTOCOL and WATCHLIST ----------------------------------------------------------------------
 
 
-def _protocol(statement: ProtocolStatement) -> list[Line]:
+def _protocol(statement: ast.ProtocolStatement) -> list[Line]:
     """GS-Lite's form when there are accessors to keep, ours otherwise."""
     fields = statement.fields
     parents = f" ({', '.join(map(quote_name, statement.parents))})" if statement.parents else ""
@@ -114,7 +100,7 @@ def _protocol(statement: ProtocolStatement) -> list[Line]:
     return [Line(f"{head} (", statement.span.start), *lines, Line(")")]
 
 
-def _field(each: FieldDeclaration) -> str:
+def _field(each: ast.FieldDeclaration) -> str:
     words = [quote_name(each.name)]
     properties = [*map(_field_property, each.properties)]
     if each.type_name is not None:
@@ -124,11 +110,11 @@ def _field(each: FieldDeclaration) -> str:
     return " ".join(words + properties) + _access_list(each.unpacked_by)
 
 
-def _block(fields: tuple[FieldDeclaration, ...]) -> list[Line]:
+def _block(fields: tuple[ast.FieldDeclaration, ...]) -> list[Line]:
     return [Line(f"{INDENT}{_block_field(each)};", each.span.start) for each in fields]
 
 
-def _block_field(each: FieldDeclaration) -> str:
+def _block_field(each: ast.FieldDeclaration) -> str:
     words = [each.type_name or "", quote_name(each.name)]
     if each.accessor is not None:
         words.append(quote_name(each.accessor))
@@ -137,11 +123,11 @@ def _block_field(each: FieldDeclaration) -> str:
     return " ".join(words) + _access_list(each.unpacked_by)
 
 
-def _access_list(each: AccessList | None) -> str:
+def _access_list(each: ast.AccessList | None) -> str:
     return "" if each is None else f" [{', '.join(map(quote_name, each.names))}]"
 
 
-def _unpacking(statement: UnpackStatement) -> list[Line]:
+def _unpacking(statement: ast.UnpackStatement) -> list[Line]:
     lines = [
         Line(
             f"{INDENT}{quote_name(each.name)} {quote_name(each.function)} {each.cost};",
@@ -152,7 +138,7 @@ def _unpacking(statement: UnpackStatement) -> list[Line]:
     return [Line("UNPACK_FCNS {", statement.span.start), *lines, Line("}")]
 
 
-def _field_property(each: FieldProperty) -> str:
+def _field_property(each: ast.FieldProperty) -> str:
     if each.argument is None:
         return each.name
     plain = re.fullmatch(r"\d+|[^\W\d]\w*", each.argument) and each.argument.upper() not in RESERVED
@@ -162,7 +148,7 @@ def _field_property(each: FieldProperty) -> str:
 # ---- aggregates ----------------------------------------------------------------------------------
 
 
-def _udaf(each: UdafDeclaration) -> str:
+def _udaf(each: ast.UdafDeclaration) -> str:
     halves = ""
     if each.sub_aggregate is not None and each.super_aggregate is not None:
         halves = f" [{quote_name(each.sub_aggregate)}, {quote_name(each.super_aggregate)}]"
@@ -175,7 +161,7 @@ def _declared(name: str) -> str:
     return quote_name(name, always=name.upper() in ("UDAF", "EXTR"))
 
 
-def _extractor(each: ExtractorDeclaration) -> str:
+def _extractor(each: ast.ExtractorDeclaration) -> str:
     names = " ".join(map(_declared, (each.function, each.aggregate, each.name)))
     parameters = ", ".join(each.aggregate_parameters)
     if each.extra_parameters:

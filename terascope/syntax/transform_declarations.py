@@ -11,20 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from terascope.diagnostic import mistake
-from terascope.syntax.ast import (
-    AccessList,
-    ExtractorDeclaration,
-    FieldDeclaration,
-    FieldProperty,
-    ParamDeclaration,
-    Property,
-    ProtocolStatement,
-    QueryStatement,
-    UdafDeclaration,
-    UnpackFunction,
-    UnpackStatement,
-    WatchlistStatement,
-)
+from terascope.syntax import ast
 from terascope.syntax.keywords import FIELD_PROPERTIES
 from terascope.syntax.parts import Children, Matched, nodes, of_type, span_of, words
 
@@ -36,7 +23,7 @@ class Word(Matched[str]):
     arguments: tuple[tuple[Word, ...], ...] = ()
     quoted: bool = False
     """A string: the value of a hint, no name."""
-    unpacked_by: AccessList | None = None
+    unpacked_by: ast.AccessList | None = None
     """What stands in square brackets behind the last word of a field."""
 
     @property
@@ -61,56 +48,58 @@ class DeclarationRules:
 
     def query_name(self, children: Children) -> Headers:
         span = span_of(children)
-        return Headers((Property("query_name", str(children[1]), span=span),), span)
+        return Headers((ast.Property("query_name", str(children[1]), span=span),), span)
 
     def define_block(self, children: Children) -> Headers:
-        return Headers(tuple(of_type(children, Property)), span_of(children))
+        return Headers(tuple(of_type(children, ast.Property)), span_of(children))
 
     def param_block(self, children: Children) -> Headers:
-        return Headers(tuple(of_type(children, ParamDeclaration)), span_of(children))
+        return Headers(tuple(of_type(children, ast.ParamDeclaration)), span_of(children))
 
-    def define_property(self, children: Children) -> Property:
+    def define_property(self, children: Children) -> ast.Property:
         key, *value = children
-        return Property(str(key), "".join(map(str, value)), span=span_of(children))
+        return ast.Property(str(key), "".join(map(str, value)), span=span_of(children))
 
-    def param(self, children: Children) -> ParamDeclaration:
+    def param(self, children: Children) -> ast.ParamDeclaration:
         name, type_ = children
-        return ParamDeclaration(str(name), type_.value, span=span_of(children))
+        return ast.ParamDeclaration(str(name), type_.value, span=span_of(children))
 
-    def query_statement(self, children: Children) -> QueryStatement:
+    def query_statement(self, children: Children) -> ast.QueryStatement:
         name, define, params = read_headers(of_type(children, Headers))
-        return QueryStatement(children[-1], name, define, params, span=span_of(children))
+        return ast.QueryStatement(children[-1], name, define, params, span=span_of(children))
 
-    def watchlist_statement(self, children: Children) -> WatchlistStatement:
+    def watchlist_statement(self, children: Children) -> ast.WatchlistStatement:
         name, define, params = read_headers(of_type(children, Headers))
         if params:
             raise mistake("syntax", "a watch list takes no parameters", params[0].span)
         fields = tuple(map(type_first, children[-1].value))
-        return WatchlistStatement(fields, name, define, span=span_of(children))
+        return ast.WatchlistStatement(fields, name, define, span=span_of(children))
 
     # ---- protocols
 
-    def protocol_statement(self, children: Children) -> ProtocolStatement:
+    def protocol_statement(self, children: Children) -> ast.ProtocolStatement:
         kind, name, *groups = children
         *before, last = of_type(groups, Fields)
         parents = tuple(parent(row) for group in before for row in group.value)
         read = type_first if isinstance(last, FieldBlock) else name_first
         fields = tuple(map(read, last.value))
-        unpacked_by = next(iter(of_type(groups, AccessList)), None)
-        return ProtocolStatement(
+        unpacked_by = next(iter(of_type(groups, ast.AccessList)), None)
+        return ast.ProtocolStatement(
             str(name), parents, fields, kind.type, unpacked_by, span=span_of(children)
         )
 
-    def access_list(self, children: Children) -> AccessList:
-        return AccessList(tuple(words(children)), span=span_of(children))
+    def access_list(self, children: Children) -> ast.AccessList:
+        return ast.AccessList(tuple(words(children)), span=span_of(children))
 
-    def unpack_statement(self, children: Children) -> UnpackStatement:
-        return UnpackStatement(tuple(of_type(children, UnpackFunction)), span=span_of(children))
+    def unpack_statement(self, children: Children) -> ast.UnpackStatement:
+        return ast.UnpackStatement(
+            tuple(of_type(children, ast.UnpackFunction)), span=span_of(children)
+        )
 
-    def unpack_function(self, children: Children) -> UnpackFunction:
+    def unpack_function(self, children: Children) -> ast.UnpackFunction:
         name, function, cost = children
         value = cost.literal.value
-        return UnpackFunction(str(name), str(function), value, span=span_of(children))
+        return ast.UnpackFunction(str(name), str(function), value, span=span_of(children))
 
     def field_group(self, children: Children) -> Fields:
         return Fields(tuple(part.value for part in of_type(children, Matched)), span_of(children))
@@ -122,7 +111,7 @@ class DeclarationRules:
 
     def field(self, children: Children) -> Matched[tuple[Word, ...]]:
         *row, last = of_type(children, Word)
-        for unpacked_by in of_type(children, AccessList):
+        for unpacked_by in of_type(children, ast.AccessList):
             last = replace(last, unpacked_by=unpacked_by)
         return Matched((*row, last), span_of(children))
 
@@ -148,7 +137,7 @@ class DeclarationRules:
         )
         return Matched((before, after), span_of(children))
 
-    def udaf_statement(self, children: Children) -> UdafDeclaration:
+    def udaf_statement(self, children: Children) -> ast.UdafDeclaration:
         returns, scratchpad, *halves, types = nodes(children)
         low, high = halves[0].value if halves else (None, None)
         parameters, extra = types.value
@@ -159,7 +148,7 @@ class DeclarationRules:
                 types.span,
                 "write a comma instead of the semicolon, or declare an EXTR",
             )
-        return UdafDeclaration(
+        return ast.UdafDeclaration(
             words(children)[-1],
             returns.value,
             scratchpad.value,
@@ -169,24 +158,24 @@ class DeclarationRules:
             span=span_of(children),
         )
 
-    def extractor_statement(self, children: Children) -> ExtractorDeclaration:
+    def extractor_statement(self, children: Children) -> ast.ExtractorDeclaration:
         returns, types = nodes(children)
         function, aggregate, name = words(children)
-        return ExtractorDeclaration(
+        return ast.ExtractorDeclaration(
             name, returns.value, function, aggregate, *types.value, span=span_of(children)
         )
 
 
 def read_headers(
     headers: list[Headers],
-) -> tuple[str | None, tuple[Property, ...], tuple[ParamDeclaration, ...]]:
+) -> tuple[str | None, tuple[ast.Property, ...], tuple[ast.ParamDeclaration, ...]]:
     """The query's name (`QUERY name:` or DEFINE), its other properties, its parameters."""
     name: str | None = None
-    define: list[Property] = []
-    params: list[ParamDeclaration] = []
+    define: list[ast.Property] = []
+    params: list[ast.ParamDeclaration] = []
     for header in headers:
         for entry in header.value:
-            if isinstance(entry, ParamDeclaration):
+            if isinstance(entry, ast.ParamDeclaration):
                 params.append(entry)
             elif entry.key.lower() != "query_name":
                 define.append(entry)
@@ -214,7 +203,7 @@ def is_property(word: Word) -> bool:
     return word.value.upper() in FIELD_PROPERTIES
 
 
-def name_first(row: tuple[Word, ...]) -> FieldDeclaration:
+def name_first(row: tuple[Word, ...]) -> ast.FieldDeclaration:
     """`time UINT increasing clock(s)`; brackets around the properties are welcome."""
     name, *rest = row
     check_names(row[:2])
@@ -225,12 +214,12 @@ def name_first(row: tuple[Word, ...]) -> FieldDeclaration:
         properties += more
         rest = rest[1:]
     properties += read_properties(rest)
-    return FieldDeclaration(
+    return ast.FieldDeclaration(
         name.value, type_name, tuple(properties), None, row[-1].unpacked_by, span=span_of(row)
     )
 
 
-def type_first(row: tuple[Word, ...]) -> FieldDeclaration:
+def type_first(row: tuple[Word, ...]) -> ast.FieldDeclaration:
     """`uint time get_time (increasing, clock(s))`; the accessor may be missing."""
     if len(row) < 2:
         raise mistake(
@@ -246,7 +235,7 @@ def type_first(row: tuple[Word, ...]) -> FieldDeclaration:
         properties += bracketed(rest[0])
         rest = rest[1:]
     properties += read_properties(rest)
-    return FieldDeclaration(
+    return ast.FieldDeclaration(
         name.value, type_name, tuple(properties), accessor, row[-1].unpacked_by, span=span_of(row)
     )
 
@@ -263,7 +252,7 @@ def check_names(row: tuple[Word, ...]) -> None:
             )
 
 
-def read_type(word: Word) -> tuple[str, tuple[FieldProperty, ...]]:
+def read_type(word: Word) -> tuple[str, tuple[ast.FieldProperty, ...]]:
     """A type and, for `IP (key)`, the properties that look like its size."""
     upper = word.value.upper()
     size = word.arguments[0][0].value if len(word.arguments) == 1 else ""
@@ -272,17 +261,17 @@ def read_type(word: Word) -> tuple[str, tuple[FieldProperty, ...]]:
     return upper, bracketed(word)
 
 
-def bracketed(word: Word) -> tuple[FieldProperty, ...]:
+def bracketed(word: Word) -> tuple[ast.FieldProperty, ...]:
     return tuple(each for row in word.arguments for each in read_properties(list(row)))
 
 
-def read_properties(row: list[Word]) -> list[FieldProperty]:
+def read_properties(row: list[Word]) -> list[ast.FieldProperty]:
     """`increasing`, `clock(s)`, GS-Lite's `snap_len 134` and `subnet 'lab'`."""
-    found: list[FieldProperty] = []
+    found: list[ast.FieldProperty] = []
     for word in row:
         if word.is_value and found and found[-1].argument is None:
             last = found.pop()
-            found.append(FieldProperty(last.name, word.value, span=last.span.to(word.span)))
+            found.append(ast.FieldProperty(last.name, word.value, span=last.span.to(word.span)))
             continue
         check_names((word,))
         argument = None
@@ -292,5 +281,5 @@ def read_properties(row: list[Word]) -> list[FieldProperty]:
                     "syntax", f"'{word.value}' takes one argument", word.span, "such as clock(s)"
                 )
             argument = word.arguments[0][0].value
-        found.append(FieldProperty(word.value.lower(), argument, span=word.span))
+        found.append(ast.FieldProperty(word.value.lower(), argument, span=word.span))
     return found

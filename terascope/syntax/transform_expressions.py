@@ -8,24 +8,7 @@ from typing import Any, Final
 
 import lark
 
-from terascope.syntax.ast import (
-    Between,
-    Binary,
-    BinaryOp,
-    CallExpr,
-    CaseExpr,
-    CastExpr,
-    ConstantRef,
-    Expr,
-    InList,
-    InterfaceProperty,
-    IsNull,
-    Like,
-    Literal_,
-    Name,
-    ParameterRef,
-    Unary,
-)
+from terascope.syntax import ast
 from terascope.syntax.parts import (
     Children,
     Lexeme,
@@ -39,7 +22,7 @@ from terascope.syntax.parts import (
 )
 from terascope.types import INT_MAX, INT_MIN
 
-OPERATORS: Final[dict[str, BinaryOp]] = {
+OPERATORS: Final[dict[str, ast.BinaryOp]] = {
     "OR": "OR", "AND": "AND", "EQ": "=", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
     "BITOR": "|", "BITXOR": "^", "BITAND": "&", "SHL": "<<", "SHR": ">>",
     "PLUS": "+", "MINUS": "-", "CONCAT": "||",
@@ -57,69 +40,71 @@ class ExpressionRules:
         """
         return nodes(children)[0]
 
-    def name(self, children: Children) -> Name:
+    def name(self, children: Children) -> ast.Name:
         *qualifier, name = words(children)
-        return Name(name, qualifier[0] if qualifier else None, span=span_of(children))
+        return ast.Name(name, qualifier[0] if qualifier else None, span=span_of(children))
 
-    def literal(self, children: Children) -> Literal_:
+    def literal(self, children: Children) -> ast.Literal_:
         (token,) = children
         match token.type:
             case "NULL":
-                return Literal_("null", None, span=place(token))
+                return ast.Literal_("null", None, span=place(token))
             case "TRUE" | "FALSE":
-                return Literal_("bool", token.type == "TRUE", span=place(token))
+                return ast.Literal_("bool", token.type == "TRUE", span=place(token))
             case _:
                 assert isinstance(token, Lexeme)
                 assert token.literal is not None
                 return replace(token.literal, span=place(token))
 
-    def reference(self, children: Children) -> ParameterRef | ConstantRef | InterfaceProperty:
+    def reference(
+        self, children: Children
+    ) -> ast.ParameterRef | ast.ConstantRef | ast.InterfaceProperty:
         (token,) = children
         span = place(token)
         match token.type:
             case "PARAMETER":
-                return ParameterRef(str(token), span=span)
+                return ast.ParameterRef(str(token), span=span)
             case "CONSTANT":
-                return ConstantRef(str(token), span=span)
+                return ast.ConstantRef(str(token), span=span)
             case _:
-                return InterfaceProperty(str(token), span=span)
+                return ast.InterfaceProperty(str(token), span=span)
 
-    def unary(self, children: Children) -> Expr:
+    def unary(self, children: Children) -> ast.Expr:
         sign = children[0]
-        operand: Expr = children[1]
+        operand: ast.Expr = children[1]
         span = span_of(children)
         if sign.type == "PLUS":
             return replace(operand, span=span)
         if sign.type == "MINUS":
-            if isinstance(operand, Literal_) and operand.value == INT_MAX + 1:
+            if isinstance(operand, ast.Literal_) and operand.value == INT_MAX + 1:
                 return replace(operand, value=INT_MIN, span=span)
-            return Unary("-", operand, span=span)
-        return Unary("~" if sign.type == "TILDE" else "NOT", operand, span=span)
+            return ast.Unary("-", operand, span=span)
+        return ast.Unary("~" if sign.type == "TILDE" else "NOT", operand, span=span)
 
-    def binary(self, children: Children) -> Binary:
+    def binary(self, children: Children) -> ast.Binary:
         left, sign, right = children
-        return Binary(OPERATORS[sign.type], left, right, span=span_of(children))
+        return ast.Binary(OPERATORS[sign.type], left, right, span=span_of(children))
 
-    def between(self, children: Children) -> Between:
+    def between(self, children: Children) -> ast.Between:
         operand, low, high = nodes(children)
-        return Between(operand, low, high, has(children, "NOT"), span=span_of(children))
+        return ast.Between(operand, low, high, has(children, "NOT"), span=span_of(children))
 
-    def like(self, children: Children) -> Like:
+    def like(self, children: Children) -> ast.Like:
         operand, pattern = nodes(children)
-        return Like(operand, pattern, has(children, "NOT"), span=span_of(children))
+        return ast.Like(operand, pattern, has(children, "NOT"), span=span_of(children))
 
-    def in_list(self, children: Children) -> InList:
+    def in_list(self, children: Children) -> ast.InList:
         operand, *items = nodes(children)
         for child in children:
             if isinstance(child, LexemeList):
                 items += child.literals
-        return InList(operand, tuple(items), has(children, "NOT"), span=span_of(children))
+        return ast.InList(operand, tuple(items), has(children, "NOT"), span=span_of(children))
 
-    def is_null(self, children: Children) -> IsNull:
-        return IsNull(children[0], has(children, "NOT"), span=span_of(children))
+    def is_null(self, children: Children) -> ast.IsNull:
+        return ast.IsNull(children[0], has(children, "NOT"), span=span_of(children))
 
-    def call(self, children: Children) -> CallExpr:
-        return CallExpr(
+    def call(self, children: Children) -> ast.CallExpr:
+        return ast.CallExpr(
             name=str(children[0]),
             args=tuple(nodes(children)),
             star=has(children, "STAR"),
@@ -128,9 +113,9 @@ class ExpressionRules:
             span=span_of(children),
         )
 
-    def case(self, children: Children) -> CaseExpr:
+    def case(self, children: Children) -> ast.CaseExpr:
         operand = otherwise = None
-        branches: list[tuple[Expr, Expr]] = []
+        branches: list[tuple[ast.Expr, ast.Expr]] = []
         for before, child in pairwise(children):
             if isinstance(child, Matched):
                 branches.append(child.value)
@@ -139,15 +124,15 @@ class ExpressionRules:
                     operand = child
                 else:
                     otherwise = child
-        return CaseExpr(operand, tuple(branches), otherwise, span=span_of(children))
+        return ast.CaseExpr(operand, tuple(branches), otherwise, span=span_of(children))
 
-    def case_branch(self, children: Children) -> Matched[tuple[Expr, Expr]]:
+    def case_branch(self, children: Children) -> Matched[tuple[ast.Expr, ast.Expr]]:
         condition, value = nodes(children)
         return Matched((condition, value), span_of(children))
 
-    def cast(self, children: Children) -> CastExpr:
+    def cast(self, children: Children) -> ast.CastExpr:
         operand, type_ = nodes(children)
-        return CastExpr(operand, type_.value, span=span_of(children))
+        return ast.CastExpr(operand, type_.value, span=span_of(children))
 
     def type_name(self, children: Children) -> Matched[str]:
         """A type's name in upper case, with its size: `CHAR(36)`."""

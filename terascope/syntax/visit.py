@@ -1,27 +1,28 @@
-"""Walking over expressions of the Script."""
+"""Walking over the nodes of the Script, without recursion: text may nest as deep as it likes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from typing import Any
 
-from terascope.syntax import ast
-
-
-def walk_expr(expr: ast.Expr) -> Iterator[ast.Expr]:
-    """An expression and all its parts."""
-    yield expr
-    for field in fields(expr):
-        yield from walk_value(getattr(expr, field.name))
+from terascope.syntax.ast import SyntaxNode
 
 
-def walk_value(value: object) -> Iterator[ast.Expr]:
-    if isinstance(value, tuple):
-        for part in value:
-            yield from walk_value(part)
-    elif isinstance(value, ast.Expr):
-        yield from walk_expr(value)
+def children(node: SyntaxNode) -> Iterator[SyntaxNode]:
+    pending: list[Any] = [getattr(node, each.name) for each in fields(node)]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, SyntaxNode):
+            yield value
+        elif isinstance(value, tuple):
+            pending += value
 
 
-def calls_in(expr: ast.Expr) -> Iterator[ast.CallExpr]:
-    return (e for e in walk_expr(expr) if isinstance(e, ast.CallExpr))
+def walk(node: SyntaxNode) -> Iterator[SyntaxNode]:
+    """A node and all nodes below it."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += children(node)
