@@ -23,24 +23,24 @@ from terascope.plan.rel import (
 
 
 def share_subqueries(plan: Plan) -> Plan:
-    """Give every sub-tree worth it that stands in two places a stream of its own."""
+    """Give every relation worth it that stands in two places a stream of its own."""
     streams = list(plan.streams)
     number = 0
-    while (tree := most_shared(streams)) is not None:
-        owner = next((s for s in streams if s.rel == tree), None)
-        first = next(i for i, s in enumerate(streams) if tree in set(walk(s.rel)))
+    while (common := most_shared(streams)) is not None:
+        owner = next((s for s in streams if s.rel == common), None)
+        first = next(i for i, s in enumerate(streams) if common in set(walk(s.rel)))
         if owner is not None and streams.index(owner) == first:
             name = owner.name
         else:
             number += 1
             name = f"shared{number}"
-            streams.insert(first, Stream(name, tree, visible=False))
-        streams = [s if s.name == name else s.over(replaced(s.rel, tree, name)) for s in streams]
+            streams.insert(first, Stream(name, common, visible=False))
+        streams = [s if s.name == name else s.over(replaced(s.rel, common, name)) for s in streams]
     return plan.of(streams)
 
 
 def most_shared(streams: list[Stream]) -> Rel | None:
-    """The largest tree that is found more than once."""
+    """The largest relation that is found more than once."""
     counts: Counter[Rel] = Counter()
     for stream in streams:
         counts.update(r for r in walk(stream.rel) if worth_sharing(r))
@@ -49,9 +49,9 @@ def most_shared(streams: list[Stream]) -> Rel | None:
 
 
 def worth_sharing(rel: Rel) -> bool:
-    """Trees that cost something; scans are shared anyway, filters and projections are cheap. A
-    window alone is not worth it: kept, it is every tuple once for each window it is in, while
-    aggregations of it are put together from slices, which all of them share.
+    """Whether a relation costs something: scans are shared anyway, filters and projections are
+    cheap. A window alone is not worth it: kept, it is every tuple once for each window it is in,
+    while aggregations of it are put together from slices, which all of them share.
     """
     if isinstance(rel, Aggregate | Running | Join | Rank):
         return True
@@ -62,7 +62,7 @@ def size(rel: Rel) -> int:
     return sum(1 for _ in walk(rel))
 
 
-def replaced(rel: Rel, tree: Rel, name: str) -> Rel:
-    if rel == tree:
-        return Read(name, tree.fields, span=rel.span)
-    return with_inputs(rel, tuple(replaced(p, tree, name) for p in inputs(rel)))
+def replaced(rel: Rel, common: Rel, name: str) -> Rel:
+    if rel == common:
+        return Read(name, common.fields, span=rel.span)
+    return with_inputs(rel, tuple(replaced(p, common, name) for p in inputs(rel)))
