@@ -1,6 +1,6 @@
 """One micro-batch of a running set: slices close, rows are released, the batch is committed.
 
-In: the told rows of its tasks, and the state before it. Out: parts, manifests and the next state.
+In: the reports of its tasks, and the state before it. Out: parts, manifests and the next state.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from terascope.streaming.closing import (
     scattered,
 )
 from terascope.streaming.context import RunContext
-from terascope.streaming.engine import Engine, Report
+from terascope.streaming.engine import Report, StreamEngine
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.left_behind import pass_by
 from terascope.streaming.release import Releasing, run_due
@@ -52,8 +52,8 @@ from terascope.streaming.tasks.order import DueMerge
 
 NO_LIMIT = 1 << 62
 GRACE_SECONDS = 5.0
-"""How far clocks may differ: files that nobody needs and that are older than a batch are removed
-with it; younger ones may be of a task that is still at work.
+"""How far clocks may differ. Files that no state refers to are removed when they are older than the
+batch; a younger file may be one that a task is still writing.
 """
 
 
@@ -63,7 +63,7 @@ class MicroBatch:
     def __init__(
         self,
         context: RunContext,
-        engine: Engine,
+        engine: StreamEngine,
         number: int,
         state: StreamState,
         offset: Mapping[str, Any],
@@ -83,7 +83,7 @@ class MicroBatch:
         self._new_bytes = 0
         self._fresh: list[Segment] = []
         self._emitted: dict[str, SliceValue] = {}
-        """By the key of a stream: tasks emitted slices before this one."""
+        """By the key of a stream: reading tasks emitted rows of slices before this one."""
         self._hops = [("driver", time.time())]
         self._ingest(reports)
 
@@ -164,7 +164,7 @@ class MicroBatch:
                 until, made = due(stream, state, intended[stream.key], NO_LIMIT)
             elif intended:
                 # The batch was begun by another set. Windows that have slices of this stream were
-                # let go by those they had before: this one must not hold them back.
+                # released with their earlier slices: this stream must not hold them back.
                 until, made = due(stream, state, watermark, NO_LIMIT)
             else:
                 emitted = self._emitted.get(stream.key)
@@ -205,7 +205,7 @@ class MicroBatch:
         return self._engine.run_tasks(tasks) if tasks else []
 
     def _drop_closed(self) -> None:
-        """Partials of closed slices, and those that came too late for theirs."""
+        """Drop the partials of closed slices, late ones included."""
 
         def is_closed(segment: Segment) -> bool:
             one = self.state.streams.get(segment.stream)
@@ -218,8 +218,8 @@ class MicroBatch:
     # ---- rows in order
 
     def _disordered(self) -> list[DueMerge]:
-        """Queries whose parts are in no sequence in which their rows are in order. The parts of all
-        others are put into such a sequence.
+        """The queries whose parts have to be merged to be in order. The parts of all other queries
+        are put into a sequence in which their rows are in order.
         """
         found: list[DueMerge] = []
         for output in self._context.plan.outputs:
@@ -235,15 +235,15 @@ class MicroBatch:
         return found
 
     def _replace(self, merges: Sequence[DueMerge]) -> None:
-        """Parts that were merged are gone; what they were merged to is there."""
+        """Remove the parts that were merged."""
         for part in (part for merge in merges for part in merge.parts):
             part.path.unlink(missing_ok=True)
             self._parts[part.query].remove(part)
 
-    # ---- groups that live on
+    # ---- running aggregates
 
     def _live_on(self, running: RunningStream) -> bool:
-        """The epochs of running groups that are complete; whether there were any."""
+        """Compute the complete epochs of a running aggregate; whether there were any."""
         state, context = self.state, self._context
         progress = state.streams[running.key]
         if progress.ended:
@@ -286,7 +286,7 @@ class MicroBatch:
         for name, result in context.results.items():
             until = None
             if name in state.queries:
-                until = state.queries[name].told()
+                until = state.queries[name].position()
             delivered[name] = result.deliver(self._number, self._parts.pop(name, []), until)
             crash_here("manifest")
         assert not self._parts, f"rows of unknown queries: {sorted(self._parts)}"
@@ -311,7 +311,7 @@ def epoch_watermark(stream: LowStream, watermarks: Watermarks) -> Value:
 
 
 def is_due(reached: Value, progress: StreamProgress) -> bool:
-    """Whether there are epochs that are complete and were not released."""
+    """Whether epochs are complete that were not released yet."""
     return reached is not None and (progress.until is None or reached > progress.until)
 
 

@@ -28,16 +28,16 @@ from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import Seen, StreamState
 
 LEAST_PORTION = 1 << 18
-"""So many bytes of partials may always close in one batch."""
+"""Bytes of partials that may always close in one batch."""
 MANY_SEGMENTS = 48
-"""Of one stream at one destination: then they are put together."""
+"""Segments of one stream at one destination that are compacted when there are so many."""
 LARGE_SEGMENT = 1 << 16
-"""Groups of a segment that is not put together with others."""
+"""Groups of a segment that is not compacted any more."""
 
 
 @dataclass(frozen=True)
 class ClosingSlices:
-    """What one task closes of a stream, or merely puts together."""
+    """The slices of a stream that one task closes, or whose partials it only compacts."""
 
     number: int
     low: SliceValue | None
@@ -46,7 +46,7 @@ class ClosingSlices:
     segments: tuple[Segment, ...]
     destination: int
     together: bool = False
-    """The slices stay open: their partials are only put together."""
+    """The slices stay open: their partials are only compacted."""
 
 
 # ---- heartbeats ----------------------------------------------------------------------------------
@@ -101,7 +101,9 @@ def ingest_heartbeats(state: StreamState, beats: Iterable[Heartbeat], offset: Of
 def scan_watermarks(
     seen: Mapping[str, Seen], skew_ns: int, ended: bool
 ) -> Callable[[Scan], Mapping[str, Value]]:
-    """For the ordered columns of a scan, how far the slowest of its interfaces has come."""
+    """The watermarks of the ordered columns of a scan: those of its slowest interface, before the
+    declared disorder is taken off.
+    """
 
     def watermarks(scan: Scan) -> Mapping[str, Value]:
         found: dict[str, Value] = {}
@@ -198,7 +200,7 @@ def work(
     high: SliceValue | None,
     together: bool = False,
 ) -> list[ClosingSlices]:
-    """By destination."""
+    """The slices that close, by destination."""
     homes = sorted({segment.destination for segment in segments})
     return [
         ClosingSlices(
@@ -244,7 +246,7 @@ def bytes_before(segments: Sequence[Segment], edge: int) -> float:
 
 
 def portion_of(state: StreamState) -> int:
-    """What may close in one batch: twice what the busiest batch has brought."""
+    """The bytes that may close in one batch: twice those of the busiest batch so far."""
     return max(LEAST_PORTION, 2 * state.peak_bytes)
 
 

@@ -12,7 +12,7 @@ from terascope.physical.stream.plan import StreamPlan
 from terascope.plan.horizon import Horizons
 from terascope.plan.rel import Aggregate
 from terascope.streaming.closing import furthest
-from terascope.streaming.engine import Engine, HighLevel
+from terascope.streaming.engine import HighLevel, StreamEngine
 from terascope.streaming.state.growing_result import GrowingResult
 from terascope.streaming.state.layouts import Layouts
 from terascope.streaming.state.retention import Expiry
@@ -72,7 +72,7 @@ class RunContext:
         return StoredRows(str(self.folder.slices), Layouts(state.layouts))
 
     def high_level(
-        self, engine: Engine, state: StreamState, segments: Sequence[Segment]
+        self, engine: StreamEngine, state: StreamState, segments: Sequence[Segment]
     ) -> HighLevel:
         """The high level over the rows that some segments have."""
         leaves = stored_leaves(self.plan, segments)

@@ -1,7 +1,8 @@
-"""What a micro-batch asks of the engine that runs it.
+"""The interface between micro-batches and the engine that runs them.
 
-An `Engine` runs the tasks of a batch and computes the queries that are not placed in tasks. Spark
-is the engine of the product (terascope.spark.stream.engine); tests drive streams with a plain one.
+A `StreamEngine` runs the tasks of a batch and computes the queries that are not placed in tasks.
+Spark is the engine of the product (terascope.spark.stream.engine); tests drive streams with a plain
+one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class HighLevel(Protocol):
     """Computes relations over stored rows."""
 
     def query(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> Any:
-        """The rows of a query, not computed before `Engine.write` is given them."""
+        """The rows of a query, not computed before `StreamEngine.write` is given them."""
         ...
 
     def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
@@ -55,7 +56,7 @@ class HighLevel(Protocol):
         ...
 
 
-class Engine(Protocol):
+class StreamEngine(Protocol):
     def run_tasks(self, work: Sequence[TaskWork]) -> list[Report]:
         """Run every piece of work in a task of its own, and return all reports."""
         ...

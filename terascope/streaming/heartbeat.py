@@ -1,4 +1,4 @@
-"""Heartbeats: what a task of the low level has to say, with or without tuples (dissertation 4.3,
+"""Heartbeats: the reports of tasks of the low level, with or without tuples (dissertation 4.3,
 4.4, 4.6).
 
 In: every batch of tuples a task reads, before the prefilter drops any (4.4.2). Out: `Heartbeat`:
@@ -40,7 +40,7 @@ def ends(values: Ints, before: int) -> tuple[int, int, int]:
 
 @dataclass
 class Ends:
-    """Of one ordered column of an interface."""
+    """The ends of one ordered column of an interface."""
 
     smallest: SliceValue
     largest: SliceValue
@@ -53,12 +53,12 @@ class Ends:
 
 
 class Watch:
-    """Sees all tuples of a task."""
+    """Follows all tuples of a task."""
 
     def __init__(
         self, columns: Sequence[str], late: LateWatch, sampler: Sampler | None = None
     ) -> None:
-        """`sampler`: of a task that is asked for a sample of its tuples."""
+        """`sampler`: draws a sample of the tuples, if one was asked for."""
         self._columns = tuple(columns)
         self._late = late
         self._sampler = sampler
@@ -96,9 +96,9 @@ class Watch:
         """Some of the tuples, as text."""
         began = time.thread_time_ns()
         samples = () if self._sampler is None else self._sampler.samples()
-        told = [sample.told() for sample in samples]
+        texts = [sample.to_text() for sample in samples]
         self.cost_ns += time.thread_time_ns() - began
-        yield from told
+        yield from texts
 
     def close(self) -> Iterator[tuple[str, str]]:
         """Close the files of late tuples, and give a line about each."""
@@ -120,7 +120,7 @@ def column_ends(values: pa.Array, known: Ends | None) -> Ends | None:
 
 @dataclass
 class InterfaceReport:
-    """What a heartbeat says of one interface."""
+    """The part of a heartbeat about one interface."""
 
     tuples: int = 0
     bytes: int = 0

@@ -27,7 +27,7 @@ def late_key(query: str) -> str:
 
 
 def late_keys(plan: StreamPlan, query: str) -> frozenset[str]:
-    """Those of a query and of the groups that live on which it is made of."""
+    """The late keys of a query and of the running aggregates that it is made of."""
     below = streams_below(plan, query)
     return frozenset(
         late_key(name) for name in (query, *(r.name for r in plan.running if r.name in below))
@@ -84,7 +84,7 @@ def late_columns(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, Cl
 
 
 def missing(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, RowBound]]:
-    """What rows that were released are made of, by the key of their query."""
+    """Bounds of the stored rows that released rows are made of, with the late key of the query."""
     misses = LateBounds(plan.trees, plan.leaves)
     for output in plan.outputs:
         progress = state.queries[output.name]

@@ -42,7 +42,7 @@ def pass_by(state: StreamState, offset: Offset, plan: StreamPlan, watermarks: Wa
 def passed(
     plan: StreamPlan, watermarks: Watermarks, left: Collection[str]
 ) -> Iterator[tuple[str, str, SliceValue]]:
-    """Source, column, and a value that no tuple needs to be waited for below."""
+    """Source, column, and a value: no tuple below it is waited for."""
     for rel in (rel for tree in plan.trees.streams.values() for rel in walk(tree)):
         for mine_side, mine, other_side, other in ties(rel, watermarks):
             if plan.trees.slope(mine, mine_side).trend is not Trend.INCREASING:
@@ -61,7 +61,7 @@ def passed(
 
 
 def ties(rel: Rel, watermarks: Watermarks) -> Iterable[Tie]:
-    """What an operator that combines streams waits for."""
+    """The sides of an operator that wait for each other."""
     if isinstance(rel, Merge):
         place = rel.names.index(rel.on)
         fields = [(side, Col(f.name, f.type)) for side in rel.sources for f in [side.fields[place]]]

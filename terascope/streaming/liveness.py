@@ -1,7 +1,7 @@
 """How long others wait for a source that is gone, where queries say so themselves.
 
 In: a plan. Out: by source the `liveness_timeout` of the queries that read it; of several the
-shortest, for a source has one watermark, whoever reads it.
+shortest, for a source has one watermark for all its readers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Epochs that begin and end within one task of one micro-batch: complete where they are.
+"""Epochs that begin and end within one task of one micro-batch, and are complete there.
 
 In: the state before a batch, its offsets and the bounds of its splits. Out: by query the epochs
 that one task has alone, that no earlier batch has tuples of, and that no later one may have, by
@@ -33,7 +33,7 @@ class Epoch:
     """How the epochs of a stream of groups follow from a column of its sources."""
 
     key: str
-    """Of the stream."""
+    """The key of the stream."""
     column: str
     interfaces: tuple[str, ...]
     band: int | float
@@ -65,7 +65,7 @@ class Epoch:
 
 
 def stream_epochs(plan: StreamPlan) -> dict[int, Epoch]:
-    """By the number of a stream of groups."""
+    """By the number of a stream of groups, its epochs."""
     found: dict[int, Epoch] = {}
     for read in plan.deliveries.reads:
         assert read.low is not None
@@ -87,7 +87,7 @@ def band_of(column: SourceField) -> int | float:
 
 @dataclass(frozen=True)
 class Beginning:
-    """What tasks must know of the batches before."""
+    """The state of earlier batches, as far as tasks need it."""
 
     closed: Mapping[str, tuple[ClosedColumn, ...]] = field(default_factory=dict)
     """By interface: columns, the value below which a slice of a stream is closed, and its key."""

@@ -1,7 +1,7 @@
-"""Which sources wait for each other: those that some query combines.
+"""The sources that wait for each other because some query combines them.
 
 In: the plan of a stream. Out: by source, the others that a merge, a join or a set of interfaces
-puts together with it. A source that is silent or gone holds these back, and nobody else.
+combines with it. A source that is silent or gone holds back these sources and no others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from terascope.plan.plan import reads
 
 
 def partners(plan: StreamPlan) -> dict[str, frozenset[str]]:
-    """By the name of a source."""
+    """By the name of a source, its partners."""
     found: dict[str, set[str]] = {i.name: set() for read in plan.job.reads for i in read.interfaces}
     for output in plan.outputs:
         together = sources_below(plan, output.name)

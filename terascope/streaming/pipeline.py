@@ -17,7 +17,7 @@ from terascope.diagnostic import OutputError
 from terascope.execute.results.parts import Part
 from terascope.streaming.batch import MicroBatch
 from terascope.streaming.context import RunContext
-from terascope.streaming.engine import Engine, Report
+from terascope.streaming.engine import Report, StreamEngine
 from terascope.streaming.report import BatchReport
 from terascope.streaming.state.crash import crash_here
 from terascope.streaming.state.state import StreamState
@@ -43,7 +43,7 @@ class Pipeline:
         """Held while a batch is at work."""
         self._resting = False
 
-    def run(self, number: int, read: Callable[[], list[Report]], engine: Engine) -> None:
+    def run(self, number: int, read: Callable[[], list[Report]], engine: StreamEngine) -> None:
         """Run a batch; `read` runs its reading tasks."""
         with self._working:
             if self._resting:  # were it to return, Spark would take the batch for done
@@ -57,7 +57,7 @@ class Pipeline:
         with self._working:
             self._resting = True
 
-    def _run(self, number: int, read: Callable[[], list[Report]], engine: Engine) -> None:
+    def _run(self, number: int, read: Callable[[], list[Report]], engine: StreamEngine) -> None:
         began = time.monotonic()
         reports = read()
         crash_here("stored")

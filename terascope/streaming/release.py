@@ -24,7 +24,7 @@ from terascope.physical.stream.windows import StoredWindows
 from terascope.plan.expr import Col
 from terascope.plan.rel import WEND, Aggregate
 from terascope.streaming.context import RunContext
-from terascope.streaming.engine import Engine, HighLevel, Report
+from terascope.streaming.engine import HighLevel, Report, StreamEngine
 from terascope.streaming.release_filter import released
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import StreamState
@@ -50,7 +50,7 @@ class Releasing:
     def __init__(
         self,
         context: RunContext,
-        engine: Engine,
+        engine: StreamEngine,
         state: StreamState,
         watermarks: Watermarks,
         fresh: Sequence[Segment],
@@ -146,7 +146,7 @@ class Releasing:
 
     @cached_property
     def _leaves(self) -> dict[str, StoredStream]:
-        """What the store has, for all queries of the batch."""
+        """The stored streams, for all queries of the batch."""
         return stored_leaves(self._context.plan, self._state.segments)
 
     @cached_property
@@ -175,7 +175,7 @@ class Releasing:
         return self._context.high_level(self._engine, self._state, segments)
 
     def _bounds(self, output: StreamOutput) -> list[tuple[Value, Value]] | None:
-        """For each part of a query's release what is released: from, and up to; None: nothing."""
+        """For each part of a query's release its released range; None: nothing is released."""
         release = output.release
         assert release is not None
         progress = self._state.queries[output.name]
@@ -197,7 +197,7 @@ class Releasing:
         return bounds if any(low != high for low, high in bounds) else None
 
     def _present(self, rel: Aggregate) -> Value:
-        """Where the last complete row of an aggregation stands that was made of tuples."""
+        """The key of the last complete row of an aggregation that was made of tuples."""
         context, full = self._context, replace(rel, emit_empty=None)
         name = next((n for n, e in rel.keys if e == Col(WEND, e.type)), rel.keys[0][0])
         complete = self._watermarks.of(Col(name, rel.type_of(name)), full)
@@ -221,7 +221,7 @@ def together(waiting: Sequence[Waiting]) -> list[list[Waiting]]:
 
 
 def run_due(
-    context: RunContext, engine: Engine, state: StreamState, work: Sequence[DueWork]
+    context: RunContext, engine: StreamEngine, state: StreamState, work: Sequence[DueWork]
 ) -> list[Report]:
     """Run work on stored rows, each piece in a task of its own."""
     stored = context.stored_rows(state)

@@ -1,7 +1,8 @@
 """The trees that give only the rows that are newly complete.
 
 In: how a stream is released, and from which value up to which. Out: the trees of the plan with a
-filter right above the operator that is waited for. Everything else is evaluated as it stands.
+filter right above the operator that the query is released at. Everything else is evaluated as it
+stands.
 """
 
 from __future__ import annotations

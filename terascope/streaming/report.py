@@ -1,4 +1,4 @@
-"""What a micro-batch did, for those who watch. Made by the engine; pure data."""
+"""The report of a micro-batch that is done. Pure data."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class BatchReport:
     hearing_ns: int = 0
     """Processor time that the driver took to take the heartbeats in."""
     samples: list[TupleSample] = field(default_factory=list)
-    """Of tasks that were asked for them."""
+    """The samples that tasks were asked for."""
 
     @property
     def heartbeat_seconds(self) -> float:
-        """Of processor time, for the heartbeats of the batch, in all processes."""
+        """Processor time of the heartbeats of the batch, in all processes."""
         return (self.hearing_ns + sum(beat.cost_ns for beat in self.beats)) / 1e9

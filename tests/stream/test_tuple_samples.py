@@ -72,7 +72,7 @@ def sampled(made: LowPlan, *batches: pa.RecordBatch, most: int = 10_000) -> list
     sampler = Sampler("left", made, most, 3)
     for batch in batches:
         sampler.see(batch)
-    return [TupleSample.of(one.told()) for one in sampler.samples()]
+    return [TupleSample.of(one.to_text()) for one in sampler.samples()]
 
 
 values = st.tuples(

@@ -36,7 +36,7 @@ class Tasks:
 
 
 @dataclass(frozen=True)
-class SparkEngine:
+class SparkStreamEngine:
     spark: SparkSession
     tasks: int
     """At once, in every micro-batch."""
@@ -74,7 +74,7 @@ class ForeachBatch:
 
         try:
             with translating():
-                engine = SparkEngine(frame.sparkSession, self._tasks)
+                engine = SparkStreamEngine(frame.sparkSession, self._tasks)
                 self._pipeline.run(number, read, engine)
         except BaseException as problem:
             self.failure = problem

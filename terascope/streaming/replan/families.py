@@ -33,11 +33,11 @@ class AggregateFamily:
     key: str
     members: tuple[LowAggregate, ...]
     conditions: tuple[str, ...]
-    """Of each member, by name: the same for the same tuples."""
+    """A digest of the condition of each member: the same for the same tuples."""
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """Of each member: what it is, whatever it is called."""
+        """A digest of each member: of its keys and its condition, not of its name."""
         names = Names()
         pairs = zip(self.members, self.conditions, strict=True)
         return tuple(names.take(digest([sorted(attributes_of(q)), one])) for q, one in pairs)
@@ -58,8 +58,8 @@ class AggregateFamily:
         return self.has_rivals or len(self.members) >= LEAST_QUERIES
 
     def units(self, tables: Sequence[Collection[str]] = ()) -> list[Unit]:
-        """What takes tuples if some members have tables together. A table of which not all members
-        are here is none.
+        """The tables that take tuples if some members share tables. A shared table of which a
+        member is missing is left out.
         """
         of = {name: ids for ids in tables if set(ids) <= set(self.ids) for name in ids}
         together: dict[object, list[int]] = {}
@@ -80,7 +80,7 @@ class Unit:
     """A table that takes tuples: of one aggregation, or of several with the same keys."""
 
     ids: tuple[str, ...]
-    """Of its members."""
+    """The digests of its members."""
     members: tuple[LowAggregate, ...]
     asking: tuple[str, ...]
     """The condition of each."""
@@ -99,7 +99,7 @@ class Unit:
 
     @cached_property
     def query(self) -> LowAggregate:
-        """What has the table."""
+        """The aggregation that has the table."""
         first = self.members[0]
         return together(self.members).shared_query(first, READ) if self.is_shared else first
 
@@ -125,7 +125,7 @@ def output_of(query: LowAggregate) -> LowOutput:
 
 
 def families_of(read: str, low: LowPlan) -> list[AggregateFamily]:
-    """Of a read, by its name, whose plan has neither common tables nor trees."""
+    """The families of a read whose plan has neither shared tables nor trees."""
     found: dict[object, list[LowAggregate]] = {}
     for query in growing(low):
         assert query.epoch is not None

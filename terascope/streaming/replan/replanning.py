@@ -59,7 +59,7 @@ class Watched:
     waiting: list[list[SampledPiece]] = field(default_factory=list)
     """Slices that are over."""
     found: Comparison | None = None
-    """For the last slices that were judged since the last change."""
+    """The comparison for the slices that were judged last, since the last change."""
     tuples: int = 0
     probes: int = 0
     """Since what is in force took its place."""
@@ -71,7 +71,9 @@ class Watched:
             del self.waiting[0]
 
     def worth(self, key: str, due: Container[str]) -> tuple[list[str], PlannedSharing | None]:
-        """Whose time it is, if all who share with them agree; and what all share then."""
+        """The members that are due for re-planning and the new sharing. A member is due when every
+        member that shares a table with it is.
+        """
         if self.found is None:
             return [], None
         parts = [part for part in self.found.parts if all(noted(key, one) in due for one in part)]
@@ -84,7 +86,7 @@ def noted(family: str, member: str) -> str:
 
 
 class Replanner:
-    """Hears of every batch, and changes the trees of those that follow."""
+    """Ingests the samples of every batch, and changes the trees of later batches."""
 
     def __init__(
         self,
@@ -94,8 +96,8 @@ class Replanner:
         clock: Callable[[], float] = time.time,
         spawn: Spawn | None = None,
     ) -> None:
-        """`reads`: with plans without trees; `folder`: of the run; `spawn`: who does what no batch
-        shall wait for.
+        """`reads`: with plans without trees; `folder`: of the run; `spawn`: runs planning in the
+        background.
         """
         self._reads = tuple(read for read in reads if read.low is not None)
         self._folder = folder
@@ -118,7 +120,7 @@ class Replanner:
         self._grafted = self._graft(self.trees)
 
     def _known(self) -> TreesInForce:
-        """What the run had before, as far as it may have it, and the set still has the members."""
+        """The sharing of the earlier run, as far as settings and members still allow it."""
         before = in_force(self._folder) if self._watched else None
         if before is None:
             return TreesInForce(since=self._began)
@@ -193,7 +195,7 @@ class Replanner:
     # ---- planning
 
     def _plan(self) -> None:
-        """What no batch waits for."""
+        """Plan in the background."""
         began = time.thread_time()
         try:
             for key, one in self._watched.items():
@@ -227,7 +229,7 @@ class Replanner:
                 self._patience.note(noted(key, member), cost.gain, slices)
 
     def _change(self) -> None:
-        """Of all for whom it is time."""
+        """Put the sharing of all members that are due in force."""
         due = set(self._patience.due(self._clock()))
         worth = {key: one.worth(key, due) for key, one in self._watched.items()}
         chosen = {key: made for key, (_, made) in worth.items() if made is not None}
@@ -250,10 +252,10 @@ class Replanner:
                 one = self._watched[key]
                 one.found, one.tuples, one.probes = None, 0, 0
 
-    # ---- telling
+    # ---- status
 
     def status(self) -> tuple[TreeStatus, ...]:
-        """Of every family."""
+        """The status of every family."""
         with self._lock:
             return tuple(self._status(key, one) for key, one in self._watched.items())
 

@@ -1,6 +1,6 @@
-"""What it costs that the aggregations of a family share tables and trees, or do not.
+"""The cost of the aggregations of a family, with shared tables and trees or without.
 
-In: what the traffic of some slices is like. Out: the cost of anything that a family could share, in
+In: statistics of the tuples of some slices. Out: the cost of anything that a family could share, in
 the unit in which plans are compared: nanoseconds, or hash operations.
 """
 
@@ -22,7 +22,7 @@ from terascope.streaming.replan.tree_plans import PlannedSharing
 
 
 class TrafficStatistics(Protocol):
-    """What some slices are like."""
+    """Statistics of the tuples of some slices."""
 
     def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
         """Of the tuples that meet one of some conditions: statistics of a piece, and how many
@@ -32,7 +32,7 @@ class TrafficStatistics(Protocol):
 
 @dataclass(frozen=True)
 class SharingCosts:
-    """Of one family."""
+    """The costs of one family."""
 
     family: AggregateFamily
     traffic: TrafficStatistics
@@ -43,7 +43,7 @@ class SharingCosts:
         return statistics.tuples * pieces
 
     def cost(self, shared: PlannedSharing, members: Container[str]) -> float:
-        """Of members who share nothing with others."""
+        """The cost of members that share nothing with other members."""
         every = self.family.units(shared.tables)
         units = {unit.id: unit for unit in every if unit.id in members}
         shared, found = shared.among(members), 0.0
@@ -53,15 +53,15 @@ class SharingCosts:
         return found + sum(map(self.alone_cost, units.values()))
 
     def alone_cost(self, unit: Unit) -> float:
-        """Of a table that is made of tuples, and of which no other is made: it grows as it will."""
+        """The cost of a table of tuples that no other table is made of; it grows as needed."""
         statistics, _ = self.traffic.of(conditions_of([unit]))
         alone = flat_tree((unit.asked,))
         alone = alone.with_buckets(tuple(statistics.groups(n.attributes) for n in alone.nodes))
         return self.tree_cost(alone, [unit]) + self.riding_cost(unit)
 
     def tree_cost(self, tree: Tree, units: Sequence[Unit]) -> float:
-        """Of look-ups. A table that was given all the room it wanted is taken to be as large as it
-        was planned: one that grew beyond that uses memory that it was not given.
+        """The cost of the look-ups of a tree. A table is assumed to be as large as it was planned,
+        although one that got all the memory it needs may grow beyond that.
         """
         statistics, pieces = self.traffic.of(conditions_of(units))
         queries = [unit.asked for unit in units]
@@ -70,7 +70,7 @@ class SharingCosts:
         return pieces * time_of(tree, queries, statistics)
 
     def riding_cost(self, unit: Unit) -> float:
-        """What it takes more, beside look-ups, if conditions ride along."""
+        """The cost of the slots beyond look-ups, where slots have admission predicates."""
         if len(unit.conditions) == 1 or self.settings.mode == "operations":
             return 0.0
         takings = self.takings(unit)
@@ -79,7 +79,7 @@ class SharingCosts:
         return masked_ns(self.tuples(unit.conditions), takings) + views - own
 
     def groups(self, attributes: frozenset[str], condition: str) -> float:
-        """Of one who takes the tuples that meet a condition, in all pieces."""
+        """The groups of the tuples that meet a condition, in all pieces."""
         statistics, pieces = self.traffic.of(frozenset({condition}))
         return statistics.groups(attributes) * pieces
 

@@ -1,6 +1,4 @@
-"""What a running set says of the tables, aggregate trees and slices that its queries share: pure
-data.
-"""
+"""The status of the tables, aggregate trees and slices that queries share. Pure data."""
 
 from __future__ import annotations
 
@@ -10,25 +8,25 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class TreeStatus:
-    """What some aggregations next to a source share: tables, and aggregate trees."""
+    """The tables and aggregate trees that some aggregations of a source share."""
 
     source: str
     queries: tuple[str, ...]
     tree: tuple[str, ...] = ()
     """A line for each table, children below their parents; none: all are made of tuples."""
     intermediate: int = 0
-    """Tables that nobody reads but others."""
+    """Internal tables, which no query reads."""
     since: float = 0.0
     """Unix seconds."""
     gain: float = 0.0
     """The part of the cost that it was expected to save when it took its place."""
     possible_gain: float = 0.0
-    """What another one would save now."""
+    """The part of the cost that another sharing would save now."""
     probes_per_tuple: float | None = None
     """Hash operations, counted since it took its place: for each tuple that they take, or for each
     that is read if they take different ones."""
     tables: tuple[tuple[str, ...], ...] = ()
-    """Those with the same keys and different conditions that have one table, by name."""
+    """By name, the aggregations with the same keys and different conditions that share a table."""
 
 
 @dataclass(frozen=True)

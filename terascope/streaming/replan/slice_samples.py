@@ -23,7 +23,7 @@ from terascope.sharing.statistics import SampledStatistics
 from terascope.streaming.replan.tuple_samples import Flags, Prints, TupleSample
 
 MOST_TUPLES: Final = 1 << 15
-"""Of a slice: rather fewer pieces than less of each."""
+"""Sampled tuples of a slice; beyond that whole pieces are dropped."""
 PIECE: Final = "#piece"
 
 
@@ -47,7 +47,7 @@ class SampledPiece:
 
 
 def pieces_of(sample: TupleSample) -> Iterable[tuple[int, SampledPiece]]:
-    """By epoch."""
+    """The pieces of a sample, by epoch."""
     for epoch in np.unique(sample.epochs):
         rows = np.flatnonzero(sample.epochs == epoch)
         keys = {name: lane[rows] for name, lane in sample.keys.items()}
@@ -87,7 +87,7 @@ class SliceSamples:
 
 
 class SampledTraffic:
-    """What some slices are like, for those who take all of their tuples or some."""
+    """Statistics of some slices, from sampled pieces."""
 
     def __init__(self, pieces: Sequence[SampledPiece]) -> None:
         self._pieces = pieces
@@ -105,7 +105,7 @@ class SampledTraffic:
 
 
 def statistics_of(pieces: Sequence[SampledPiece]) -> SampledStatistics:
-    """Of a piece, in the mean."""
+    """The statistics of a mean piece."""
     chance = min(piece.chance for piece in pieces)
     random = np.random.default_rng(1)
     kept = []

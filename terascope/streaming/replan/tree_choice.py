@@ -1,10 +1,9 @@
-"""What the aggregations of a running set should share, and when it is time to change to that.
+"""The tables and trees that the aggregations of a running set should share, and when to change.
 
 In: statistics of the slices of a family of aggregations, and what it shares now. Out: the tables
-and trees that are best, and what they would save; and whether that has been so for long enough.
-They are found as for a batch: first those with the same keys are put into one table where
-conditions had better ride along, then trees are made of the tables. Costs are those that plans are
-made with.
+and trees that cost least, with their savings; and whether these savings have lasted long enough.
+They are found as for a batch: first aggregations with the same keys share a table where that is
+cheaper, then trees are made of the tables (terascope.physical.rules.grow_trees).
 """
 
 from __future__ import annotations
@@ -34,21 +33,21 @@ class ReplanSettings:
     windows: bool = True
     """Whether windows may share other slices than at first."""
     least_core: float = 1e-5
-    """Of one core: windows whose slices cost less stay as they are."""
+    """The share of one core below which the slices of windows are not worth a change."""
     gain: float = 0.15
     """More than this part of what the present trees cost must be saved."""
     slices: int = 3
-    """For so many slices, one after the other."""
+    """Slices in a row for which the gain must last."""
     seconds: float = 60.0
-    """From one change to the next, at least."""
+    """The least time from one change to the next."""
     sample_tuples: int = 4096
-    """Of a micro-batch, by all of its tasks."""
+    """Tuples that all tasks of a micro-batch sample together."""
     sample_seconds: float = 2.0
-    """From one sample to the next, at least."""
+    """The least time from one sample to the next."""
     least_tuples: int = 256
-    """A slice of which fewer are known tells nothing."""
+    """A slice with fewer sampled tuples is judged together with the next."""
     share: float = 0.05
-    """Of one core, for planning, at most."""
+    """The share of one core that planning may use."""
 
     def watches(self, family: AggregateFamily) -> bool:
         """Whether a family could share anything."""
@@ -56,7 +55,7 @@ class ReplanSettings:
         return grows or (self.tables and family.has_rivals)
 
     def allowed(self, shared: PlannedSharing) -> PlannedSharing:
-        """Of what a run shared before."""
+        """The part of an earlier run's sharing that these settings allow."""
         return replace(
             shared,
             tables=shared.tables if self.tables else (),
@@ -74,12 +73,12 @@ class Patience:
         self._slices: dict[str, int] = {}
 
     def note(self, name: str, gain: float, slices: int = 1) -> None:
-        """What something would have saved for slices that follow each other."""
+        """Note the gain of a change for some slices in a row."""
         enough = gain > self._settings.gain
         self._slices[name] = self._slices.get(name, 0) + slices if enough else 0
 
     def due(self, now: float) -> list[str]:
-        """What had better be changed now."""
+        """The names of the changes that are due."""
         if now - self._changed < self._settings.seconds:
             return []
         return [name for name, number in self._slices.items() if number >= self._settings.slices]
@@ -92,7 +91,7 @@ class Patience:
 
 @dataclass(frozen=True)
 class Choosing:
-    """What a family had better share."""
+    """Chooses the tables and trees that a family shares."""
 
     read: str
     family: AggregateFamily
@@ -186,7 +185,7 @@ class UnitStatistics:
 
 @dataclass(frozen=True)
 class CostChange:
-    """Of some members, now and with the best that they could share."""
+    """The cost of some members, now and with the best sharing."""
 
     now: float
     best: float
@@ -203,7 +202,7 @@ class CostChange:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is in force against the best there is, for some slices."""
+    """The sharing in force against the best one, for some slices."""
 
     present: PlannedSharing
     best: PlannedSharing
@@ -212,7 +211,7 @@ class Comparison:
 
     @property
     def gain(self) -> float:
-        """Of all of them together."""
+        """The gain of all parts together."""
         return CostChange.of_all(self.parts.values()).gain
 
     def changed(self, parts: Collection[frozenset[str]], now: float) -> PlannedSharing:

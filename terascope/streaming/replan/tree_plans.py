@@ -1,8 +1,8 @@
-"""What the aggregations of a running set share, and how tasks come to know it.
+"""The sharing that is in force in a running set, and low-level plans with it.
 
 In: low-level plans in which every query has a table of its own, and the tables and trees that were
 decided. Out: low-level plans with them; `trees.json` in the folder of the run, put in place by
-rename, which tells those who plan batches and whoever goes on from the checkpoint.
+rename, which is read when batches are planned and when a run resumes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PlannedTree:
 
 @dataclass(frozen=True)
 class PlannedSharing:
-    """What the aggregations of a family share, and what that was expected to save."""
+    """The tables and trees that a family shares, and their expected savings."""
 
     tables: tuple[tuple[str, ...], ...] = ()
     """Members that have one table, by their ids."""
@@ -68,7 +68,7 @@ class PlannedSharing:
         return [*map(frozenset, self.tables), *trees]
 
     def among(self, members: Container[str]) -> PlannedSharing:
-        """What some members share, who share nothing with others."""
+        """The sharing of some members that share nothing with other members."""
         return replace(
             self,
             tables=tuple(ids for ids in self.tables if ids[0] in members),
@@ -78,7 +78,7 @@ class PlannedSharing:
 
 @dataclass(frozen=True)
 class TreesInForce:
-    """What tasks are told."""
+    """The sharing that tasks use."""
 
     number: int = 0
     """How often something was changed; 0: every query is made of the tuples themselves."""
@@ -179,7 +179,7 @@ def with_sharing(
 
 
 def with_table(low: LowPlan, unit: Unit) -> tuple[LowPlan, LowAggregate]:
-    """A table that nobody reads but those who share it: each has its own groups of it."""
+    """An internal table: only the queries that share it read it, each its own groups."""
     if not unit.is_shared:
         return low, unit.query
     names = Names({query.name for query in (*low.queries, *low.inner)})

@@ -36,7 +36,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 EPOCH: Final = "#epoch"
 CONDITION: Final = "?"
-"""What the columns of conditions begin with: no key as GSQL has it does."""
+"""The first character of the columns of conditions; no key begins with it."""
 FAMILY, CHANCE = b"family", b"chance"
 
 
@@ -49,14 +49,14 @@ class TupleSample:
     """That one of its tuples is here."""
     epochs: Ints
     keys: Mapping[str, Prints]
-    """By attribute."""
+    """By attribute, the hashes of its values."""
     met: Mapping[str, Flags] = field(default_factory=dict)
     """By condition, if the aggregations have several: the tuples that meet it."""
 
     def __len__(self) -> int:
         return len(self.epochs)
 
-    def told(self) -> str:
+    def to_text(self) -> str:
         """As text."""
         met = {CONDITION + name: flags for name, flags in self.met.items()}
         table = pa.table({EPOCH: self.epochs, **self.keys, **met})
@@ -70,9 +70,9 @@ class TupleSample:
         return base64.b64encode(sink.getvalue()).decode("ascii")
 
     @staticmethod
-    def of(told: str) -> TupleSample:
-        """What `told` gave."""
-        table = pa.ipc.open_stream(base64.b64decode(told)).read_all()
+    def of(text: str) -> TupleSample:
+        """The sample of such a text."""
+        table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
         lanes = {name: table.column(name).to_numpy() for name in table.column_names}
         about = table.schema.metadata
         chance = float(json.loads(about[CHANCE]))

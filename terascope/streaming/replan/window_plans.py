@@ -1,4 +1,4 @@
-"""How the windows of a running set are composed: kept with the run, asked for by whoever plans it.
+"""How the windows of a running set are composed: saved with the run, read when it is planned.
 
 In: `windows.json` in the folder of the run, put in place by rename. Out: the composition of each
 family of windows, with the traffic it was chosen by. It is written before the first batch that has
@@ -42,7 +42,7 @@ WINDOWS: Final = "windows.json"
 
 
 def family_key(family: SliceFamily) -> str:
-    """What a family is called in the folder of a run."""
+    """The name of a family in the folder of a run."""
     tuples = tuples_of_family(family)
     told = [
         tuples.protocol, tuples.interfaces, sorted(tuples.conditions), tuples.time,
@@ -58,7 +58,7 @@ class WindowPlans:
     known: dict[str, Composition] = field(default_factory=dict)
     """By the key of a family."""
     latest: dict[str, TupleTraffic] = field(default_factory=dict)
-    """What was measured last of each family, since it was composed or before."""
+    """The traffic of each family that was measured last."""
     unwritten: bool = False
     """The checkpoint is of a version that did not write its compositions down: they are those of
     the assumed traffic."""
@@ -114,7 +114,7 @@ class WindowPlans:
         return forgotten
 
     def save(self, folder: Path) -> None:
-        """Put them in force for whoever plans the run.
+        """Save the compositions for the next plan of the run.
 
         Raises:
             StreamError: the file cannot be written.
@@ -137,7 +137,7 @@ def streams_of(family: SliceFamily, cluster: Cluster, plan: StreamPlan, retired:
 
 @dataclass(frozen=True)
 class RetiredClusters:
-    """What windows of a family still need of retired clusters."""
+    """Which retired clusters of a family still have slices that windows need."""
 
     family: SliceFamily
     composition: Composition

@@ -1,7 +1,7 @@
 """Re-planning of windows: which of them share slices follows the rate of tuples.
 
-In: after every micro-batch what was closed. Out: now and then other compositions, for whoever runs
-the set to put in force between two batches. Those in force and the best ones are compared at the
+In: after every micro-batch the slices that it closed. Out: now and then other compositions, to be
+put in force between two batches. Those in force and the best ones are compared at the
 measured traffic whenever slices close. When the best would save more than 15% for three slices one
 after the other, and the last change was a minute ago, it is time for a change, as it is for trees.
 """
@@ -53,7 +53,7 @@ class WatchedWindows:
     pinned: bool = False
     """Tumbling windows cannot be released in another way."""
     slices: int = 0
-    """Those that were closed since it was judged last."""
+    """Slices that were closed since the family was judged last."""
     judged: Judged | None = None
 
     def judge(self, least_core: float) -> Judged | None:
@@ -76,7 +76,7 @@ class WatchedWindows:
 
 
 class WindowReplanner:
-    """Hears of every batch, and says how windows had better be composed."""
+    """Ingests the report of every batch, and says how windows had better be composed."""
 
     def __init__(
         self,
@@ -136,13 +136,13 @@ class WindowReplanner:
         self._saved = self._clock()
 
     def close(self) -> None:
-        """Note what was measured, for whoever goes on."""
+        """Save the measured traffic for a later run."""
         with self._lock:
             if self._plans.latest:
                 self._save()
 
     def due(self) -> dict[str, Composition]:
-        """By the key of a family: how its windows had better be composed from now on."""
+        """By the key of a family: a composition of its windows that is better from now on."""
         with self._lock:
             now = self._clock()
             found = {key: self._changed(self._watched[key], now) for key in self._patience.due(now)}
@@ -162,7 +162,7 @@ class WindowReplanner:
             self._patience.change(keys, self._clock())
 
     def put_in_force(self, changed: dict[str, Composition]) -> None:
-        """Between two batches: whoever plans the run next finds these.
+        """Save other compositions, between two batches: the next plan of the run uses them.
 
         Raises:
             StreamError: they cannot be written down.
@@ -171,10 +171,10 @@ class WindowReplanner:
             self._plans.change(changed)
             self._save()
 
-    # ---- telling
+    # ---- status
 
     def status(self) -> tuple[WindowStatus, ...]:
-        """Of every family."""
+        """The status of every family."""
         with self._lock:
             return tuple(map(self._status, self._watched.values()))
 

@@ -1,4 +1,4 @@
-"""Places where a process may be told to die, for those who test that nothing is lost then.
+"""Points at which a process kills itself, for tests that nothing is lost then.
 
 In: the environment variable TERASCOPE_CRASH, `POINT:N`. Out: the process kills itself, as
 `kill -9` would, when it reaches that point for the N-th time. Without the variable, nothing.

@@ -1,10 +1,10 @@
-"""The state of an earlier run, taken over by a set that may have changed since.
+"""Resuming from the state of an earlier run, with a set that may have changed since.
 
 In: the state a checkpoint holds, if it does, and the plan of the set that is to run. Out: the state
 it goes on from. Queries that say the same go on without a gap. A new one begins with the first
-slice of which every tuple will be, or still is, there: no row is of half a slice. What nobody reads
-any more is forgotten. Refused is only what cannot be told from a mistake: a query that was not
-touched, over a source or with keys that were.
+slice of which every tuple will be, or still is, there: no row is of half a slice. State that
+no query reads any more is dropped. Refused is only a change that may be a mistake: a query whose
+text is the same, over a source or with keys that are not.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def check_unchanged(
 
 
 class StateMigration:
-    """A set takes the place of another one."""
+    """Migrates the state of a set to a changed one."""
 
     def __init__(
         self,

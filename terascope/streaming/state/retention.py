@@ -1,7 +1,7 @@
-"""Rows of the store that can matter no more.
+"""Expiry: the rows of the store that no query will read again.
 
-In: a plan, and how far each of its queries was released. Out: the state without the segments that
-nobody will read again.
+In: a plan, and how far each of its queries was released. Out: the state without these
+segments.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Expiry:
 
 
 def retained_from(plan: StreamPlan, state: StreamState) -> dict[str, Value]:
-    """By the key of a stream: the earliest slice of it that somebody will read again."""
+    """By the key of a stream: the earliest slice that a query will read again."""
     keys, kept_by = plan.leaves, plan.kept_by
     falling = {stream.name for stream in plan.low if stream.descending}
     least: dict[str, Value] = dict.fromkeys(keys.values(), ALL)

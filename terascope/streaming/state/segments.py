@@ -44,7 +44,7 @@ class Segment:
     rows: int
     low: SliceValue | None
     high: SliceValue | None
-    """The first and the last slice it has something of; None when it has none that is told."""
+    """The first and the last slice with something in it; None when it has none."""
     unsliced: bool = False
     """Whether it also has rows of no slice (NULL), which stay to the end."""
     layout: str = ""

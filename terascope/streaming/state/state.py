@@ -1,4 +1,4 @@
-"""What a stream knows after a micro-batch: enough to go on from there in another process.
+"""The state of a stream after a micro-batch: enough to resume in another process.
 
 In: made by the driver when a batch is done. Out: one file of JSON per batch, `NNNNNN.json`, put in
 place by rename: the batch is done when it is there. It names the offset the batch ended at, so that
@@ -30,7 +30,7 @@ KEPT: Final = 3
 
 @dataclass
 class Seen:
-    """What one interface has shown so far."""
+    """The tuples of one interface so far."""
 
     largest: dict[str, SliceValue] = field(default_factory=dict)
     """Of each ordered column, over every tuple, whether a query takes it or not."""
@@ -81,7 +81,7 @@ class StreamProgress:
     query that came later, without a gap for all others."""
 
     def lows(self, parts: int) -> list[SliceValue | None]:
-        """Where each part goes on."""
+        """The value at which each part resumes."""
         return [*self.bounds[:parts], *[None] * (parts - len(self.bounds))]
 
     @property
@@ -89,8 +89,8 @@ class StreamProgress:
         """How far it is, to be compared."""
         return self.until, tuple(self.bounds), self.ended
 
-    def told(self) -> Any:
-        """How far it is, for the manifest."""
+    def position(self) -> Any:
+        """The value up to which rows were released, for the manifest."""
         return self.bounds or self.until
 
 
@@ -205,7 +205,7 @@ class StateFolder:
         return StreamState.of(json.loads(path.read_text(encoding="utf-8")))
 
     def batches(self) -> list[int]:
-        """Those whose state is there, in order."""
+        """The batches whose state is there, in order."""
         if not self.folder.is_dir():
             return []
         return sorted(
@@ -226,7 +226,7 @@ class StateFolder:
         return None
 
     def prune(self) -> list[StreamState]:
-        """Remove states that nobody will ask for, and return those that stay, oldest first."""
+        """Remove states that are no longer needed, and return the others, oldest first."""
         batches = self.batches()
         for batch in batches[:-KEPT]:
             self._path(batch).unlink(missing_ok=True)
@@ -256,5 +256,5 @@ def packed_offset(offset: Offset) -> dict[str, str]:
     return {"at": json.dumps(offset.to_json(), sort_keys=True)}
 
 
-def unpacked_offset(told: Mapping[str, str]) -> Offset:
-    return Offset.from_json(json.loads(told["at"]))
+def unpacked_offset(packed: Mapping[str, str]) -> Offset:
+    return Offset.from_json(json.loads(packed["at"]))
