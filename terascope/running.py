@@ -47,7 +47,7 @@ from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Compiled
 from terascope.sharing.compositions import Composition
-from terascope.streaming.liveness import liveness_limits
+from terascope.streaming.partners import liveness_limits
 from terascope.streaming.replan.tree_choice import ReplanSettings
 from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.state.control import Control

@@ -1,4 +1,4 @@
-"""Where rows of a stream are released, and by which value (dissertation 4.5).
+"""The operator at which rows of a stream are released, and the value (dissertation 4.5).
 
 In: a named stream. Out: `Release`: the operator whose rows become complete in the order of a value,
 and that value; `complete_below` says how far they are. Above that operator there is nothing but
@@ -57,7 +57,7 @@ class ReleasePart:
 
 @dataclass(frozen=True)
 class Release:
-    """Where and by which value rows of a stream are released."""
+    """The operator at which rows of a stream are released, and the value."""
 
     stream: str
     """The named stream in whose tree the operator stands."""

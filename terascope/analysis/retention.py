@@ -1,4 +1,4 @@
-"""Which rows of the leaves can still matter: what a stream must keep.
+"""Retention: which stored rows of a stream later rows of its queries can be made of.
 
 In: how a stream is released and the value its rows were released up to. Out: for every leaf it
 reads a bound on the column the leaf itself is released by: its rows that are earlier cannot matter
@@ -20,7 +20,7 @@ from terascope.functions.base import Trend, Value
 from terascope.plan.rel import Read, Running, Scan, SourceField
 
 Leaf: TypeAlias = str | Scan
-"""A stream that is read as it was kept, by name, or a scan of a plan that was not split."""
+"""A stored stream, by name, or a scan of a plan that was not split."""
 
 CAPTURE_CLOCKS: Final = frozenset({"time", "timestamp"})
 """Columns of packets that are one time in different units."""
@@ -52,8 +52,8 @@ def epoch_retention_bounds(
     leaves: Collection[str] = (),
     kept_by: Mapping[Leaf, str] | None = None,
 ) -> dict[Leaf, Value]:
-    """The same for the epochs of groups that live on, from `value` on: what they were before is
-    kept with them.
+    """The same for the epochs of a running aggregate from `value` on; the states of its groups are
+    stored with them.
     """
     rows = RowBounds(trees, leaves).of_expr(running.source, running.keys[0][1], value)
     return by_leaf(rows, trees, kept_by)
@@ -77,8 +77,8 @@ def retention_columns(
     leaves: Collection[str] = (),
     running: Iterable[Running] = (),
 ) -> dict[Leaf, str]:
-    """For every leaf that is read and has time: the column to keep it by, such that as many of its
-    readers as possible can say up to where they are done with it.
+    """For every leaf that is read and has an ordered column: the column to retain it by, such that
+    as many of its readers as possible give a bound.
     """
     asked: dict[Leaf, list[RowBound]] = {}
     for release in releases:
@@ -104,7 +104,7 @@ def leaf_of(need: RowBound) -> Leaf:
 
 
 def bound_on(column: str | None, need: RowBound, trees: Trees) -> Value:
-    """The bound of a need as a bound on the column its leaf is kept by."""
+    """A row bound as a bound on the column by which its leaf is retained."""
     if need.bound is None or need.bound is ALL or column == need.column:
         return need.bound
     return None if column is None else on_other_column(column, need, trees)

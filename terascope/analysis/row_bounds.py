@@ -1,4 +1,4 @@
-"""Bounds carried down from an operator to the leaves of its tree: what its rows are made of.
+"""Bounds carried down from an operator to the leaves: the rows that its rows are made of.
 
 In: a value of an operator's rows. Out: for every place a leaf is read at, which of its rows those
 operator rows that are not earlier, or have no value (NULL), can be made of. The leaves may hold
@@ -63,7 +63,7 @@ class RowBounds:
     leaves: Collection[str]
 
     def of_release(self, release: Release, values: tuple[Value, ...]) -> Iterator[RowBound]:
-        """What rows that are not released yet are made of."""
+        """Bounds of the rows that later rows of a release are made of."""
         if release.kind == "at_end":
             yield from self.everything(release.node)
         elif release.kind == "at_once" or all(v is ALL for v in values):
@@ -102,7 +102,9 @@ class RowBounds:
                     yield from self.everything(part)
 
     def of_expr(self, rel: Rel, expr: Expr, value: Value) -> Iterator[RowBound]:
-        """What rows of `rel` are made of in which `expr` is NULL or not earlier than `value`."""
+        """Bounds of the rows that make the rows of `rel` in which `expr` is NULL or not earlier
+        than `value`.
+        """
         column = only_column(expr, rel)
         orders = self.trees.orders(rel)
         slope = self.trees.slope(expr, rel)
@@ -147,7 +149,7 @@ class RowBounds:
                 for source in rel.sources:
                     yield from self.of_time(source, source.names[place], bound)
             case Rank() | Aggregate() | Running():
-                # Groups that live on are made of all the past; so are gaps.
+                # Running groups are made of all earlier rows; so are gaps.
                 yield from self.everything(rel)
             case _:
                 assert_never(rel)

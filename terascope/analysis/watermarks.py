@@ -60,7 +60,7 @@ Seen: TypeAlias = Mapping[str, Value] | EndOfTime
 
 
 def none_present(_: Aggregate) -> Value:
-    """For plans without `empty 'emit'`, and for those who let such streams go at the end."""
+    """For plans without `empty 'emit'`, or whose streams with it are released at the end."""
     return None
 
 

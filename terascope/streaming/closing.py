@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import add
+from typing import Any
 
 from terascope.analysis.moving import ALL, reaches
 from terascope.analysis.order import FINENESS
@@ -60,14 +62,12 @@ def ingest_heartbeats(state: StreamState, beats: Iterable[Heartbeat], offset: Of
             for column, value in report.smallest.items():
                 behind = seen.largest.get(column, value) - value
                 seen.disorder[column] = max(seen.disorder.get(column, 0), behind)
-            for column, value in report.largest.items():
-                seen.largest[column] = max(seen.largest.get(column, value), value)
-            for column, value in report.smallest.items():
-                seen.smallest[column] = min(seen.smallest.get(column, value), value)
-            for column, value in report.behind.items():
-                seen.disorder[column] = max(seen.disorder.get(column, value), value)
-            for why, number in report.malformed.items():
-                seen.malformed[why] = seen.malformed.get(why, 0) + number
+            keep(seen.largest, report.largest, max)
+            keep(seen.smallest, report.smallest, min)
+            keep(seen.disorder, report.behind, max)
+            keep(seen.late_behind, report.late_behind, max)
+            keep(seen.malformed, report.malformed, add, 0)
+            keep(seen.late_streams, report.late_streams, add, 0)
             for path, why in report.files.items():
                 seen.files.pop(path, None)
                 seen.files[path] = why
@@ -77,25 +77,33 @@ def ingest_heartbeats(state: StreamState, beats: Iterable[Heartbeat], offset: Of
             seen.tuples += report.tuples
             seen.bytes += report.bytes
             seen.late += report.late
-            for key, number in report.late_streams.items():
-                seen.late_streams[key] = seen.late_streams.get(key, 0) + number
-            for column, value in report.late_behind.items():
-                seen.late_behind[column] = max(seen.late_behind.get(column, value), value)
-                if column in report.smallest:
-                    seen.late_smallest[column] = report.smallest[column]
+            for column in report.late_behind.keys() & report.smallest.keys():
+                seen.late_smallest[column] = report.smallest[column]
             if report.tuples:
                 seen.last_tuple_ns = offset.now_ns
     for name, link in offset.links.items():
         seen = state.seen.setdefault(name, Seen())
-        for column, (smallest, largest) in link.seen.items():
-            seen.largest[column] = max(seen.largest.get(column, largest), largest)
-            seen.smallest[column] = min(seen.smallest.get(column, smallest), smallest)
+        keep(seen.largest, {column: most for column, (_, most) in link.seen.items()}, max)
+        keep(seen.smallest, {column: least for column, (least, _) in link.seen.items()}, min)
         seen.arrived_ns = max(seen.arrived_ns, offset.arrived_ns)
         if link.quiet_ns is not None:
             seen.quiet_ns = max(seen.quiet_ns or link.quiet_ns, link.quiet_ns)
         if link.is_left_behind:
             seen.left_ns = seen.quiet_ns
     state.ended = offset.ended
+
+
+def keep(
+    known: dict[str, Any],
+    new: Mapping[str, Any],
+    chosen: Callable[[Any, Any], Any],
+    start: Any = None,
+) -> None:
+    """Combine new values with known ones, by name. `start`: the known value where there is none;
+    None: the new one.
+    """
+    for name, value in new.items():
+        known[name] = chosen(known.get(name, value if start is None else start), value)
 
 
 def scan_watermarks(

@@ -7,7 +7,8 @@ combines with it. A source that is silent or gone holds back these sources and n
 from __future__ import annotations
 
 from terascope.physical.stream.plan import StreamPlan
-from terascope.plan.plan import reads
+from terascope.plan.plan import Plan, reads
+from terascope.plan.rel import Scan, walk
 
 
 def partners(plan: StreamPlan) -> dict[str, frozenset[str]]:
@@ -38,3 +39,18 @@ def sources_below(plan: StreamPlan, query: str) -> set[str]:
     """The sources whose tuples a query is made of."""
     names = streams_below(plan, query)
     return {i for stream in plan.low if stream.name in names for i in stream.scan.interfaces}
+
+
+def liveness_limits(plan: Plan) -> dict[str, float]:
+    """How long others wait for a source that is gone, in seconds: by source, the shortest
+    `liveness_timeout` of the queries that read it. A source has one watermark for all its readers.
+    """
+    sources: dict[str, set[str]] = {}
+    found: dict[str, float] = {}
+    for stream in plan:
+        own = {n for rel in walk(stream.rel) if isinstance(rel, Scan) for n in rel.interfaces}
+        sources[stream.name] = own.union(*(sources[read.stream] for read in reads(stream.rel)))
+        if stream.liveness is not None:
+            for name in sources[stream.name]:
+                found[name] = min(found.get(name, stream.liveness), stream.liveness)
+    return found

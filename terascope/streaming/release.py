@@ -85,7 +85,7 @@ class Releasing:
         for members in together(waiting):
             made = self._due(members)
             if made is None or not fits(made, self._context.sink.memory_bytes):
-                computed += members
+                computed += members  # of placement "spark", or too large: `StreamOutput.when_large`
             elif made.bytes:  # nothing is made of nothing
                 due.append(made)
         due += self._spans()

@@ -20,7 +20,7 @@ from terascope.operate.status import Status
 from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.spark.stream.runner import RunSettings
-from terascope.streaming.liveness import liveness_limits
+from terascope.streaming.partners import liveness_limits
 from terascope.streaming.report import BatchReport
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun

@@ -1,7 +1,7 @@
-"""Low-level streams whose groups are slices of windows: what they have in common.
+"""Low-level streams whose groups are slices of windows, and how to compare them.
 
-In: a low-level aggregation, or a family of windows. Out: what tells them apart but for the slices
-themselves. Streams that differ in their slices only are of one family: a window may be made of the
+In: a low-level aggregation, or a family of windows. Out: its tuples and keys as text, without the
+slices. Streams that differ in their slices only are of one family: a window may be made of the
 slices of several of them.
 """
 
@@ -43,7 +43,7 @@ class SliceStream:
     vector: SliceVector
     retired: bool = False
     scale: int = 1
-    """What its values are multiplied by to give the begin of a slice: 60 of time/60."""
+    """The factor from its values to the begin of a slice: 60 for time/60."""
 
     def closed_before(self, until: SliceValue) -> int:
         """The time before which all slices are closed, if those before a value are."""
