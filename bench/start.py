@@ -3,8 +3,8 @@
 One small query over a capture of 300,000 packets. *Plain Spark*: a new process opens Spark as it
 comes and gets its first rows from Python workers. *Cold*: `terascope run` in a new process. *Warm*:
 the same query again in one session. *After a pause*: the same when Spark has ended its idle
-workers, which it does after a minute. Told are seconds by the clock and the processor time of all
-processes, those of a command to the end of the last one.
+workers, which it does after a minute. *Local*: the same without Spark. Told are seconds by the
+clock and the processor time of all processes, those of a command to the end of the last one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -112,12 +112,13 @@ class Again:
     query: str
     source: str
     pause: float = 0.0
+    engine: Literal["local", "spark"] = "spark"
     needs: tuple[str, ...] = ()
 
     def start(self, cores: int) -> Repeating:
         import terascope
 
-        session = terascope.Session(master=f"local[{cores}]")
+        session = terascope.Session(master=f"local[{cores}]", engine=self.engine)
         session.source(self.source)
         return Repeating(session, self.query, self.pause)
 
@@ -220,6 +221,8 @@ class StartExperiment:
             Command("cold", (*run, "--master", "local[CORES]")),
             Again("warm", str(query), source),
             Again("after a pause", str(query), source, pause),
+            Command("local cold", (*run, "--engine", "local")),
+            Again("local warm", str(query), source, engine="local"),
         )
         return Prepared(
             contenders=contenders,

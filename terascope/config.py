@@ -25,6 +25,9 @@ SecondsOrNever = Annotated[float, BeforeValidator(seconds_or_never)]
 Size = Annotated[int, BeforeValidator(size)]
 
 
+DEFAULT_MASTER = "local[*]"
+
+
 class ConfigError(Exception):
     """A configuration file or variable that makes no sense; one clear line."""
 
@@ -47,7 +50,10 @@ class Config(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="TERASCOPE_", frozen=True, extra="forbid")
 
-    master: str = "local[*]"
+    master: str = DEFAULT_MASTER
+    engine: Literal["local", "spark", "auto"] = "auto"
+    """What runs a batch: this process (local), or Spark. auto: this process, where Spark would take
+    longer to start than the work takes, unless a master was given. Streams always run in Spark."""
     shuffle_partitions: int | None = Field(default=None, ge=1)
     split_bytes: int | None = Field(default=None, ge=1)
     """How much of a file is read at a time; by default 4 MB, up to 16 MB of large ones."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -132,3 +133,29 @@ def is_ours(folder: Path) -> bool:
     except OSError:
         return False
     return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+CACHE_VARIABLE: Final = "TERASCOPE_KERNEL_FOLDER"
+"""Names the folder of caches, if it is not to be that of the user."""
+
+
+def private_cache(name: str) -> Path | None:
+    """A cache folder of that name; None when no folder can be written that is this user's alone.
+
+    Code is loaded from caches: whoever may write to the folder, or put another one in its place,
+    could run code as this user.
+    """
+    given = os.environ.get(CACHE_VARIABLE)
+    home = os.environ.get("XDG_CACHE_HOME")
+    candidates = [Path(given)] if given else []
+    candidates.append(Path(home) / "terascope" if home else Path.home() / ".cache" / "terascope")
+    candidates.append(Path(tempfile.gettempdir()) / f"terascope-kernels-{os.getuid()}")
+    for folder in candidates:
+        own = folder / name
+        try:
+            make_folder(own)
+            if is_ours(folder) and is_ours(own) and os.access(own, os.W_OK):
+                return own
+        except OSError:
+            continue
+    return None

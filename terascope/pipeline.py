@@ -22,6 +22,7 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Diagnostic, QueryError, Source, SourceError, Span
 from terascope.files import PRIVATE
 from terascope.functions.registry import Functions
+from terascope.local.choice import EngineRequest
 from terascope.operate.showing import with_shown
 from terascope.optimize.driver import optimize
 from terascope.physical.bundles import SPLIT_BYTES, fitting_split_bytes
@@ -53,6 +54,8 @@ class Bindings:
     """Folders with files that a query may name; None: it may name any."""
     output_mode: int = PRIVATE
     """Of the files that results are written to."""
+    engine: EngineRequest = field(default_factory=EngineRequest)
+    """What is said about the engine of a batch."""
 
     def cut_bytes(self, live: bool) -> int:
         """What sources are cut into; live: what is new in their files."""

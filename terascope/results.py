@@ -19,6 +19,11 @@ import pyarrow as pa
 
 from terascope.connectors.base import ReadReport
 from terascope.diagnostic import OutputError, SourceError
+from terascope.execute.results.assemble import write_lines
+from terascope.execute.results.job_result import IN_MEMORY, JobResult
+from terascope.execute.results.parts import drop_other_parts
+from terascope.kernels.encode.text import readable_table
+from terascope.local.choice import EngineChoice
 from terascope.output import (
     FILE_FORMATS,
     FileFormat,
@@ -33,9 +38,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from terascope.execute.results.result_files import Format
-    from terascope.physical.delivery import PartFormat
-    from terascope.spark.api import DataFrame
-    from terascope.spark.run import JobResult
+    from terascope.spark.api import DataFrame, SparkSession
+    from terascope.spark.run import SparkResult
 
 __all__ = ["MalformedInput", "OutputError", "Result", "Results"]
 
@@ -45,7 +49,6 @@ Told = Callable[[str, int, int], None]
 SHOWN = 20
 SMALL = 100_000
 """Rows of a query that stay when its session is closed."""
-BATCH_ROWS = 1 << 16
 WRITERS = 4
 """Queries that are written at the same time."""
 
@@ -61,11 +64,13 @@ class SessionClosed(Exception):
 class Result:
     """The rows of one query."""
 
-    def __init__(self, name: str, job: JobResult) -> None:
+    def __init__(self, name: str, job: JobResult, spark: Callable[[], SparkSession]) -> None:
+        """`spark`: opens Spark for a DataFrame of rows that the local engine computed."""
         self.name = name
         self.fields: tuple[Field, ...] = job.fields[name]
         self._is_kept = False
         self._job = job
+        self._open_spark = spark
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -78,25 +83,36 @@ class Result:
         Raises:
             SessionClosed: Spark, which would compute them, was stopped.
         """
+        if self._spark_job is None:
+            return self._held_here
         from terascope.spark.session import is_alive
 
-        if not is_alive(self._job.spark):
+        if not is_alive(self._spark_job.spark):
             raise SessionClosed(
                 f"the session of result '{self.name}' is closed; use results before it is (inside"
                 " the `with` block), or take the rows along: rows(), to_arrow(), to_pandas()"
             )
         return self._held
 
+    @property
+    def _spark_job(self) -> SparkResult | None:
+        """The job, if Spark ran it."""
+        return cast("SparkResult", self._job) if self._job.engine == "spark" else None
+
     @cached_property
     def _held(self) -> DataFrame:
-        from terascope.spark.parts import parts_frame
+        job = self._spark_job
+        assert job is not None
+        if self.name in job.dataframes:
+            return job.dataframes[self.name]
+        return job.parts_frame(self.name)
 
-        if self.name in self._job.dataframes:
-            return self._job.dataframes[self.name]
-        job, name = self._job, self.name
-        return parts_frame(
-            job.spark, job.parts[name], len(self.fields), job.part_fields[name], job.orders[name]
-        )
+    @cached_property
+    def _held_here(self) -> DataFrame:
+        """Rows of the local engine, given to Spark."""
+        from terascope.spark.api import table_frame
+
+        return table_frame(self._open_spark(), self._job.table(self.name), self.fields)
 
     @cached_property
     def dataframe(self) -> DataFrame:
@@ -109,31 +125,28 @@ class Result:
     def _kept(self) -> DataFrame:
         """Computed once, for counting and showing."""
         held = self.held
-        if not self._is_kept:
-            self._job.keep(held)
+        if not self._is_kept and self._spark_job is not None:
+            self._spark_job.keep(held)
             self._is_kept = True
         return held
 
     @cached_property
     def _here(self) -> pa.Table | None:
-        """All rows, held, when the tasks have written them and they are few enough: for these Spark
-        need not be asked.
+        """All rows, held; None where Spark has to be asked: it has computed them, or they are too
+        many to be sorted here.
         """
-        from terascope.execute.results.assemble import sorted_table
-        from terascope.spark.parts import IN_MEMORY
-
         parts = self._job.parts.get(self.name)
-        if parts is None or sum(part.rows for part in parts) > IN_MEMORY:
-            return None
-        files = [part.path for part in parts if part.rows]
-        return sorted_table(files, self.fields, self._job.orders[self.name])
+        is_large = parts is None or sum(part.rows for part in parts) > IN_MEMORY
+        return None if self._spark_job and is_large else self._job.table(self.name)
 
     @cached_property
     def row_count(self) -> int:
-        from terascope.spark.mistakes import translating
-
         if (parts := self._job.parts.get(self.name)) is not None:
             return sum(part.rows for part in parts)
+        if (here := self._here) is not None:
+            return int(here.num_rows)
+        from terascope.spark.mistakes import translating
+
         with translating():
             return self._kept.count()
 
@@ -142,29 +155,26 @@ class Result:
 
     def head(self, rows: int = SHOWN) -> pa.Table:
         """The first rows."""
-        from terascope.spark.write import preview, readable_table
-
         if (here := self._here) is not None:
             return readable_table(columns_of(here.slice(0, rows)), self.fields)
+        from terascope.spark.write import preview
+
         return preview(self._kept, self.fields, rows)
 
     def to_arrow(self) -> pa.Table:
-        from terascope.spark.write import readable_table, to_arrow_table
-
         if (here := self._here) is not None:
             return readable_table(columns_of(here), self.fields)
+        from terascope.spark.write import to_arrow_table
+
         return to_arrow_table(self.held, self.fields)
 
     def write_text(self, file: BinaryIO, format: Format) -> int:
         """All rows, in their order, and how many they are."""
-        from terascope.execute.results.result_files import text_encoder, write_chunks
+        if (here := self._here) is not None:
+            return write_lines(here, file, format, self.fields)
         from terascope.spark.write import write_text
 
-        if (here := self._here) is None:
-            return write_text(self.held, file, format, self.fields)
-        encode = text_encoder(format, self.fields)
-        batches = (batch for batch in here.to_batches(BATCH_ROWS) if batch.num_rows)
-        return write_chunks(((encode(b), b.num_rows) for b in batches), file, format, self.fields)
+        return write_text(self.held, file, format, self.fields)
 
     def fetch_small(self) -> None:
         """Take the rows over before their files go, if they are few."""
@@ -205,14 +215,20 @@ class Results(Mapping[str, Result]):
         self,
         compiled: Compiled,
         job: JobResult,
+        spark: Callable[[], SparkSession],
         folder: Path | None = None,
+        choice: EngineChoice | None = None,
     ) -> None:
-        """`folder`: where tasks wrote rows that nobody else needs."""
+        """`folder`: where tasks wrote rows that nobody else needs. `spark`: opens Spark, should a
+        DataFrame be asked for.
+        """
         self.compiled = compiled
+        self.choice = choice
+        """The engine of the run, and why."""
         self._job = job
         self._folder = None if folder is None else finalize(self, rmtree, folder, True)
-        shown = job.fields if folder is not None else job.dataframes
-        self._results = {name: Result(name, job) for name in shown}
+        shown = [n for n in job.fields if folder is not None or n not in job.parts]
+        self._results = {name: Result(name, job, spark) for name in shown}
         self.written: dict[str, int] = {}
         """Rows of each query in the files that were written."""
 
@@ -275,7 +291,7 @@ class Results(Mapping[str, Result]):
 
         def write_one(name: str) -> int:
             path = folder / (file_name(name) if parts else file_name(name, format))
-            rows = self._write_query(name, path, format, parts)
+            rows = self._job.write(name, path, format, parts)
             write_manifest(folder, self.compiled, name, path.name, format, rows, self.reports)
             if progress is not None:
                 progress("writing", next(told), len(names))
@@ -292,25 +308,8 @@ class Results(Mapping[str, Result]):
         """When nothing is computed any more: Spark reads a source again, parts and all, when it
         lost an executor that kept what other queries need.
         """
-        from terascope.spark.parts import keep_only
-
         for name, have in self._job.parts.items():
-            keep_only(folder / file_name(name), [part.path for part in have])
-
-    def _write_query(self, name: str, path: Path, format: FileFormat, parts: bool) -> int:
-        from terascope.spark.parts import collected, write_parts
-        from terascope.spark.write import write_output
-
-        job = self._job
-        have, fields = job.parts.get(name), job.fields[name]
-        if parts:
-            if have is None:
-                return write_parts(job.unsorted[name], path, cast("PartFormat", format), fields)
-            return sum(part.rows for part in have)
-        if have is None:
-            return write_output(self[name].held, path, format, fields)
-        everything = job.part_fields[name]
-        return collected(job.spark, have, path, format, len(fields), everything, job.orders[name])
+            drop_other_parts(folder / file_name(name), [part.path for part in have])
 
     def close(self) -> None:
         """Give back what Spark kept, and what was written for these results alone. Small ones still

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,14 +26,14 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final, cast
 
 from terascope.analysis.costs import machine_costs
-from terascope.config import Config, load_config
+from terascope.config import DEFAULT_MASTER, Config, load_config
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Diagnostic, OutputError, Source, SourceError, SparkLost
-from terascope.explain import Format, Stage, as_svg, explain, picture
 from terascope.files import output_mode
 from terascope.functions.base import Aggregate, Scalar
 from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
+from terascope.local.choice import EngineChoice, EngineRequest, EngineSetting, choose_engine
 from terascope.output import FileFormat, staged
 from terascope.physical.delivery import Sink
 from terascope.physical.settings import (
@@ -50,8 +51,11 @@ from terascope.plan.plan import Stream
 from terascope.results import Results
 
 if TYPE_CHECKING:
+    from terascope.execute.results.job_result import JobResult
+    from terascope.explain import Format, Stage
     from terascope.operate.callback import Callback
     from terascope.physical.delivery import PartFormat
+    from terascope.physical.job import Job
     from terascope.running import RunningSet, StreamFormat, StreamSettings
     from terascope.spark.api import DataFrame, SparkSession
     from terascope.streaming.report import BatchReport
@@ -73,10 +77,14 @@ class Session:
         spark: SparkSession | None = None,
         master: str | None = None,
         config: Config | str | Path | None = None,
+        engine: EngineSetting | None = None,
     ) -> None:
+        """`engine`: local, spark or auto; by default what the configuration says."""
         if not isinstance(config, Config):
             config = load_config(None if config is None else Path(config))
-        self.config = config if master is None else config.model_copy(update={"master": master})
+        given = {"master": master, "engine": engine}
+        update = {name: value for name, value in given.items() if value is not None}
+        self.config = config = config.model_copy(update=update)
         self._given = spark
         self._spark: SparkSession | None = None
         self._results: list[Results] = []
@@ -85,6 +93,7 @@ class Session:
             split_bytes=config.split_bytes,
             low=low_settings(config),
             output_mode=output_mode(config.outputs == "shared"),
+            engine=EngineRequest(config.engine, spark_because(spark, config.master)),
         )
         for name, text in config.sources.items():
             self.source(f"{name}={text}", **config.source_options.get(name, {}))
@@ -248,6 +257,15 @@ class Session:
         """Whether Spark is running for this session."""
         return self._spark is not None
 
+    @property
+    def spark_runs(self) -> bool:
+        """Whether Spark is running in this process already."""
+        if self._spark is None and self._given is None and "pyspark" in sys.modules:
+            from terascope.spark.api import running_session
+
+            return running_session() is not None
+        return self._spark is not None or self._given is not None
+
     def run(self, text: str, **parameters: object) -> Results:
         """Run a query set given as text: `query` and then `run`.
 
@@ -261,33 +279,61 @@ class Session:
         return self.query(text, **parameters).run()
 
     def run_compiled(
-        self, compiled: Compiled, progress: Told | None = None, sink: Sink | None = None
+        self,
+        compiled: Compiled,
+        progress: Told | None = None,
+        sink: Sink | None = None,
+        engine: EngineSetting | None = None,
     ) -> Results:
         """Run a compiled set; `QuerySet.run` is the usual way. With a sink, the tasks write what
         they can finish themselves.
         """
         job = compiled.job(destination=destination_of(sink))
-        if progress is not None and self._spark is None and self._given is None:
-            progress("starting Spark", 0, 1)
-        spark = self.spark
-        from terascope.spark.run import run_job
-        from terascope.spark.session import runs_here
-
+        request = self.bindings.engine
+        if engine is not None:
+            request = replace(request, setting=engine)
+        choice = choose_engine(job, request, self.spark_runs)
+        if choice.engine == "spark":
+            self._start_spark(progress)
         folder = None
-        if sink is None and runs_here(spark):
+        if sink is None and (choice.engine == "local" or self._has_files_of_spark):
             # What tasks have finished need not be kept, sorted and fetched by further jobs.
             folder = Path(mkdtemp(prefix="terascope-rows-"))
             sink = self._sink(folder, "held")
         elif sink is None:
             job = compiled.job(destination="frames")
         try:
-            results = Results(compiled, run_job(job, spark, progress, sink), folder)
+            made = self._run_job(job, choice, progress, sink)
         except BaseException:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
+        results = Results(compiled, made, lambda: self.spark, folder, choice)
         self._results.append(results)
         return results
+
+    def _start_spark(self, progress: Told | None) -> None:
+        if progress is not None and self._spark is None and self._given is None:
+            progress("starting Spark", 0, 1)
+        self._open()
+
+    @property
+    def _has_files_of_spark(self) -> bool:
+        """Whether the tasks of Spark write files that this process can read."""
+        from terascope.spark.session import runs_here
+
+        return runs_here(self.spark)
+
+    def _run_job(
+        self, job: Job, choice: EngineChoice, progress: Told | None, sink: Sink | None
+    ) -> JobResult:
+        if choice.engine == "local":
+            from terascope.local.run import run_locally
+
+            return run_locally(job, sink, progress)
+        from terascope.spark.run import run_job
+
+        return run_job(job, self.spark, progress, sink)
 
     def _sink(self, folder: Path, format: PartFormat) -> Sink:
         tables = self.bindings.low.tables
@@ -361,18 +407,31 @@ class QuerySet:
         self, stage: Stage = "optimized", format: Format = "text", verbose: bool = False
     ) -> str:
         """The set at a stage: ast, plan, optimized or job; as text, json, dot or html."""
+        from terascope.explain import explain
+
         return explain(self.compiled, stage, format, verbose)
 
-    def run(self, strict: bool | None = None, progress: Told | None = None) -> Results:
+    def run(
+        self,
+        strict: bool | None = None,
+        progress: Told | None = None,
+        engine: EngineSetting | None = None,
+    ) -> Results:
         """Read the sources and compute all queries.
 
+            flows.run()["flows"].show()                 # small inputs without Spark
+            flows.run(engine="spark")["flows"].dataframe
+
         With `strict` (by default what the configuration says) malformed tuples are an error.
+        `engine`: local computes in this process, without Spark; spark in Spark; auto, the default,
+        takes local where Spark would take longer to start than the work takes. The rows are the
+        same.
 
         Raises:
             SourceError: a source is missing, or is malformed and the run is strict.
             ValueMistake: a value no answer exists for, such as an integer overflow.
         """
-        results = self._session.run_compiled(self.compiled, progress)
+        results = self._session.run_compiled(self.compiled, progress, engine=engine)
         if self._session.config.strict if strict is None else strict:
             results.check_strict()
         return results
@@ -383,9 +442,10 @@ class QuerySet:
         format: FileFormat = "csv",
         parts: bool = False,
         progress: Told | None = None,
+        engine: EngineSetting | None = None,
     ) -> Results:
         """Read the sources, compute all queries and write them; the rows of most queries go
-        straight from Spark's tasks to files.
+        straight from tasks to files. `engine`: see `run`.
 
         Every query becomes DIR/NAME.<format>, its rows in order; with `parts` (csv and parquet) a
         folder DIR/NAME of several files, in which the rows stand in no particular order. All of
@@ -398,10 +458,15 @@ class QuerySet:
         """
         bindings = self._session.bindings
         with staged(Path(directory), bindings.output_mode) as folder:
-            return self.write_into(folder, format, parts, progress)
+            return self.write_into(folder, format, parts, progress, engine)
 
     def write_into(
-        self, folder: Path, format: FileFormat, parts: bool, progress: Told | None = None
+        self,
+        folder: Path,
+        format: FileFormat,
+        parts: bool,
+        progress: Told | None = None,
+        engine: EngineSetting | None = None,
     ) -> Results:
         """The same, into a folder that is there."""
         if parts and format not in ("csv", "parquet"):
@@ -410,7 +475,7 @@ class QuerySet:
         # Without parts the files are put together afterwards, from values as engines hold them.
         form = cast("PartFormat", format if parts else "held")
         sink = self._session._sink(tasks_folder, form)
-        results = self._session.run_compiled(self.compiled, progress, sink)
+        results = self._session.run_compiled(self.compiled, progress, sink, engine)
         if self._session.config.strict:
             results.check_strict()
         results.write_into(folder, format, progress, parts)
@@ -466,6 +531,8 @@ class QuerySet:
         )
 
     def _repr_html_(self) -> str:
+        from terascope.explain import as_svg, picture
+
         return f'<div style="overflow:auto">{as_svg(picture(self.compiled))}</div>'
 
     def __repr__(self) -> str:
@@ -482,6 +549,13 @@ def files_allowed(source: Source, folders: Sequence[Path] | None) -> tuple[Path,
     ours = (os.geteuid(), 0)
     is_others = any(path.is_file() and path.stat().st_uid not in ours for path in paths)
     return () if is_others else None
+
+
+def spark_because(given: SparkSession | None, master: str) -> str:
+    """Why only Spark can be meant; empty: nothing says so."""
+    if given is not None:
+        return "the session was given a SparkSession"
+    return f"master {master} was given" if master != DEFAULT_MASTER else ""
 
 
 def low_settings(config: Config) -> LowSettings:

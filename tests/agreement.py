@@ -11,13 +11,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from terascope.connectors.registry import Interface
+from terascope.local.engine import LocalEngine
+from terascope.local.run import run_locally
 from terascope.optimize.driver import optimize
+from terascope.physical.delivery import Sink
 from terascope.physical.planner import plan_job
 from terascope.physical.rules.order_outputs import outputs_of as outputs
-from terascope.physical.settings import SAMPLED, LowSettings, TableSettings
+from terascope.physical.settings import SAMPLED, Destination, LowSettings, TableSettings
 from terascope.plan.plan import Parameter, Plan, Stream
 from terascope.plan.rel import Field, Read, Rel, inputs, with_inputs
 from terascope.reference.context import Sources
@@ -133,6 +137,32 @@ def spark_answers(
         }
 
 
+def local_answers(
+    plan: Plan,
+    interfaces: Mapping[str, Interface],
+    tasks: int,
+    split_bytes: int = 1 << 30,
+    low: LowSettings = WITHOUT_COMPILING,
+    folder: Path | None = None,
+) -> Answers:
+    """What the local engine says to an (optimised) plan, its sources read in so many tasks. With a
+    folder, tasks write there what they can finish.
+    """
+    destination: Destination = "frames" if folder is None else "rows"
+    job = plan_job(plan, interfaces, split_bytes, low, destination=destination)
+    sink = None if folder is None else Sink(str(folder), "held", compiled=low.tables.compiled)
+    with run_locally(job, sink, engine=LocalEngine(tasks)) as result:
+        return {
+            name: Answer(fields, table_rows(result.table(name)))
+            for name, fields in result.fields.items()
+        }
+
+
+def table_rows(table: Any) -> list[Row]:
+    columns = [column.to_pylist() for column in table.columns]
+    return [tuple(row) for row in zip(*columns, strict=True)] if columns else []
+
+
 @contextmanager
 def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     before = {key: str(spark.conf.get(key)) for key in settings}
@@ -146,9 +176,7 @@ def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Non
 
 
 def collect(df: DataFrame) -> list[Row]:
-    table: Any = df.toArrow()
-    columns = [column.to_pylist() for column in table.columns]
-    return [tuple(row) for row in zip(*columns, strict=True)] if columns else []
+    return table_rows(df.toArrow())
 
 
 # ---- many sets as one ----------------------------------------------------------------------------

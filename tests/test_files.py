@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from terascope.diagnostic import OutputError, QueryError, Source
-from terascope.execute.results.parts import PartWriter
+from terascope.execute.results.parts import PartWriter, drop_other_parts
 from terascope.files import (
     PRIVATE,
     escaped,
@@ -23,7 +23,6 @@ from terascope.files import (
 from terascope.output import staged
 from terascope.pipeline import compile_set
 from terascope.plan.rel import Field
-from terascope.spark.parts import keep_only
 from terascope.streaming.state.growing_result import GrowingResult
 from terascope.types import Type
 
@@ -68,7 +67,7 @@ def test_only_parts_are_removed(tmp_path: Path) -> None:
     mine = tmp_path / "part-of-mine.csv"
     mine.write_text("precious", encoding="utf-8")
     (tmp_path / "folder").mkdir()
-    keep_only(tmp_path, [kept])
+    drop_other_parts(tmp_path, [kept])
     assert kept.exists()
     assert not dropped.exists()
     assert mine.exists()

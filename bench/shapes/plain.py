@@ -16,14 +16,14 @@ from time import process_time
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.execute.delivery import Outgoing
+from terascope.execute.merging_task import Merging
 from terascope.execute.prepare import prepare
+from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
 from terascope.execute.results.parts import Part
 from terascope.physical.delivery import Sink
 from terascope.physical.rules.finish_in_tasks import deliveries, stream_numbers
 from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
-from terascope.spark.low_task import NativeRead, low_rows, native_bundles
-from terascope.spark.merging import Merging
 
 TASKS = 2
 

@@ -120,6 +120,24 @@ Low = Annotated[
 ]
 
 
+class EngineOption(StrEnum):
+    LOCAL = "local"
+    SPARK = "spark"
+    AUTO = "auto"
+
+
+EngineFlag = Annotated[
+    EngineOption | None,
+    typer.Option(
+        "--engine",
+        help="What computes a batch: this process alone (local), or Spark. auto, which is the"
+        " default, takes local where Spark would take longer to start than the work takes, and"
+        " Spark where a master is given. The rows are the same.",
+        show_default=False,
+    ),
+]
+
+
 def bound_session(
     sources: list[str] | None,
     source_options: list[str] | None,
@@ -131,6 +149,7 @@ def bound_session(
     strict: bool | None = None,
     spark: SparkSession | None = None,
     low: str | None = None,
+    engine: str | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> Session:
     """A session with everything the flags and the configuration say; `settings`: further ones of
@@ -141,7 +160,9 @@ def bound_session(
     from terascope.diagnostic import SourceError
     from terascope.session import Session
 
-    found = load_config(config, master=master, strict=strict, low=low, **(settings or {}))
+    found = load_config(
+        config, master=master, strict=strict, low=low, engine=engine, **(settings or {})
+    )
     try:
         named = [parse_interface(text) for text in sources or ()]
     except SourceError as mistake:

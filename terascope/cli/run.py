@@ -1,4 +1,4 @@
-"""`terascope run`: a query set over its sources, computed by Spark, once or as a stream."""
+"""`terascope run`: a query set over its sources, computed once or as a stream."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from rich.text import Text
 from terascope.cli.binding import (
     ConfigFile,
     Debug,
+    EngineFlag,
+    EngineOption,
     Files,
     FunctionFiles,
     Low,
@@ -122,6 +124,7 @@ def run(
             show_default=False,
         ),
     ] = None,
+    engine: EngineFlag = None,
     low: Low = None,
     stream: Streaming = False,
     checkpoint: CheckpointFolder = None,
@@ -140,6 +143,11 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Run a query set over its sources and give the rows of every visible query.
+
+    A small input is computed in this process, a larger one by Spark, which takes seconds to start;
+    the last line says which, and why. --engine spark or --engine local decides it otherwise:
+
+        terascope run flows.gsql -s trace.pcap --engine local
 
     Results go to stdout or, with --output, to files; everything else goes to stderr. --format csv
     prints one query as plain CSV and several each behind a line "# query NAME"; json is one object,
@@ -165,6 +173,10 @@ def run(
             {
                 "--parts": (parts, "a stream always writes folders of files: leave it out"),
                 "--strict": (strict, "a stream counts what is malformed and goes on"),
+                "--engine": (
+                    engine is EngineOption.LOCAL,
+                    "a stream runs in Spark: leave it out, or say spark",
+                ),
                 "--format": (
                     format is Format.JSON,
                     "json is one object with an end: take ndjson for a stream",
@@ -187,7 +199,7 @@ def run(
     )
     session = bound_session(
         source, source_option, set_, param, functions, config, master=master, strict=strict,
-        low=low, settings=settings,
+        low=low, settings=settings, engine=engine,
     )  # fmt: skip
     with session:
         queries = loaded(session, files)
@@ -221,7 +233,7 @@ def run_set(
     quiet: bool = False,
     parts: bool = False,
 ) -> None:
-    """The command without its flags: everything is checked before Spark starts."""
+    """The command without its flags: everything is checked before an engine starts."""
     from terascope.cli.mistakes import errors, tell_line
     from terascope.cli.progress import phases
     from terascope.output import staged
@@ -286,8 +298,9 @@ def summary(queries: QuerySet, results: Results, seconds: float) -> str:
     total = results.total
     names = ", ".join(results.reports) or "nothing"
     number = len(queries.queries)
+    chosen = "" if results.choice is None else f" ({results.choice})"
     return (
         f"{number} quer{'y' if number == 1 else 'ies'} over {names}: {total.tuples:,} tuples,"
         f" {readable_bytes(total.bytes_read)} read,"
-        f" {sum(total.malformed.values()):,} malformed, {seconds:.1f} s"
+        f" {sum(total.malformed.values()):,} malformed, {seconds:.1f} s{chosen}"
     )

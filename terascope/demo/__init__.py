@@ -130,13 +130,13 @@ def run_demo(
             f"[bold]1.[/] {made.total_packets:,} packets of synthetic traffic, two minutes on one "
             f"link, scenario [cyan]{scenario}[/], seed {seed}"
         )
-        with Session(spark=spark) as session:
+        with Session(spark=spark, engine="spark") as session:
             session.source(f"link=pcap:{made.files[0]}")
             queries = session.load(demo_queries(), min_syns=MIN_SYNS)
             console.print(
                 f"[bold]2.[/] {len(queries.compiled.plan.streams)} queries, "
-                f"{len(queries.queries)} of them with results, compiled into one Spark job; "
-                "the trace is read once"
+                f"{len(queries.queries)} of them with results, compiled into one job; Spark runs "
+                "it here, as it would on a cluster, and reads the trace once"
             )
             with console.status("starting Spark") as status:
                 results = queries.run(

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.connectors.base import ReadReport
+from terascope.plan.rel import Scan
 
 Reports: TypeAlias = dict[str, ReadReport]
 """What reading saw, by interface."""
@@ -62,3 +63,15 @@ def reports_from_json(texts: Iterable[str]) -> Reports:
             )  # fmt: skip
             add_report(reports, interface, seen)
     return reports
+
+
+def scan_horizon(scan: Scan, reports: Reports) -> dict[str, int]:
+    """How far the columns of a scan moved, over all tuples of its interfaces."""
+    furthest: dict[str, int] = {}
+    for interface in scan.interfaces:
+        seen = reports[interface].horizon if interface in reports else {}
+        for column in scan.columns:
+            if column.read_from in seen:
+                latest = seen[column.read_from]
+                furthest[column.name] = max(furthest.get(column.name, latest), latest)
+    return furthest

@@ -25,6 +25,7 @@ from terascope.explain.prospects import prospect_notes
 from terascope.explain.remarks import column_notes
 from terascope.explain.trees import tree_notes
 from terascope.explain.windows import slices_in_words, slicing_notes
+from terascope.local.choice import choose_engine
 from terascope.physical.job import Job, LowOutput, Output, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
 from terascope.physical.planner import plan_job
@@ -67,6 +68,7 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
     notes: tuple[str, ...] = ()
     if compiled.runnable:
         job, split = compiled.job_and_split(destination="files")
+        notes = (str(choose_engine(job, compiled.bindings.engine)),)
     else:
         low = compiled.bindings.low
         plan, job = unbound_job(plan, low)

@@ -5,7 +5,10 @@ In: `AggCall`s. Out: `Accumulator`s, which take the tuples of a group in stream 
 
 from __future__ import annotations
 
-from terascope.functions.base import Value
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from terascope.functions.base import Value, ValueMistake
 from terascope.functions.overflow import overflow_in
 from terascope.plan.expr import AggCall
 from terascope.plan.rel import NamedAgg
@@ -35,6 +38,10 @@ class Accumulator:
 
     def take(self, rows: list[Row]) -> None:
         """Reduce tuples, in stream order where it matters."""
+        with failures_of(self.function.name):
+            self._take(rows)
+
+    def _take(self, rows: list[Row]) -> None:
         if self.order:
             rows = sorted(rows, key=lambda row: [sort_key(row[i]) for i in self.order])
         for row in rows:
@@ -49,7 +56,7 @@ class Accumulator:
             self.state = self.function.reduce(self.state, *values)
 
     def value(self) -> Value:
-        with overflow_in(self.written):
+        with overflow_in(self.written), failures_of(self.function.name):
             return self.function.finish(self.state, *self.finish_with)
 
     def end_epoch(self) -> None:
@@ -58,6 +65,18 @@ class Accumulator:
             self.state = self.function.next_epoch(self.state)
         else:
             self.restart()
+
+
+@contextmanager
+def failures_of(aggregate: str) -> Iterator[None]:
+    """Turn a failure of an aggregate that a user wrote into a mistake that names it."""
+    try:
+        yield
+    except ValueMistake:
+        raise
+    except Exception as mistake:
+        reason = f"aggregate {aggregate} failed: {type(mistake).__name__}: {mistake}"
+        raise ValueMistake(reason) from mistake
 
 
 def accumulators(

@@ -5,13 +5,13 @@ In: the sources and the streams computed so far. Out: `Context`, handed down the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from terascope.functions.base import Value
 from terascope.functions.overflow import Overflow
-from terascope.plan.evaluate import Evaluator, compile_expr, constant_value
+from terascope.plan.evaluate import Evaluator, Parameters, compile_expr, constant_value
 from terascope.plan.expr import Col, Expr, Lit, Param
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import Plan
@@ -36,14 +36,23 @@ class Sources(Protocol):
 
 @dataclass(frozen=True)
 class Evaluation:
-    plan: Plan
-    sources: Sources
+    scan: Callable[[Scan], list[Row]]
+    """Gives the tuples of a scan."""
     streams: Mapping[str, Rows]
     """The streams that stand before this one."""
+    horizons: Horizons
+    values: Parameters
+    """The values of parameters."""
+
+    @classmethod
+    def of(cls, plan: Plan, sources: Sources, streams: Mapping[str, Rows]) -> Evaluation:
+        trees = {stream.name: stream.rel for stream in plan}
+        horizons = Horizons(sources.horizon, trees, plan.values)
+        return cls(sources.rows, streams, horizons, plan.values)
 
     def compile(self, expr: Expr, names: tuple[str, ...]) -> Evaluator:
         """A function that evaluates `expr` over tuples whose columns are `names`."""
-        evaluate = compile_expr(expr, names, self.plan.values)
+        evaluate = compile_expr(expr, names, self.values)
         if isinstance(expr, Col | Lit | Param):
             return evaluate
 
@@ -56,9 +65,8 @@ class Evaluation:
         return told
 
     def constants(self, parameters: tuple[Lit | Param, ...]) -> list[Value]:
-        return [constant_value(p, self.plan.values) for p in parameters]
+        return [constant_value(p, self.values) for p in parameters]
 
     def horizon(self, expr: Expr, rel: Rel) -> Value:
         """How far an expression over `rel` has moved; None when it is not known."""
-        below = {stream.name: stream.rel for stream in self.plan}
-        return Horizons(self.sources.horizon, below, self.plan.values).of(expr, rel)
+        return self.horizons.of(expr, rel)

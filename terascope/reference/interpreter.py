@@ -23,6 +23,7 @@ from terascope.plan.rel import (
     Running,
     Scan,
     Window,
+    inputs,
 )
 from terascope.reference.aggregate import aggregate
 from terascope.reference.context import Evaluation, Sources
@@ -44,7 +45,7 @@ def evaluate(plan: Plan, sources: Sources) -> dict[str, Rows]:
     """
     streams: dict[str, Rows] = {}
     for stream in plan:
-        context = Evaluation(plan, sources, streams)
+        context = Evaluation.of(plan, sources, streams)
         with overflow_of(stream.name):
             streams[stream.name] = Rows(stream.rel.fields, tuples_of(stream.rel, context))
     return streams
@@ -52,29 +53,33 @@ def evaluate(plan: Plan, sources: Sources) -> dict[str, Rows]:
 
 def tuples_of(rel: Rel, context: Evaluation) -> list[Row]:
     """The tuples a tree stands for."""
+    return tuples_over(rel, [tuples_of(source, context) for source in inputs(rel)], context)
+
+
+def tuples_over(rel: Rel, given: list[list[Row]], context: Evaluation) -> list[Row]:
+    """The tuples of one operator, from those of its inputs."""
     match rel:
         case Scan():
-            return context.sources.rows(rel)
+            return context.scan(rel)
         case Read():
             return context.streams[rel.stream].tuples
         case Lookup():
             return lookup(rel)
         case Filter():
-            return filter_rows(rel, tuples_of(rel.source, context), context)
+            return filter_rows(rel, given[0], context)
         case Project():
-            return project(rel, tuples_of(rel.source, context), context)
+            return project(rel, given[0], context)
         case Window():
-            return window(rel, tuples_of(rel.source, context))
+            return window(rel, given[0])
         case Aggregate():
-            return aggregate(rel, tuples_of(rel.source, context), context)
+            return aggregate(rel, given[0], context)
         case Running():
-            return running(rel, tuples_of(rel.source, context), context)
+            return running(rel, given[0], context)
         case Rank():
-            return rank(rel, tuples_of(rel.source, context), context)
+            return rank(rel, given[0], context)
         case Join():
-            left, right = tuples_of(rel.left, context), tuples_of(rel.right, context)
-            return join(rel, left, right, context)
+            return join(rel, given[0], given[1], context)
         case Merge():
-            return merge([tuples_of(source, context) for source in rel.sources])
+            return merge(given)
         case _:
             assert_never(rel)

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from terascope.kernels.encode.text import address_text
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.casts import wide_number
-from terascope.spark.catalyst.frame import place, spark_type
+from terascope.spark.catalyst.frame import place, schema_of, spark_type
 from terascope.spark.worker import working
 from terascope.types import Type
 
@@ -28,6 +28,7 @@ __all__ = [
     "readable_frame",
     "running_session",
     "silence_mistakes",
+    "table_frame",
     "tasks",
 ]
 
@@ -59,6 +60,18 @@ def tasks(spark: SparkSession) -> tuple[int, int] | None:
     if not known:
         return None
     return sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known)
+
+
+def table_frame(spark: SparkSession, table: pa.Table, fields: Sequence[Field]) -> DataFrame:
+    """Rows of this process, in their order, as a DataFrame."""
+    schema = schema_of(fields)
+    plain = table.rename_columns([f.name for f in schema])
+    df = (
+        spark.createDataFrame(plain, schema)
+        if plain.num_rows
+        else spark.createDataFrame([], schema)
+    )
+    return df.toDF(*(f.name for f in fields))
 
 
 def readable_frame(df: DataFrame, fields: Sequence[Field]) -> DataFrame:

@@ -26,9 +26,8 @@ NEEDED: Final = (
     "pyspark.worker",
     "pyarrow.compute",
     "pyarrow.parquet",
-    "terascope.spark.native",
+    "terascope.spark.engine",
     "terascope.spark.parts",
-    "terascope.spark.rests",
     "terascope.spark.stream.task",
 )
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from terascope.execute.results.assemble import assemble
-from terascope.execute.results.parts import Part, PartWriter
-from terascope.files import is_part, make_folder
+from terascope.execute.results.parts import Part, PartWriter, drop_other_parts
+from terascope.files import make_folder
 from terascope.physical.delivery import PartFormat
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
@@ -26,10 +24,6 @@ from terascope.spark.catalyst.frame import place, schema_of
 from terascope.spark.catalyst.relations import sort_column
 from terascope.spark.mistakes import translating
 from terascope.spark.worker import working
-from terascope.spark.write import Format, write_output
-
-IN_MEMORY: Final = 2_000_000
-"""Rows that the driver may sort by itself."""
 
 TOLD = T.StructType([T.StructField("told", T.StringType())])
 
@@ -37,7 +31,7 @@ TOLD = T.StructType([T.StructField("told", T.StringType())])
 def write_parts(df: DataFrame, folder: Path, format: PartFormat, fields: Sequence[Field]) -> int:
     """The rows of a DataFrame as a folder of parts, each written by a task."""
     parts = more_parts(df, "", folder, format, fields)
-    keep_only(folder, [part.path for part in parts])
+    drop_other_parts(folder, [part.path for part in parts])
     return sum(part.rows for part in parts)
 
 
@@ -65,15 +59,6 @@ def told_parts(
     return plain.mapInArrow(writing, TOLD)
 
 
-def keep_only(folder: Path, parts: Sequence[Path]) -> None:
-    """Remove the parts of attempts that failed."""
-    make_folder(folder)
-    kept = {path.name for path in parts}
-    for path in folder.iterdir():
-        if path.name not in kept and is_part(path):
-            path.unlink()
-
-
 @dataclass(frozen=True)
 class Writing:
     """Writes the rows of a task to one part."""
@@ -97,28 +82,6 @@ class Writing:
             path, rows = part.close()
             written = Part(self.query, path, rows, part.extents)
         yield pa.RecordBatch.from_arrays([pa.array([written.told()])], ["told"])
-
-
-def collected(
-    spark: SparkSession,
-    parts: Sequence[Part],
-    path: Path,
-    format: Format,
-    columns: int,
-    fields: Sequence[Field],
-    order: Sequence[tuple[str, bool]],
-) -> int:
-    """Parts as one file, rows in order. The first `columns` of `fields` are delivered, the others
-    are there to sort by.
-    """
-    rows = sum(part.rows for part in parts)
-    files = [part.path for part in parts if part.rows]
-    if rows <= IN_MEMORY or not files:
-        assemble(files, path, format, fields[:columns], order)
-        return rows
-    with translating():
-        df = parts_frame(spark, parts, columns, fields, order)
-    return write_output(df, path, format, fields[:columns])
 
 
 def parts_frame(

@@ -1,6 +1,6 @@
 """Job -> DataFrames: a query set computed by Spark, in batch.
 
-In: a `Job` and a session. Out: a `JobResult`: for every visible stream a DataFrame of its visible
+In: a `Job` and a session. Out: a `SparkResult`: for every visible stream a DataFrame of its visible
 columns in the order rows are delivered, and what reading the sources saw. Each source is read
 once, into Spark's storage, and that pass brings the counts with it; each stream that several
 others use is computed once.
@@ -10,83 +10,81 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import ClassVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from terascope.connectors.base import ReadReport
 from terascope.connectors.dataframe import DataFrameInterface
-from terascope.execute.prepare import prepare
-from terascope.execute.reports import Reports, add_report, reports_from_json
-from terascope.execute.results.parts import Part
-from terascope.kernels.codegen.preload import tell_used
-from terascope.physical.delivery import Sink
+from terascope.execute.engine import EngineName
+from terascope.execute.low_level import LowResult, Progress, run_low_level
+from terascope.execute.reports import reports_from_json, scan_horizon
+from terascope.execute.results.job_result import IN_MEMORY, JobResult
+from terascope.execute.results.result_files import Format
+from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.job import Job, Output, SourceRead
 from terascope.physical.rules.finish_in_tasks import needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
-from terascope.plan.rel import Field, Scan
 from terascope.spark.catalyst.frame import Frame
 from terascope.spark.catalyst.relations import Context, frame_of, sort_column
 from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
+from terascope.spark.engine import SparkBatchEngine, tasks_of
 from terascope.spark.mistakes import translating
-from terascope.spark.native import NativeStreams, native_streams
-from terascope.spark.parts import more_parts
-from terascope.spark.passing import KEPT, Kept, tasks_of
-from terascope.spark.session import parallelism
+from terascope.spark.parts import more_parts, parts_frame, write_parts
+from terascope.spark.passing import KEPT, Kept
 from terascope.spark.source import META, source_frame
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""What is being done, how many of it are, how many there are."""
+from terascope.spark.write import write_output
 
 
 @dataclass
-class JobResult:
-    """The answers of a query set. Spark computes a DataFrame when its rows are asked for; `close`
-    gives back what was kept for that.
+class SparkResult(JobResult):
+    """The answers of a query set. Spark computes a DataFrame when its rows are read; `close`
+    releases the rows that Spark keeps for that.
     """
 
-    spark: SparkSession
+    engine: ClassVar[EngineName] = "spark"
+
+    spark: SparkSession = field(kw_only=True)
     dataframes: dict[str, DataFrame] = field(default_factory=dict)
+    """The outputs that no task wrote."""
     unsorted: dict[str, DataFrame] = field(default_factory=dict)
     """The same rows in any order, which is cheaper."""
-    fields: dict[str, tuple[Field, ...]] = field(default_factory=dict)
-    """The columns of each output, with their GSQL types."""
-    reports: dict[str, ReadReport] = field(default_factory=dict)
-    """What reading saw, by the name of the read."""
-    interfaces: Reports = field(default_factory=dict)
-    """The same by interface."""
     kept: list[Kept] = field(default_factory=list)
-    parts: dict[str, list[Part]] = field(default_factory=dict)
-    """The outputs that the tasks wrote themselves: they have no DataFrame."""
-    part_fields: dict[str, tuple[Field, ...]] = field(default_factory=dict)
-    """The columns of those outputs: the delivered ones, then those that rows are sorted by."""
-    orders: dict[str, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
-    counters: list[dict[str, Any]] = field(default_factory=list)
-    """What the low level did in each task: tuples, evaluations, evictions."""
 
     def keep(self, df: DataFrame) -> DataFrame:
         self.kept.append(df.persist(KEPT))
         return df
 
+    def write(self, output: str, path: Path, format: Format, in_parts: bool) -> int:
+        have, fields = self.parts.get(output), self.fields[output]
+        if have is None:
+            if in_parts:
+                return write_parts(self.unsorted[output], path, cast("PartFormat", format), fields)
+            return write_output(self.dataframes[output], path, format, fields)
+        if in_parts or sum(part.rows for part in have) <= IN_MEMORY:
+            return super().write(output, path, format, in_parts)
+        with translating():
+            df = self.parts_frame(output)
+        return write_output(df, path, format, fields)
+
+    def parts_frame(self, output: str) -> DataFrame:
+        """The rows of an output that tasks wrote, in order."""
+        columns, everything = len(self.fields[output]), self.part_fields[output]
+        return parts_frame(self.spark, self.parts[output], columns, everything, self.orders[output])
+
     def close(self) -> None:
         while self.kept:
             self.kept.pop().unpersist()
 
-    def __enter__(self) -> JobResult:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def run_job(
     job: Job, spark: SparkSession, progress: Progress | None = None, sink: Sink | None = None
-) -> JobResult:
+) -> SparkResult:
     """Read the sources and set up every stream.
 
     With a sink the tasks of a native low level write there what they can finish themselves.
@@ -97,15 +95,15 @@ def run_job(
             `terascope.spark.mistakes.translating`, when rows are asked for later.
     """
     tell = progress or (lambda phase, done, total: None)
-    result = JobResult(spark)
+    result = SparkResult(spark=spark)
     try:
         with translating():
-            low = NativeStreams()
-            if any(read.low is not None for read in job.reads):
-                low = run_low_level(job, spark, result, tell, sink)
+            engine = SparkBatchEngine(spark, result.kept)
+            low: LowResult[Frame] = run_low_level(job, engine, sink, tell)
+            result.take_low_level(low)
             sources = read_sources(job, spark, result, tell)
-            context = compute_streams(job, spark, sources, low.frames, result, tell)
-            write_rests(low, context, result, sink)
+            context = compute_streams(job, spark, sources, low.rows, result, tell)
+            write_leftovers(low, context, result, sink)
     except BaseException:
         result.close()
         raise
@@ -122,30 +120,11 @@ def spare_collector() -> None:
     gc.freeze()
 
 
-def run_low_level(
-    job: Job, spark: SparkSession, result: JobResult, tell: Progress, sink: Sink | None
-) -> NativeStreams:
-    """The low level in the tasks that read; its streams are for the high level above it."""
-    planned = job.deliveries
-    prepare_kernels(planned.reads, tell, parallelism(spark.sparkContext.master or ""))
-    tell("reading", 0, 1)
-    low = native_streams(job, planned, spark, sink)
-    result.kept += low.kept
-    result.counters = low.counters
-    for name, reports in low.reports.items():
-        result.reports[name] = summed(reports.values())
-        for interface, report in reports.items():
-            add_report(result.interfaces, interface, report)
-    for query, fields in low.direct.items():
-        result.parts[query] = [part for part in low.parts if part.query == query]
-        result.part_fields[query] = fields
-    tell("reading", 1, 1)
-    return low
-
-
-def write_rests(low: NativeStreams, context: Context, result: JobResult, sink: Sink | None) -> None:
-    """What tasks could not join of the queries they write."""
-    for query, rel in low.rest.items():
+def write_leftovers(
+    low: LowResult[Frame], context: Context, result: SparkResult, sink: Sink | None
+) -> None:
+    """Join the leftover rows of queries that tasks write."""
+    for query, rel in low.leftover.items():
         assert sink is not None
         frame = frame_of(rel, context)
         fields = result.part_fields[query]
@@ -154,19 +133,8 @@ def write_rests(low: NativeStreams, context: Context, result: JobResult, sink: S
         result.parts[query] += more_parts(columns, query, folder, sink.format, fields)
 
 
-def prepare_kernels(reads: Sequence[SourceRead], tell: Progress, processes: int) -> None:
-    """Compile the generated kernels before the tasks ask for them, once for all of them, and in so
-    many processes as tasks may run at once.
-    """
-    plans = [read.low for read in reads if read.low is not None]
-    for done, plan in enumerate(plans):
-        prepare(plan, lambda made, total: tell("compiling kernels", made, total), processes)
-        tell("compiling kernels", done + 1, len(plans))
-    tell_used()
-
-
 def read_sources(
-    job: Job, spark: SparkSession, result: JobResult, tell: Progress
+    job: Job, spark: SparkSession, result: SparkResult, tell: Progress
 ) -> dict[str, tuple[SourceRead, DataFrame]]:
     """Every source whose tuples go up, by interface: read, kept, counted."""
     tasks = tasks_of(spark)
@@ -182,9 +150,7 @@ def read_sources(
             df = result.keep(source_frame(spark, read, tasks))
             told = df.filter(meta.isNotNull()).select(meta).collect()
             reports = reports_from_json(row[0] for row in told)
-        result.reports[read.name] = summed(reports.values())
-        for interface, report in reports.items():
-            add_report(result.interfaces, interface, report)
+        result.take_reports(read.name, reports)
         tuples = df.filter(meta.isNull()).drop(META)
         sources |= {i.name: (read, tuples) for i in read.interfaces}
     if wanted:
@@ -192,19 +158,12 @@ def read_sources(
     return sources
 
 
-def summed(reports: Iterable[ReadReport]) -> ReadReport:
-    total: Reports = {}
-    for report in reports:
-        add_report(total, "", report)
-    return total.get("", ReadReport())
-
-
 def compute_streams(
     job: Job,
     spark: SparkSession,
     sources: Mapping[str, tuple[SourceRead, DataFrame]],
     low: Mapping[str, Frame],
-    result: JobResult,
+    result: SparkResult,
     tell: Progress,
 ) -> Context:
     streams: dict[str, Frame] = dict(low)
@@ -238,18 +197,6 @@ def compute_streams(
         types = {f.name: f for f in frame.fields}
         result.fields[output.stream] = tuple(types[name] for name in output.columns)
     return context
-
-
-def scan_horizon(scan: Scan, reports: Reports) -> dict[str, int]:
-    """How far the columns of a scan moved, over all tuples of its interfaces."""
-    furthest: dict[str, int] = {}
-    for interface in scan.interfaces:
-        seen = reports[interface].horizon if interface in reports else {}
-        for column in scan.columns:
-            if column.read_from in seen:
-                latest = seen[column.read_from]
-                furthest[column.name] = max(furthest.get(column.name, latest), latest)
-    return furthest
 
 
 def delivered(output: Output, frame: Frame) -> DataFrame:

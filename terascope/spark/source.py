@@ -1,7 +1,7 @@
 """The one way Spark reads our sources: any SourceRead of a Job as a DataFrame.
 
 In: a `SourceRead`, which travels with the function of its tasks. Out, when its low level is native:
-what the tasks have to say (low_task.py). Otherwise its columns c0, c1, ... and a last column
+the output rows of its tasks (outgoing.py). Otherwise its columns c0, c1, ... and a last column
 `#meta`. Tuples have a NULL there; the last row of every partition has nothing but `#meta`, the JSON
 of what reading it saw (bytes, tuples, malformed ones, how far time moved), so that the counts come
 with the one pass over the data.
@@ -23,18 +23,13 @@ from pyspark.sql import types as T
 
 from terascope.connectors.base import Column, ReadReport, Split, arrow_type
 from terascope.connectors.registry import read_split
+from terascope.execute.reading_task import Bundle, NativeRead, low_rows, native_bundles
 from terascope.execute.reports import Reports, add_report, note_clocks, reports_to_json
 from terascope.execute.rows.steps import admitted
 from terascope.physical.bundles import bundles
 from terascope.physical.job import SourceRead
 from terascope.spark.catalyst.frame import place, spark_type
-from terascope.spark.low_task import (
-    OUTGOING,
-    Bundle,
-    NativeRead,
-    native_bundles,
-    run_low_task,
-)
+from terascope.spark.outgoing import OUTGOING, to_arrow
 from terascope.spark.worker import working
 
 META = "#meta"
@@ -75,7 +70,7 @@ class Reading:
                 bundle = self.bundles[number]
                 if isinstance(self.reading, NativeRead):
                     with working():
-                        yield from run_low_task(self.reading, bundle)
+                        yield from map(to_arrow, low_rows(self.reading, bundle))
                 else:
                     yield from read_bundle(self.reading, bundle.splits)
 

@@ -28,7 +28,7 @@ from terascope.execute.results.result_files import (
     text_encoder,
     write_chunks,
 )
-from terascope.kernels.encode.text import readable, readable_fields
+from terascope.kernels.encode.text import readable_table
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import place
 from terascope.spark.mistakes import translating
@@ -116,8 +116,3 @@ def preview(df: DataFrame, fields: Sequence[Field], rows: int) -> pa.Table:
         for i, field in enumerate(fields)
     ]
     return readable_table(columns, fields)
-
-
-def readable_table(columns: Sequence[pa.Array], fields: Sequence[Field]) -> pa.Table:
-    shown = [readable(column, f.type) for column, f in zip(columns, fields, strict=True)]
-    return pa.Table.from_arrays(shown, schema=readable_fields(fields))

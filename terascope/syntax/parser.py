@@ -10,6 +10,7 @@ through an LALR parser (gsql.lark) whose actions build the nodes (transform).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache
@@ -20,6 +21,7 @@ import lark
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from terascope.diagnostic import Diagnostic, Mistake, QueryError, Source, Span
+from terascope.files import private_cache
 from terascope.syntax.ast import Expr, Literal_, Script, Statement, SyntaxNode
 from terascope.syntax.foreign import refuse_foreign
 from terascope.syntax.keywords import BEFORE_PARENTHESIS, CONTEXTUAL, RESERVED
@@ -113,8 +115,12 @@ def parse_chunk(
 
 @cache
 def grammar() -> lark.Lark:
-    """The parser, built at first use."""
+    """The parser, built at first use. Its tables are kept on disk: to compute them takes longer
+    than to parse most sets.
+    """
     text = Path(__file__).with_name("gsql.lark").read_text(encoding="utf-8")
+    folder = private_cache(f"grammar-{lark.__version__}")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return lark.Lark(
         text,
         parser="lalr",
@@ -122,6 +128,7 @@ def grammar() -> lark.Lark:
         start=["statement", "only_expr"],
         keep_all_tokens=True,
         maybe_placeholders=False,
+        cache=False if folder is None else str(folder / digest),
         transformer=ToScript(),
     )
 

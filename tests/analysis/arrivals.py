@@ -130,7 +130,7 @@ class Arrivals:
         for stream in self.plan:
             if stream.name in wanted:
                 rel = (trees or self.trees.streams)[stream.name]
-                context = Evaluation(self.plan, self.sources(cut, kept), context_streams)
+                context = Evaluation.of(self.plan, self.sources(cut, kept), context_streams)
                 is_kept = stream.name in kept and stream.name != name
                 found = kept[stream.name] if is_kept else tuples_of(rel, context)
                 context_streams[stream.name] = Rows(rel.fields, found)
@@ -179,7 +179,7 @@ class Arrivals:
         value = watermarks.of(Col(name, rel.type_of(name)), full)
         home = next(s.name for s in self.plan if any(r == rel for r in walk(s.rel)))
         context = {s: self.rows(s, cut, {}) for s in self.below(home) - {home}}
-        rows = tuples_of(full, Evaluation(self.plan, self.sources(cut, {}), context))
+        rows = tuples_of(full, Evaluation.of(self.plan, self.sources(cut, {}), context))
         keys = [row[rel.names.index(name)] for row in rows]
         done = [k for k in keys if k is not None and earlier(k, value, Trend.INCREASING)]
         return max(done, default=None)
@@ -210,7 +210,7 @@ class Arrivals:
         start = before.arrived if before else dict.fromkeys(self.tables, 0)
         batch = {n: rows[start[n] : cut.arrived[n]] for n, rows in self.tables.items()}
         rel = self.trees.streams[leaf] if isinstance(leaf, str) else leaf
-        return tuples_of(rel, Evaluation(self.plan, MemorySources(batch), {}))
+        return tuples_of(rel, Evaluation.of(self.plan, MemorySources(batch), {}))
 
     def without(self, leaf: Leaf, rows: list[Row], bound: Value) -> list[Row]:
         """The rows of a leaf that are not earlier than a bound, or have no value."""

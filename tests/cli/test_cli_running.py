@@ -1,4 +1,6 @@
-"""`terascope run`, end to end over small files, in the Spark session of the tests."""
+"""`terascope run`, end to end over small files, by the engine that `auto` takes for them; one test
+asks Spark for the same.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,11 @@ from tests.cli.calls import FLOWS, Called, call, small_trace
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.spark]
-
 TOTALS = """\
 QUERY totals: SELECT count(*) AS packets, sum(len) AS bytes FROM PKT GROUP BY time/1000000;
 QUERY syns: SELECT destIP, count(*) AS cnt FROM TCP WHERE flags = 2
 GROUP BY time/1000000, destIP HAVING count(*) > 50;
 """
-
-
-@pytest.fixture(autouse=True)
-def running(spark: SparkSession) -> SparkSession:
-    """A command finds the session that is running and uses it."""
-    return spark
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +44,35 @@ def test_tables_on_stdout_everything_else_on_stderr(trace: Path) -> None:
     assert lines[5].startswith("... ")
     assert lines[5].endswith(" rows")
     assert lines[7] == "heavy"
-    first, *_, last = called.err.splitlines()
-    assert first == "starting Spark"
+    *_, last = called.err.splitlines()
     assert last.startswith("2 queries over eth0: 1,500 tuples, ")
     assert ", 0 malformed, " in last
+    assert last.endswith(" s (engine local: about 0.1 s of work, Spark would need 8 s to start)")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_spark_gives_the_same(spark: SparkSession, trace: Path, tmp_path: Path) -> None:
+    """A command finds the session that is running and uses it."""
+    del spark
+    flags = ("-p", "threshold=3", "-s", f"eth0=pcap:{trace}")
+    for form in ("table", "csv", "json", "ndjson"):
+        local = run(FLOWS, *flags, "--format", form, "--engine", "local")
+        called = run(FLOWS, *flags, "--format", form, "--engine", "spark")
+        assert (called.code, called.out) == (0, local.out)
+    first, *_, last = called.err.splitlines()
+    assert first == "starting Spark"
+    assert last.endswith("(engine spark: set by --engine spark)")
+    for engine in ("local", "spark"):
+        run(FLOWS, *flags, "-o", tmp_path / engine, "--engine", engine)
+    for path in sorted((tmp_path / "local").iterdir()):
+        assert path.read_bytes() == (tmp_path / "spark" / path.name).read_bytes()
+
+
+def test_a_stream_is_not_for_the_local_engine(trace: Path) -> None:
+    called = run(FLOWS, "-s", f"eth0=pcap:{trace}", "--stream", "--engine", "local")
+    assert called.code == 2
+    assert "a stream runs in Spark" in called.err
 
 
 def test_quiet_says_nothing(trace: Path) -> None:

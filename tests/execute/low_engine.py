@@ -100,7 +100,7 @@ def answers(job: Job, low: dict[str, list[Row]], plan: Plan, sources: Sources) -
     fields = {output.name: output.fields for output in job.low}
     known = {name: Rows(fields[name], rows) for name, rows in low.items()}
     for stage in job.streams:
-        context = Evaluation(plan, sources, known)
+        context = Evaluation.of(plan, sources, known)
         known[stage.name] = Rows(stage.rel.fields, tuples_of(stage.rel, context))
     return known
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,9 @@ import pytest
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source
 from terascope.execute.delivery import Outgoing
+from terascope.execute.leftovers import LeftoverJoin, leftover_bytes
+from terascope.execute.merging_task import Merging
+from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
 from terascope.execute.results.parts import Part
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import Sink
@@ -33,9 +35,6 @@ from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import evaluate, tuples_of
 from terascope.reference.rows import Row, Rows
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.low_task import NativeRead, low_rows, native_bundles
-from terascope.spark.merging import Merging
-from terascope.spark.rests import RestJoining, rest_sizes
 from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case
 
@@ -75,7 +74,7 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
     for part in (Part.of(r.told or "") for r in outgoing if r.kind == "part"):
         rows[part.query] += tuples(pq.ParquetFile(part.path).read(), len(fields[part.query]))
     rest: Counter[str] = Counter()
-    told = rest_sizes([row.told or "" for row in outgoing if row.kind == "rest"])
+    told = leftover_bytes([row.told or "" for row in outgoing if row.kind == "rest"])
     packed = [(r.stream, r.payload) for r in outgoing if r.kind == "rows"]
     for query, made in planned.joined.items():
         sides = {side.rest: Rows(side.fields, []) for side in made.pairing.sides}
@@ -86,7 +85,7 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
         rest[query] = sum(len(side.tuples) for side in sides.values())
         assert (query in told) == bool(rest[query])
         streams = {rest_name(query, i): side for i, side in enumerate(sides.values())}
-        context = Evaluation(plan, ConnectorSources({}), streams)
+        context = Evaluation.of(plan, ConnectorSources({}), streams)
         found = Rows(made.rest.fields, tuples_of(made.rest, context))
         places = [found.names.index(f.name) for f in fields[query]]
         by_reference = [tuple(t[i] for i in places) for t in found.tuples]
@@ -99,16 +98,9 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
 def joined_in_one_task(
     pairing: Pairing, sink: Sink, packed: list[tuple[int, bytes | None]]
 ) -> list[Row]:
-    own = [(s, p) for s, p in packed if s in {side.rest for side in pairing.sides}]
-    batch = payload_batch([s for s, _ in own], [p for _, p in own])
-    (told,) = RestJoining((pairing,), sink)(iter([batch]))
-    part = Part.of(told["told"][0].as_py())
+    own = [(s, p) for s, p in packed if p and s in {side.rest for side in pairing.sides}]
+    (part,) = LeftoverJoin((pairing,), sink).parts(own)
     return tuples(pq.ParquetFile(part.path).read(), len(pairing.fields))
-
-
-def payload_batch(streams: Sequence[int], payloads: Sequence[bytes | None]) -> pa.RecordBatch:
-    arrays = [pa.array(streams, pa.int32()), pa.array(payloads, pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, ["stream", "payload"])
 
 
 def tuples(table: Any, width: int) -> list[Row]:

@@ -16,7 +16,8 @@ from terascope.diagnostic import Source
 from terascope.execute.prepare import prepare, prepare_windows
 from terascope.execute.rows.regroup import Regrouping
 from terascope.execute.rows.windows import Sequences
-from terascope.kernels.codegen.generated_modules import FOLDER_VARIABLE, cache_folder, load_module
+from terascope.files import CACHE_VARIABLE
+from terascope.kernels.codegen.generated_modules import cache_folder, load_module
 from terascope.kernels.merge.merge_source import combine_kernel
 from terascope.kernels.merge.window_kernel import assemble_kernel
 from terascope.kernels.tables import bounded_tables
@@ -46,7 +47,7 @@ ENOUGH = 1 << 30
 
 @pytest.fixture(autouse=True)
 def _kernel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "kernels"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kernels"))
     forget_kernels()
 
 

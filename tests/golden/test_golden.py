@@ -24,6 +24,7 @@ from tests.agreement import (
     combined,
     delivered,
     in_thirds,
+    local_answers,
     of_set,
     spark_answers,
 )
@@ -79,6 +80,20 @@ def test_spark_gives_the_same_rows(partitions: int, low: LowSettings, spark: Spa
     settings = INTERPRETED | {"spark.sql.adaptive.enabled": str(several).lower()}
     plan = optimize(combined(plans))
     found = spark_answers(plan, interfaces, spark, partitions, split_bytes, settings, low)
+    for name, each in plans.items():
+        assert_same_answers(delivered(each, evaluate(each, sources)), of_set(name, found))
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_the_local_engine_gives_the_same_rows(tasks: int, tmp_path: Path) -> None:
+    """All cases in one job; with several tasks these also write what they can finish."""
+    plans = {case.title: case.compiled.plan for case in RUN}
+    interfaces = {n: i for case in RUN for n, i in case.bindings.interfaces.items()}
+    sources = ConnectorSources(interfaces)
+    split_bytes = in_thirds(interfaces.values()) if tasks > 1 else 1 << 30
+    folder = tmp_path if tasks > 1 else None
+    plan = optimize(combined(plans))
+    found = local_answers(plan, interfaces, tasks, split_bytes, folder=folder)
     for name, each in plans.items():
         assert_same_answers(delivered(each, evaluate(each, sources)), of_set(name, found))
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from terascope.execute.prepare import Wanted, make, read_kernel, written_kernel
+from terascope.files import CACHE_VARIABLE
 from terascope.kernels.codegen import compilers
 from terascope.kernels.codegen.compilers import Compilers
-from terascope.kernels.codegen.generated_modules import FOLDER_VARIABLE, cache_folder, load_module
+from terascope.kernels.codegen.generated_modules import cache_folder, load_module
 from terascope.kernels.tables.open_table_source import insert_kernel
 from terascope.kernels.tables.slots import Shape
 
@@ -18,7 +19,7 @@ KERNELS: list[Wanted] = [("insert", Shape(keys, ("count",))) for keys in range(1
 
 @pytest.fixture(autouse=True)
 def _kernel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "kernels"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kernels"))
     forget_kernels()
 
 

@@ -125,7 +125,7 @@ class Compiler:
             case Aggregate():
                 return self.aggregate(rel)
             case Running():
-                context = Evaluation(self.plan, self.sources, {})
+                context = Evaluation.of(self.plan, self.sources, {})
                 return running_sql(rel, self.grouping(rel), context)
             case Rank():
                 return self.rank(rel)

@@ -141,7 +141,9 @@ def in_pieces(split: SplitPlan, sources: MemorySources, cuts: list[int]) -> dict
     for stream in split.plan:
         parts = pieces if stream.name in low else [sources]
         tuples = [
-            row for p in parts for row in tuples_of(stream.rel, Evaluation(split.plan, p, streams))
+            row
+            for p in parts
+            for row in tuples_of(stream.rel, Evaluation.of(split.plan, p, streams))
         ]
         streams[stream.name] = Rows(stream.rel.fields, tuples)
     return streams

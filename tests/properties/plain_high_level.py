@@ -109,7 +109,7 @@ class PlainHighLevel:
         below = {read.stream: self.stream(read.stream, trees) for read in reads(rel)}
         streams = tuple(Stream(n, r, False) for n, r in trees.items())
         plan = Plan(streams, self.plan.parameters)
-        return tuples_of(rel, Evaluation(plan, NoTuples(self.horizons), below))
+        return tuples_of(rel, Evaluation.of(plan, NoTuples(self.horizons), below))
 
     def kept(self, name: str, rel: Rel) -> list[Row]:
         found: list[Row] = []

@@ -68,7 +68,7 @@ def plain_step(
     plan: Plan,
 ) -> list[tuple[str, str]]:
     """The epochs from `low` up to, and without, `until`; what a task tells of them."""
-    context = Evaluation(plan, NoSources(), {})
+    context = Evaluation.of(plan, NoSources(), {})
     names = rel.source.names
     keys = [context.compile(expr, names) for _, expr in rel.keys]
     groups: dict[Row, list[Row]] = {}

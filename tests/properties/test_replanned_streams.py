@@ -18,13 +18,13 @@ import pytest
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.execute.delivery import Delivery, Outgoing
+from terascope.execute.reading_task import NativeRead, Partials, taken
 from terascope.execute.task import Groups, Ready
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.rules.grow_trees import attributes_of, families
 from terascope.physical.settings import TreeSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
-from terascope.spark.low_task import NativeRead, Partials, taken
 from terascope.spark.stream import task as stream_task
 from terascope.spark.stream.runner import RunSettings
 from terascope.streaming.replan import replanning

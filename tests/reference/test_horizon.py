@@ -29,7 +29,7 @@ COUNT = aggs(n=agg("count"))
 
 
 def horizon(expr: Expr, rel: Rel, **streams: Rel) -> Value:
-    return Evaluation(plan(**streams, out=rel), SOURCES, {}).horizon(expr, rel)
+    return Evaluation.of(plan(**streams, out=rel), SOURCES, {}).horizon(expr, rel)
 
 
 def test_a_scan_reaches_its_largest_value() -> None:
@@ -41,7 +41,7 @@ def test_all_interfaces_of_a_scan_count() -> None:
     assert horizon(col("ts"), ints("a", "a", names="ts")) == 25
     sources = MemorySources({"a": records("ts", (1,)), "b": records("ts", (7,))})
     rel = ints("a", "b", names="ts")
-    assert Evaluation(plan(out=rel), sources, {}).horizon(col("ts"), rel) == 7
+    assert Evaluation.of(plan(out=rel), sources, {}).horizon(col("ts"), rel) == 7
 
 
 def test_other_protocols_on_the_interface_move_time_too() -> None:
@@ -49,7 +49,7 @@ def test_other_protocols_on_the_interface_move_time_too() -> None:
     rel = ints("a", names="ts")
     tcp = type(rel)(rel.interfaces, "TCP", rel.columns, layer=2)
     assert sources.rows(tcp) == [(1,)]
-    assert Evaluation(plan(out=tcp), sources, {}).horizon(col("ts"), tcp) == 8
+    assert Evaluation.of(plan(out=tcp), sources, {}).horizon(col("ts"), tcp) == 8
 
 
 def test_filter_rank_and_window_leave_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,53 +113,64 @@ def test_functions_are_registered_once() -> None:
         session.register(doubled)
 
 
-# ---- with Spark ----------------------------------------------------------------------------------
+# ---- on both engines -----------------------------------------------------------------------------
 
 on_spark = pytest.mark.xdist_group("spark")
 
 
+@pytest.fixture(params=["local", "spark"])
+def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Session]:
+    """A session on each engine; the local one finds the Spark of the tests when it needs one."""
+    given = spark if request.param == "spark" else None
+    with Session(spark=given, engine=request.param) as session:
+        yield session
+
+
 @on_spark
 @pytest.mark.spark
-def test_rows_come_in_every_form(spark: SparkSession, trace: Path) -> None:
+def test_rows_come_in_every_form(session: Session, trace: Path) -> None:
+    session.source(f"eth0=pcap:{trace}")
+    results = session.query(FLOWS, threshold=3).run()
+    assert list(results) == ["flows", "heavy"]
+    with pytest.raises(KeyError, match="no query 'nothing'; there are flows, heavy"):
+        results["nothing"]
+    flows = results["flows"]
+    rows = flows.rows()
+    assert flows.columns == ("tb", "srcIP", "destIP", "packets", "bytes")
+    assert len(flows) == len(rows) > 100
+    assert [r["tb"] for r in rows] == sorted(r["tb"] for r in rows)
+    flooded = [r for r in rows if r["destIP"] == "10.9.9.9"]
+    assert len(flooded) > 50
+    assert flows.to_arrow().to_pylist() == rows
+    assert flows.to_pandas().to_dict("records") == rows
+    assert [row.asDict() for row in flows.dataframe.collect()] == rows
+    assert flows.head(5).to_pylist() == rows[:5]
+    report = results.reports["eth0"]
+    assert report.tuples == 1500
+    assert report.bytes_read == trace.stat().st_size
+    assert not report.malformed
+    assert results.summary() == f"1,500 tuples, {report.bytes_read:,} bytes read"
+    assert f"<em>... {len(rows) - 20:,} more; {len(rows):,} rows</em>" in flows._repr_html_()
+    assert "<caption" in results._repr_html_()
+
+
+@on_spark
+@pytest.mark.spark
+def test_a_given_spark_stays_open(spark: SparkSession, trace: Path) -> None:
     with Session(spark=spark) as session:
         session.source(f"eth0=pcap:{trace}")
-        results = session.query(FLOWS, threshold=3).run()
-        assert list(results) == ["flows", "heavy"]
-        with pytest.raises(KeyError, match="no query 'nothing'; there are flows, heavy"):
-            results["nothing"]
-        flows = results["flows"]
-        rows = flows.rows()
-        assert flows.columns == ("tb", "srcIP", "destIP", "packets", "bytes")
-        assert len(flows) == len(rows) > 100
-        assert [r["tb"] for r in rows] == sorted(r["tb"] for r in rows)
-        flooded = [r for r in rows if r["destIP"] == "10.9.9.9"]
-        assert len(flooded) > 50
-        assert flows.to_arrow().to_pylist() == rows
-        assert flows.to_pandas().to_dict("records") == rows
-        assert [row.asDict() for row in flows.dataframe.collect()] == rows
-        assert flows.head(5).to_pylist() == rows[:5]
-        report = results.reports["eth0"]
-        assert report.tuples == 1500
-        assert report.bytes_read == trace.stat().st_size
-        assert not report.malformed
-        assert results.summary() == f"1,500 tuples, {report.bytes_read:,} bytes read"
-        assert f"<em>... {len(rows) - 20:,} more; {len(rows):,} rows</em>" in flows._repr_html_()
-        assert "<caption" in results._repr_html_()
-    # A given session stays open.
+        assert str(session.run(PER_SECOND).choice).endswith("was given a SparkSession")
     assert spark.range(3).count() == 3
 
 
 @on_spark
 @pytest.mark.spark
 def test_a_table_is_printed(
-    spark: SparkSession, trace: Path, capsys: pytest.CaptureFixture[str]
+    session: Session, trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Session(spark=spark) as session:
-        session.source(f"pcap:{trace}")
-        text = (
-            "QUERY q: SELECT protocol AS p, count(*) AS cnt FROM PKT GROUP BY time/1000, protocol"
-        )
-        session.query(f"{text} HAVING count(*) > 1000").run()["q"].show()
+    session.source(f"pcap:{trace}")
+    text = "QUERY q: SELECT protocol AS p, count(*) AS cnt FROM PKT GROUP BY time/1000, protocol"
+    session.query(f"{text} HAVING count(*) > 1000").run()["q"].show()
     shown = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert shown[0] == "q"
     assert shown[1].split() == ["p", "cnt"]
@@ -168,43 +180,42 @@ def test_a_table_is_printed(
 
 @on_spark
 @pytest.mark.spark
-def test_results_are_written_all_or_none(spark: SparkSession, trace: Path, tmp_path: Path) -> None:
+def test_results_are_written_all_or_none(session: Session, trace: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with Session(spark=spark) as session:
-        session.source(f"eth0=pcap:{trace}")
-        results = session.query(FLOWS, threshold=3).run()
-        assert results.write(out) == [out / "flows.csv", out / "heavy.csv"]
-        names = sorted(path.name for path in out.iterdir())
-        assert names == [
-            "flows.csv", "flows.manifest.json", "heavy.csv", "heavy.manifest.json",
-        ]  # fmt: skip
-        header, *lines = (out / "heavy.csv").read_text().splitlines()
-        rows = results["heavy"].rows()
-        assert header == "tb,srcIP,most"
-        assert lines == [f"{r['tb']},{r['srcIP']},{r['most']}" for r in rows]
-        results.write(out, "parquet")
-        assert pq.read_table(out / "heavy.parquet").to_pylist() == rows
-        manifest = json.loads((out / "heavy.manifest.json").read_text())
-        assert manifest["file"] == "heavy.parquet"
-        assert manifest["rows"] == len(rows)
-        assert manifest["tuples"] == 1500
-        assert manifest["gsql"].startswith("SELECT tb, srcIP, max(packets) AS most\nFROM flows")
-        assert list(manifest["reads"]) == ["flows"]
-        assert manifest["parameters"] == [{"name": "threshold", "type": "INT", "value": "3"}]
-        assert manifest["columns"][0] == {
-            "name": "tb", "type": "UINT", "order": "increasing", "strict": False, "disorder": 0,
-            "clock": None,
-        }  # fmt: skip
-        assert manifest["sources"][0]["interface"] == "eth0"
-        assert manifest["sources"][0]["bytes_read"] == trace.stat().st_size
-        with pytest.raises(OutputError, match="its parent directory does not exist"):
-            results.write(tmp_path / "no" / "out")
+    session.source(f"eth0=pcap:{trace}")
+    results = session.query(FLOWS, threshold=3).run()
+    assert results.write(out) == [out / "flows.csv", out / "heavy.csv"]
+    names = sorted(path.name for path in out.iterdir())
+    assert names == [
+        "flows.csv", "flows.manifest.json", "heavy.csv", "heavy.manifest.json",
+    ]  # fmt: skip
+    header, *lines = (out / "heavy.csv").read_text().splitlines()
+    rows = results["heavy"].rows()
+    assert header == "tb,srcIP,most"
+    assert lines == [f"{r['tb']},{r['srcIP']},{r['most']}" for r in rows]
+    results.write(out, "parquet")
+    assert pq.read_table(out / "heavy.parquet").to_pylist() == rows
+    manifest = json.loads((out / "heavy.manifest.json").read_text())
+    assert manifest["file"] == "heavy.parquet"
+    assert manifest["rows"] == len(rows)
+    assert manifest["tuples"] == 1500
+    assert manifest["gsql"].startswith("SELECT tb, srcIP, max(packets) AS most\nFROM flows")
+    assert list(manifest["reads"]) == ["flows"]
+    assert manifest["parameters"] == [{"name": "threshold", "type": "INT", "value": "3"}]
+    assert manifest["columns"][0] == {
+        "name": "tb", "type": "UINT", "order": "increasing", "strict": False, "disorder": 0,
+        "clock": None,
+    }  # fmt: skip
+    assert manifest["sources"][0]["interface"] == "eth0"
+    assert manifest["sources"][0]["bytes_read"] == trace.stat().st_size
+    with pytest.raises(OutputError, match="its parent directory does not exist"):
+        results.write(tmp_path / "no" / "out")
 
 
 @on_spark
 @pytest.mark.spark
 def test_a_failure_leaves_earlier_results_alone(
-    spark: SparkSession, trace: Path, tmp_path: Path
+    session: Session, trace: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -213,35 +224,33 @@ def test_a_failure_leaves_earlier_results_alone(
         "QUERY fine: SELECT time, count(*) AS cnt FROM PKT GROUP BY time;\n"
         "QUERY overflows: SELECT time, len * 9223372036854775807 AS x FROM PKT;"
     )
-    with Session(spark=spark) as session:
-        session.source(f"pcap:{trace}")
-        queries = session.query(text)
-        for parts in (False, True):
-            with pytest.raises(ValueMistake, match="integer overflow"):
-                queries.write(out, parts=parts)
+    session.source(f"pcap:{trace}")
+    queries = session.query(text)
+    for parts in (False, True):
         with pytest.raises(ValueMistake, match="integer overflow"):
-            queries.run()["overflows"].rows()
+            queries.write(out, parts=parts)
+    with pytest.raises(ValueMistake, match="integer overflow"):
+        queries.run()["overflows"].rows()
     assert [path.name for path in out.iterdir()] == ["fine.csv"]
     assert (out / "fine.csv").read_text() == "earlier\n"
 
 
 @on_spark
 @pytest.mark.spark
-def test_malformed_tuples_are_counted_or_refused(spark: SparkSession, damaged: Path) -> None:
-    with Session(spark=spark) as session:
-        session.source(f"eth0=pcap:{damaged}")
-        queries = session.query(PER_SECOND)
-        results = queries.run()
-        assert sum(row["cnt"] for row in results["q"].rows()) == 1499
-        assert sum(results.total.malformed.values()) == 1
-        assert "malformed: 1 " in results.summary()
-        with pytest.raises(MalformedInput, match="malformed input: 1 "):
-            queries.run(strict=True)
+def test_malformed_tuples_are_counted_or_refused(session: Session, damaged: Path) -> None:
+    session.source(f"eth0=pcap:{damaged}")
+    queries = session.query(PER_SECOND)
+    results = queries.run()
+    assert sum(row["cnt"] for row in results["q"].rows()) == 1499
+    assert sum(results.total.malformed.values()) == 1
+    assert "malformed: 1 " in results.summary()
+    with pytest.raises(MalformedInput, match="malformed input: 1 "):
+        queries.run(strict=True)
 
 
 @on_spark
 @pytest.mark.spark
-def test_own_functions_run_in_the_workers(spark: SparkSession, trace: Path) -> None:
+def test_own_functions_run_in_the_workers(session: Session, trace: Path) -> None:
     @terascope.scalar(takes=("UINT",), returns="STRING")
     def service(port: int) -> str:
         return {80: "web", 443: "web", 53: "names"}.get(port, "other")
@@ -264,21 +273,19 @@ def test_own_functions_run_in_the_workers(spark: SparkSession, trace: Path) -> N
         SELECT kind, longest(len) AS most, max(len) AS same FROM TCP
         GROUP BY time/1000, service(destPort) AS kind
     """
-    with Session(spark=spark) as session:
-        session.source(f"pcap:{trace}")
-        session.register(service, longest)  # type: ignore[arg-type]  # mypy does not follow class decorators
-        rows = session.query(text).run()["query1"].rows()
+    session.source(f"pcap:{trace}")
+    session.register(service, longest)  # type: ignore[arg-type]  # mypy does not follow class decorators
+    rows = session.query(text).run()["query1"].rows()
     assert {row["kind"] for row in rows} == {"web", "other"}
     assert all(row["most"] == row["same"] for row in rows)
 
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_text_can_be_run_at_once(spark: SparkSession, trace: Path) -> None:
-    with Session(spark=spark) as session:
-        session.source(f"eth0=pcap:{trace}")
-        found = session.run(PER_SECOND)["q"].rows()
-        assert found == session.query(PER_SECOND).run()["q"].rows()
+def test_text_can_be_run_at_once(session: Session, trace: Path) -> None:
+    session.source(f"eth0=pcap:{trace}")
+    found = session.run(PER_SECOND)["q"].rows()
+    assert found == session.query(PER_SECOND).run()["q"].rows()
 
 
 AFTER_THE_BLOCK = """

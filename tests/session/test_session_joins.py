@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import terascope.spark.native as native
+import terascope.execute.low_level as low_level
 from terascope.config import Config
+from terascope.execute.leftovers import small_leftovers
 from terascope.session import Session
-from terascope.spark.rests import small_rests
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -87,10 +87,10 @@ def test_joins_of_written_results(
     small: list[list[str]] = []
 
     def chosen(sizes: dict[str, int], memory_bytes: int) -> list[str]:
-        small.append(small_rests(sizes, memory_bytes))
+        small.append(small_leftovers(sizes, memory_bytes))
         return small[-1]
 
-    monkeypatch.setattr(native, "small_rests", chosen)
+    monkeypatch.setattr(low_level, "small_leftovers", chosen)
     with session_over(flows, spark, memory_bytes=memory) as session:
         session.query(SET).write(tmp_path / "out", "parquet", parts=parts)
     for name in JOINS:

@@ -18,9 +18,9 @@ from typing import Final
 from unittest.mock import patch
 
 from terascope.config import load_config
+from terascope.execute import task_reports
 from terascope.running import StreamSettings
 from terascope.session import QuerySet, Session
-from terascope.spark import told
 from terascope.spark.session import open_session
 from tests.conftest import QUICK_START
 
@@ -60,8 +60,10 @@ def main(capture: str, queries: str, folder: Path) -> None:
     spark = open_session("local-cluster[1,2,1024]", "terascope-killed", settings)
     try:
         with (
-            patch.object(told, "ENOUGH_BYTES", -1),
-            patch.object(told, "LITTLE_BYTES", -1),  # or the driver merges so little by itself
+            patch.object(task_reports, "DRIVER_BYTES", -1),
+            patch.object(
+                task_reports, "SMALL_PAYLOAD_BYTES", -1
+            ),  # or the driver merges so little by itself
             Session(spark, config=load_config(split_bytes=1 << 18)) as session,
         ):
             session.source(f"link=pcap:{capture}")

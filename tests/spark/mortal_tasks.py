@@ -19,9 +19,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from terascope.execute import reading_task as low_task
 from terascope.execute.delivery import Outgoing
-from terascope.spark import low_task
-from terascope.spark.merging import Merging
+from terascope.execute.merging_task import Merging
 from terascope.spark.parts import Writing
 from tests.spark.killed_runs import ARMED
 

@@ -21,7 +21,7 @@ from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from terascope.spark.dataframes import bound_dataframe, dataframe_tuples
-from terascope.spark.run import JobResult, run_job
+from terascope.spark.run import SparkResult, run_job
 from tests.agreement import (
     CATALYST,
     INTERPRETED,
@@ -220,7 +220,7 @@ def test_the_reference_reads_a_dataframe(elsewhere: SparkSession, expected: Answ
     assert_same_answers(expected, reference(bound("flows", frame(elsewhere, 3))))
 
 
-def reported(text: str, spark: SparkSession, interface: Interface) -> JobResult:
+def reported(text: str, spark: SparkSession, interface: Interface) -> SparkResult:
     job = plan_job(
         compiled(text, interface).optimized, {interface.name: interface}, low=WITHOUT_COMPILING
     )

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError
+from terascope.execute.merging_task import Merging
 from terascope.execute.results.assemble import assemble
 from terascope.execute.results.parts import PartWriter
 from terascope.functions.base import ValueMistake
@@ -28,10 +29,9 @@ from terascope.plan.expr import Col
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import schema_of
 from terascope.spark.catalyst.relations import sort_column
-from terascope.spark.low_task import OUTGOING
-from terascope.spark.merging import Merging
+from terascope.spark.engine import MergeBatches, Unpacking
 from terascope.spark.mistakes import translating
-from terascope.spark.native import Exploding
+from terascope.spark.outgoing import OUTGOING
 from terascope.spark.parts import TOLD, Writing
 from terascope.spark.write import Format, write_output
 from terascope.types import INT_MAX, Type, parse_ip
@@ -115,13 +115,13 @@ def merged(
 ) -> DataFrame:
     df = spark.createDataFrame(partials(value), OUTGOING).repartition(4)
     met = df.repartitionById(DESTINATIONS, F.col("destination"))
-    return met.mapInArrow(Merging({0: target}, sink, memory_bytes), OUTGOING)
+    return met.mapInArrow(MergeBatches(Merging({0: target}, sink, memory_bytes)), OUTGOING)
 
 
 def test_partials_of_all_workers_meet(spark: SparkSession) -> None:
     target = Target("low", GROUPS.fields, GROUPS, high=True)
     rows = merged(spark, 10, target, None).filter("kind = 'rows'").select("payload")
-    frame = rows.mapInArrow(Exploding(GROUPS.fields), schema_of(GROUPS.fields))
+    frame = rows.mapInArrow(Unpacking(GROUPS.fields), schema_of(GROUPS.fields))
     found = sorted(tuple(row) for row in frame.collect())
     assert found == [
         (epoch, key * 1000, WORKERS, WORKERS * key * 10) for epoch in (1, 2) for key in range(KEYS)

@@ -42,12 +42,26 @@ def assemble(
     Raises:
         OutputError: the file cannot be written.
     """
-    batches = sorted_batches(parts, fields, order)
+    return write_table(sorted_table(parts, fields, order), path, format, fields)
+
+
+def write_table(table: pa.Table, path: Path, format: Format, fields: Sequence[Field]) -> int:
+    """Write rows in their order, and return how many there are.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
     with atomic(path) as file:
         if format == "parquet":
-            return write_parquet(batches, file, fields)
-        encode = text_encoder(format, fields)
-        return write_chunks(((encode(b), b.num_rows) for b in batches), file, format, fields)
+            return write_parquet(filled_batches(table), file, fields)
+        return write_lines(table, file, format, fields)
+
+
+def write_lines(table: pa.Table, file: BinaryIO, format: Format, fields: Sequence[Field]) -> int:
+    """Write rows as text, and return how many there are."""
+    encode = text_encoder(format, fields)
+    chunks = ((encode(batch), batch.num_rows) for batch in filled_batches(table))
+    return write_chunks(chunks, file, format, fields)
 
 
 def write_parquet(
@@ -61,12 +75,8 @@ def write_parquet(
     return count
 
 
-def sorted_batches(
-    parts: Sequence[Path], fields: Sequence[Field], order: Sequence[tuple[str, bool]]
-) -> Iterator[pa.RecordBatch]:
-    for batch in sorted_table(parts, fields, order).to_batches(BATCH_ROWS):
-        if batch.num_rows:
-            yield batch
+def filled_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in table.to_batches(BATCH_ROWS) if batch.num_rows)
 
 
 def sorted_table(

@@ -25,7 +25,7 @@ import pyarrow as pa
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError
 from terascope.execute.results.part_order import Extent, OrderWatch
-from terascope.files import PRIVATE, make_folder, open_file
+from terascope.files import PRIVATE, is_part, make_folder, open_file
 from terascope.kernels.columns.dictionary import NULL_CODE, Dictionary, dictionary_for
 from terascope.kernels.encode.parquet_chunk import ColumnPages
 from terascope.kernels.encode.parquet_thrift import RowGroup, file_metadata
@@ -348,3 +348,23 @@ def write_part(
         part.write(rows)
         path, count = part.close()
         return Part(query, path, count, part.extents)
+
+
+def write_rows(table: pa.Table, folder: Path, format: PartFormat, fields: tuple[Field, ...]) -> int:
+    """Write all rows of a query as a folder with one part; how many they are."""
+    make_folder(folder)
+    with PartWriter(folder, format, fields) as part:
+        for batch in table.to_batches():
+            part.write(batch)
+        path, rows = part.close()
+    drop_other_parts(folder, [path])
+    return rows
+
+
+def drop_other_parts(folder: Path, parts: Sequence[Path]) -> None:
+    """Remove the parts of attempts that failed."""
+    make_folder(folder)
+    kept = {path.name for path in parts}
+    for path in folder.iterdir():
+        if path.name not in kept and is_part(path):
+            path.unlink()

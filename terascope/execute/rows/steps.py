@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from terascope.connectors.base import arrow_type
 from terascope.functions.base import ValueMistake
 from terascope.kernels.columns.finished_rows import FinishedRows
 from terascope.physical.row_pipeline import Compute, Keep, Step
 from terascope.plan.expr import Expr
+from terascope.types import Type
 
 
 def run_steps(steps: Sequence[Step], columns: pa.RecordBatch) -> pa.RecordBatch:
@@ -41,3 +43,10 @@ def admitted(columns: pa.RecordBatch, predicate: Expr) -> pa.RecordBatch:
         return run_step(Keep(predicate), columns)
     except ValueMistake:
         return columns
+
+
+def plain_column(column: pa.Array, type: Type) -> pa.Array:
+    """A column without a dictionary, as Arrow holds values of a type."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(arrow_type(type))

@@ -20,7 +20,7 @@ from typing import Any
 
 import numba
 
-from terascope.files import is_ours, make_folder
+from terascope.files import private_cache
 from terascope.machine_code import compile_for
 
 HEADER = """\"\"\"Generated. Delete it whenever you like.\"\"\"
@@ -34,30 +34,12 @@ kernel = njit(cache={cached}, nogil=True, error_model="numpy")
 inner = njit(nogil=True, error_model="numpy", _nrt=False)
 inlined = njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)
 """
-FOLDER_VARIABLE = "TERASCOPE_KERNEL_FOLDER"
 PREFIX = "terascope_kernel_"
 
 
 def cache_folder() -> Path | None:
-    """Where kernels are kept; None when no folder can be written that is this user's alone.
-
-    Machine code and Python source are loaded from there: whoever may write to the folder, or put
-    another one in its place, could run code as this user.
-    """
-    given = os.environ.get(FOLDER_VARIABLE)
-    home = os.environ.get("XDG_CACHE_HOME")
-    candidates = [Path(given)] if given else []
-    candidates.append(Path(home) / "terascope" if home else Path.home() / ".cache" / "terascope")
-    candidates.append(Path(tempfile.gettempdir()) / f"terascope-kernels-{os.getuid()}")
-    for folder in candidates:
-        kernels = folder / f"kernels-{numba.__version__}"
-        try:
-            make_folder(kernels)
-            if is_ours(folder) and is_ours(kernels) and os.access(kernels, os.W_OK):
-                return kernels
-        except OSError:
-            continue
-    return None
+    """Where kernels are kept; None when no folder can be written that is this user's alone."""
+    return private_cache(f"kernels-{numba.__version__}")
 
 
 def module_name(source: str) -> str:

@@ -46,6 +46,12 @@ def readable_fields(fields: Sequence[Field]) -> pa.Schema:
     return pa.schema([(f.name, readable_type(f.type)) for f in fields])
 
 
+def readable_table(columns: Sequence[pa.Array], fields: Sequence[Field]) -> pa.Table:
+    """Columns in held form as a person reads them."""
+    shown = [readable(column, f.type) for column, f in zip(columns, fields, strict=True)]
+    return pa.Table.from_arrays(shown, schema=readable_fields(fields))
+
+
 def readable_type(type: Type) -> pa.DataType:
     if type is Type.BOOL:
         return pa.bool_()

@@ -38,7 +38,6 @@ from terascope.physical.operators import (
     WriteRows,
 )
 from terascope.physical.row_pipeline import Regroup, Top
-from terascope.physical.rules.finish_in_tasks import needed
 from terascope.physical.statistics.shared_table_cost import MASKED_NS, SLOT_NS, TUPLE_NS
 from terascope.physical.task_join import Joining, rest_name
 from terascope.plan.plan import reads
@@ -205,11 +204,15 @@ class Listing:
     # ---- Spark
 
     def relations(self) -> Iterator[Operator]:
-        written = self.job.deliveries.fields
-        wanted = needed(self.job, written)
-        for stage in self.job.streams:
-            if stage.name in wanted and stage.name not in written:
-                yield self.relation(stage)
+        """The streams that no task finishes and that an output, or such a stream, reads."""
+        finished = self.job.deliveries.fields
+        read = {output.stream for output in self.job.outputs}
+        listed: list[StreamStage] = []
+        for stage in reversed(self.job.streams):
+            if stage.name in read and stage.name not in finished:
+                listed.append(stage)
+                read |= {one.stream for one in reads(stage.rel)}
+        yield from map(self.relation, reversed(listed))
 
     def relation(self, stage: StreamStage) -> Operator:
         scanned = (i for rel in walk(stage.rel) if isinstance(rel, Scan) for i in rel.interfaces)

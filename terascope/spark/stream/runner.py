@@ -21,11 +21,11 @@ from terascope.connectors.arrival import is_arrival
 from terascope.connectors.live import LinkClock, LiveSettings
 from terascope.diagnostic import OutputError
 from terascope.execute.prepare import prepare, prepare_windows
+from terascope.execute.reading_task import NativeRead
 from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.physical.stream.plan import StreamPlan
-from terascope.spark.low_task import NativeRead
 from terascope.spark.mistakes import translated
 from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import ForeachBatch

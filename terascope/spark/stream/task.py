@@ -20,6 +20,7 @@ from pyspark.sql.datasource import InputPartition
 
 from terascope.connectors.base import Split
 from terascope.execute.delivery import Delivery
+from terascope.execute.reading_task import NativeRead, Partials, taken
 from terascope.execute.task import Groups, LowTask, Ready
 from terascope.files import PRIVATE
 from terascope.kernels.tables.slots import Shape
@@ -27,7 +28,6 @@ from terascope.physical.delivery import PartFormat
 from terascope.physical.ownership import Epochs
 from terascope.physical.settings import TreeSettings
 from terascope.physical.stream.slice_streams import SliceValue
-from terascope.spark.low_task import NativeRead, Partials, taken
 from terascope.spark.stream.reports import report_batch
 from terascope.streaming.engine import Report
 from terascope.streaming.heartbeat import Heartbeat, Watch

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from terascope.execute.delivery import Delivery, Outgoing
 from terascope.execute.merge import Merger
 from terascope.execute.rows.windows import Sequences
@@ -21,9 +19,6 @@ from terascope.kernels.merge.float_ranges import finished_blocks
 from terascope.kernels.merge.groups import Block, Groups
 from terascope.physical.delivery import Sink, Target
 from terascope.physical.task_join import Pairing
-from terascope.spark.low_task import to_arrow
-from terascope.spark.told import packed_pairs
-from terascope.spark.worker import working
 
 
 @dataclass(frozen=True)
@@ -34,11 +29,6 @@ class Merging:
     sink: Sink | None
     memory_bytes: int
     pairings: tuple[Pairing, ...] = ()
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with working():
-            for row in self.merged(packed_pairs(batches)):
-                yield to_arrow(row)
 
     def merged(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Outgoing]:
         """`packed`: streams and their packed groups."""

@@ -1,8 +1,8 @@
-"""The low level in a task of Spark: splits in, rows of `OUTGOING` out.
+"""A reading task: the low level of a query set over the splits of one task.
 
 In: a read with its low-level plan, the targets of its streams, and the splits of one task. Out: a
-few large rows: packed partials for the exchange, packed tuples for the high level, one line of JSON
-for each part that was written, and one for what reading saw.
+few large `Outgoing` rows: packed partials for the exchange, packed tuples for the high level, one
+line of JSON for each part that was written, one for the counts of the reader, one for the counters.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow as pa
-from pyspark.sql import types as T
 
 from terascope.connectors.base import Split
 from terascope.execute.delivery import Delivery, Outgoing
@@ -31,24 +29,6 @@ from terascope.physical.low_plan import LowAggregate
 from terascope.physical.ownership import Epochs, owned
 from terascope.physical.task_join import Pairing
 
-OUTGOING = T.StructType(
-    [
-        T.StructField("stream", T.IntegerType()),
-        T.StructField("destination", T.IntegerType()),
-        T.StructField("kind", T.StringType()),
-        T.StructField("payload", T.BinaryType()),
-        T.StructField("told", T.StringType()),
-    ]
-)
-OUTGOING_ARROW = pa.schema(
-    [
-        ("stream", pa.int32()),
-        ("destination", pa.int32()),
-        ("kind", pa.string()),
-        ("payload", pa.binary()),
-        ("told", pa.string()),
-    ]
-)
 PARTIAL_ROWS = 1 << 17
 """Partials of a stream wait until they are so many."""
 PARTIAL_SHARE = 16
@@ -96,18 +76,8 @@ def native_bundles(reading: NativeRead, tasks: int) -> list[Bundle]:
     return [Bundle(splits, mine[i], i) for i, splits in enumerate(parts)]
 
 
-def run_low_task(reading: NativeRead, bundle: Bundle) -> Iterator[pa.RecordBatch]:
-    for outgoing in low_rows(reading, bundle):
-        yield to_arrow(outgoing)
-
-
-def to_arrow(row: Outgoing) -> pa.RecordBatch:
-    values = (row.stream, row.destination, row.kind, row.payload, row.told)
-    arrays = [pa.array([v], f.type) for v, f in zip(values, OUTGOING_ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=OUTGOING_ARROW)
-
-
 def low_rows(reading: NativeRead, bundle: Bundle) -> Iterator[Outgoing]:
+    """Run the low level over the splits of a bundle."""
     read = reading.read
     assert read.low is not None
     owned = bundle.owned or {}

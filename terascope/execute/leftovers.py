@@ -1,8 +1,8 @@
-"""What tasks could not join by themselves: joined in one task when it is little.
+"""Joins of leftover rows: tuples that no task could join by itself.
 
-In: the packed rows of both sides that went up, of all joins. Out: parts of these queries. The rows
-at the ends of the tasks are few, and to make columns of Spark of them takes longer than to join
-them; where they are many, Spark joins them (terascope.spark.run).
+In: the packed rows of both sides of all task joins. Out: parts of these queries. The leftover rows
+at the ends of the tasks are few, and one task joins them faster than Spark makes columns of them.
+Where they are many, the high level joins them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.execute.results.parts import Part, write_part
@@ -23,13 +21,10 @@ from terascope.execute.rows.top import plain
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import Sink
 from terascope.physical.task_join import Pairing, Side
-from terascope.spark.parts import TOLD
-from terascope.spark.told import packed_pairs
-from terascope.spark.worker import working
 
 
-def small_rests(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:
-    """The queries whose rests fit into the memory of one task, by the bytes of each."""
+def small_leftovers(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:
+    """The queries whose leftover rows fit into the memory of one task, by the bytes of each."""
     chosen: list[str] = []
     free = memory_bytes // MEMORY_SHARE
     for query, size in sorted(sizes.items(), key=lambda item: item[1]):
@@ -40,26 +35,12 @@ def small_rests(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:
     return chosen
 
 
-def join_rests(df: DataFrame, pairings: Sequence[Pairing], sink: Sink) -> list[Part]:
-    """Join the packed rows of both sides, which stand among all rows of tasks, in one task."""
-    numbers = [side.rest for pairing in pairings for side in pairing.sides]
-    packed = df.filter((F.col("kind") == "rows") & F.col("stream").isin(numbers))
-    joining = RestJoining(tuple(pairings), sink)
-    together = packed.select("stream", "payload").coalesce(1)
-    return [Part.of(row[0]) for row in together.mapInArrow(joining, TOLD).collect()]
-
-
 @dataclass(frozen=True)
-class RestJoining:
-    """Joins the rows of all tasks, each pairing's in one go."""
+class LeftoverJoin:
+    """Joins the leftover rows of all tasks, those of each task join in one go."""
 
     pairings: tuple[Pairing, ...]
     sink: Sink
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with working():
-            for part in self.parts(packed_pairs(batches)):
-                yield pa.RecordBatch.from_arrays([pa.array([part.told()])], ["told"])
 
     def parts(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Part]:
         """`packed`: streams and their packed rows."""
@@ -79,10 +60,10 @@ def together(batches: Sequence[pa.RecordBatch], side: Side) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(empty, [f.name for f in side.fields])
 
 
-def rest_sizes(told: Sequence[str]) -> Counter[str]:
-    """What tasks told of their rests: bytes, by query."""
+def leftover_bytes(reports: Sequence[str]) -> Counter[str]:
+    """Bytes of the leftover rows of each query, summed over the reports of tasks."""
     sizes: Counter[str] = Counter()
-    for text in told:
+    for text in reports:
         values = json.loads(text)
         sizes[values["query"]] += values["bytes"]
     return sizes

@@ -1,0 +1,185 @@
+"""The executor of the low level: read, merge partial groups, join leftovers, hand rows up.
+
+In: a Job whose reads carry low-level plans, and an engine. Out: for each low-level stream that the
+high level reads its rows, and for each query that the tasks wrote themselves its parts. A source is
+read in one pass; partial groups, if any task had to give some up, then meet in the merge, where
+windows are assembled from their slices, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias
+
+from terascope.execute.engine import BatchEngine, HighRows, OnePass
+from terascope.execute.leftovers import LeftoverJoin, leftover_bytes, small_leftovers
+from terascope.execute.merging_task import Merging
+from terascope.execute.prepare import prepare
+from terascope.execute.reading_task import NativeRead
+from terascope.execute.reports import Reports, reports_from_json
+from terascope.execute.results.parts import Part
+from terascope.execute.task_reports import Packed
+from terascope.kernels.codegen.preload import tell_used
+from terascope.kernels.merge.window_kernel import assemble_kernel
+from terascope.physical.delivery import Sink
+from terascope.physical.job import Deliveries, Job, SourceRead
+from terascope.physical.rules.finish_in_tasks import stream_numbers
+from terascope.physical.task_join import Pairing
+from terascope.plan.rel import Field, Rel
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with the name of a phase, how many of its steps are done, and how many there are."""
+
+
+@dataclass
+class LowResult(Generic[HighRows]):
+    """The output of the low level."""
+
+    rows: dict[str, HighRows] = field(default_factory=dict)
+    """By low-level stream: the tuples that the high level reads."""
+    parts: list[Part] = field(default_factory=list)
+    direct: dict[str, tuple[Field, ...]] = field(default_factory=dict)
+    """The queries that are in parts, with their columns."""
+    leftover: dict[str, Rel] = field(default_factory=dict)
+    """Queries in parts whose leftover rows were too many for one task: the join of these, for the
+    high level."""
+    reports: dict[str, Reports] = field(default_factory=dict)
+    """The counts of the readers, by read and interface."""
+    counters: list[dict[str, Any]] = field(default_factory=list)
+    """The counters of each task."""
+
+
+def run_low_level(
+    job: Job, engine: BatchEngine[OnePass, HighRows], sink: Sink | None, tell: Progress
+) -> LowResult[HighRows]:
+    """Run the low level of a job. `sink`: where tasks write the queries that they finish; None for
+    a job whose tasks finish none.
+
+    Raises:
+        SourceError: a source cannot be read.
+        ValueMistake: a value no answer exists for, such as an integer overflow.
+    """
+    if all(read.low is None for read in job.reads):
+        return LowResult()
+    planned = job.deliveries
+    prepare_kernels(planned, tell, engine.processes)
+    tell("reading", 0, 1)
+    result = LowLevelRun(job, planned, engine, sink).run()
+    tell("reading", 1, 1)
+    return result
+
+
+def prepare_kernels(planned: Deliveries, tell: Progress, processes: int) -> None:
+    """Compile the generated kernels once for all tasks, in as many processes as run tasks."""
+    plans = [read.low for read in planned.reads if read.low is not None]
+    for done, plan in enumerate(plans):
+        prepare(plan, lambda made, total: tell("compiling kernels", made, total), processes)
+        tell("compiling kernels", done + 1, len(plans))
+    for target in planned.targets.values():
+        if target.feeds and target.groups is not None:
+            assemble_kernel(target.groups.shape)
+    tell_used()
+
+
+class LowLevelRun(Generic[OnePass, HighRows]):
+    """The passes of one run."""
+
+    def __init__(
+        self,
+        job: Job,
+        planned: Deliveries,
+        engine: BatchEngine[OnePass, HighRows],
+        sink: Sink | None,
+    ) -> None:
+        self._job, self._planned, self._engine, self._sink = job, planned, engine, sink
+        self._destinations = max(1, engine.tasks // 2)
+        lows = [read.low for read in planned.reads if read.low is not None]
+        self._budget = max(low.memory_bytes for low in lows)
+        self._result: LowResult[HighRows] = LowResult(direct=planned.fields)
+        self._sources: dict[int, list[OnePass]] = {}
+        """By stream: the passes that have rows of it."""
+        self._partial: dict[int, list[OnePass]] = {}
+        """By stream: the passes that have partial groups of it."""
+        self._groups, self._leftovers = Packed(), Packed()
+        self._leftover_bytes: Counter[str] = Counter()
+
+    def run(self) -> LowResult[HighRows]:
+        for read in self._planned.reads:
+            self._read(read)
+        merged = [self._merge()] if self._partial else []
+        for number, target in self._planned.targets.items():
+            for stream, _ in target.feeds:  # windows are assembled where their slices are merged
+                by_merge = number in self._partial
+                self._sources[stream] = merged if by_merge else self._sources[number]
+        self._join_leftovers()
+        self._hand_up()
+        return self._result
+
+    def _read(self, read: SourceRead) -> None:
+        planned, numbers = self._planned, stream_numbers(self._job, read)
+        own = tuple(p for p in planned.pairings if p.left.stream in numbers)
+        leftovers = leftover_streams(own)
+        reading = NativeRead(read, numbers, planned.targets, self._sink, self._destinations, own)
+        one = self._engine.read(reading, leftovers)
+        self._take_reports(one)
+        reports = one.reports
+        self._result.reports[read.name] = reports_from_json(reports.lines("report"))
+        self._result.counters += map(json.loads, reports.lines("counters"))
+        for number in (*numbers, *leftovers):
+            self._sources.setdefault(number, []).append(one)
+        self._groups.add(reports.packed("groups"))
+        for number in reports.streams("groups"):
+            self._partial.setdefault(number, []).append(one)
+
+    def _take_reports(self, one: OnePass) -> None:
+        """Parts that tasks wrote, and leftover rows of their joins."""
+        self._result.parts += map(Part.of, one.reports.lines("part"))
+        self._leftover_bytes += leftover_bytes(one.reports.lines("rest"))
+        self._leftovers.add(one.reports.packed("rows"))
+
+    def _merge(self) -> OnePass:
+        """Merge all partial groups. The driver merges few of them: a shuffle takes longer."""
+        pairings = self._planned.pairings
+        merging = Merging(self._planned.targets, self._sink, self._budget, pairings)
+        if self._groups.is_small:
+            merged = self._engine.holding(list(merging.merged(self._groups.pairs())))
+        else:
+            having = [one for some in self._partial.values() for one in some]
+            leftovers, size = leftover_streams(pairings), self._groups.size
+            merged = self._engine.merge(having, merging, leftovers, size, self._destinations)
+        self._take_reports(merged)
+        sides = [side for p in pairings for side in p.sides]
+        for number in {*self._partial, *(s.rest for s in sides if s.stream in self._partial)}:
+            self._sources[number].append(merged)
+        return merged
+
+    def _join_leftovers(self) -> None:
+        """Join leftover rows in one task, or here; the high level joins those that are many."""
+        pairings, sizes = self._planned.pairings, self._leftover_bytes
+        small = small_leftovers(sizes, self._budget)
+        if small and self._sink is not None:
+            joining = LeftoverJoin(tuple(p for p in pairings if p.query in small), self._sink)
+            if self._leftovers.is_small:
+                self._result.parts += joining.parts(self._leftovers.pairs())
+            else:
+                having = [one for n in leftover_streams(pairings) for one in self._sources[n]]
+                self._result.parts += self._engine.join_leftovers(having, joining)
+        joined = self._planned.joined
+        self._result.leftover = {q: joined[q].rest for q in sizes if q not in small}
+
+    def _hand_up(self) -> None:
+        """Rows for the high level."""
+        done = (p for p in self._planned.pairings if p.query not in self._result.leftover)
+        unread = set(leftover_streams(done))
+        for number, target in self._planned.targets.items():
+            if target.high and number not in unread:
+                made = self._engine.rows(self._sources[number], number, target)
+                self._result.rows[target.name] = made
+
+
+def leftover_streams(pairings: Iterable[Pairing]) -> list[int]:
+    """The numbers under which the leftover rows of both sides of joins are sent."""
+    return [side.rest for pairing in pairings for side in pairing.sides]

@@ -1,0 +1,1 @@
+"""The local engine: a whole Job in this process, on Arrow, without Spark."""

@@ -1,0 +1,204 @@
+"""Rel -> rows: every operator of the algebra over Arrow batches, in this process.
+
+In: a tree, and the batches of the streams computed before. Out: the batch of its rows, hidden
+columns included. An operator has an Arrow form where the kernels of tasks compute exactly what GSQL
+means: the same filters, projections, aggregations, ranks and joins that tasks run on finished rows.
+Every other operator is left to the reference interpreter, which defines the meaning and is slow;
+its rows are few, for the low level has reduced them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from terascope.connectors.base import arrow_type
+from terascope.execute.rows.match import matched
+from terascope.execute.rows.regroup import Regrouping
+from terascope.execute.rows.steps import plain_column, run_steps
+from terascope.execute.rows.top import first_rows
+from terascope.execute.watch_list import read_watch_list
+from terascope.functions.base import Value, ValueMistake
+from terascope.local.engine import batch_of
+from terascope.physical.row_pipeline import (
+    Regroup,
+    RowProgram,
+    Top,
+    extended,
+    is_computable,
+    regrouped,
+    stepped,
+    with_values,
+)
+from terascope.physical.task_join import can_match
+from terascope.plan.evaluate import Parameters
+from terascope.plan.horizon import Horizons
+from terascope.plan.rel import (
+    Aggregate,
+    Field,
+    Filter,
+    Join,
+    Lookup,
+    Merge,
+    Project,
+    Rank,
+    Read,
+    Rel,
+    Scan,
+    inputs,
+)
+from terascope.reference.context import Evaluation
+from terascope.reference.interpreter import tuples_over
+from terascope.reference.rows import Row
+from terascope.types import Type
+
+COMPILED_ROWS: Final = 1 << 20
+"""Aggregations of more rows are worth machine code, which may have to be compiled first."""
+NO_STEPS: Final = RowProgram("", ())
+
+Operator: TypeAlias = Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]
+"""The rows of a relation from those of its inputs."""
+
+
+@dataclass(frozen=True)
+class ArrowRelations:
+    """What an operator may look at besides its inputs."""
+
+    streams: Mapping[str, pa.RecordBatch]
+    """The streams that stand before this one."""
+    parameters: Parameters
+    horizons: Horizons
+    compiled: bool = True
+    """Whether large aggregations run as machine code."""
+
+    def rows(self, rel: Rel) -> pa.RecordBatch:
+        """The rows that a tree stands for."""
+        if isinstance(rel, Read):
+            return self.streams[rel.stream].select(list(rel.names))
+        given = [self.rows(source) for source in inputs(rel)]
+        operator = arrow_operator(rel, self.parameters, self.compiled)
+        return self._by_reference(rel, given) if operator is None else named(operator(given), rel)
+
+    def _by_reference(self, rel: Rel, given: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        context = Evaluation(no_scan, {}, self.horizons, self.parameters)
+        tuples = tuples_over(rel, [tuples_of(batch) for batch in given], context)
+        columns = list(zip(*tuples, strict=True)) or [()] * len(rel.fields)
+        arrays = [column_of(c, f) for c, f in zip(columns, rel.fields, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, list(rel.names))
+
+
+def arrow_operator(rel: Rel, parameters: Parameters, compiled: bool = True) -> Operator | None:
+    """The Arrow form of one operator; None: the reference interpreter computes it."""
+    match rel:
+        case Lookup():
+            return lambda _: batch_of(read_watch_list(rel).to_batches(), rel.fields)
+        case Filter() | Project():
+            program = stepped(rel, NO_STEPS, parameters)
+            return None if program is None else lambda given: run_steps(program.steps, given[0])
+        case Rank():
+            return rank_operator(rel, parameters)
+        case Aggregate():
+            return aggregate_operator(rel, parameters, compiled)
+        case Join():
+            return join_operator(rel, parameters)
+        case Merge():
+            return lambda given: batch_of(given, rel.fields)
+        case _:
+            return None
+
+
+def rank_operator(rel: Rank, parameters: Parameters) -> Operator | None:
+    if rel.limit is None:  # it only says in which order rows are delivered
+        return lambda given: given[0]
+    order = tuple((with_values(expr, parameters), down) for expr, down in rel.order)
+    by_float = any(rel.source.type_of(name) is Type.FLOAT for name in rel.per)
+    if by_float or not all(is_computable(expr) for expr, _ in order):
+        return None
+    top = Top(rel.per, order, rel.limit)
+    return lambda given: first_rows(given[0], top)
+
+
+def aggregate_operator(rel: Aggregate, parameters: Parameters, compiled: bool) -> Operator | None:
+    """Each grouping set is an aggregation of its own; keys that are not in it are NULL."""
+    if rel.emit_empty is not None:
+        return None
+    programs: list[tuple[RowProgram, Regroup]] = []
+    for chosen in [[name for name, _ in rel.keys]] if rel.sets is None else rel.sets:
+        keys = tuple((name, expr) for name, expr in rel.keys if name in chosen)
+        program = regrouped(NO_STEPS, keys, rel.aggs, parameters)
+        if program is None or not isinstance(program.whole, Regroup):
+            return None
+        programs.append((program, program.whole))
+
+    def aggregate(given: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        made = [
+            with_missing_keys(run_steps(program.after, groups), rel)
+            for program, whole in programs
+            for groups in grouped(whole, given[0], compiled)
+        ]
+        return batch_of(made, rel.fields)
+
+    return aggregate
+
+
+def grouped(whole: Regroup, rows: pa.RecordBatch, compiled: bool) -> list[pa.RecordBatch]:
+    if not rows.num_rows:
+        return []
+    regrouping = Regrouping(whole, compiled and rows.num_rows > COMPILED_ROWS)
+    regrouping.take(rows)
+    return list(regrouping.results())
+
+
+def join_operator(rel: Join, parameters: Parameters) -> Operator | None:
+    bound = [(with_values(a, parameters), with_values(b, parameters)) for a, b in rel.equalities]
+    fills = [(name, with_values(expr, parameters)) for name, expr in rel.fills]
+    computed = [*(e for pair in bound for e in pair), *(expr for _, expr in fills)]
+    if not bound or not all(map(is_computable, computed)):
+        return None
+    if not all(can_match(a.type, b.type) for a, b in bound):
+        return None
+    after: RowProgram | None = NO_STEPS
+    if rel.residual is not None:  # an outer row that fails it has no partner
+        inner = rel.kind == "inner"
+        after = extended(after, [rel.residual], parameters, None) if inner else None
+    if after is None:
+        return None
+    steps = after.steps
+    return lambda given: run_steps(steps, matched(rel.kind, given[0], given[1], bound, fills))
+
+
+def no_scan(scan: Scan) -> list[Row]:
+    raise AssertionError(f"the low level reads {scan.protocol}")
+
+
+def column_of(values: Sequence[Value], field: Field) -> pa.Array:
+    """The values of a column.
+
+    Raises:
+        ValueMistake: a function of the user gave a value of another type.
+    """
+    try:
+        return pa.array(values, arrow_type(field.type))
+    except pa.ArrowException as mistake:
+        raise ValueMistake(f"column {field.name}: {mistake}") from mistake
+
+
+def named(rows: pa.RecordBatch, rel: Rel) -> pa.RecordBatch:
+    """The columns of a relation, without dictionaries, under its own names."""
+    pairs = zip(rows.columns, rel.fields, strict=True)
+    return pa.RecordBatch.from_arrays([plain_column(c, f.type) for c, f in pairs], list(rel.names))
+
+
+def with_missing_keys(groups: pa.RecordBatch, rel: Aggregate) -> pa.RecordBatch:
+    """Groups of a grouping set with the other keys, which are NULL."""
+    found = dict(zip(groups.schema.names, groups.columns, strict=True))
+    columns = [found.get(f.name, pa.nulls(groups.num_rows, arrow_type(f.type))) for f in rel.fields]
+    return pa.RecordBatch.from_arrays(columns, list(rel.names))
+
+
+def tuples_of(batch: pa.RecordBatch) -> list[Row]:
+    columns = [column.to_pylist() for column in batch.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows

@@ -1,0 +1,199 @@
+"""The engine of Spark: reading tasks and merging tasks as jobs, the exchange as a shuffle.
+
+In: the passes that the executor (terascope.execute.low_level) asks for. Out: their reports, and
+Frames of the low-level streams for the high level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
+
+from terascope.execute.delivery import Outgoing
+from terascope.execute.leftovers import LeftoverJoin
+from terascope.execute.merging_task import Merging
+from terascope.execute.reading_task import Bundle, NativeRead, low_rows, native_bundles
+from terascope.execute.results.parts import Part
+from terascope.execute.rows.steps import plain_column
+from terascope.execute.task_reports import ReportFilter
+from terascope.kernels.merge.payload import unpack_tuples
+from terascope.physical.delivery import Target
+from terascope.plan.rel import Field
+from terascope.spark.catalyst.frame import Frame, place, schema_of
+from terascope.spark.outgoing import OUTGOING, packed_pairs, to_arrow
+from terascope.spark.parts import TOLD
+from terascope.spark.passing import (
+    DriverPass,
+    FramePass,
+    Kept,
+    PlainPass,
+    Row,
+    SparkPass,
+    all_rows,
+    each_once,
+    frame_pass,
+    plain_pass,
+)
+from terascope.spark.session import parallelism
+from terascope.spark.source import source_frame
+from terascope.spark.worker import working
+
+EXCHANGE_BYTES: Final = 256 << 20
+"""The most partial groups that meet by PySpark's own exchange, which holds many rows at a time;
+that of DataFrames holds one."""
+
+
+@dataclass
+class SparkBatchEngine:
+    """Jobs of one session of Spark. `kept`: the rows that Spark keeps for later passes."""
+
+    spark: SparkSession
+    kept: list[Kept] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> int:
+        return tasks_of(self.spark)
+
+    @property
+    def processes(self) -> int:
+        return parallelism(self.spark.sparkContext.master or "")
+
+    def read(self, reading: NativeRead, leftovers: Collection[int]) -> SparkPass:
+        sent = ReportFilter.of(leftovers, self.tasks)
+        high = {number for number, target in reading.targets.items() if target.high}
+        if is_remote() or high - sent.leftovers:
+            return self._keep(
+                frame_pass(self.spark, source_frame(self.spark, reading, self.tasks), sent)
+            )
+        made = tuple(native_bundles(reading, self.tasks))
+        numbers = self.spark.sparkContext.parallelize(range(len(made)), max(1, len(made)))
+        return self._keep(plain_pass(self.spark, numbers, LowTasks(reading, made), sent))
+
+    def merge(
+        self,
+        passes: Sequence[SparkPass],
+        merging: Merging,
+        leftovers: Collection[int],
+        size: int,
+        destinations: int,
+    ) -> SparkPass:
+        sent = ReportFilter.of(leftovers, self.tasks)
+        having = each_once(passes)
+        plain = [one.kept for one in having if isinstance(one, PlainPass)]
+        if len(plain) == len(having) and size <= EXCHANGE_BYTES:
+            rows = self.spark.sparkContext.union(plain).filter(is_groups).map(by_destination)
+            met = rows.partitionBy(destinations, int)
+            return self._keep(plain_pass(self.spark, met, MergeTask(merging), sent))
+        groups = all_rows(having).filter(F.col("kind") == "groups")
+        exchanged = groups.repartitionById(destinations, F.col("destination"))
+        merged = exchanged.mapInArrow(MergeBatches(merging), OUTGOING)
+        return self._keep(frame_pass(self.spark, merged, sent))
+
+    def _keep(self, one: FramePass | PlainPass) -> SparkPass:
+        self.kept.append(one.kept)
+        return one
+
+    def holding(self, rows: Sequence[Outgoing]) -> SparkPass:
+        return DriverPass(self.spark, rows)
+
+    def join_leftovers(self, passes: Sequence[SparkPass], joining: LeftoverJoin) -> list[Part]:
+        numbers = [side.rest for pairing in joining.pairings for side in pairing.sides]
+        rows = all_rows(passes)
+        packed = rows.filter((F.col("kind") == "rows") & F.col("stream").isin(numbers))
+        together = packed.select("stream", "payload").coalesce(1)
+        return [Part.of(row[0]) for row in together.mapInArrow(JoinTask(joining), TOLD).collect()]
+
+    def rows(self, passes: Sequence[SparkPass], number: int, target: Target) -> Frame:
+        rows = all_rows(passes)
+        packed = rows.filter((F.col("stream") == number) & (F.col("kind") == "rows"))
+        unpacked = packed.select("payload").mapInArrow(
+            Unpacking(target.fields), schema_of(target.fields)
+        )
+        return Frame(unpacked, target.fields)
+
+
+def tasks_of(spark: SparkSession) -> int:
+    """How many tasks a pass has, if its source is large enough."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
+
+
+# ---- in the workers ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LowTasks:
+    """The reading tasks that have the given numbers."""
+
+    reading: NativeRead
+    bundles: tuple[Bundle, ...]
+
+    def __call__(self, numbers: Iterable[int]) -> Iterator[Outgoing]:
+        for number in numbers:
+            yield from low_rows(self.reading, self.bundles[number])
+
+
+@dataclass(frozen=True)
+class MergeTask:
+    """Merges the groups that reached one destination by PySpark's exchange."""
+
+    merging: Merging
+
+    def __call__(self, rows: Iterable[tuple[int, tuple[int, bytes]]]) -> Iterator[Outgoing]:
+        return self.merging.merged(packed for _, packed in rows)
+
+
+@dataclass(frozen=True)
+class MergeBatches:
+    """Merges the groups that reached one destination by the exchange of DataFrames."""
+
+    merging: Merging
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with working():
+            for row in self.merging.merged(packed_pairs(batches)):
+                yield to_arrow(row)
+
+
+@dataclass(frozen=True)
+class JoinTask:
+    """Joins leftover rows, and reports the parts it wrote."""
+
+    joining: LeftoverJoin
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with working():
+            for part in self.joining.parts(packed_pairs(batches)):
+                yield pa.RecordBatch.from_arrays([pa.array([part.told()])], ["told"])
+
+
+@dataclass(frozen=True)
+class Unpacking:
+    """Packed tuples as columns of Spark."""
+
+    fields: Sequence[Field]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = [place(i) for i in range(len(self.fields))]
+        with working():
+            for batch in batches:
+                for payload in batch["payload"]:
+                    for rows in unpack_tuples(payload.as_py()):
+                        columns = [
+                            plain_column(c, f.type)
+                            for c, f in zip(rows.columns, self.fields, strict=True)
+                        ]
+                        yield pa.RecordBatch.from_arrays(columns, names)
+
+
+def is_groups(row: Row) -> bool:
+    return row[2] == "groups"
+
+
+def by_destination(row: Row) -> tuple[int, tuple[int, bytes]]:
+    return row[1], (row[0], row[3])
