@@ -15,6 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 import pyarrow as pa
 
+from terascope.execute.meter import Meter
 from terascope.execute.results.parts import GROUP_BYTES, Part, PartWriter
 from terascope.execute.rows.early import Early, early
 from terascope.execute.rows.pairs import Paired, Pairs, Up
@@ -24,7 +25,7 @@ from terascope.execute.rows.top import Ranking
 from terascope.files import make_folder
 from terascope.kernels.columns.dictionary import Dictionary, Ints
 from terascope.kernels.merge.finish import columns as finished_columns
-from terascope.kernels.merge.groups import NO_EPOCH, Block
+from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields
 from terascope.kernels.merge.payload import pack_batches
 from terascope.physical.delivery import Direct, Sink, Target
 from terascope.physical.ownership import Epochs
@@ -61,11 +62,13 @@ class Delivery:
         pairings: Sequence[Pairing] = (),
         owned: Mapping[int, Epochs | None] | None = None,
         starts: Mapping[str, int | float] | None = None,
+        meter: Meter | None = None,
     ) -> None:
         """`owned`: by stream, the epochs that no other task has; joins are made of those. `starts`:
         queries that take nothing of epochs before one.
         """
         self._starts = starts or {}
+        self._meter = meter or Meter()
         self._targets = targets
         self._sink = sink
         self._destination = destination
@@ -84,7 +87,9 @@ class Delivery:
         if target.high:
             yield from self._wait(stream, columns)
         for direct in target.direct:
-            self._write(direct, columns)
+            with self._meter.timing(f"pipeline {direct.query}"):
+                self._meter.add(f"pipeline {direct.query}", taken=columns.num_rows)
+                self._write(direct, columns)
 
     def _write(self, direct: Direct, columns: pa.RecordBatch) -> None:
         if direct.places is None:
@@ -94,6 +99,7 @@ class Delivery:
 
     def _collect(self, direct: Direct, made: pa.RecordBatch) -> None:
         whole = direct.program.whole
+        self._meter.add(f"pipeline {direct.query}", given=made.num_rows)
         if whole is None:
             self._writer(direct).write(made)
         elif made.num_rows:
@@ -117,18 +123,25 @@ class Delivery:
         if stream in self._pairs:
             yield from self._paired(self._pairs.take(stream, given, dictionaries))
         for direct in target.direct:
-            block = self._since_start(direct, given)
-            steps = self._early.get(direct.query)
-            if steps is None:
-                steps = self._early[direct.query] = early(direct.program, fields)
-            left = steps.reduced(block, dictionaries)
-            if steps.picked is not None:
-                writer = self._writer(direct, steps.picked)
-                writer.write_block(left, fields, dictionaries)
-            else:
-                self._collect(direct, steps.columns(left, dictionaries))
+            with self._meter.timing(f"pipeline {direct.query}"):
+                self._pipe(direct, self._since_start(direct, given), fields, dictionaries)
         if target.high:
             yield from self._wait(stream, finished_columns([given], fields, dictionaries))
+
+    def _pipe(
+        self, direct: Direct, block: Block, fields: GroupFields, dictionaries: Sequence[Dictionary]
+    ) -> None:
+        """Run the row pipeline of a query on groups."""
+        steps = self._early.get(direct.query)
+        if steps is None:
+            steps = self._early[direct.query] = early(direct.program, fields)
+        self._meter.add(f"pipeline {direct.query}", taken=len(block.rows))
+        left = steps.reduced(block, dictionaries)
+        if steps.picked is None:
+            self._collect(direct, steps.columns(left, dictionaries))
+            return
+        self._meter.add(f"pipeline {direct.query}", given=len(left.rows))
+        self._writer(direct, steps.picked).write_block(left, fields, dictionaries)
 
     def _since_start(self, direct: Direct, block: Block) -> Block:
         """Without the epochs that a query takes nothing of."""
@@ -153,8 +166,11 @@ class Delivery:
                 if not one.columns.num_rows:
                     continue
                 self._rest[one.pairing.query] += one.columns.nbytes
+                query, rows = one.pairing.query, one.columns.num_rows
+                self._meter.add(f"leftovers {query}", taken=rows)
                 yield from self._wait(one.number, one.columns)
             else:
+                self._meter.add(f"join {one.pairing.query}", given=one.columns.num_rows)
                 self._writer(one.pairing).write(one.columns)
 
     # ---- on the way

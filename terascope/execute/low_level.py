@@ -127,7 +127,6 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         self._take_reports(one)
         reports = one.reports
         self._result.reports[read.name] = reports_from_json(reports.lines("report"))
-        self._result.counters += map(json.loads, reports.lines("counters"))
         for number in (*numbers, *leftovers):
             self._sources.setdefault(number, []).append(one)
         self._groups.add(reports.packed("groups"))
@@ -137,6 +136,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
     def _take_reports(self, one: OnePass) -> None:
         """Parts that tasks wrote, and leftover rows of their joins."""
         self._result.parts += map(Part.of, one.reports.lines("part"))
+        self._result.counters += map(json.loads, one.reports.lines("counters"))
         self._leftover_bytes += leftover_bytes(one.reports.lines("rest"))
         self._leftovers.add(one.reports.packed("rows"))
 

@@ -6,6 +6,7 @@ parts or packed for Spark, and the windows that are made of them.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from terascope.execute.delivery import Delivery, Outgoing
 from terascope.execute.merge import Merger
+from terascope.execute.meter import Meter
 from terascope.execute.rows.windows import Sequences
 from terascope.functions.overflow import overflow_of
 from terascope.kernels.merge.float_ranges import finished_blocks
@@ -32,31 +34,41 @@ class Merging:
 
     def merged(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Outgoing]:
         """`packed`: streams and their packed groups."""
-        delivery = Delivery(self.targets, self.sink, 0, self.pairings)
+        meter = Meter()
+        delivery = Delivery(self.targets, self.sink, 0, self.pairings, meter=meter)
         mergers: dict[int, Merger] = {}
         for number, payload in packed:
             if number not in mergers:
                 mergers[number] = self.merger(number)
-            mergers[number].add(payload)
+            with meter.timing(f"merge {self.targets[number].name}"):
+                mergers[number].add(payload)
         for number in sorted(mergers):
+            name, merger = f"merge {self.targets[number].name}", mergers.pop(number)
+            meter.add(name, spilled_bytes=merger.spilled_bytes)
             with overflow_of(self.targets[number].user):
-                for groups in mergers.pop(number).results():
-                    yield from self.delivered(number, groups, delivery)
+                for groups in meter.over(name, merger.results()):
+                    yield from self.delivered(number, groups, delivery, meter)
         yield from delivery.close()
+        yield Outgoing(-1, 0, "counters", None, json.dumps(meter.report()))
 
-    def delivered(self, number: int, groups: Groups, delivery: Delivery) -> Iterator[Outgoing]:
+    def delivered(
+        self, number: int, groups: Groups, delivery: Delivery, meter: Meter
+    ) -> Iterator[Outgoing]:
         """Groups, and the windows that are made of them."""
         target = self.targets[number]
         blocks: Iterable[Block] = list(groups.blocks) if target.feeds else groups.blocks
         assert target.groups is not None
         several = groups.several and not target.merged_above
         for block in finished_blocks(blocks, target.groups.shape, several):
+            meter.add(f"merge {target.name}", given=len(block.rows))
             yield from delivery.take_groups(number, block, groups.dictionaries)
         if target.feeds:
             sequences = Sequences(list(blocks), target.groups, target.feeds[0][1].vector.end)
             for stream, windows in target.feeds:
                 wanted = [f.name for f in self.targets[stream].fields]
-                for batch in sequences.batches(windows, groups.dictionaries):
+                name = f"windows {self.targets[stream].name}"
+                batches = sequences.batches(windows, groups.dictionaries)
+                for batch in meter.over(name, batches, lambda made: int(made.num_rows)):
                     yield from delivery.take(stream, batch.select(wanted))
 
     def merger(self, number: int) -> Merger:

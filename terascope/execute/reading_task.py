@@ -17,6 +17,7 @@ import numpy as np
 from terascope.connectors.base import Split
 from terascope.execute.delivery import Delivery, Outgoing
 from terascope.execute.grouping.waiting import own
+from terascope.execute.meter import Meter
 from terascope.execute.reports import reports_to_json
 from terascope.execute.task import Groups, LowTask, Reached, Ready, Tuples
 from terascope.kernels.columns.dictionary import Ints
@@ -81,17 +82,18 @@ def low_rows(reading: NativeRead, bundle: Bundle) -> Iterator[Outgoing]:
     read = reading.read
     assert read.low is not None
     owned = bundle.owned or {}
-    task = LowTask(read.low, owned)
+    meter = Meter()
+    task = LowTask(read.low, owned, meter)
     home = bundle.number % reading.destinations
     mine = {reading.streams[place]: epochs for place, epochs in owned.items()}
-    delivery = Delivery(reading.targets, reading.sink, home, reading.pairings, mine)
-    partials = Partials(reading)
+    delivery = Delivery(reading.targets, reading.sink, home, reading.pairings, mine, meter=meter)
+    partials = Partials(reading, meter)
     for ready in task.run(bundle.splits, read.clocks):
         yield from taken(ready, reading, delivery, partials)
     yield from partials.close()
     yield from delivery.close()
     yield Outgoing(-1, home, "report", None, reports_to_json(task.reports))
-    yield Outgoing(-1, home, "counters", None, json.dumps(task.counters.summary()))
+    yield Outgoing(-1, home, "counters", None, json.dumps(task.report(read.name)))
 
 
 def taken(
@@ -113,8 +115,9 @@ def taken(
 class Partials:
     """Groups on their way to the exchange."""
 
-    def __init__(self, reading: NativeRead) -> None:
+    def __init__(self, reading: NativeRead, meter: Meter) -> None:
         self._reading = reading
+        self._meter = meter
         self._waiting: dict[int, list[Groups]] = {}
         self._rows: Counter[int] = Counter()
         self._bytes = 0
@@ -136,6 +139,13 @@ class Partials:
             yield from self.close()
 
     def _send(self, stream: int) -> Iterator[Outgoing]:
+        name = f"exchange {self._reading.targets[stream].name}"
+        self._meter.add(name, taken=self._rows[stream], given=self._rows[stream])
+        for row in self._meter.over(name, self._packed(stream)):
+            self._meter.add(name, exchanged_bytes=len(row.payload or b""))
+            yield row
+
+    def _packed(self, stream: int) -> Iterator[Outgoing]:
         waiting = self._waiting.pop(stream)
         self._rows[stream] = 0
         self._bytes -= sum(g.block.rows.nbytes for g in waiting)

@@ -25,6 +25,7 @@ from terascope.execute.grouping.descent import Descent
 from terascope.execute.grouping.gathered import Gathering
 from terascope.execute.grouping.tree import Edge, tree_of
 from terascope.execute.grouping.views import View
+from terascope.execute.meter import Meter
 from terascope.execute.reports import Reports, add_report, note_clocks
 from terascope.kernels.codegen.program import functions
 from terascope.kernels.columns.dictionary import Codes, Dictionary, Ints
@@ -118,13 +119,16 @@ def counters_of(plan: LowPlan) -> Counters:
 class LowTask:
     """The queries of a plan at work in one task."""
 
-    def __init__(self, plan: LowPlan, owned: Mapping[int, Epochs | None]) -> None:
+    def __init__(
+        self, plan: LowPlan, owned: Mapping[int, Epochs | None], meter: Meter | None = None
+    ) -> None:
         """`owned`: by the place of an aggregation among the queries."""
         keep_freed_memory()
         self.plan = plan
         self.reports: Reports = {}
         self._tree = tree_of(plan)
         self.counters = counters_of(plan)
+        self.meter = meter or Meter()
         self._owned = owned
         self._timelines: dict[int, Timeline] = {}
         self._first, self._second = programs(plan)
@@ -191,7 +195,8 @@ class LowTask:
         self._timelines = dict(zip(self._aggregators, timelines(queries, splits), strict=True))
         for place, split in enumerate(splits):
             report = ReadReport()
-            for columns in read_split(split, self.plan.columns, report):
+            tuples = read_split(split, self.plan.columns, report)
+            for columns in self.meter.over("read", tuples, rows_of):
                 note_clocks(columns, clocks, report)
                 if see is not None:
                     see(columns, split.interface)
@@ -226,13 +231,16 @@ class LowTask:
         """A batch as it was read: who takes which of its tuples?"""
         batch = Batch(columns, self._dictionaries, self._first, self._derive)
         self.counters.tuples += len(batch)
-        bits = batch.prefilter_bits(self._prefilter, self.counters.evaluated)
-        chosen = self._choices.rows(batch, bits)
+        with self.meter.timing("prefilter"):
+            bits = batch.prefilter_bits(self._prefilter, self.counters.evaluated)
+            chosen = self._choices.rows(batch, bits)
         for place, query in enumerate(self.plan.queries):
             rows = chosen[self._chosen[place].entry]
             self.counters.passed[place] += len(rows)
             if isinstance(query, LowSelect) and len(rows):
-                yield Tuples(place, project(batch, query, rows))
+                with self.meter.timing(f"select {query.name}"):
+                    found = project(batch, query, rows)
+                yield Tuples(place, found)
         if self._aggregators:
             keyed = Batch(columns, self._dictionaries, self._second, self._derive_keys)
             self._gathering.add(keyed, chosen)
@@ -243,7 +251,8 @@ class LowTask:
             return
         tuples = self._gathering.take()
         for root, aggregator in self._in_good_order():
-            aggregator.take(tuples, self._chosen[root])
+            with self.meter.timing(f"group {aggregator.query.name}"):
+                aggregator.take(tuples, self._chosen[root])
             for place in self._tree.subtree(root):
                 over = self._timelines[place].earliest[then]
                 if over is not None:
@@ -280,7 +289,8 @@ class LowTask:
         for higher in self._tree.above(place):
             self._aggregators[higher].flush(before)
         aggregator = self._aggregators[place]
-        for released in aggregator.release(before):
+        name = f"group {aggregator.query.name}"
+        for released in self.meter.over(name, aggregator.release(before)):
             block = released.block
             if surrendered or not released.whole:
                 self._surrendered.setdefault(place, set()).update(block.epochs.tolist())
@@ -310,6 +320,26 @@ class LowTask:
         self.counters.probes[place] += probes
         self.counters.evicted[place] += evicted
         self.counters.flushed[place] += flushed
+        name = f"group {self._aggregators[place].query.name}"
+        self.meter.add(name, probes=probes, evicted=evicted, given=evicted + flushed)
+
+    def report(self, read: str) -> dict[str, object]:
+        """The counters of the task and the figures of its operators, as JSON has them."""
+        for place, query in enumerate(self.plan.queries):
+            passed = int(self.counters.passed[place])
+            if isinstance(query, LowSelect):
+                self.meter.add(f"select {query.name}", taken=self.counters.tuples, given=passed)
+            elif query.parent is None:
+                self.meter.add(f"group {query.name}", taken=passed)
+            else:
+                self.meter.add(f"group {query.name}", taken=int(self.counters.probes[place]))
+        for place, node in enumerate(self.plan.inner, len(self.plan.queries)):
+            self.meter.add(f"group {node.name}", taken=int(self.counters.probes[place]))
+        figures = self.meter.figures
+        for kind in ("read", "prefilter"):
+            figures[f"{kind} {read}"] = figures.pop(kind, {})
+            figures[f"{kind} {read}"]["taken"] = self.counters.tuples
+        return self.counters.summary() | self.meter.report(read)
 
     def _make_room(self, batch_bytes: int) -> Iterator[Ready]:
         """Groups leave that there is no memory for beside a batch, the dictionaries and what is
@@ -369,6 +399,10 @@ class LowTask:
     @property
     def _is_empty(self) -> bool:
         return all(aggregator.is_empty for aggregator in self._aggregators.values())
+
+
+def rows_of(columns: pa.RecordBatch) -> int:
+    return int(columns.num_rows)
 
 
 def project(batch: Batch, query: LowSelect, rows: Codes) -> pa.RecordBatch:

@@ -7,6 +7,7 @@ In: a `Job` whose sources all host their low level, and a sink in a local folder
 from __future__ import annotations
 
 import os
+from time import perf_counter
 
 import pyarrow as pa
 
@@ -22,8 +23,10 @@ from terascope.local.engine import LocalEngine
 from terascope.local.relations import ArrowRelations
 from terascope.physical.delivery import Sink
 from terascope.physical.job import Job, Output
+from terascope.physical.measures import Measure
 from terascope.physical.rules.finish_in_tasks import needed
 from terascope.plan.horizon import Horizons
+from terascope.plan.plan import reads
 from terascope.plan.rel import Rel
 
 
@@ -45,7 +48,7 @@ def run_locally(
         raise SourceError(f"engine local cannot run this set: {why}; take --engine spark")
     low = run_low_level(job, engine or LocalEngine(processes=os.cpu_count() or 1), sink, tell)
     result = JobResult()
-    result.take_low_level(low)
+    result.take_low_level(low, job)
     high = compute_streams(job, low, result, tell)
     for query, rel in low.leftover.items():
         assert sink is not None
@@ -72,8 +75,12 @@ def compute_streams(
     stages = [stage for stage in job.streams if stage.name in wanted]
     for done, stage in enumerate(stages):
         tell("computing", done, len(stages))
+        start = perf_counter()
         with overflow_of(stage.name):
-            streams[stage.name] = high.rows(stage.rel)
+            made = streams[stage.name] = high.rows(stage.rel)
+        taken = sum(streams[read.stream].num_rows for read in reads(stage.rel))
+        measure = Measure(taken, made.num_rows, seconds=perf_counter() - start)
+        result.measures[f"relation {stage.name}"] = measure
     tell("computing", len(stages), len(stages))
     return high
 
@@ -90,3 +97,4 @@ def take_output(output: Output, rel: Rel, high: ArrowRelations, result: JobResul
         rows = rows.take(sorted_places(rows, output.order))
     result.fields[name] = output.part_fields(rel, sorted_later=False)
     result.tables[name] = rows.select(list(output.columns))
+    result.note_rows(name, rows.num_rows)

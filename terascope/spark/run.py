@@ -100,7 +100,7 @@ def run_job(
         with translating():
             engine = SparkBatchEngine(spark, result.kept)
             low: LowResult[Frame] = run_low_level(job, engine, sink, tell)
-            result.take_low_level(low)
+            result.take_low_level(low, job)
             sources = read_sources(job, spark, result, tell)
             context = compute_streams(job, spark, sources, low.rows, result, tell)
             write_leftovers(low, context, result, sink)

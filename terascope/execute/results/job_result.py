@@ -12,11 +12,14 @@ import pyarrow as pa
 from terascope.connectors.base import ReadReport
 from terascope.execute.engine import EngineName
 from terascope.execute.low_level import LowResult
+from terascope.execute.meter import measures_of
 from terascope.execute.reports import Reports, add_report
 from terascope.execute.results.assemble import sorted_table, write_table
 from terascope.execute.results.parts import Part, write_rows
 from terascope.execute.results.result_files import Format
 from terascope.physical.delivery import PartFormat
+from terascope.physical.job import Job
+from terascope.physical.measures import Measure
 from terascope.plan.rel import Field
 
 IN_MEMORY: Final = 2_000_000
@@ -49,19 +52,28 @@ class JobResult:
     counters: list[dict[str, Any]] = field(default_factory=list)
     """The counters of each reading task: tuples, evaluations, evictions."""
 
-    def take_low_level(self, low: LowResult[Any]) -> None:
+    measures: dict[str, Measure] = field(default_factory=dict)
+    """What each operator of the job did."""
+
+    def take_low_level(self, low: LowResult[Any], job: Job) -> None:
         """Take over the parts, the counts and the counters of the low level."""
         self.counters = low.counters
+        self.measures = measures_of(job, low.counters)
         for name, reports in low.reports.items():
             self.take_reports(name, reports)
         for query, fields in low.direct.items():
             self.parts[query] = [part for part in low.parts if part.query == query]
             self.part_fields[query] = fields
+            self.note_rows(query, sum(part.rows for part in self.parts[query]))
 
     def take_reports(self, read: str, reports: Reports) -> None:
         self.reports[read] = summed(reports.values())
         for interface, report in reports.items():
             add_report(self.interfaces, interface, report)
+
+    def note_rows(self, query: str, rows: int) -> None:
+        """The rows of a query that were emitted."""
+        self.measures[f"write {query}"] = Measure(taken=rows, given=rows)
 
     def table(self, output: str) -> pa.Table:
         """All rows of an output that tasks wrote, or that the local engine computed: in order,

@@ -92,7 +92,7 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[Rep
     home = partition.number % native.destinations
     mine = {native.streams[place]: epochs for place, epochs in partition.owned.items()}
     delivery = Delivery(native.targets, native.sink, home, (), mine, reading.starts)
-    partials = Partials(native)
+    partials = Partials(native, task.meter)
     fields = kept_fields([c.name for c in plan.columns], [c.type for c in plan.columns])
     mode = PRIVATE if native.sink is None else native.sink.mode
     late = LateWatch(partition.closed, reading.late, fields, reading.late_format, mode)

@@ -1,0 +1,74 @@
+"""What the operators of one task do, counted while they do it.
+
+In: calls of the operators, once a batch or a block and never once a tuple. Out: a `Measure` for
+each operator, by its name in the Job (`group flows_low`), as JSON in the task's report; and on the
+driver the figures of all tasks together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, TypeVar
+
+from terascope.physical.job import Job
+from terascope.physical.measures import Measure, measures_from
+
+Item = TypeVar("Item")
+
+
+@dataclass
+class Meter:
+    """The figures of one task, by operator."""
+
+    figures: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def add(self, operator: str, **figures: float) -> None:
+        known = self.figures.setdefault(operator, {})
+        for name, value in figures.items():
+            known[name] = known.get(name, 0) + value
+
+    @contextmanager
+    def timing(self, operator: str) -> Iterator[None]:
+        """Count the time of a block of code."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.add(operator, seconds=perf_counter() - start)
+
+    def over(
+        self, operator: str, items: Iterable[Item], size: Callable[[Item], int] | None = None
+    ) -> Iterator[Item]:
+        """Hand items on, and count the time that each takes to be made. `size`: how many tuples,
+        groups or rows an item is that the operator gives.
+        """
+        iterator = iter(items)
+        while True:
+            with self.timing(operator):
+                item = next(iterator, None)
+            if item is None:
+                return
+            if size is not None:
+                self.add(operator, given=size(item))
+            yield item
+
+    def report(self, read: str = "") -> dict[str, Any]:
+        """As JSON has it. `read`: the source that the task reads."""
+        return {"read": read, "measures": self.figures}
+
+
+def measures_of(job: Job, reports: Iterable[Mapping[str, Any]]) -> dict[str, Measure]:
+    """The figures of all tasks together. A low-level stream that several sources have tuples of is
+    an operator for each of them, which its task does not know.
+    """
+    names = {operator.name for operator in job.operators}
+    found: dict[str, Measure] = {}
+    for report in reports:
+        for name, measure in measures_from(report.get("measures", {})).items():
+            own = name if name in names else f"{name} of {report['read']}"
+            if own in names:
+                found[own] = found.get(own, Measure()) + measure
+    return found
