@@ -22,6 +22,8 @@ from terascope.diagnostic import OutputError, SourceError
 from terascope.execute.results.assemble import write_lines
 from terascope.execute.results.job_result import IN_MEMORY, JobResult
 from terascope.execute.results.parts import drop_other_parts
+from terascope.explain import Format as ExplainFormat
+from terascope.explain import explain_run
 from terascope.kernels.encode.text import readable_table
 from terascope.local.choice import EngineChoice
 from terascope.output import (
@@ -31,6 +33,8 @@ from terascope.output import (
     staged,
     write_manifest,
 )
+from terascope.physical.job import Job
+from terascope.physical.measures import Measures
 from terascope.pipeline import Compiled
 from terascope.plan.rel import Field
 
@@ -218,6 +222,7 @@ class Results(Mapping[str, Result]):
         spark: Callable[[], SparkSession],
         folder: Path | None = None,
         choice: EngineChoice | None = None,
+        plan: Job | None = None,
     ) -> None:
         """`folder`: where tasks wrote rows that nobody else needs. `spark`: opens Spark, should a
         DataFrame be asked for.
@@ -225,6 +230,8 @@ class Results(Mapping[str, Result]):
         self.compiled = compiled
         self.choice = choice
         """The engine of the run, and why."""
+        self.job = plan
+        """The physical plan that was run."""
         self._job = job
         self._folder = None if folder is None else finalize(self, rmtree, folder, True)
         shown = [n for n in job.fields if folder is not None or n not in job.parts]
@@ -242,6 +249,15 @@ class Results(Mapping[str, Result]):
 
     def __len__(self) -> int:
         return len(self._results)
+
+    @property
+    def measures(self) -> Measures:
+        """What each physical operator did, by its name: tuples in and out, probes, time."""
+        return dict(self._job.measures)
+
+    def explain(self, format: ExplainFormat = "text") -> str:
+        """The physical plan that was run, with the measured figures of every operator."""
+        return explain_run(self.compiled, self.job, self.measures, format)
 
     @property
     def reports(self) -> Mapping[str, ReadReport]:

@@ -308,7 +308,7 @@ class Session:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
-        results = Results(compiled, made, lambda: self.spark, folder, choice)
+        results = Results(compiled, made, lambda: self.spark, folder, choice, job)
         self._results.append(results)
         return results
 

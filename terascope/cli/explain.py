@@ -62,6 +62,14 @@ def explain(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also list what each rule changed (optimized).")
     ] = False,
+    analyze: Annotated[
+        bool,
+        typer.Option(
+            "--analyze",
+            help="Run the set, keep its rows to itself, and show the job with what every operator"
+            " did: tuples in and out, probes, evictions, bytes, time.",
+        ),
+    ] = False,
     source: Sources = None,
     source_option: SourceOptions = None,
     set_: Sets = None,
@@ -74,8 +82,15 @@ def explain(
 
     Behind the operators stands what the analyses found: which columns are ordered, which key closes
     a group-by, which condition bounds a join. Needs no Spark; sources make the job more precise.
+
+        terascope explain flows.gsql -s trace.pcap --analyze
     """
     del debug
     session = bound_session(source, source_option, set_, param, functions, config)
     queries = loaded(session, files)
+    if analyze:
+        with session:
+            queries.check()
+            typer.echo(queries.run().explain(format.value), nl=False)
+        return
     typer.echo(queries.explain(stage.value, format.value, verbose), nl=False)

@@ -139,6 +139,14 @@ def run(
     batch_bytes: BatchBytes = None,
     late: LateFolder = None,
     port: Port = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Afterwards show, on stderr, the physical plan with what every operator did.",
+            rich_help_panel="Results",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -171,6 +179,7 @@ def run(
     if stream:
         not_for_streams(
             {
+                "--explain": (explain, "terascope status shows what a stream does: leave it out"),
                 "--parts": (parts, "a stream always writes folders of files: leave it out"),
                 "--strict": (strict, "a stream counts what is malformed and goes on"),
                 "--engine": (
@@ -209,7 +218,7 @@ def run(
             flags = StreamFlags(checkpoint, speed, until_idle, late)
             stream_set(session, queries, flags, destination(output, format, rows), quiet)
         else:
-            run_set(session, queries, output, format, rows, quiet, parts)
+            run_set(session, queries, output, format, rows, quiet, parts, explain)
 
 
 def destination(output: Path | None, format: Format | None, rows: int) -> Destination:
@@ -232,6 +241,7 @@ def run_set(
     rows: int = 20,
     quiet: bool = False,
     parts: bool = False,
+    explain: bool = False,
 ) -> None:
     """The command without its flags: everything is checked before an engine starts."""
     from terascope.cli.mistakes import errors, tell_line
@@ -255,6 +265,8 @@ def run_set(
     show()
     for words in malformed_words(results.total):
         tell_line("malformed", words)
+    if explain:
+        typer.echo(results.explain(), err=True)
     if not quiet:
         errors().print(Text(summary(queries, results, time.monotonic() - began), style="dim"))
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, TypeVar
 
 from terascope.physical.job import Job
 from terascope.physical.measures import Measure, measures_from
+from terascope.physical.operators import MergeGroups
 
 Item = TypeVar("Item")
 
@@ -71,4 +72,11 @@ def measures_of(job: Job, reports: Iterable[Mapping[str, Any]]) -> dict[str, Mea
             own = name if name in names else f"{name} of {report['read']}"
             if own in names:
                 found[own] = found.get(own, Measure()) + measure
+    for operator in job.operators:  # operators that count only what they give
+        one = found.get(operator.name)
+        if one is not None and not one.taken:
+            # A merge takes what was exchanged; groups of its other inputs were complete.
+            read = operator.inputs[:1] if isinstance(operator, MergeGroups) else operator.inputs
+            above = sum(found[name].given for name in read if name in found)
+            found[operator.name] = replace(one, taken=above)
     return found

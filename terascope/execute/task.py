@@ -338,7 +338,10 @@ class LowTask:
         figures = self.meter.figures
         for kind in ("read", "prefilter"):
             figures[f"{kind} {read}"] = figures.pop(kind, {})
-            figures[f"{kind} {read}"]["taken"] = self.counters.tuples
+            figures[f"{kind} {read}"] |= {
+                "taken": self.counters.tuples,
+                "given": self.counters.tuples,
+            }
         return self.counters.summary() | self.meter.report(read)
 
     def _make_room(self, batch_bytes: int) -> Iterator[Ready]:

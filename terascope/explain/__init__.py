@@ -23,6 +23,8 @@ from terascope.explain.to_html import as_html
 from terascope.explain.to_json import as_json
 from terascope.explain.to_svg import as_svg
 from terascope.explain.to_text import as_text
+from terascope.physical.job import Job
+from terascope.physical.measures import Measures
 from terascope.pipeline import Compiled
 
 __all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "explain", "picture"]
@@ -51,6 +53,13 @@ def explain(
     if format not in FORMATS:
         raise ValueError(f"no format '{format}'; formats are {', '.join(FORMATS)}")
     return FORMATS[format](picture(compiled, stage, verbose))
+
+
+def explain_run(
+    compiled: Compiled, job: Job | None, measures: Measures, format: Format = "text"
+) -> str:
+    """The job of a run, with what its operators did."""
+    return FORMATS[format](picture_of_job(compiled, compiled.source.title, job, measures))
 
 
 def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = False) -> Picture:

@@ -28,6 +28,7 @@ from terascope.explain.windows import slices_in_words, slicing_notes
 from terascope.local.choice import choose_engine
 from terascope.physical.job import Job, LowOutput, Output, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
+from terascope.physical.measures import Measures
 from terascope.physical.planner import plan_job
 from terascope.physical.rules.low_planner import scanned
 from terascope.physical.settings import LowSettings
@@ -58,15 +59,19 @@ class NoFiles(Interface):
         self.__dict__["files"] = ()
 
 
-def picture_of_job(compiled: Compiled, title: str) -> Picture:
-    """What is read, kept and delivered.
+def picture_of_job(
+    compiled: Compiled, title: str, ran: Job | None = None, measures: Measures | None = None
+) -> Picture:
+    """What is read, kept and delivered. `ran`: the job of a run, and `measures` what it did.
 
     Raises:
         SourceError: a bound source is missing or unreadable.
     """
     plan = compiled.optimized
     notes: tuple[str, ...] = ()
-    if compiled.runnable:
+    if ran is not None:
+        job, split = ran, compiled.split()
+    elif compiled.runnable:
         job, split = compiled.job_and_split(destination="files")
         notes = (str(choose_engine(job, compiled.bindings.engine)),)
     else:
@@ -90,7 +95,7 @@ def picture_of_job(compiled: Compiled, title: str) -> Picture:
             *tree_notes(job.decisions),
             *notes,
         ),
-        operators=operator_lines(job.operators),
+        operators=operator_lines(job.operators, measures),
     )
 
 
