@@ -21,6 +21,13 @@ def status(
     json: Annotated[
         bool, typer.Option("--json", help="Everything that is known, as one line of JSON.")
     ] = False,
+    operators: Annotated[
+        bool,
+        typer.Option(
+            "--operators",
+            help="Also what every physical operator next to the sources has done so far.",
+        ),
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Look again every second, until Ctrl-C.")
     ] = False,
@@ -41,10 +48,13 @@ def status(
     elif json:
         typer.echo(asked(run).to_json())
     else:
-        from terascope.cli.status_view import StatusView
+        from terascope.cli.status_view import StatusView, operator_table
         from terascope.display import stdout_console
 
-        stdout_console().print(StatusView(asked(run)))
+        now = asked(run)
+        stdout_console().print(StatusView(now))
+        if operators:
+            stdout_console().print(operator_table(now.operators))
 
 
 def watched(run: Run) -> None:

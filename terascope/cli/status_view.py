@@ -18,7 +18,7 @@ from rich.text import Text
 
 from terascope.operate.causes import slow_callback
 from terascope.operate.notices import late_count, late_remedy, replay_text, waiting_text
-from terascope.operate.status import QueryStatus, RunStatus, SourceStatus, Status
+from terascope.operate.status import OperatorStatus, QueryStatus, RunStatus, SourceStatus, Status
 from terascope.units import (
     UNKNOWN,
     readable_bytes,
@@ -269,5 +269,23 @@ def query_table(queries: Sequence[QueryStatus], name_width: int) -> Table:
             f"{query.open_slices:,}",
             Text(query.holds[0].input if query.holds else ""),
             style="" if query.visible else "dim",
+        )
+    return table
+
+
+def operator_table(operators: Sequence[OperatorStatus]) -> Table:
+    """What physical operators did; figures that are zero are left blank."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("operator")
+    for word in ("in", "out", "probes", "evicted", "exchanged", "spilled", "time"):
+        table.add_column(word, justify="right")
+    for one in operators:
+        counts = (one.taken, one.given, one.probes, one.evicted)
+        sizes = (one.exchanged_bytes, one.spilled_bytes)
+        table.add_row(
+            one.name,
+            *(readable_count(number) if number else "" for number in counts),
+            *(readable_bytes(size) if size else "" for size in sizes),
+            f"{one.seconds:.3f} s",
         )
     return table

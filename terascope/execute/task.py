@@ -371,7 +371,11 @@ class LowTask:
         places = [place for place in self._aggregators if self._is_query(place)]
         for place in sorted(places, key=lambda place: sizes[place], reverse=True):
             if self._owned.get(place) is not None:
-                self._aggregators[place].spill()
+                aggregator = self._aggregators[place]
+                before = aggregator.spilled_bytes
+                aggregator.spill()
+                written = aggregator.spilled_bytes - before
+                self.meter.add(f"group {aggregator.query.name}", spilled_bytes=written)
             else:
                 yield from self._groups(place, None, surrendered=True)
                 self._aggregators[place].shrink()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
-from terascope.operate.status import LowStatus, Trace
+from terascope.operate.status import LowStatus, OperatorStatus, Trace
+from terascope.physical.measures import Measure, measures_from
 from terascope.physical.stream.plan import LowStream
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.report import BatchReport
@@ -44,6 +45,7 @@ class LowReporter:
         """`readers`: by low-level stream, the queries that are made of it."""
         self._done: dict[str, Done] = {}
         self._traces: deque[Trace] = deque(maxlen=KEPT_TRACES)
+        self._measures: dict[str, Measure] = {}
         self.follow(streams, readers)
 
     def follow(self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]) -> None:
@@ -63,6 +65,8 @@ class LowReporter:
 
     def _add(self, beat: Heartbeat) -> None:
         counters = beat.counters
+        for name, measure in measures_from(counters.get("measures", {})).items():
+            self._measures[name] = self._measures.get(name, Measure()) + measure
         times = dict(beat.hops)
         seconds = times.get(AT_WORK[1], 0.0) - times.get(AT_WORK[0], 0.0)
         for place, name in enumerate(beat.queries):
@@ -96,6 +100,11 @@ class LowReporter:
                 )
             )
         return tuple(found)
+
+    @property
+    def operators(self) -> tuple[OperatorStatus, ...]:
+        """What every operator next to the sources did, in the order of their first reports."""
+        return tuple(OperatorStatus(name, **asdict(one)) for name, one in self._measures.items())
 
     @property
     def traces(self) -> tuple[Trace, ...]:

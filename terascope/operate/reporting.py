@@ -157,6 +157,7 @@ class Reporter:
                 self._low.status(report),
                 self._low.traces,
                 facts.parameters,
+                operators=self._low.operators,
             )
 
     def _present(self, now: float, report: BatchReport | None) -> int:

@@ -189,6 +189,21 @@ class LowStatus:
 
 
 @dataclass(frozen=True)
+class OperatorStatus:
+    """What a physical operator next to the sources did since the run began."""
+
+    name: str
+    """As `terascope explain --stage job` has it."""
+    taken: int = 0
+    given: int = 0
+    probes: int = 0
+    evicted: int = 0
+    exchanged_bytes: int = 0
+    spilled_bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Trace:
     """One tuple followed through the run."""
 
@@ -211,6 +226,7 @@ class Status:
     """The value of every parameter, as text."""
     trees: tuple[TreeStatus, ...] = ()
     windows: tuple[WindowStatus, ...] = ()
+    operators: tuple[OperatorStatus, ...] = ()
 
     def source(self, name: str) -> SourceStatus | None:
         """The source of that name."""

@@ -105,6 +105,10 @@ class Aggregator:
         return BoundedTable(shape, choice.kind, capacity, choice.flush, self._bounded_groups)
 
     @property
+    def spilled_bytes(self) -> int:
+        return self._waiting.spilled_bytes
+
+    @property
     def memory_bytes(self) -> int:
         return self._table.memory_bytes + self._waiting.memory_bytes
 

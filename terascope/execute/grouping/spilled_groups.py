@@ -78,6 +78,8 @@ class SpilledGroups:
         """`once`: whether every group stands only once in a lot."""
         self._shape = shape
         self._once = once
+        self.written_bytes = 0
+        """All that was ever written."""
         self._file = SpillFile(Path(tempfile.gettempdir()))
         self._lots: list[SpilledBlock] = []
 
@@ -110,6 +112,7 @@ class SpilledGroups:
             if order is not None:
                 some = rows_at(rows, order[start : start + WRITTEN_ROWS])
             self._file.append(np.ascontiguousarray(some).data)
+            self.written_bytes += some.nbytes
 
     @property
     def last(self) -> int:

@@ -81,6 +81,10 @@ class View:
     # ---- as an aggregator has it
 
     @property
+    def spilled_bytes(self) -> int:
+        return self._waiting.spilled_bytes
+
+    @property
     def memory_bytes(self) -> int:
         return self._waiting.memory_bytes
 

@@ -74,6 +74,11 @@ class Waiting:
         self._borrowed.clear()
 
     @property
+    def spilled_bytes(self) -> int:
+        """The bytes of all groups that were spilled so far."""
+        return self._spilled.written_bytes
+
+    @property
     def memory_bytes(self) -> int:
         return sum(block.rows.nbytes for block in (*self._lots, *self._borrowed))
 

@@ -91,7 +91,7 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[Rep
     task = LowTask(plan, partition.owned)
     home = partition.number % native.destinations
     mine = {native.streams[place]: epochs for place, epochs in partition.owned.items()}
-    delivery = Delivery(native.targets, native.sink, home, (), mine, reading.starts)
+    delivery = Delivery(native.targets, native.sink, home, (), mine, reading.starts, task.meter)
     partials = Partials(native, task.meter)
     fields = kept_fields([c.name for c in plan.columns], [c.type for c in plan.columns])
     mode = PRIVATE if native.sink is None else native.sink.mode
@@ -115,7 +115,7 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[Rep
     hops = [("source", partition.planned), ("low level", began), ("slice store", time.time())]
     names = [query.name for query in plan.queries]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    counters = task.counters.summary()
+    counters = task.report(native.read.name)
     samples = list(watch.samples())
     beat = Heartbeat.of(partition.number, task.reports, watch, counters, names, hops, memory)
     beat.read, beat.trees = native.read.name, partition.trees.number
