@@ -87,16 +87,21 @@ class Result:
         Raises:
             SessionClosed: Spark, which would compute them, was stopped.
         """
-        if self._spark_job is None:
-            return self._held_here
-        from terascope.spark.session import is_alive
-
-        if not is_alive(self._spark_job.spark):
+        if self._is_closed:
             raise SessionClosed(
                 f"the session of result '{self.name}' is closed; use results before it is (inside"
                 " the `with` block), or take the rows along: rows(), to_arrow(), to_pandas()"
             )
-        return self._held
+        return self._held_here if self._spark_job is None else self._held
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether nobody can compute rows any more."""
+        if self._spark_job is None:
+            return self._job.closed
+        from terascope.spark.session import is_alive
+
+        return not is_alive(self._spark_job.spark)
 
     @property
     def _spark_job(self) -> SparkResult | None:

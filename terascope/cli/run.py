@@ -155,7 +155,7 @@ def run(
     A small input is computed in this process, a larger one by Spark, which takes seconds to start;
     the last line says which, and why. --engine spark or --engine local decides it otherwise:
 
-        terascope run flows.gsql -s trace.pcap --engine local
+        terascope run flows.gsql -s pcap:trace.pcap --engine local
 
     Results go to stdout or, with --output, to files; everything else goes to stderr. --format csv
     prints one query as plain CSV and several each behind a line "# query NAME"; json is one object,

@@ -78,6 +78,7 @@ class SparkResult(JobResult):
         return parts_frame(self.spark, self.parts[output], columns, everything, self.orders[output])
 
     def close(self) -> None:
+        super().close()
         while self.kept:
             self.kept.pop().unpersist()
 

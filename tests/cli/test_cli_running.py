@@ -47,7 +47,8 @@ def test_tables_on_stdout_everything_else_on_stderr(trace: Path) -> None:
     *_, last = called.err.splitlines()
     assert last.startswith("2 queries over eth0: 1,500 tuples, ")
     assert ", 0 malformed, " in last
-    assert last.endswith(" s (engine local: about 0.1 s of work, Spark would need 8 s to start)")
+    # Another test of this process may have started Spark, which then needs less.
+    assert " s (engine local: about 0.1 s of work, Spark would need " in last
 
 
 @pytest.mark.spark

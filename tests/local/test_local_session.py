@@ -12,7 +12,7 @@ import pytest
 
 import terascope
 from terascope.functions.base import ValueMistake
-from terascope.results import MalformedInput
+from terascope.results import MalformedInput, SessionClosed
 from terascope.session import Session
 
 FLOW = "PROTOCOL FLOW (time UINT increasing, host UINT, len UINT);"
@@ -81,6 +81,8 @@ def test_results_stay_when_the_session_is_closed(session: Session) -> None:
         results = session.query(SET).run()
     assert results["spread"].rows() == results["spread"].to_arrow().to_pylist()
     assert results.total.tuples > 0
+    with pytest.raises(SessionClosed, match="is closed"):
+        _ = results["spread"].dataframe  # it would start Spark
 
 
 def test_mistakes_of_values_name_their_query(session: Session) -> None:

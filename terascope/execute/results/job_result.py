@@ -51,6 +51,7 @@ class JobResult:
     """
     counters: list[dict[str, Any]] = field(default_factory=list)
     """The counters of each reading task: tuples, evaluations, evictions."""
+    closed: bool = False
 
     measures: dict[str, Measure] = field(default_factory=dict)
     """What each operator of the job did."""
@@ -101,6 +102,7 @@ class JobResult:
 
     def close(self) -> None:
         """Release what the engine keeps."""
+        self.closed = True
 
     def __enter__(self) -> Self:
         return self
