@@ -19,11 +19,12 @@ import numpy.typing as npt
 from bench.cache import chains, evictions, gaps, report, sizes
 from bench.cache.streams import BATCH, Tuples, zipf_tuples
 from bench.experiment import Column, Figures, Outcome, Prepared, Settings, Tell
+from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.tables.bounded_tables import BoundedTable, Words, capacity_for
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import POLICIES, Policy
 
-SHAPE = Shape(1, ("count", "sum_int"), with_epoch=True)
+SHAPE = Shape(1, (COUNT, SUM_INT), with_epoch=True)
 TUPLES = 10_000_000
 GROUPS, EXPONENT, EPOCHS = 100_000, 0.85, 10
 TABLE_BYTES = 1 << 20

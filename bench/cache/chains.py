@@ -7,10 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from terascope.functions.slots import COUNT
 from terascope.kernels.tables.bounded_tables import BoundedTable
 from terascope.kernels.tables.slots import Shape
 
-SHAPE: Final = Shape(2, ("count",), with_epoch=True)
+SHAPE: Final = Shape(2, (COUNT,), with_epoch=True)
 BUCKETS: Final = tuple(range(10_000, 100_001, 10_000))
 PAPER_LONGEST: Final = (6, 8)
 PAPER_MEAN: Final = 1.6

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from terascope.functions.aggregates.extremes import MAX_INT, MIN_INT
+from terascope.functions.slots import COUNT
 from terascope.kernels.tables.bounded_tables import BoundedTable, Codes, Flush, Taker, Words
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import Policy
 
-PAPER_SHAPE = Shape(1, ("count", "min_int", "max_int"), with_epoch=True)
+PAPER_SHAPE = Shape(1, (COUNT, MIN_INT, MAX_INT), with_epoch=True)
 BATCH = 1 << 16
 PACKET_BYTES = 1500
 

@@ -26,6 +26,7 @@ from bench.trees.streams import (
     stream_of,
     zipf_draws,
 )
+from terascope.functions.slots import COUNT
 from terascope.kernels.tables.bounded_tables import BoundedTable, Words
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import POLICIES, Policy
@@ -37,7 +38,7 @@ from terascope.sharing.statistics import SampledStatistics
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHAPE: Final = Shape(1, ("count",), with_epoch=True)
+SHAPE: Final = Shape(1, (COUNT,), with_epoch=True)
 PARTS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
 """Places of the table, of the number of groups."""
 DRAWN: Final = {"zipf 0.85": 0.85, "zipf 0.67": 0.67, "zipf 0.48": 0.48, "uniform": 0.0}

@@ -20,6 +20,7 @@ from terascope.connectors.base import Column
 from terascope.connectors.registry import parse_interface
 from terascope.execute.grouping.aggregator import group_fields
 from terascope.execute.task import Groups, LowTask, Ready
+from terascope.functions.slots import COUNT
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
 from terascope.physical.ownership import EVERYTHING
 from terascope.plan.expr import Col
@@ -108,7 +109,7 @@ def low_node(tree: Tree, at: int, kind: TableKind, statistics: Statistics) -> Lo
     """Counts the tuples of its groups; names are places in the tree."""
     node = tree.nodes[at]
     keys = tuple((name, Col(name, Type.LLONG)) for name in ("tb", *sorted(node.attributes)))
-    slots = (Slot("n", "count", None, Type.LLONG),)
+    slots = (Slot("n", COUNT, None, Type.LLONG),)
     parent = None if node.parent is None else f"n{node.parent}"
     table = table_of(node, kind, statistics.groups(node.attributes))
     return LowAggregate(f"n{at}", ("flows",), (), (), keys, 0, slots, table, parent=parent)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from terascope.functions.base import Slope, Trend
-from terascope.plan.build import call
+from terascope.functions.base import Scalar, Slope, Trend
+from terascope.functions.roles import Addition, Comparator, Magnitude, Multiplication
 from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of, conjuncts
 from terascope.plan.rel import Join, Lookup, Named, Rel, inputs
 from terascope.plan.show import show_expr
@@ -82,6 +83,9 @@ class Linear:
     constant: int | float
 
 
+NOTHING: Final = Linear({}, 0)
+
+
 def linear(expr: Expr) -> Linear | None:
     """An expression as a linear form of its columns, or None when it is not one."""
     match expr:
@@ -91,10 +95,13 @@ def linear(expr: Expr) -> Linear | None:
             return Linear({name: 1}, 0)
         case Cast(operand, type) if type.is_numeric and operand.type.is_integer:
             return linear(operand)
-        case Call(function, (a, b)) if function.name in ("+", "-", "*"):
-            return combine(function.name, linear(a), linear(b))
-        case Call(function, (a,)) if function.name == "neg":
-            return combine("-", Linear({}, 0), linear(a))
+        case Call(Scalar(role=Addition(signs)), args):
+            total: Linear | None = NOTHING
+            for sign, arg in zip(signs, args, strict=True):
+                total = added(total, linear(arg), sign)
+            return total
+        case Call(Scalar(role=Multiplication()), (a, b)):
+            return multiplied(linear(a), linear(b))
         case _:
             return None
 
@@ -105,15 +112,17 @@ def tells_column(expr: Expr) -> bool:
     return form is not None and len(form.terms) == 1
 
 
-def combine(operator: str, a: Linear | None, b: Linear | None) -> Linear | None:
+def multiplied(a: Linear | None, b: Linear | None) -> Linear | None:
+    if a is None or b is None or (a.terms and b.terms):
+        return None
+    factor, form = (a.constant, b) if not a.terms else (b.constant, a)
+    return Linear({n: c * factor for n, c in form.terms.items()}, form.constant * factor)
+
+
+def added(a: Linear | None, b: Linear | None, sign: int) -> Linear | None:
+    """A + b or a - b."""
     if a is None or b is None:
         return None
-    if operator == "*":
-        if a.terms and b.terms:
-            return None
-        factor, form = (a.constant, b) if not a.terms else (b.constant, a)
-        return Linear({n: c * factor for n, c in form.terms.items()}, form.constant * factor)
-    sign = 1 if operator == "+" else -1
     names = a.terms.keys() | b.terms.keys()
     terms = {n: a.terms.get(n, 0) + sign * b.terms.get(n, 0) for n in names}
     return Linear({n: c for n, c in terms.items() if c}, a.constant + sign * b.constant)
@@ -157,33 +166,25 @@ def tidy(number: int | float) -> int | float:
     return int(number) if float(number).is_integer() else number
 
 
-MIRRORED: Mapping[str, str] = {">": "<", ">=": "<=", "=": "="}
-"""A comparison with its sides exchanged."""
-
-
 def upper_forms(part: Expr) -> list[Linear]:
     """Linear forms f with `part` implying f <= 0."""
     match part:
-        case Call(function, (Call(inner, (distance,)), limit)) if (
-            inner.name == "abs" and function.name in ("<", "<=", "=")
-        ):
-            # |d| <= n is d <= n and -d <= n.
-            forms = [linear(distance), combine("-", Linear({}, 0), linear(distance))]
-            bounds = [combine("-", form, linear(limit)) for form in forms]
-            return [form for form in bounds if form is not None]
-        case Call(function, (limit, Call(inner, (_,)) as size)) if (
-            inner.name == "abs" and function.name in MIRRORED
-        ):
-            return upper_forms(call(MIRRORED[function.name], size, limit))
-        case Call(function, (a, b)) if function.name in ("<", "<=", ">", ">=", "="):
-            forms = []
-            if function.name in ("<", "<=", "="):
-                forms.append(combine("-", linear(a), linear(b)))
-            if function.name in (">", ">=", "="):
-                forms.append(combine("-", linear(b), linear(a)))
-            return [f for f in forms if f is not None]
+        case Call(Scalar(role=Comparator() as role), (a, b)):
+            above = [] if role.greater else bounds(a, b)
+            below = [] if role.less else bounds(b, a)
+            return [form for form in (*above, *below) if form is not None]
         case _:
             return []
+
+
+def bounds(a: Expr, b: Expr) -> list[Linear | None]:
+    """Linear forms that are at most 0 where a <= b: |d| <= n is d <= n and -d <= n."""
+    match a:
+        case Call(Scalar(role=Magnitude()), (distance,)):
+            size = linear(distance)
+            return [added(form, linear(b), -1) for form in (size, added(NOTHING, size, -1))]
+        case _:
+            return [added(linear(a), linear(b), -1)]
 
 
 def temporal_pair(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from terascope.functions.base import Scalar
+from terascope.functions.roles import Comparator, ListMembership, Membership, TextPattern
 from terascope.plan.expr import Call, Expr, conjuncts
 from terascope.plan.rel import (
     Aggregate,
@@ -70,10 +72,12 @@ def selectivity(predicate: Expr) -> float:
     share = 1.0
     for part in conjuncts(predicate):
         match part:
-            case Call(function) if function.name in ("=", "like", "in", "in_list"):
-                share *= EQUALITY
-            case Call(function) if function.name in ("<", "<=", ">", ">="):
+            case Call(Scalar(role=Comparator() as role)) if role.is_range:
                 share *= RANGE
+            case Call(Scalar(role=Comparator() as role)) if role.is_equality:
+                share *= EQUALITY
+            case Call(Scalar(role=TextPattern() | Membership() | ListMembership())):
+                share *= EQUALITY
             case _:
                 share *= OTHER
     return share

@@ -15,7 +15,8 @@ from terascope.analysis.bounded import JoinBound, is_timeless, join_bound
 from terascope.analysis.join_times import is_filled, is_true_always, may_miss, stream_side
 from terascope.analysis.trees import Trees
 from terascope.analysis.watermarks import Watermarks
-from terascope.functions.base import Trend, Value
+from terascope.functions.base import Scalar, Trend, Value
+from terascope.functions.roles import Addition, FloorDivision, Multiplication
 from terascope.plan.build import call
 from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of
 from terascope.plan.rel import (
@@ -218,10 +219,14 @@ def one_to_one(expr: Expr) -> Col | None:
     match expr:
         case Col():
             return expr
-        case Call(function, (operand, Lit(value))):
-            scaled = function.name == "*" and value != 0
-            if function.name in ("+", "-") or scaled or (function.name == "div" and value == 1):
-                return one_to_one(operand) if expr.type.is_integer else None
+        case Call(Scalar(role=role), (operand, Lit(value))) if expr.type.is_integer:
+            match role:
+                case Addition():
+                    return one_to_one(operand)
+                case Multiplication() if value != 0:
+                    return one_to_one(operand)
+                case FloorDivision() if value == 1:
+                    return one_to_one(operand)
     return None
 
 

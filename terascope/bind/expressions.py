@@ -201,7 +201,7 @@ class ExprBinder:
             return call(operator, *coerced)
         if operator == "in":
             return member(coerced[0], coerced[1:])
-        return compared(operator, *coerced)
+        return compared(operators[operator], *coerced)
 
     def call(self, operator: str, args: tuple[Expr, ...]) -> Call:
         return call(operator, *computable(operators[operator], args))

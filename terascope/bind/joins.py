@@ -23,6 +23,8 @@ from terascope.bind.scope import Scope, ScopeInput
 from terascope.bind.shared_names import merged, on_conditions, scope_of_where
 from terascope.bind.windows import ticks
 from terascope.diagnostic import Mistake, Span, each, mistake
+from terascope.functions.base import Scalar
+from terascope.functions.roles import Addition
 from terascope.plan.build import TRUE, call, conjunction
 from terascope.plan.expr import (
     Call,
@@ -400,9 +402,8 @@ def solve(unknown: Expr, known: Expr) -> dict[str, Expr]:
             return {name: known if known.type is type else Cast(known, type, renames)}
         case Cast(operand, Type.WIDE) if operand.type.is_unsigned:
             return solve(operand, known)
-        case Call(function, (Col() as column, Lit() as shift)) if function.name in ("+", "-"):
-            inverse = call("-" if function.name == "+" else "+", known, shift)
-            return solve(column, inverse)
+        case Call(Scalar(role=Addition((1, sign))), (Col() as column, Lit() as shift)):
+            return solve(column, call("-" if sign > 0 else "+", known, shift))
         case _:
             return {}
 

@@ -10,17 +10,21 @@ which rows these are.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
 
+from terascope.functions import roles
+from terascope.functions.base import Scalar
 from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of, substitute, transform
 from terascope.plan.expr import walk as walk_expr
 from terascope.plan.optional import marked_column
 from terascope.types import Type
 
-STRICT = frozenset(
-    {"=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "div", "%", "neg", "&", "|", "^", "~",
-     "<<", ">>", "mask"}
+STRICT: Final = (
+    roles.Comparator, roles.Addition, roles.Multiplication, roles.Quotient, roles.FloorDivision,
+    roles.Remainder, roles.BitOperation, roles.BitComplement, roles.ShiftLeft, roles.ShiftRight,
+    roles.AddressMask,
 )  # fmt: skip
-"""Operators that give NULL for a NULL."""
+"""Roles of operators that give NULL for a NULL."""
 
 
 def marker_name(names: Collection[str]) -> str:
@@ -70,7 +74,7 @@ def is_strict(condition: Expr) -> bool:
     """Whether a NULL in any column keeps the condition from being TRUE."""
     return isinstance(condition, Call) and all(
         isinstance(part, Col | Lit | Cast)
-        or (isinstance(part, Call) and part.function.name in STRICT)
+        or (isinstance(part, Call) and isinstance(part.function.role, STRICT))
         for part in walk_expr(condition)
     )
 
@@ -94,7 +98,7 @@ def with_common_values(
 
     def common(part: Expr) -> Expr:
         match part:
-            case Call(function, args, type) if function.name == "coalesce":
+            case Call(Scalar(role=roles.Coalescing()), args, type):
                 columns = [c for arg in args if (c := filled_column(arg)) is not None]
                 names = frozenset(c.name for c in columns)
                 if len(columns) == len(args) and names in groups and columns[0].type is type:

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from terascope.functions.base import Aggregate, Scalar, TypeMistake
+from terascope.functions.operators import comparison
+from terascope.functions.roles import EQUAL, Comparator
 from terascope.plan.build import call, disjunction
-from terascope.plan.expr import Case, Cast, Expr, Lit
+from terascope.plan.expr import Call, Case, Cast, Expr, Lit
 from terascope.types import BIAS, INT_MAX, INT_MIN, WIDE_MAX, Type
 
 ZERO: Final = Lit(-BIAS, Type.WIDE)
 NOTHING: Final = Lit(0, Type.UINT)
-MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def wide_literal(number: int) -> Lit:
@@ -89,20 +90,22 @@ def needs_care(args: Sequence[Expr]) -> bool:
     return any(a.type is Type.WIDE for a in args) and any(map(is_signed, args))
 
 
-def compared(operator: str, left: Expr, right: Expr) -> Expr:
+def compared(function: Scalar, left: Expr, right: Expr) -> Expr:
     """A comparison of a WIDE with an integer that may be negative."""
+    role = function.role
+    assert isinstance(role, Comparator)
     if right.type is Type.WIDE:
-        return compared(MIRRORED[operator], right, left)
+        return compared(comparison(role.mirrored), right, left)
     # What is negative is below all of them. As a WIDE it is NULL, which no equality holds for, so
     # that an equality stays one that joins can use.
-    held = call(operator, left, Cast(right, Type.WIDE))
+    held = Call(function, (left, Cast(right, Type.WIDE)), Type.BOOL)
     never = call("<", left, ZERO)
     always = call(">=", left, ZERO)
     negative = call("<", right, NOTHING)
-    if operator == "=":
+    if role.is_equality:
         truth = Lit(True, Type.BOOL)
         return call("and", held, Case(((negative, never),), truth, Type.BOOL))
-    below = always if operator in ("!=", ">", ">=") else never
+    below = always if role.greater else never
     return Case(((negative, below),), held, Type.BOOL)
 
 
@@ -119,7 +122,7 @@ def member(tested: Expr, items: Sequence[Expr]) -> Expr:
 
 def equality(left: Expr, right: Expr) -> Expr:
     if needs_care((left, right)):
-        return compared("=", left, right)
+        return compared(comparison(EQUAL), left, right)
     if Type.WIDE in (left.type, right.type):
         return call("=", of_type(left, Type.WIDE), of_type(right, Type.WIDE))
     return call("=", left, right)

@@ -7,8 +7,10 @@ Left to the tasks is what only tuples can tell: arguments that are NULL.
 
 from __future__ import annotations
 
+import pickle
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from terascope.execute.grouping.aggregator import group_fields
 from terascope.execute.grouping.tree import Tree, tree_of
@@ -32,18 +34,16 @@ the merge."""
 
 
 Wanted: TypeAlias = tuple[Use, Shape]
-Written: TypeAlias = list[Any]
 
 
-def written_kernel(kernel: Wanted) -> Written:
-    """A kernel in a form that JSON has."""
-    use, shape = kernel
-    return [use, shape.keys, list(shape.slots), shape.with_epoch]
+def written_kernel(kernel: Wanted) -> str:
+    """A kernel as text, for a process that this one has started."""
+    return b64encode(pickle.dumps(kernel)).decode()
 
 
-def read_kernel(written: Written) -> Wanted:
-    use, keys, slots, with_epoch = written
-    return use, Shape(keys, tuple(slots), with_epoch)
+def read_kernel(written: str) -> Wanted:
+    kernel: Wanted = pickle.loads(b64decode(written))
+    return kernel
 
 
 def prepare(plan: LowPlan, tell: Told, processes: int = 1) -> None:

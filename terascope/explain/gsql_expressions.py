@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias, cast
 
-from terascope.functions.base import Value
+from terascope.functions.base import Scalar, Value
 from terascope.functions.members import Members
+from terascope.functions.roles import Narrowing
 from terascope.plan.expr import AggCall, Call, Case, Cast, Col, Expr, Lit, Param, is_constant
 from terascope.syntax import ast
 from terascope.types import BIAS, Type
@@ -49,7 +50,7 @@ def written(expr: Expr, scope: Scope) -> ast.Expr:
             return ast.InList(written(operand, scope), items)
         case Cast(operand, Type.WIDE) if operand.type.is_integer:
             return written(operand, scope)  # whoever reads it finds out that it must be
-        case Call(function, (operand,)) if function.name == "narrow":
+        case Call(Scalar(role=Narrowing()), (operand,)):
             return written(operand, scope)
         case Cast(operand, type):
             return ast.CastExpr(written(operand, scope), type.label)

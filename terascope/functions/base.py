@@ -1,10 +1,12 @@
 """What a scalar function and an aggregate are, apart from any engine.
 
-In: nothing but Python. Out: `Scalar` and `Aggregate`, objects that say all that analyses and
-engines ask of a function: its type, its meaning on plain values, how it moves with time
-(dissertation 3.1), what it costs (3.4.1), how an aggregate splits into sub- and super-aggregate
-(paper 1, 3.2) and whether it survives sampling (dissertation 5.4.2). No analysis or rule asks a
-function's name.
+In: nothing. Out: `Scalar` and `Aggregate`, objects that hold all that analyses and engines need of
+a function: its type, its meaning on plain values, its role (terascope.functions.roles), how it
+moves with time (dissertation 3.1), its cost (3.4.1), how an aggregate splits into sub- and
+super-aggregate (paper 1, 3.2), the slot that compiled kernels keep it in
+(terascope.functions.slots), its Spark form (terascope.functions.spark_form), and whether it
+survives sampling (dissertation 5.4.2). Its name is for queries and messages only: a test sees to it
+that nothing else depends on it.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
+from terascope.functions.roles import Role
 from terascope.types import Type
 
 if TYPE_CHECKING:
     from terascope.functions.decomposition import Decomposition, Term
+    from terascope.functions.slots import SlotKind
+    from terascope.functions.spark_form import SparkCall, SparkForm, SparkScalar
 
 Value: TypeAlias = Any
 """A value in held form (terascope.types), None for NULL."""
@@ -117,6 +122,10 @@ class Scalar:
     takes_held: bool = field(default=False, compare=False)
     """Takes values of type WIDE (terascope.types) as they are held: it compares or hands on, and
     never computes with them. For all others they are converted first."""
+    role: Role | None = field(default=None, compare=False, repr=False)
+    """What it means to analyses, rules and engines; None when they need not know."""
+    spark: SparkScalar | None = field(default=None, compare=False, repr=False)
+    """Its Column in Spark. Functions with a role need none, others without run in Python."""
     doc: str = field(default="", compare=False, repr=False)
 
     def __call__(self, *args: Value) -> Value:
@@ -170,6 +179,13 @@ class Aggregate(ABC):
     """Takes values of type WIDE as they are held, as a Scalar of that property does."""
     counts_true: ClassVar[bool] = False
     """Takes a condition for a number: TRUE is 1 and FALSE is 0."""
+    argument: ClassVar[Term | None] = None
+    """The values it takes, in terms of its argument, when they are not the argument itself."""
+    adds_floats: ClassVar[Literal["values", "moments"] | None] = None
+    """What it adds exactly of a FLOAT argument: the values, or their squares as well. An engine
+    prepares the digits of these (terascope.functions.exact_floats)."""
+    splits_groups: ClassVar[bool] = False
+    """A group has a row for each of its values, as if the value were a key."""
     user_defined: ClassVar[bool] = False
     state_classes: ClassVar[tuple[type, ...]] = ()
     """Dataclasses that a state is made of, besides plain values (terascope.functions.states)."""
@@ -201,6 +217,18 @@ class Aggregate(ABC):
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """How a call with such arguments splits into sub- and super-aggregates; None when it does
         not. `finer`: several low groups make up one of the groups asked for.
+        """
+        return None
+
+    def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
+        """The slot in which the low level keeps it; None when it is not kept in one word. A type of
+        arguments that kernels do not hold as numbers is none of its affair.
+        """
+        return None
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        """The aggregate in Spark's own terms; None when it has no such form, or not of such a call.
+        Spark then folds the values of a group by the methods above.
         """
         return None
 

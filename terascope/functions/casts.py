@@ -89,7 +89,7 @@ def may_be_outside(source: Type, target: Type) -> bool:
     if source is Type.BOOL or source.is_address or not target.is_unsigned:
         return False
     if source is Type.WIDE:
-        return False  # whoever converts it looks at the range
+        return False  # the conversion itself checks the range
     return target is Type.UINT or not source.is_unsigned
 
 

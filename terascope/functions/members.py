@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Final
 
 from terascope.functions.base import Scalar, TypeMistake, Value
+from terascope.functions.roles import ListMembership
 from terascope.functions.values import distinct_key
 from terascope.types import Type
 
@@ -78,6 +79,13 @@ def _is_bool(args: tuple[Type, ...]) -> Type:
 
 
 IN_LIST: Final = Scalar(
-    "in_list", _is_bool, _in_list, strict=False, cost_ns=10, payload_ns=50, takes_held=True
+    "in_list",
+    _is_bool,
+    _in_list,
+    strict=False,
+    cost_ns=10,
+    payload_ns=50,
+    takes_held=True,
+    role=ListMembership(),
 )
 """x IN (...) of many constants: the second argument is `Members`."""

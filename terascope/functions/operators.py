@@ -10,12 +10,13 @@ Division by zero is NULL.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from terascope.functions import slopes
+from terascope.functions import roles, slopes
 from terascope.functions.base import Scalar, TypeMistake, TypeRule, Value, unordered
 from terascope.functions.casts import cast_value
 from terascope.functions.signatures import (
@@ -103,13 +104,23 @@ def _advice(left: Type, right: Type) -> str:
     return ""
 
 
-def _comparison(name: str, test: Callable[[int], bool]) -> Scalar:
-    def evaluate(left: Value, right: Value) -> bool:
-        return test(compare(left, right))
+def _comparison(name: str, outcomes: str) -> Scalar:
+    """`outcomes` has a sign for each outcome of comparing that it is TRUE for."""
+    role = roles.Comparator("<" in outcomes, "=" in outcomes, ">" in outcomes)
 
-    slope = slopes.folding(evaluate)
+    def evaluate(left: Value, right: Value) -> bool:
+        order = compare(left, right)
+        return role.less if order < 0 else role.greater if order > 0 else role.equal
+
     return Scalar(
-        name, _comparable, evaluate, slope=slope, cost_ns=2, payload_ns=10, takes_held=True
+        name,
+        _comparable,
+        evaluate,
+        slope=slopes.folding(evaluate),
+        cost_ns=2,
+        payload_ns=10,
+        takes_held=True,
+        role=role,
     )
 
 
@@ -235,49 +246,102 @@ def _operator(
     name: str,
     type_rule: TypeRule,
     evaluate: Callable[..., Value],
+    role: roles.Role,
     slope: slopes.SlopeRule = unordered,
     cost_ns: int = 2,
     doc: str = "",
 ) -> Scalar:
     rule = slopes.folding(evaluate, slope)
-    return Scalar(name, type_rule, evaluate, slope=rule, cost_ns=cost_ns, doc=doc)
+    return Scalar(name, type_rule, evaluate, slope=rule, cost_ns=cost_ns, role=role, doc=doc)
 
 
 def _concatenate(left: str | bytes, right: str | bytes) -> str:
     return as_text(left) + as_text(right)
 
 
+_NEGATIVE: Final = signature("-", NUMBER, returns=lambda args: signed(known(args[0], Type.INT)))
+_NOT: Final = signature("NOT", BOOLEAN, returns=Type.BOOL)
+_LIKE: Final = signature("LIKE", TEXT, TEXT, returns=Type.BOOL)
+
 _ALL: Final = (
-    Scalar("and", _conditions("AND"), _and, strict=False, cost_ns=1),
-    Scalar("or", _conditions("OR"), _or, strict=False, cost_ns=1),
-    _operator("not", signature("NOT", BOOLEAN, returns=Type.BOOL), lambda a: not a, cost_ns=1),
-    _comparison("=", lambda order: order == 0),
-    _comparison("!=", lambda order: order != 0),
-    _comparison("<", lambda order: order < 0),
-    _comparison("<=", lambda order: order <= 0),
-    _comparison(">", lambda order: order > 0),
-    _comparison(">=", lambda order: order >= 0),
-    _operator("+", _numeric("+"), _checked("+", lambda a, b: a + b), slopes.added),
-    _operator("-", _numeric("-", signed), _checked("-", lambda a, b: a - b), slopes.subtracted),
-    _operator("*", _numeric("*"), _checked("*", lambda a, b: a * b), slopes.multiplied),
-    _operator("/", _numeric("/", lambda _: Type.FLOAT), _quotient, slopes.divided_as_float, 5),
-    _operator("div", _numeric("div"), _div, slopes.divided, 5, "rounds down; by zero is NULL"),
-    _operator("%", _numeric("%"), _mod, doc="takes the sign of the divisor; by zero is NULL"),
+    Scalar("and", _conditions("AND"), _and, strict=False, cost_ns=1, role=roles.Conjunction()),
+    Scalar("or", _conditions("OR"), _or, strict=False, cost_ns=1, role=roles.Disjunction()),
+    _operator("not", _NOT, operator.not_, roles.Negation(), cost_ns=1),
+    _comparison("=", "="),
+    _comparison("!=", "<>"),
+    _comparison("<", "<"),
+    _comparison("<=", "<="),
+    _comparison(">", ">"),
+    _comparison(">=", "=>"),
     _operator(
-        "neg",
-        signature("-", NUMBER, returns=lambda args: signed(known(args[0], Type.INT))),
-        _neg,
-        slopes.negated,
+        "+", _numeric("+"), _checked("+", operator.add), roles.Addition((1, 1)), slopes.added
     ),
-    _operator("&", _bits("&", 2), lambda a, b: a & b, slopes.masked),
-    _operator("|", _bits("|", 2), lambda a, b: a | b, slopes.filled),
-    _operator("^", _bits("^", 2), lambda a, b: a ^ b),
-    _operator("~", _bits("~", 1, signed), lambda a: ~a, slopes.negated),
-    _operator("<<", _shift_type("<<"), _shift_left, slopes.shifted_left),
-    _operator(">>", _shift_type(">>"), _shift_right, slopes.shifted_right),
-    _operator("narrow", _narrow_type, _narrow, cost_ns=1, doc="a WIDE as a number to compute with"),
-    _operator("mask", _mask_type, _mask, cost_ns=5, doc="masks an IPv4 address; IPv6 is NULL"),
-    _operator("||", signature("||", TEXT, TEXT, returns=Type.STRING), _concatenate, cost_ns=40),
+    _operator(
+        "-",
+        _numeric("-", signed),
+        _checked("-", operator.sub),
+        roles.Addition((1, -1)),
+        slopes.subtracted,
+    ),
+    _operator("neg", _NEGATIVE, _neg, roles.Addition((-1,)), slopes.negated),
+    _operator(
+        "*", _numeric("*"), _checked("*", operator.mul), roles.Multiplication(), slopes.multiplied
+    ),
+    _operator(
+        "/",
+        _numeric("/", lambda _: Type.FLOAT),
+        _quotient,
+        roles.Quotient(),
+        slopes.divided_as_float,
+        5,
+    ),
+    _operator(
+        "div",
+        _numeric("div"),
+        _div,
+        roles.FloorDivision(),
+        slopes.divided,
+        5,
+        "rounds down; by zero is NULL",
+    ),
+    _operator(
+        "%",
+        _numeric("%"),
+        _mod,
+        roles.Remainder(),
+        doc="takes the sign of the divisor; by zero is NULL",
+    ),
+    _operator("&", _bits("&", 2), operator.and_, roles.BitOperation("&"), slopes.masked),
+    _operator("|", _bits("|", 2), operator.or_, roles.BitOperation("|"), slopes.filled),
+    _operator("^", _bits("^", 2), operator.xor, roles.BitOperation("^")),
+    _operator("~", _bits("~", 1, signed), operator.invert, roles.BitComplement(), slopes.negated),
+    _operator("<<", _shift_type("<<"), _shift_left, roles.ShiftLeft(), slopes.shifted_left),
+    _operator(">>", _shift_type(">>"), _shift_right, roles.ShiftRight(), slopes.shifted_right),
+    _operator(
+        "narrow",
+        _narrow_type,
+        _narrow,
+        roles.Narrowing(),
+        cost_ns=1,
+        doc="a WIDE as a number to compute with",
+    ),
+    _operator(
+        "mask",
+        _mask_type,
+        _mask,
+        roles.AddressMask(),
+        cost_ns=5,
+        doc="masks an IPv4 address; IPv6 is NULL",
+    ),
+    _operator("like", _LIKE, _like, roles.TextPattern(), cost_ns=300),
+    Scalar(
+        "||",
+        signature("||", TEXT, TEXT, returns=Type.STRING),
+        _concatenate,
+        slope=slopes.folding(_concatenate),
+        cost_ns=40,
+        spark=lambda call: call.F.concat(*call.texts),
+    ),
     Scalar(
         "in",
         _members,
@@ -287,8 +351,8 @@ _ALL: Final = (
         payload_ns=20,
         unified_from=0,
         takes_held=True,
+        role=roles.Membership(),
     ),
-    _operator("like", signature("LIKE", TEXT, TEXT, returns=Type.BOOL), _like, cost_ns=300),
     Scalar(
         "is_null",
         signature("IS NULL", ANYTHING, returns=Type.BOOL),
@@ -297,6 +361,7 @@ _ALL: Final = (
         cost_ns=1,
         payload_ns=1,
         takes_held=True,
+        role=roles.NullTest(),
     ),
     Scalar(
         "coalesce",
@@ -311,8 +376,16 @@ _ALL: Final = (
         cost_ns=2,
         unified_from=0,
         takes_held=True,
+        role=roles.Coalescing(),
         doc="the first argument that is not NULL",
     ),
 )
 
 operators: Final[dict[str, Scalar]] = {scalar.name: scalar for scalar in _ALL}
+
+_COMPARATORS: Final = {s.role: s for s in _ALL if isinstance(s.role, roles.Comparator)}
+
+
+def comparison(role: roles.Comparator) -> Scalar:
+    """The comparison that is TRUE for these outcomes."""
+    return _COMPARATORS[role]

@@ -1,7 +1,7 @@
-"""Integer overflow, told in the same words by every engine.
+"""Integer overflow: every engine reports it in the same words.
 
-In: the expression or the aggregate as it was written, and the query it stands in, as far as whoever
-meets the overflow knows them. Out: an `Overflow`, whose message also says what to do.
+In: the expression or the aggregate as it was written, and the query it stands in, as far as the
+engine that meets the overflow knows them. Out: an `Overflow`, whose message also says what to do.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ deferred_names: Final[Mapping[str, str]] = MappingProxyType(
         _STATEFUL,
     )
 )
-"""Names of functions that parse but cannot run yet, and what to tell the user."""
+"""Names of functions that parse but cannot run yet, and the reason that a message gives."""
 
 
 @dataclass(frozen=True)

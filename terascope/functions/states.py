@@ -2,9 +2,9 @@
 
 In: the state of an aggregate: numbers, text, bytes, tuples, sets, and the classes that the
 aggregate names in `state_classes`. Out: JSON in which everything that is not plain carries a tag,
-so that reading a file that somebody else has written gives a wrong state at worst, and never runs
-anything. Only the state of a user's own aggregate may be any Python object: it is pickled, and
-read only where the caller says that it comes from a folder that is this user's alone.
+so that reading a file written by another user gives a wrong state at worst, and never runs code.
+Only the state of a user's own aggregate may be any Python object: it is pickled, and read only
+where the caller says that it comes from a folder that is this user's alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def encode_state(aggregate: Aggregate, state: State) -> Any:
 
 
 def decode_state(aggregate: Aggregate, held: Any, trusted: bool) -> State:
-    """The state that was encoded. `trusted`: nobody else can have written it.
+    """The state that was encoded. `trusted`: no other user can have written it.
 
     Raises:
         ValueMistake: it is no state of this aggregate, or would run code and is not trusted.
@@ -86,10 +86,10 @@ SEQUENCES: dict[type, str] = {tuple: "t", list: "l", set: "s", frozenset: "z"}
 KINDS = {tag: kind for kind, tag in SEQUENCES.items()}
 
 
-def _value(told: Any, classes: Sequence[type]) -> Any:
-    if not isinstance(told, list):
-        return told
-    tag, *rest = told
+def _value(encoded: Any, classes: Sequence[type]) -> Any:
+    if not isinstance(encoded, list):
+        return encoded
+    tag, *rest = encoded
     if tag == "f":
         return float.fromhex(rest[0])
     if tag == "b":

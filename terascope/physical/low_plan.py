@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from terascope.connectors.base import Column
 from terascope.functions.overflow import SUM
+from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.codegen.terms import is_number
-from terascope.kernels.tables.slots import Shape, SlotKind
+from terascope.kernels.tables.slots import Shape
 from terascope.plan.expr import AggCall, Expr, substitute
 from terascope.plan.rel import (
     Field,
@@ -60,12 +61,12 @@ class Slot:
     @property
     def kept(self) -> SlotKind:
         """As tables know it: counting some of the tuples is counting where a mask is set."""
-        return "count_of" if self.kind == "count" and self.where is not None else self.kind
+        return COUNT_OF if self.kind == COUNT and self.where is not None else self.kind
 
     @property
     def sum_text(self) -> str:
         """How one writes a sum of integers; empty for anything else."""
-        if self.kind != "sum_int" or self.argument is None:
+        if self.kind != SUM_INT or self.argument is None:
             return ""
         return f"{SUM}({show_expr(self.argument)})"
 
@@ -152,37 +153,20 @@ class LowPlan:
     """Intermediate aggregates: nobody reads them but those that name them as their parent."""
 
 
-KINDS: Final[Mapping[str, tuple[SlotKind, SlotKind]]] = {
-    "sum": ("sum_int", "sum_int"),
-    "float_range": ("range", "range"),
-    "min": ("min_int", "min_float"),
-    "max": ("max_int", "max_float"),
-    "or_aggr": ("or_int", "or_int"),
-    "and_aggr": ("and_int", "and_int"),
-    "xor_aggr": ("xor_int", "xor_int"),
-}
-"""Sub-aggregate -> the slot it is kept in, for integers and for FLOATs."""
-
-
 def slot_of(name: str, agg: AggCall, below: Mapping[str, Expr]) -> Slot:
     """The slot of a sub-aggregate; `below` says what its columns are."""
-    if agg.function.name == "count":
-        if not agg.args:
-            return Slot(name, "count", None, agg.type)
-        return Slot(name, "count_of", substitute(agg.args[0], below), agg.type)
-    argument = substitute(agg.args[0], below)
-    return Slot(name, KINDS[agg.function.name][argument.type is Type.FLOAT], argument, agg.type)
+    args = tuple(substitute(arg, below) for arg in agg.args)
+    kind = agg.function.slot(tuple(arg.type for arg in args))
+    assert kind is not None
+    return Slot(name, kind, args[0] if args else None, agg.type)
 
 
 def has_slot(agg: AggCall) -> bool:
     """Whether an aggregate is what one slot keeps."""
-    if agg.distinct or agg.function.user_defined:
+    if agg.distinct:
         return False
-    if agg.function.name == "count":
-        return True
-    if agg.function.name == "sum" and agg.args[0].type is Type.FLOAT:
-        return False
-    return agg.function.name in KINDS and is_number(agg.args[0].type)
+    kind = agg.function.slot(tuple(arg.type for arg in agg.args))
+    return kind is not None and (not kind.reads_value or is_number(agg.args[0].type))
 
 
 Queries: TypeAlias = Mapping[str, LowAggregate]

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from terascope.functions.aggregates.float_sums import float_sum_part
+from terascope.functions.aggregates.total import Sum
 from terascope.functions.base import Value
+from terascope.functions.roles import NullTest
 from terascope.kernels.codegen.expressions import unsupported
 from terascope.kernels.columns.payload_patterns import is_payload_text
 from terascope.physical.low_plan import LowAggregate, Slot, has_slot, slot_of
@@ -240,8 +242,8 @@ def finished_sum(name: str, agg: AggCall) -> Named:
 
 
 def is_float_sum(agg: AggCall) -> bool:
-    plain = agg.function.name == "sum" and not agg.distinct
-    return plain and agg.args[0].type is Type.FLOAT
+    """Whether it is a sum that groups keep in several slots."""
+    return isinstance(agg.function, Sum) and not agg.distinct and agg.args[0].type is Type.FLOAT
 
 
 def origin(program: RowProgram, name: str) -> str | None:
@@ -264,7 +266,7 @@ def simpler_tests(expr: Expr) -> Expr:
     """`g.k IS NULL` of a side that may be missing: it is, or its column is NULL."""
 
     def simpler(part: Expr) -> Expr:
-        if not isinstance(part, Call) or part.function.name != "is_null":
+        if not isinstance(part, Call) or not isinstance(part.function.role, NullTest):
             return part
         marked = marked_column(part.args[0])
         return part if marked is None else disjunction(call("is_null", one) for one in marked)

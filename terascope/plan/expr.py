@@ -12,6 +12,7 @@ from typing import TypeAlias, assert_never
 
 from terascope.functions.base import Aggregate, Scalar, Value
 from terascope.functions.casts import may_be_outside
+from terascope.functions.roles import Comparator, Conjunction
 from terascope.plan.hashing import hashed_once
 from terascope.types import Type
 
@@ -184,7 +185,7 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:
     """The parts of an AND, from left to right."""
-    if isinstance(expr, Call) and expr.function.name == "and":
+    if isinstance(expr, Call) and isinstance(expr.function.role, Conjunction):
         return tuple(c for arg in expr.args for c in conjuncts(arg))
     return (expr,)
 
@@ -194,7 +195,9 @@ def equated_sides(
 ) -> tuple[Expr, Expr] | None:
     """(over left, over right) of an equality between columns of two sides; None for all else."""
     match condition:
-        case Call(function, (a, b)) if function.name == "=" and columns_of(a) and columns_of(b):
+        case Call(Scalar(role=Comparator() as role), (a, b)) if role.is_equality and (
+            columns_of(a) and columns_of(b)
+        ):
             if columns_of(a) <= left and columns_of(b) <= right:
                 return a, b
             if columns_of(b) <= left and columns_of(a) <= right:

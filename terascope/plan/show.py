@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from terascope.functions.aggregates.total import LOW_HALF
-from terascope.functions.base import Value
+from terascope.functions.base import Scalar, Value
 from terascope.functions.members import Members
 from terascope.functions.overflow import SUM
+from terascope.functions.roles import BitOperation, Narrowing, ShiftLeft
 from terascope.plan.expr import AggCall, Call, Case, Cast, Col, Expr, Lit, Param, transform
 from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import (
@@ -77,7 +78,7 @@ def show_expr(expr: Expr, outer: int = 0) -> str:
         case Case(branches, otherwise):
             arms = " ".join(f"WHEN {show_expr(c)} THEN {show_expr(v)}" for c, v in branches)
             return f"CASE {arms} ELSE {show_expr(otherwise)} END"
-        case Call(function, (operand,)) if function.name == "narrow":
+        case Call(Scalar(role=Narrowing()), (operand,)):
             return show_expr(operand, outer)
         case Call(function, args):
             return show_call(function.name, args, outer)
@@ -136,9 +137,14 @@ def written(expr: Expr) -> str:
 
 def is_halves(expr: Expr) -> bool:
     match expr:
-        case Call(either, (Call(shift, (_, Lit(value=32))), Call(both, (Col(), Lit(value=low))))):
-            names = (either.name, shift.name, both.name)
-            return names == ("|", "<<", "&") and low == LOW_HALF
+        case Call(
+            Scalar(role=BitOperation("|")),
+            (
+                Call(Scalar(role=ShiftLeft()), (_, Lit(value=32))),
+                Call(Scalar(role=BitOperation("&")), (Col(), Lit(value=low))),
+            ),
+        ):
+            return bool(low == LOW_HALF)
     return False
 
 

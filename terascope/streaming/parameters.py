@@ -17,7 +17,8 @@ from typing import Any
 from terascope.analysis.order import FINENESS
 from terascope.analysis.trees import Trees
 from terascope.analysis.watermarks import Watermarks
-from terascope.functions.base import Trend, Value
+from terascope.functions.base import Scalar, Trend, Value
+from terascope.functions.roles import FloorDivision
 from terascope.plan.build import call
 from terascope.plan.expr import Call, Case, Col, Expr, Lit, Param, transform, walk
 from terascope.plan.plan import Plan
@@ -178,7 +179,7 @@ def slice_lengths(plan: Plan) -> list[int]:
 def divided(key: Expr, source: Rel, trees: Trees) -> int | None:
     """The length of the epochs of `clock div n`."""
     match key:
-        case Call(function, (Col(name), Lit(value=int(step)))) if function.name == "div":
+        case Call(Scalar(role=FloorDivision()), (Col(name), Lit(value=int(step)))):
             ordered = trees.orders(source).get(name)
             if ordered is None or ordered.clock is None or step < 1:
                 return None

@@ -70,7 +70,6 @@ def test_diff_fits_its_file(block: Block) -> None:
 
 def test_what_is_registered_where_is_there() -> None:
     for names, file in [
-        ("_MODULES", "terascope/functions/aggregates/__init__.py"),
         ("BATCHES", "terascope/optimize/driver.py"),
         ("KINDS", "terascope/connectors/registry.py"),
         ("PACKET_KINDS", "terascope/connectors/registry.py"),

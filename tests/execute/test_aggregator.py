@@ -11,10 +11,12 @@ import pytest
 from terascope.execute.grouping.aggregator import Aggregator, group_fields
 from terascope.execute.grouping.choices import Chosen
 from terascope.execute.grouping.gathered import Gathering
+from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
+from terascope.functions.aggregates.extremes import MAX_INT, MIN_INT
+from terascope.functions.slots import SUM_INT, SlotKind
 from terascope.kernels.codegen.program import functions, program
 from terascope.kernels.columns.lanes import Batch, Dictionaries
 from terascope.kernels.merge.finish import columns as finished_columns
-from terascope.kernels.tables.slots import SlotKind
 from terascope.physical.low_plan import LowAggregate, Slot
 from terascope.physical.programs import outputs_of
 from terascope.plan.expr import Col, Expr
@@ -22,19 +24,19 @@ from terascope.types import Type
 
 NUMBER, OTHER, KEY = (Col(name, Type.LLONG) for name in ("number", "other", "key"))
 KINDS: dict[str, SlotKind] = {
-    "sum": "sum_int",
-    "min": "min_int",
-    "max": "max_int",
-    "and": "and_int",
-    "or": "or_int",
-    "xor": "xor_int",
+    "sum": SUM_INT,
+    "min": MIN_INT,
+    "max": MAX_INT,
+    "and": AND_INT,
+    "or": OR_INT,
+    "xor": XOR_INT,
 }
 
 
 def query(*kinds: str, epoch: Expr | None = None) -> LowAggregate:
     keys = (("key", KEY),) if epoch is None else (("tb", epoch), ("key", KEY))
     slots = [Slot(f"{kind}_number", KINDS[kind], NUMBER, Type.LLONG) for kind in kinds]
-    slots.append(Slot("other", "sum_int", OTHER, Type.LLONG))
+    slots.append(Slot("other", SUM_INT, OTHER, Type.LLONG))
     return LowAggregate("q", (), (), (), keys, None if epoch is None else 0, tuple(slots))
 
 

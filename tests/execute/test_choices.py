@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from terascope.functions.aggregates.extremes import MAX_FLOAT
+from terascope.functions.slots import COUNT, SUM_INT
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery, Where
 from tests.execute.tree_plans import (
     COLUMNS,
@@ -52,8 +54,8 @@ def some_tuples(seed: int, count: int, keys: int, nulls: bool) -> dict[str, list
 
 def shared(wheres: tuple[Where, ...]) -> LowAggregate:
     """One table for queries that differ in their predicates."""
-    slots = [slot("count", None, where) for where in wheres]
-    slots += [slot("sum_int", "n", wheres[0]), slot("max_float", "x", wheres[1]), slot("count")]
+    slots = [slot(COUNT, None, where) for where in wheres]
+    slots += [slot(SUM_INT, "n", wheres[0]), slot(MAX_FLOAT, "x", wheres[1]), slot(COUNT)]
     return LowAggregate("q", (), (), (), keys_of("ab"), 0, tuple(slots), anyof=wheres)
 
 
@@ -72,7 +74,7 @@ def test_every_slot_takes_its_own_tuples(nulls: bool, compiled: bool, tmp_path: 
 def test_a_condition_beyond_the_bits(tmp_path: Path) -> None:
     """Alternatives and slots with a rest, in a query that has bits and a rest itself."""
     tuples = some_tuples(4, 2000, 4, nulls=True)
-    slots = tuple(slot("count", None, where) for where in WHERES)
+    slots = tuple(slot(COUNT, None, where) for where in WHERES)
     own = LowAggregate("own", (), (2,), (REST,), keys_of("d"), 0, slots, anyof=WHERES[:2])
     free = LowAggregate("free", (), (), (), keys_of("d"), 0, slots, anyof=WHERES[3:])
     plan = plan_of(own, free, compiled=False)
@@ -94,7 +96,7 @@ def test_a_tuple_is_looked_up_once_for_all_queries_of_a_table(tmp_path: Path) ->
     rows = [dict(zip(tuples, row, strict=True)) for row in zip(*tuples.values(), strict=True)]
     union = sum(any(meets(where, PREDICATES, row) for where in WHERES[:3]) for row in rows)
     alone = [
-        LowAggregate(f"q{k}", (), where.signature, (), keys_of("ab"), 0, (slot("count"),))
+        LowAggregate(f"q{k}", (), where.signature, (), keys_of("ab"), 0, (slot(COUNT),))
         for k, where in enumerate(WHERES[:3])
     ]
     path = written(tuples, tmp_path)

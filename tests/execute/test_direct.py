@@ -277,6 +277,8 @@ def test_queries_with_the_same_keys_have_one_table(memory: int, tasks: int, tmp_
     assert len(written.rows) == 7
     (read,) = job.reads
     assert read.low is not None
-    slots = {q.name: [s.kind for s in q.slots] for q in read.low.queries if hasattr(q, "slots")}
+    slots = {
+        q.name: [s.kind.name for s in q.slots] for q in read.low.queries if hasattr(q, "slots")
+    }
     assert len(slots) == 3  # of `first` and all with its keys, of `narrow`, of `short`
     assert sorted(slots["first_low"]) == ["count", "count_of", "max_int", "min_int", "sum_int"]

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from terascope.execute.rows.early import limits_of, passing_numbers, places_within
+from terascope.functions.aggregates.extremes import MAX_FLOAT
 from terascope.functions.registry import Functions
+from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.merge.groups import Block, GroupFields
 from terascope.kernels.tables.slots import Shape
 from terascope.plan.expr import Call, Col, Expr, Lit
@@ -16,7 +18,7 @@ from terascope.types import INT_MAX, INT_MIN, Type
 FIELDS = GroupFields(
     (Field("key", Type.LLONG),),
     (Field("tuples", Type.LLONG), Field("total", Type.LLONG), Field("mean", Type.FLOAT)),
-    Shape(1, ("count", "sum_int", "max_float")),
+    Shape(1, (COUNT, SUM_INT, MAX_FLOAT)),
 )
 
 

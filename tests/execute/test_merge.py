@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from terascope.execute.merge import Merger
 from terascope.functions.base import ValueMistake
+from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.columns.dictionary import dictionary_for
 from terascope.kernels.merge.groups import Block
 from terascope.kernels.merge.payload import pack
@@ -88,7 +89,7 @@ def test_groups_that_were_put_together_can_be_merged_again(case: Case, memory: i
 
 
 def test_only_the_whole_sum_decides() -> None:
-    shape = Shape(0, ("sum_int",))
+    shape = Shape(0, (SUM_INT,))
     parts = [INT_MAX, INT_MAX, INT_MAX, -5, INT_MIN, INT_MIN, INT_MIN]
     case = Case(shape, (), [[((None,), (value,))] for value in parts])
     merger = Merger(shape, (), 1 << 20, Path(tempfile.gettempdir()))
@@ -128,7 +129,7 @@ def random_groups(
     seed: int, partials: int, groups: int
 ) -> tuple[Shape, list[bytes], dict[Key, Values]]:
     """Partials of several workers with two keys, and their groups as numpy adds them up."""
-    shape = Shape(2, ("count", "sum_int"))
+    shape = Shape(2, (COUNT, SUM_INT))
     random = np.random.default_rng(seed)
     group = random.integers(0, groups, partials)
     epoch, a, b = group % 3, group // 3 % 1000, group // 3000
@@ -186,7 +187,7 @@ def test_more_partials_than_memory_holds_are_put_together(tmp_path: Path) -> Non
 
 
 def test_a_sum_that_overflows_is_found_on_disk_too(tmp_path: Path) -> None:
-    shape = Shape(1, ("sum_int",))
+    shape = Shape(1, (SUM_INT,))
     dictionary = dictionary_for(Type.LLONG)
     codes = dictionary.encode(pa.array(np.arange(20_000))).astype(np.int64)
     rows = np.full((20_000, shape.stride), 3, np.int64)

@@ -17,6 +17,7 @@ import terascope.execute.results.parts as parts
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError
 from terascope.execute.results.parts import PartWriter
+from terascope.functions.slots import COUNT, COUNT_OF
 from terascope.kernels.columns.dictionary import dictionary_for
 from terascope.kernels.encode.text import readable
 from terascope.kernels.merge.groups import Block, GroupFields, Groups
@@ -58,7 +59,7 @@ def test_groups_read_back(tmp_path: Path, case: Case) -> None:
     assert table.schema.types == [arrow_type(f.type) for f in case.fields.fields]
     found = list(zip(*table.to_pydict().values(), strict=True))
     assert len(found) == writer.rows == len(partials)
-    counts = [kind in ("count", "count_of") for kind in case.shape.slots]
+    counts = [kind in (COUNT, COUNT_OF) for kind in case.shape.slots]
     for row, (key, values) in zip(found, partials, strict=True):
         slots = (0 if v is None and c else v for v, c in zip(values, counts, strict=True))
         assert same(row, (*key, *slots))
@@ -170,7 +171,7 @@ def test_integers_of_every_width_read_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("values", [1, 2, 3, 200, 5_000, 70_000])
 def test_dictionaries_of_every_width_read_back(tmp_path: Path, values: int) -> None:
-    shape = Shape(1, ("count",))
+    shape = Shape(1, (COUNT,))
     fields = GroupFields((Field("k", Type.STRING),), (Field("n", Type.LLONG),), shape, None)
     dictionary = dictionary_for(Type.STRING)
     words = pa.array([f"value {i}" for i in range(values)])
@@ -188,7 +189,7 @@ def test_dictionaries_of_every_width_read_back(tmp_path: Path, values: int) -> N
 
 
 def test_readers_know_the_epochs_of_row_groups(tmp_path: Path) -> None:
-    case = Case(Shape(0, ("count",)), (), [])
+    case = Case(Shape(0, (COUNT,)), (), [])
     with PartWriter(tmp_path, "parquet", case.fields.fields) as writer:
         for epoch in (-7, 3, None, 9):
             rows = np.ones((30_000, case.shape.stride), np.int64)

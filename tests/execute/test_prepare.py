@@ -17,6 +17,7 @@ from terascope.execute.prepare import prepare, prepare_windows
 from terascope.execute.rows.regroup import Regrouping
 from terascope.execute.rows.windows import Sequences
 from terascope.files import CACHE_VARIABLE
+from terascope.functions.slots import SUM_INT
 from terascope.kernels.codegen.generated_modules import cache_folder, load_module
 from terascope.kernels.merge.merge_source import combine_kernel
 from terascope.kernels.merge.window_kernel import assemble_kernel
@@ -123,7 +124,7 @@ def test_no_task_compiles_what_was_prepared_for_a_tree(tmp_path: Path) -> None:
 
 def test_no_task_compiles_what_was_prepared_for_windows() -> None:
     keys = (("start", Col("start", Type.UINT)), ("host", Col("host", Type.STRING)))
-    slots = (Slot("n", "sum_int", Col("n", Type.ULLONG), Type.ULLONG),)
+    slots = (Slot("n", SUM_INT, Col("n", Type.ULLONG), Type.ULLONG),)
     slices = Regroup(keys, slots, 0)
     prepare_windows(slices, lambda done, total: None)
     ready = on_disk()

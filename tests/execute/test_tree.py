@@ -19,6 +19,9 @@ from hypothesis import strategies as st
 from terascope.execute import task
 from terascope.execute.grouping import aggregator
 from terascope.execute.grouping.tree import TreeMistake, tree_of
+from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
+from terascope.functions.aggregates.extremes import MAX_FLOAT, MAX_INT, MIN_FLOAT, MIN_INT
+from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
 from terascope.types import INT_MAX
 from tests.execute.tree_plans import (
@@ -40,18 +43,18 @@ from tests.execute.tree_plans import (
 from tests.kernels.some_groups import same
 
 SLOTS = (
-    slot("count"),
-    slot("sum_int", "n"),
-    slot("count_of", "n"),
-    slot("min_float", "x"),
-    slot("max_float", "x"),
-    slot("min_int", "n"),
-    slot("max_int", "n"),
-    slot("or_int", "n"),
-    slot("and_int", "n"),
-    slot("xor_int", "n"),
+    slot(COUNT),
+    slot(SUM_INT, "n"),
+    slot(COUNT_OF, "n"),
+    slot(MIN_FLOAT, "x"),
+    slot(MAX_FLOAT, "x"),
+    slot(MIN_INT, "n"),
+    slot(MAX_INT, "n"),
+    slot(OR_INT, "n"),
+    slot(AND_INT, "n"),
+    slot(XOR_INT, "n"),
 )
-FEW = (slot("count"), slot("sum_int", "n"), slot("max_float", "x"))
+FEW = (slot(COUNT), slot(SUM_INT, "n"), slot(MAX_FLOAT, "x"))
 """Of machine code: each shape has to be compiled."""
 KINDS: tuple[tuple[TableKind, ...], ...] = (
     ("lru", "open"),
@@ -104,7 +107,7 @@ def trees(draw: st.DrawFn, compiled: bool) -> LowPlan:
 
 def with_some(draw: st.DrawFn, child: LowAggregate, parent: LowAggregate) -> LowAggregate:
     """Some slots of the parent, and perhaps only the tuples of one of its conditions, or two."""
-    counted = [s.where for s in parent.slots if s.kind == "count" and s.where is not None]
+    counted = [s.where for s in parent.slots if s.kind == COUNT and s.where is not None]
     some = draw(st.lists(st.sampled_from(counted), unique=True)) if counted else []
     match some:
         case []:
@@ -240,12 +243,12 @@ def test_queries_with_the_keys_of_their_parent_have_no_table(
     table = TableChoice(kind, groups=7)
     more: dict[str, Any] = {"epoch_in_key": many}
     inner = node("inner", "ab", CONDITIONAL, table=table, anyof=WHERES, **more)
-    one = node("one", "ba", (slot("sum_int", "n"), slot("count")), "inner", signature=(0,), **more)
+    one = node("one", "ba", (slot(SUM_INT, "n"), slot(COUNT)), "inner", signature=(0,), **more)
     bits, rest = WHERES[1].signature, WHERES[1].rest
-    two = node("two", "ab", (slot("count"),), "inner", signature=bits, rest=rest, **more)
+    two = node("two", "ab", (slot(COUNT),), "inner", signature=bits, rest=rest, **more)
     either = node("either", "ab", CONDITIONAL[:3], "inner", anyof=WHERES, **more)
-    below = node("below", "b", (slot("count"),), "one", signature=(0,), **more)
-    again = node("again", "ab", (slot("count"),), "one", signature=(0,), **more)
+    below = node("below", "b", (slot(COUNT),), "one", signature=(0,), **more)
+    again = node("again", "ab", (slot(COUNT),), "one", signature=(0,), **more)
     plan = plan_of([one, two, either, below, again], [inner], compiled=compiled)
     found, counted = run(plan, written(columns, tmp_path))
     wanted = expected(plan, columns)
@@ -351,7 +354,7 @@ WRONG: dict[str, Callable[[LowAggregate], LowAggregate]] = {
     "there is no node nobody for q": lambda q: replace(q, parent="nobody"),
     "is its own ancestor": lambda q: replace(q, name="inner"),
     "inner has no key c for q": lambda q: replace(q, keys=keys_of("ac")),
-    "inner has no slot min_int_n for q": lambda q: replace(q, slots=(slot("min_int", "n"),)),
+    "inner has no slot min_int_n for q": lambda q: replace(q, slots=(slot(MIN_INT, "n"),)),
     "q has other epochs than inner": lambda q: replace(q, interfaces=("others",)),
     "inner does not count the tuples of q": lambda q: replace(q, anyof=(WHERES[0],), slots=()),
 }
@@ -359,7 +362,7 @@ WRONG: dict[str, Callable[[LowAggregate], LowAggregate]] = {
 
 @pytest.mark.parametrize("problem", WRONG)
 def test_a_node_that_cannot_be_made_of_its_parent_is_refused(problem: str) -> None:
-    query = WRONG[problem](node("q", "a", (slot("count"),), "inner"))
-    inner = [] if query.name == "inner" else [node("inner", "ab", (slot("count"),))]
+    query = WRONG[problem](node("q", "a", (slot(COUNT),), "inner"))
+    inner = [] if query.name == "inner" else [node("inner", "ab", (slot(COUNT),))]
     with pytest.raises(TreeMistake, match=problem):
         tree_of(plan_of([query], inner))

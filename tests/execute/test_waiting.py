@@ -9,11 +9,13 @@ import pytest
 
 from terascope.execute.grouping.spilled_groups import TAKEN_ROWS
 from terascope.execute.grouping.waiting import MERGED_ROWS, Waiting
+from terascope.functions.aggregates.extremes import MAX_INT
+from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.merge.groups import Rows
 from terascope.kernels.tables.slots import Shape
 from terascope.types import INT_MAX
 
-SHAPE = Shape(2, ("count", "sum_int", "max_int"))
+SHAPE = Shape(2, (COUNT, SUM_INT, MAX_INT))
 SEEN = 0b1101  # a group, and both slots that take an argument have seen one
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from itertools import pairwise
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -13,15 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from terascope.execute.rows.windows import ALWAYS, Sequences
+from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
+from terascope.functions.aggregates.extremes import MAX_FLOAT, MAX_INT, MIN_FLOAT, MIN_INT
 from terascope.functions.base import ValueMistake
+from terascope.functions.slots import COUNT, COUNT_OF, RANGE, SUM_INT, SlotKind
 from terascope.kernels.merge.groups import Block, GroupFields
-from terascope.kernels.tables.slots import Shape, SlotKind, is_float
+from terascope.kernels.tables.slots import Shape
 from terascope.plan.rel import Field
 from terascope.sharing.slices import Periodic, paired
 from terascope.types import INT_MAX, INT_MIN, Type
 
-KINDS: tuple[SlotKind, ...] = get_args(SlotKind)
-SHAPES = (Shape(1, KINDS[:6]), Shape(3, KINDS[6:]), Shape(0, ("count",)))
+KINDS: tuple[SlotKind, ...] = (
+    COUNT, COUNT_OF, SUM_INT, MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT,
+    OR_INT, AND_INT, XOR_INT, RANGE,
+)  # fmt: skip
+SHAPES = (Shape(1, KINDS[:6]), Shape(3, KINDS[6:]), Shape(0, (COUNT,)))
 FLOATS = [0.0, 0.5, -2.25, 1024.0, math.inf, math.nan]
 """Whose sums are exact, but for what becomes NaN."""
 
@@ -33,14 +39,14 @@ Slice: TypeAlias = tuple[int, int, int, list[Number | None]]
 def fields_of(shape: Shape) -> GroupFields:
     keys = [Field("slice", Type.LLONG), *(Field(f"k{i}", Type.LLONG) for i in range(shape.keys))]
     slots = tuple(
-        Field(f"s{j}", Type.FLOAT if is_float(kind) else Type.LLONG)
+        Field(f"s{j}", Type.FLOAT if kind.is_float else Type.LLONG)
         for j, kind in enumerate(shape.slots)
     )
     return GroupFields(tuple(keys), slots, shape, epoch=0)
 
 
 def word(kind: SlotKind, value: Number) -> int:
-    if is_float(kind):
+    if kind.is_float:
         return int(struct.unpack("q", struct.pack("d", value))[0])
     return int(value)
 
@@ -55,14 +61,14 @@ def row(shape: Shape, group: int, values: list[Number | None]) -> list[int]:
 
 
 def number(kind: SlotKind, held: int) -> Number:
-    return float(struct.unpack("d", struct.pack("q", held))[0]) if is_float(kind) else held
+    return float(struct.unpack("d", struct.pack("q", held))[0]) if kind.is_float else held
 
 
 def merged(kind: SlotKind, values: list[Number]) -> Number:
     """Of at least one value."""
     reals = [float(v) for v in values]
-    wholes = [int(v) for v in values if not is_float(kind)]
-    match kind:
+    wholes = [int(v) for v in values if not kind.is_float]
+    match kind.name:
         case "count" | "count_of" | "sum_int":
             return sum(wholes)
         case "range":
@@ -78,8 +84,9 @@ def merged(kind: SlotKind, values: list[Number]) -> Number:
         case "or_int" | "and_int" | "xor_int":
             found = wholes[0]
             for v in wholes[1:]:
-                found = {"or_int": found | v, "and_int": found & v, "xor_int": found ^ v}[kind]
+                found = {"or_int": found | v, "and_int": found & v, "xor_int": found ^ v}[kind.name]
             return found
+    raise AssertionError(kind)
 
 
 def by_definition(
@@ -136,11 +143,11 @@ def cases(draw: st.DrawFn) -> tuple[Shape, list[Slice], Periodic]:
     edges = pairwise([*vector.starts, vector.period])
     kept = [edge for i, edge in enumerate(edges) if i not in vector.gaps]
     ints = st.integers(-(2**40), 2**40)
-    whole = {kind: st.sampled_from(FLOATS) if is_float(kind) else ints for kind in KINDS}
-    whole["range"] = st.just(0)
-    whole["count"] = whole["count_of"] = st.integers(0, 2**30)
+    whole = {kind: st.sampled_from(FLOATS) if kind.is_float else ints for kind in KINDS}
+    whole[RANGE] = st.just(0)
+    whole[COUNT] = whole[COUNT_OF] = st.integers(0, 2**30)
     values = st.tuples(
-        *(whole[k] if k == "count" else st.none() | whole[k] for k in shape.slots)
+        *(whole[k] if k == COUNT else st.none() | whole[k] for k in shape.slots)
     ).map(list)
     groups = st.integers(0, 2 if shape.keys else 0)
     places = st.tuples(groups, st.integers(-2, 12), st.sampled_from(kept))
@@ -174,7 +181,7 @@ def test_some_of_the_windows(
 
 @pytest.mark.parametrize(("extreme", "back"), [(INT_MAX, -1), (INT_MIN, 1)])
 def test_only_a_window_whose_sum_is_too_large_is_a_mistake(extreme: int, back: int) -> None:
-    shape, window = Shape(0, ("count", "sum_int")), Periodic(20, 10)
+    shape, window = Shape(0, (COUNT, SUM_INT)), Periodic(20, 10)
 
     def windows(*sums: int) -> dict[tuple[int, int], list[Number | None]]:
         slices: list[Slice] = [(0, 10 * i, 10 * i + 10, [1, v]) for i, v in enumerate(sums)]

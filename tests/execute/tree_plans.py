@@ -19,6 +19,7 @@ from terascope.connectors.base import Column
 from terascope.connectors.registry import parse_interface
 from terascope.execute.grouping.aggregator import group_fields
 from terascope.execute.task import Counters, Groups, LowTask, Tuples
+from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.merge.groups import Groups as SomeGroups
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind, Where
 from terascope.physical.ownership import EVERYTHING
@@ -48,8 +49,8 @@ def keys_of(names: str) -> tuple[tuple[str, Expr], ...]:
     return (("tb", EPOCH), *((name, col(name)) for name in names))
 
 
-def slot(kind: Any, name: str | None = None, where: Where | None = None) -> Slot:
-    type = Type.FLOAT if kind.endswith("_float") else Type.LLONG
+def slot(kind: SlotKind, name: str | None = None, where: Where | None = None) -> Slot:
+    type = Type.FLOAT if kind.is_float else Type.LLONG
     return Slot(f"{kind}_{name}", kind, None if name is None else col(name), type, where)
 
 
@@ -64,7 +65,7 @@ REST = call("!=", col("c"), Lit(2, Type.LLONG))
 
 WHERES = (Where((0,)), Where((1,), (REST,)))
 CONDITIONAL = tuple(
-    made for where in WHERES for made in (slot("count", None, where), slot("sum_int", "n", where))
+    made for where in WHERES for made in (slot(COUNT, None, where), slot(SUM_INT, "n", where))
 )
 
 
@@ -93,9 +94,9 @@ def conditional_plan(kind: TableKind) -> LowPlan:
     """A query takes the groups that saw one of its tuples: by one predicate, or by either."""
     table = TableChoice(kind, groups=7)
     inner = node("inner", "ab", CONDITIONAL, table=table, anyof=WHERES)
-    one = node("one", "b", (slot("sum_int", "n"), slot("count")), "inner", signature=(0,))
+    one = node("one", "b", (slot(SUM_INT, "n"), slot(COUNT)), "inner", signature=(0,))
     either = node("either", "a", CONDITIONAL[:3], "inner", anyof=WHERES)
-    last = node("last", "", (slot("count"),), "one", signature=(0,))
+    last = node("last", "", (slot(COUNT),), "one", signature=(0,))
     return plan_of([one, either, last], [inner])
 
 
@@ -170,11 +171,11 @@ def grouped(
 def taken(slot: Slot, predicates: Sequence[Expr], row: Mapping[str, Any]) -> Any:
     """What one tuple is for a slot."""
     mine = slot.where is None or meets(slot.where, predicates, row)
-    if slot.kind == "count":
+    if slot.kind == COUNT:
         return int(mine)
     assert isinstance(slot.argument, Col)
     value = row[slot.argument.name] if mine else None
-    return int(value is not None) if slot.kind == "count_of" else value
+    return int(value is not None) if slot.kind == COUNT_OF else value
 
 
 def meets(where: Where, predicates: Sequence[Expr], row: Mapping[str, Any]) -> bool:

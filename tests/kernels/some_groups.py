@@ -12,9 +12,12 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from terascope.connectors.base import arrow_type
+from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
+from terascope.functions.aggregates.extremes import MAX_FLOAT, MAX_INT, MIN_FLOAT, MIN_INT
+from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.columns.dictionary import Dictionary, dictionary_for
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, Groups, key_codes
-from terascope.kernels.tables.slots import Shape, SlotKind, is_float, takes_argument
+from terascope.kernels.tables.slots import Shape
 from terascope.plan.rel import Field
 from terascope.types import INT_MAX, INT_MIN, Type, parse_ip
 
@@ -32,11 +35,11 @@ KEY_VALUES: dict[Type, list[Any]] = {
     Type.BOOL: [None, True, False],
 }
 SLOTS: tuple[tuple[SlotKind, ...], ...] = (
-    ("count", "sum_int"),
-    ("sum_int", "count_of", "sum_int"),
-    ("min_float", "max_float"),
-    ("min_int", "max_int"),
-    ("or_int", "and_int", "xor_int", "count"),
+    (COUNT, SUM_INT),
+    (SUM_INT, COUNT_OF, SUM_INT),
+    (MIN_FLOAT, MAX_FLOAT),
+    (MIN_INT, MAX_INT),
+    (OR_INT, AND_INT, XOR_INT, COUNT),
 )
 """All kinds, in few shapes: each has to be compiled."""
 
@@ -57,13 +60,13 @@ class Case:
 
 
 def slot_type(kind: SlotKind) -> Type:
-    return Type.FLOAT if is_float(kind) else Type.LLONG
+    return Type.FLOAT if kind.is_float else Type.LLONG
 
 
 def slot_values(kind: SlotKind) -> st.SearchStrategy[Any]:
-    if kind in ("count", "count_of"):
+    if kind in (COUNT, COUNT_OF):
         return st.integers(0, 2**40)
-    if is_float(kind):
+    if kind.is_float:
         numbers = st.integers(-1000, 1000).map(float)
         return st.none() | numbers | st.sampled_from([math.nan, math.inf])
     return st.none() | st.integers(-(2**60), 2**60) | st.integers(-3, 3)
@@ -115,8 +118,8 @@ def rows_of(
     for i, (_, values) in enumerate(partials):
         for j, kind in enumerate(shape.slots):
             if values[j] is not None:
-                (floats if is_float(kind) else rows)[i, shape.slot(j)] = values[j]
-                if takes_argument(kind):
+                (floats if kind.is_float else rows)[i, shape.slot(j)] = values[j]
+                if kind.takes_argument:
                     rows[i, 0] |= 1 << (1 + j)
     return rows
 
@@ -145,10 +148,10 @@ def partials_of(groups: Iterable[Groups], shape: Shape) -> list[Partial]:
 
 def slot_value(row: np.ndarray[Any, np.dtype[np.int64]], shape: Shape, j: int) -> Any:
     kind = shape.slots[j]
-    if kind not in ("count", "count_of") and not row[0] >> (1 + j) & 1:
+    if kind not in (COUNT, COUNT_OF) and not row[0] >> (1 + j) & 1:
         return None
     word = row[shape.slot(j) : shape.slot(j) + 1]
-    return float(word.view(np.float64)[0]) if is_float(kind) else int(word[0])
+    return float(word.view(np.float64)[0]) if kind.is_float else int(word[0])
 
 
 # ---- by the book ---------------------------------------------------------------------------------
@@ -159,7 +162,7 @@ def merged(case: Case) -> dict[Key, Values]:
     found: dict[Key, list[Any]] = {}
     for key, values in (partial for worker in case.workers for partial in worker):
         if key not in found:
-            found[key] = [0 if k in ("count", "count_of") else None for k in case.shape.slots]
+            found[key] = [0 if k in (COUNT, COUNT_OF) else None for k in case.shape.slots]
         held = found[key]
         for j, kind in enumerate(case.shape.slots):
             if values[j] is not None:
@@ -168,7 +171,7 @@ def merged(case: Case) -> dict[Key, Values]:
 
 
 def combined(kind: SlotKind, left: Any, right: Any) -> Any:
-    match kind:
+    match kind.name:
         case "count" | "count_of" | "sum_int":
             return left + right
         case "min_int" | "min_float":
@@ -192,7 +195,7 @@ def order(value: Any) -> tuple[bool, Any]:
 
 def overflows(case: Case, groups: dict[Key, Values]) -> bool:
     return any(
-        kind == "sum_int" and values[j] is not None and not INT_MIN <= values[j] <= INT_MAX
+        kind == SUM_INT and values[j] is not None and not INT_MIN <= values[j] <= INT_MAX
         for values in groups.values()
         for j, kind in enumerate(case.shape.slots)
     )

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.tables.bounded_tables import BoundedTable, Flush, Taker, Words
-from terascope.kernels.tables.slots import Shape, SlotKind, is_float, takes_argument
+from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import Policy
 from terascope.kernels.tables.table_source import LATE_LIMIT
 
@@ -52,14 +53,14 @@ def fed(table: BoundedTable, tuples: Sequence[Tuple]) -> None:
         column.flags.writeable = False
         return column
 
-    kinds = [kind for kind in shape.slots if takes_argument(kind)]
+    kinds = [kind for kind in shape.slots if kind.takes_argument]
     arguments = [[t.arguments[j] for t in tuples] for j in range(len(kinds))]
     table.add(
         spread([t.epoch for t in tuples], np.int64),
         np.arange(0, 2 * count, 2, dtype=np.int32),
         [spread([t.codes[k] for t in tuples], np.int32) for k in range(shape.keys)],
         [
-            spread(values, np.float64 if is_float(kind) else np.int64)
+            spread(values, np.float64 if kind.is_float else np.int64)
             for kind, values in zip(kinds, arguments, strict=True)
         ],
         [spread([int(v is not None) for v in values], np.uint8) for values in arguments],
@@ -72,7 +73,7 @@ def fed(table: BoundedTable, tuples: Sequence[Tuple]) -> None:
 def slot_of(kind: SlotKind, values: Sequence[Number]) -> Number:
     """What a slot holds after these arguments; NULL when it has seen no value."""
     seen = [v for v in values if v is not None]
-    match kind:
+    match kind.name:
         case "count":
             return len(values)
         case "count_of":
@@ -80,7 +81,7 @@ def slot_of(kind: SlotKind, values: Sequence[Number]) -> Number:
     if not seen:
         return None
     ints = [v for v in seen if isinstance(v, int)]
-    match kind:
+    match kind.name:
         case "sum_int":
             return sum(seen)
         case "min_int" | "min_float":
@@ -95,6 +96,7 @@ def slot_of(kind: SlotKind, values: Sequence[Number]) -> Number:
             return _folded(ints, lambda a, b: a ^ b)
         case "range":
             return 0
+    raise AssertionError(kind)
 
 
 def _folded(values: Sequence[int], operator: Callable[[int, int], int]) -> int:
@@ -107,7 +109,7 @@ def _folded(values: Sequence[int], operator: Callable[[int, int], int]) -> int:
 def slots_of(shape: Shape, tuples: Sequence[Tuple]) -> tuple[Number, ...]:
     slots, argument = [], 0
     for kind in shape.slots:
-        if takes_argument(kind):
+        if kind.takes_argument:
             slots.append(slot_of(kind, [t.arguments[argument] for t in tuples]))
             argument += 1
         else:
@@ -117,7 +119,7 @@ def slots_of(shape: Shape, tuples: Sequence[Tuple]) -> tuple[Number, ...]:
 
 def merged(shape: Shape, partials: Sequence[tuple[Number, ...]]) -> tuple[Number, ...]:
     """Partials of one group, combined; sums in unbounded integers."""
-    combining: dict[SlotKind, SlotKind] = {"count": "sum_int", "count_of": "sum_int"}
+    combining: dict[SlotKind, SlotKind] = {COUNT: SUM_INT, COUNT_OF: SUM_INT}
     return tuple(
         slot_of(combining.get(kind, kind), [partial[j] for partial in partials])
         for j, kind in enumerate(shape.slots)
@@ -135,8 +137,8 @@ def read_row(shape: Shape, row: Words) -> tuple[Name, tuple[Number, ...]]:
     slots: list[Number] = []
     for j, kind in enumerate(shape.slots):
         word = row[shape.slot(j) : shape.slot(j) + 1]
-        value = float(word.view(np.float64)[0]) if is_float(kind) else int(word[0])
-        counted = kind in ("count", "count_of")
+        value = float(word.view(np.float64)[0]) if kind.is_float else int(word[0])
+        counted = kind in (COUNT, COUNT_OF)
         slots.append(value if counted or state >> (1 + j) & 1 else None)
     return (int(row[1]), *codes), tuple(slots)
 
@@ -226,7 +228,7 @@ class Model:
     def _overflows(self, group: Group, tuple_: Tuple) -> bool:
         sums = slots_of(self.shape, [*group.tuples, tuple_])
         return any(
-            kind == "sum_int" and isinstance(total, int) and not -(2**63) <= total < 2**63
+            kind == SUM_INT and isinstance(total, int) and not -(2**63) <= total < 2**63
             for kind, total in zip(self.shape.slots, sums, strict=True)
         )
 

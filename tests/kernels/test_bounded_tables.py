@@ -12,6 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
+from terascope.functions.aggregates.extremes import MAX_FLOAT, MAX_INT, MIN_FLOAT, MIN_INT
+from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.tables.bounded_tables import (
     OUTPUT_ROWS,
     BoundedTable,
@@ -19,7 +22,7 @@ from terascope.kernels.tables.bounded_tables import (
     Words,
     capacity_for,
 )
-from terascope.kernels.tables.slots import Shape, SlotKind, is_float, takes_argument
+from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import POLICIES, Policy
 from terascope.kernels.tables.table_source import LATE_LIMIT
 from tests.kernels.table_models import (
@@ -35,24 +38,24 @@ from tests.kernels.table_models import (
     slots_of,
 )
 
-SMALL = Shape(1, ("count", "sum_int"), with_epoch=True)
+SMALL = Shape(1, (COUNT, SUM_INT), with_epoch=True)
 LARGE = Shape(
     3,
     (
-        "count",
-        "count_of",
-        "sum_int",
-        "min_int",
-        "max_int",
-        "min_float",
-        "max_float",
-        "or_int",
-        "and_int",
-        "xor_int",
+        COUNT,
+        COUNT_OF,
+        SUM_INT,
+        MIN_INT,
+        MAX_INT,
+        MIN_FLOAT,
+        MAX_FLOAT,
+        OR_INT,
+        AND_INT,
+        XOR_INT,
     ),
     with_epoch=True,
 )
-KEYLESS = Shape(0, ("count", "max_int"), with_epoch=True)
+KEYLESS = Shape(0, (COUNT, MAX_INT), with_epoch=True)
 SHAPES = (SMALL, LARGE, KEYLESS)
 FLUSHES: tuple[Flush, ...] = ("eager", "lazy")
 
@@ -89,14 +92,14 @@ class Stream:
             behind = chance.choice([1, 1, 2, 5]) if chance.random() < self.late else 0
             arguments = tuple(self._argument(kind, chance) for kind in self.shape.slots)
             taken = tuple(
-                a for a, k in zip(arguments, self.shape.slots, strict=True) if takes_argument(k)
+                a for a, k in zip(arguments, self.shape.slots, strict=True) if k.takes_argument
             )
             rows.append(Tuple(epoch - behind, chance.choice(keys), taken))
         cuts = sorted(chance.choices(range(self.length + 1), k=2))
         return [rows[a:b] for a, b in pairwise([0, *cuts, self.length])]
 
     def _argument(self, kind: SlotKind, chance: random.Random) -> Number:
-        if is_float(kind):
+        if kind.is_float:
             return chance.choice(WILD_FLOATS if self.wild else CALM_FLOATS)
         return chance.choice(WILD_INTEGERS if self.wild else CALM_INTEGERS)
 
@@ -310,6 +313,6 @@ def test_hashes_of_dense_codes_look_random(shape: Shape) -> None:
 
 def test_no_table_without_an_epoch() -> None:
     with pytest.raises(ValueError, match="epoch"):
-        BoundedTable(Shape(1, ("count",)), "lru", 8, "lazy", lambda rows: None)
+        BoundedTable(Shape(1, (COUNT,)), "lru", 8, "lazy", lambda rows: None)
     with pytest.raises(ValueError, match="no table of 0 groups"):
         BoundedTable(SMALL, "lru", 0, "lazy", lambda rows: None)

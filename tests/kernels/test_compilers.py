@@ -8,13 +8,15 @@ import pytest
 
 from terascope.execute.prepare import Wanted, make, read_kernel, written_kernel
 from terascope.files import CACHE_VARIABLE
+from terascope.functions.aggregates.extremes import MAX_INT
+from terascope.functions.slots import COUNT
 from terascope.kernels.codegen import compilers
 from terascope.kernels.codegen.compilers import Compilers
 from terascope.kernels.codegen.generated_modules import cache_folder, load_module
 from terascope.kernels.tables.open_table_source import insert_kernel
 from terascope.kernels.tables.slots import Shape
 
-KERNELS: list[Wanted] = [("insert", Shape(keys, ("count",))) for keys in range(1, 9)]
+KERNELS: list[Wanted] = [("insert", Shape(keys, (COUNT,))) for keys in range(1, 9)]
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +87,6 @@ def test_one_process_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made == [*KERNELS, *KERNELS]
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, ("open", Shape(2, ("count", "max_int"), True))])
+@pytest.mark.parametrize("kernel", [*KERNELS, ("open", Shape(2, (COUNT, MAX_INT), True))])
 def test_a_kernel_is_read_as_it_was_written(kernel: Wanted) -> None:
     assert read_kernel(written_kernel(kernel)) == kernel

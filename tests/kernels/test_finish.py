@@ -4,6 +4,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 
 from terascope.connectors.base import arrow_type
+from terascope.functions.slots import COUNT, COUNT_OF
 from terascope.kernels.merge.finish import columns
 from terascope.kernels.tables.slots import Shape
 from terascope.types import Type
@@ -12,7 +13,7 @@ from tests.kernels.some_groups import Case, Values, blocks_of, cases, dictionari
 
 def wanted_rows(case: Case) -> list[Values]:
     """The rows of the first worker: a slot that has seen nothing is NULL, a count 0."""
-    counts = [kind in ("count", "count_of") for kind in case.shape.slots]
+    counts = [kind in (COUNT, COUNT_OF) for kind in case.shape.slots]
     return [
         (*key, *(0 if v is None and c else v for v, c in zip(values, counts, strict=True)))
         for key, values in case.workers[0]
@@ -52,7 +53,7 @@ def test_a_dictionary_column_has_no_value_twice_and_no_null_value(case: Case) ->
 
 
 def test_bool_keys_are_plain() -> None:
-    case = Case(Shape(1, ("count",)), (Type.BOOL,), [[((1, True), (2,)), ((1, None), (0,))]])
+    case = Case(Shape(1, (COUNT,)), (Type.BOOL,), [[((1, True), (2,)), ((1, None), (0,))]])
     dictionaries = dictionaries_for(case.types)
     batch = columns(blocks_of(case.workers[0], case.shape, dictionaries), case.fields, dictionaries)
     assert batch.column("k0").type == pa.bool_()

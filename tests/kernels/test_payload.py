@@ -7,6 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from terascope.functions.slots import SUM_INT
 from terascope.kernels.columns.dictionary import Dictionary, dictionary_for
 from terascope.kernels.merge.groups import Block
 from terascope.kernels.merge.payload import pack, pack_tuples, runs_of, unpack, unpack_tuples
@@ -43,7 +44,7 @@ def test_a_group_of_any_worker_goes_to_one_destination(case: Case, destinations:
 
 
 def one_key(count: int) -> tuple[Shape, list[Block], list[Dictionary]]:
-    shape = Shape(1, ("sum_int",))
+    shape = Shape(1, (SUM_INT,))
     dictionary = dictionary_for(Type.LLONG)
     codes = dictionary.encode(pa.array(np.arange(count) * 7919))
     rows = np.zeros((count, shape.stride), np.int64)

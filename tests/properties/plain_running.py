@@ -22,7 +22,7 @@ from terascope.plan.rel import Running, Scan
 from terascope.reference.accumulate import accumulators, aggregate_values
 from terascope.reference.context import Evaluation
 from terascope.reference.rows import Row, Rows, same_row, sort_key
-from terascope.spark.catalyst.aggregate_python import Fold, argument
+from terascope.spark.catalyst.aggregate_python import GroupFold, argument
 from terascope.spark.catalyst.running import Machine, RunningMember
 from terascope.spark.stream.running import LivingGroups
 from terascope.streaming.running_state import state_fields
@@ -120,7 +120,7 @@ def collected(
 
 def member(call: AggCall, parameters: Parameters) -> RunningMember:
     given = tuple(constant_value(p, parameters) for p in call.parameters)
-    fold = Fold(call.function, len(call.args), call.distinct, given)
+    fold = GroupFold(call.function, len(call.args), call.distinct, given)
     fold.restart()
     return RunningMember(fold, None) if call.function.running else RunningMember(None, fold.value())
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from terascope.functions.slots import COUNT
 from terascope.kernels.tables.bounded_tables import BoundedTable, Words
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import Policy
 
 Codes = npt.NDArray[np.int64]
-SHAPE = Shape(1, ("count",), with_epoch=True)
+SHAPE = Shape(1, (COUNT,), with_epoch=True)
 
 
 def draws(groups: int, exponent: float, count: int, seed: int) -> Codes:

@@ -18,7 +18,9 @@ from terascope.diagnostic import OutputError
 from terascope.execute.merging_task import Merging
 from terascope.execute.results.assemble import assemble
 from terascope.execute.results.parts import PartWriter
+from terascope.functions.aggregates.extremes import MIN_FLOAT
 from terascope.functions.base import ValueMistake
+from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.columns.dictionary import dictionary_for
 from terascope.kernels.merge.groups import Block, GroupFields
 from terascope.kernels.merge.payload import pack
@@ -42,7 +44,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 @pytest.mark.parametrize("vectorized", ["true", "false"])
 def test_spark_reads_parts(spark: SparkSession, tmp_path: Path, vectorized: str) -> None:
     """With its own two readers of Parquet."""
-    shape = Shape(2, ("count", "sum_int", "min_float"))
+    shape = Shape(2, (COUNT, SUM_INT, MIN_FLOAT))
     fields = GroupFields(
         (Field("tb", Type.LLONG), Field("ip", Type.IP), Field("who", Type.STRING)),
         (Field("n", Type.LLONG), Field("total", Type.LLONG), Field("least", Type.FLOAT)),
@@ -90,7 +92,7 @@ def test_spark_reads_parts(spark: SparkSession, tmp_path: Path, vectorized: str)
 GROUPS = GroupFields(
     (Field("tb", Type.LLONG), Field("k", Type.LLONG)),
     (Field("n", Type.LLONG), Field("total", Type.LLONG)),
-    Shape(1, ("count", "sum_int")),
+    Shape(1, (COUNT, SUM_INT)),
     0,
 )
 WORKERS, DESTINATIONS, KEYS = 5, 3, 4_000

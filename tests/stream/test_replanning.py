@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from terascope.functions import slots
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot
 from terascope.physical.rules.grow_trees import decided, families
@@ -44,7 +45,7 @@ from terascope.types import Type
 RULES = ReplanSettings(gain=0.15, slices=3, seconds=60.0, share=float("inf"))
 MODES = [TreeSettings("time"), TreeSettings("operations", 1 << 20, leaves="free")]
 ALL_MODES = [*MODES, TreeSettings("operations", 1 << 20), TreeSettings("operations", 50_000)]
-COUNT = Slot("n", "count", None, Type.LLONG)
+COUNT = Slot("n", slots.COUNT, None, Type.LLONG)
 PAIRS = ("ac", "ad", "cd", "bc", "bd")
 
 

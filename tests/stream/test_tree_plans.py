@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from terascope.execute.grouping.tree import tree_of
+from terascope.functions import slots
 from terascope.kernels.merge.groups import Block
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, Where
@@ -33,8 +34,8 @@ from terascope.types import Type
 EPOCH = call("/", Col("ts", Type.LLONG), Lit(60, Type.LLONG))
 SETTINGS = TreeSettings("time")
 POSITIVE = call(">", Col("a", Type.LLONG), Lit(1, Type.LLONG))
-COUNT = Slot("n", "count", None, Type.LLONG)
-SUM = Slot("x", "sum_int", Col("v", Type.LLONG), Type.LLONG)
+COUNT = Slot("n", slots.COUNT, None, Type.LLONG)
+SUM = Slot("x", slots.SUM_INT, Col("v", Type.LLONG), Type.LLONG)
 
 
 def query(keys: str, *slots: Slot, epoch: Col | None = None) -> LowAggregate:
@@ -176,11 +177,11 @@ def test_a_query_that_others_are_made_of_gives_away_its_own_slots() -> None:
     made = grafted("left", flat, {key_of(flat): planned(flat, nodes, (True,) * 3)}, SETTINGS)
     first = made.low.queries[0]
     assert isinstance(first, LowAggregate)
-    assert [slot.kind for slot in first.slots] == ["count", "sum_int"]
-    assert widened_places(flat, made.low) == {0: Shape(2, ("count",))}
+    assert [slot.kind for slot in first.slots] == [slots.COUNT, slots.SUM_INT]
+    assert widened_places(flat, made.low) == {0: Shape(2, (slots.COUNT,))}
     assert tree_of(made.low).children(0) == [1, 2]
     rows = np.array([[0b111, 5, 20, -7], [0b011, 6, 21, 0]], np.int64)
-    left = narrowed(Block.of(3, rows), Shape(2, ("count",)))
+    left = narrowed(Block.of(3, rows), Shape(2, (slots.COUNT,)))
     assert left.epochs.tolist() == [3]
     assert left.rows.tolist() == [[0b011, 5, 20], [0b011, 6, 21]]
     assert left.rows.flags.c_contiguous

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from terascope.connectors.base import Column
+from terascope.functions import slots
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot
 from terascope.physical.statistics.sampling import Thinning
 from terascope.plan.build import call
@@ -30,7 +31,7 @@ from terascope.streaming.replan.slice_samples import (
 from terascope.streaming.replan.tuple_samples import Sampler, TupleSample
 from terascope.types import Type
 
-COUNT = Slot("n", "count", None, Type.LLONG)
+COUNT = Slot("n", slots.COUNT, None, Type.LLONG)
 TYPES = {"ts": Type.LLONG, "a": Type.LLONG, "s": Type.STRING}
 
 

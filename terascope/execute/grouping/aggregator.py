@@ -18,6 +18,7 @@ from terascope.execute.grouping.descent import Descent
 from terascope.execute.grouping.gathered import Gathered, reading_slots
 from terascope.execute.grouping.set_apart import SetApart, set_apart
 from terascope.execute.grouping.waiting import Released, Waiting
+from terascope.functions.slots import SUM_INT
 from terascope.kernels.columns.dictionary import Codes, Masks, NumberDictionary
 from terascope.kernels.columns.lanes import Dictionaries, Lane
 from terascope.kernels.merge.groups import NO_EPOCH, GroupFields, Rows, key_codes, largest
@@ -25,7 +26,7 @@ from terascope.kernels.tables.bounded_tables import BoundedTable, capacity_for
 from terascope.kernels.tables.numpy_table import NumpyTable
 from terascope.kernels.tables.open_table import OpenTable, Values
 from terascope.kernels.tables.partitioned import group_parts
-from terascope.kernels.tables.slots import Shape, takes_argument
+from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import column, compiled_for, output
 from terascope.physical.low_plan import LowAggregate
 from terascope.plan.expr import Expr
@@ -246,9 +247,9 @@ class Aggregator:
         return id(self.key_dictionaries[self._most_different])
 
     def _summed(self, lanes: Sequence[Lane]) -> list[Values]:
-        arguments = [s for s in self._read.slots if takes_argument(s.kept)]
+        arguments = [s for s in self._read.slots if s.kept.takes_argument]
         pairs = zip(arguments, lanes, strict=True)
-        return [values for slot, (values, _) in pairs if slot.kept == "sum_int"]
+        return [values for slot, (values, _) in pairs if slot.kept == SUM_INT]
 
     def _add_apart(
         self,

@@ -17,10 +17,11 @@ import numpy as np
 from terascope.execute.grouping.choices import Choice, Chosen
 from terascope.execute.grouping.gathered import Gathered, Name
 from terascope.execute.grouping.tree import Edge, epoch_of, slot_column
+from terascope.functions.slots import COUNT
 from terascope.kernels.columns.dictionary import Codes, Ints, Masks, all_valid
 from terascope.kernels.columns.lanes import Values
 from terascope.kernels.merge.groups import Rows
-from terascope.kernels.tables.slots import Shape, is_float
+from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.physical.low_plan import LowAggregate
 from terascope.plan.expr import Expr
@@ -119,8 +120,8 @@ class Descent:
         for j in self._slots:
             slot = self._parent.slots[j]
             expr = slot_column(j, slot.kind)
-            lanes["values", expr, None] = words_of(rows, self._shape.slot(j), is_float(slot.kind))
-            always = slot.kept == "count"
+            lanes["values", expr, None] = words_of(rows, self._shape.slot(j), slot.kind.is_float)
+            always = slot.kept == COUNT
             lanes["masks", expr, None] = all_valid(len(rows)) if always else bit_of(state, 1 + j)
         epoch = epoch_of(self._parent)
         if epoch is not None:

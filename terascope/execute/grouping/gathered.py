@@ -21,8 +21,6 @@ from terascope.kernels.columns.lengthening import Lengthening
 from terascope.kernels.columns.payload_tests import is_payload_test
 from terascope.kernels.columns.selection import mark
 from terascope.kernels.tables.partitioned import Apart
-from terascope.kernels.tables.slots import takes_argument
-from terascope.kernels.tables.table_rows import has_value
 from terascope.physical.low_plan import LowAggregate, Slot
 from terascope.plan.expr import Expr
 
@@ -69,7 +67,7 @@ class Gathered(Facts):
         masks = all_valid(self.count) if expr is None else self.validity(expr, choice)
         if choice != entry:
             masks = self._within(masks, choice)
-        if expr is None or not has_value(slot.kept):
+        if expr is None or not slot.kept.reads_value:
             return self.once("no values", np.zeros, self.count, np.int64), masks
         return self._lane("values", expr, choice), masks
 
@@ -204,7 +202,7 @@ def lane_names(
 def arguments(query: LowAggregate, chosen: Chosen) -> list[tuple[Expr, bool, Choice]]:
     """What a query reads as numbers, whether more of it than its validity, and of which tuples."""
     slots = [
-        (slot.argument, has_value(slot.kept), choice)
+        (slot.argument, slot.kept.reads_value, choice)
         for slot, choice in reading_slots(query, chosen)
         if slot.argument is not None
     ]
@@ -216,4 +214,4 @@ def arguments(query: LowAggregate, chosen: Chosen) -> list[tuple[Expr, bool, Cho
 def reading_slots(query: LowAggregate, chosen: Chosen) -> list[tuple[Slot, Choice]]:
     """The slots whose kernels read lanes, in their order, and whose tuples each takes."""
     pairs = zip(query.slots, chosen.slots, strict=True)
-    return [(slot, choice) for slot, choice in pairs if takes_argument(slot.kept)]
+    return [(slot, choice) for slot, choice in pairs if slot.kept.takes_argument]

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from terascope.execute.grouping.gathered import Gathered
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
+from terascope.functions.slots import COUNT_OF, RANGE
 from terascope.kernels.columns.dictionary import Codes, Ints
 from terascope.kernels.columns.lanes import Lane, Values
 from terascope.kernels.merge.float_ranges import digits_of, ranges_of
 from terascope.kernels.merge.groups import Rows
-from terascope.kernels.tables.slots import Shape, is_float, takes_argument
+from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import LowAggregate, Slot
 from terascope.plan.expr import Call, Expr, Lit
 
@@ -47,14 +48,14 @@ def set_apart(
     """`query`: as its table reads it; `shape`: of its groups. `lanes`: of its slots that have an
     argument.
     """
-    arguments = [slot for slot in query.slots if takes_argument(slot.kept)]
+    arguments = [slot for slot in query.slots if slot.kept.takes_argument]
     nothing = tuples.once("no values", np.zeros, tuples.count, np.int64)
     pairs = list(zip(arguments, lanes, strict=True))
-    values = [nothing if slot.kept == "range" else lane[0] for slot, lane in pairs]
+    values = [nothing if slot.kept == RANGE else lane[0] for slot, lane in pairs]
     found: dict[Expr, tuple[Values, Ints]] = {}
     beyond = np.zeros(len(rows), np.bool_)
     for slot, (lane, masks) in pairs:
-        if slot.kept == "range":
+        if slot.kept == RANGE:
             ranges = tuples.once(("ranges", id(lane)), ranges_of, lane)
             if ranges is not None:
                 assert slot.argument is not None
@@ -89,7 +90,7 @@ def lone_groups(
     left = iter(lanes)
     for j, slot in enumerate(slots):
         target = groups[:, shape.slot(j)]
-        if not takes_argument(slot.kept):
+        if not slot.kept.takes_argument:
             target[:] = 1
             continue
         lane, masks = next(left)
@@ -107,9 +108,9 @@ def words_of(
     digits: Mapping[Expr, NDArray[np.int64]],
 ) -> Ints:
     """What a slot has of each tuple that has a value for it."""
-    if slot.kept == "count_of":
+    if slot.kept == COUNT_OF:
         return np.ones(len(apart), np.int64)
-    if slot.kept == "range":
+    if slot.kept == RANGE:
         assert slot.argument is not None
         known = found.get(slot.argument)
         return np.zeros(len(apart), np.int64) if known is None else known[1][apart]
@@ -118,5 +119,5 @@ def words_of(
         case Call(function, (expr, Lit(value=int(place)))) if function == FLOAT_DIGIT:
             if expr in digits:
                 return np.where(found[expr][1][apart] == 0, own, digits[expr][place])
-    words: Ints = own.astype(np.float64).view(np.int64) if is_float(slot.kept) else own
+    words: Ints = own.astype(np.float64).view(np.int64) if slot.kept.is_float else own
     return words

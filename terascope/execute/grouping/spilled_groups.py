@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from terascope.functions.slots import SUM_INT
 from terascope.hashing import mix
 from terascope.kernels.columns.dictionary import Codes, Ints
 from terascope.kernels.merge.float_ranges import has_ranges
@@ -205,7 +206,7 @@ def lot_since(lot: SpilledBlock, epoch: int, row_bytes: int) -> SpilledBlock | N
 
 
 def largest_sum(rows: Rows, shape: Shape) -> int:
-    sums = [rows[:, shape.slot(j)] for j, kind in enumerate(shape.slots) if kind == "sum_int"]
+    sums = [rows[:, shape.slot(j)] for j, kind in enumerate(shape.slots) if kind == SUM_INT]
     return max((largest(values) for values in sums), default=0)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from terascope.execute.grouping.choices import Condition, condition_of, entry_of
-from terascope.kernels.tables.slots import SlotKind, is_float
+from terascope.functions.slots import COUNT, SlotKind
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot
 from terascope.plan.expr import Col, Expr
 from terascope.types import Type
@@ -153,17 +153,12 @@ def place_of(child: LowAggregate, slot: Slot, parent: LowAggregate) -> int:
 
 def merged(slot: Slot, place: int) -> Slot:
     """A slot of a child, over the parent's slot at a place."""
-    return Slot(slot.name, merging(slot.kind), slot_column(place, slot.kind), slot.type)
-
-
-def merging(kind: SlotKind) -> SlotKind:
-    """The slot that merges slots of a kind."""
-    return "sum_int" if kind in ("count", "count_of") else kind
+    return Slot(slot.name, slot.kind.of_partials, slot_column(place, slot.kind), slot.type)
 
 
 def slot_column(place: int, kind: SlotKind) -> Col:
     """A slot of the parent as a column; no source has one of that name."""
-    return Col(f"slot {place}", Type.FLOAT if is_float(kind) else Type.LLONG)
+    return Col(f"slot {place}", Type.FLOAT if kind.is_float else Type.LLONG)
 
 
 def presence(child: LowAggregate, parent: LowAggregate) -> int:
@@ -179,7 +174,7 @@ def presence(child: LowAggregate, parent: LowAggregate) -> int:
 
 def presence_bit(condition: Condition, child: LowAggregate, parent: LowAggregate) -> int:
     for j, slot in enumerate(parent.slots):
-        counted = slot.kind == "count" and slot.where is not None
+        counted = slot.kind == COUNT and slot.where is not None
         if counted and condition_of(parent, slot).meaning == condition.meaning:
             return 1 << (1 + j)
     raise TreeMistake(f"{parent.name} does not count the tuples of {child.name}")

@@ -15,6 +15,7 @@ import numpy as np
 
 from terascope.execute.grouping.tree import Edge
 from terascope.execute.grouping.waiting import Released, Waiting
+from terascope.functions.slots import COUNT
 from terascope.kernels.columns.dictionary import Codes, Ints
 from terascope.kernels.columns.lanes import Dictionaries
 from terascope.kernels.merge.groups import Rows
@@ -126,7 +127,7 @@ class Columns:
         self._keys = np.array([2 * theirs.first_word + swapped(key) for key in keys], np.int64)
         """As halves of words."""
         self._slots = np.array([theirs.slot(place) for place in edge.slots], np.int64)
-        counted = [parent.slots[place].kept == "count" for place in edge.slots]
+        counted = [parent.slots[place].kept == COUNT for place in edge.slots]
         pairs = zip(edge.slots, counted, strict=True)
         self._bits = np.array([0 if always else 1 + place for place, always in pairs], np.int64)
         """Of the state: what tells that a slot has a value. Bit 0 is always set."""

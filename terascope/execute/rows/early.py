@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from terascope.execute.rows.steps import run_steps
 from terascope.execute.rows.top import hopes
+from terascope.functions.base import Scalar
+from terascope.functions.roles import Comparator
 from terascope.kernels.codegen.program import vector
 from terascope.kernels.codegen.terms import Source
 from terascope.kernels.columns.dictionary import Codes, Dictionary, all_valid
 from terascope.kernels.columns.finished_rows import FinishedRows
 from terascope.kernels.columns.lanes import evaluated
-from terascope.kernels.merge.finish import Numbers, columns, is_count, result_columns
+from terascope.kernels.merge.finish import Numbers, columns, result_columns
 from terascope.kernels.merge.groups import Block, GroupFields, Rows, rows_at
 from terascope.machine_code import INTEGER, compiled_for, output
 from terascope.machine_code import column as column_of
@@ -142,22 +144,18 @@ class Limits:
 def limits_of(condition: Expr, fields: GroupFields) -> Limits | None:
     """A comparison of an integer in a slot with a constant, as most conditions of a HAVING are."""
     match condition:
-        case Call(function, (Col(name, type), Lit(value=int(value)))) if type.is_integer:
+        case Call(Scalar(role=Comparator() as role), (Col(name, type), Lit(value=int(value)))) if (
+            type.is_integer
+        ):
             slots = [i for i, field in enumerate(fields.slots) if field.name == name]
-            ranges = {
-                ">": (value + 1, INT_MAX),
-                ">=": (value, INT_MAX),
-                "<": (INT_MIN, value - 1),
-                "<=": (INT_MIN, value),
-                "=": (value, value),
-            }
-            if not slots or function.name not in ranges:
+            if not slots or (role.less and role.greater):
                 return None
-            least, most = ranges[function.name]
+            least = INT_MIN if role.less else value if role.equal else value + 1
+            most = INT_MAX if role.greater else value if role.equal else value - 1
             least, most = max(least, INT_MIN), min(most, INT_MAX)
             if least > INT_MAX or most < INT_MIN:
                 least, most = 1, 0
-            bit = 0 if is_count(fields.shape.slots[slots[0]]) else 1 + slots[0]
+            bit = 1 + slots[0] if fields.shape.slots[slots[0]].is_nullable else 0
             return Limits(fields.shape.slot(slots[0]), bit, least, most)
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from terascope.functions.aggregates.counting import Count
@@ -14,13 +15,17 @@ from terascope.functions.aggregates.total import (
     is_total,
     is_wide,
     plus,
+    spark_carried,
+    spark_half_sums,
     together,
 )
 from terascope.functions.base import Aggregate, Value
 from terascope.functions.decomposition import FIRST, Apply, Constant, Decomposition, Part, Place
 from terascope.functions.exact_floats import rounded
 from terascope.functions.operators import operators
+from terascope.functions.scalars.logic import IF
 from terascope.functions.signatures import NUMBER, expect
+from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import compare
 from terascope.types import Type
 
@@ -33,6 +38,7 @@ class Average(Aggregate):
     kind = "algebraic"
     sampling = "keep"
     counts_true = True
+    adds_floats = "values"
     doc = "the mean, as FLOAT; of BOOLs, the share that is TRUE"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
@@ -61,6 +67,26 @@ class Average(Aggregate):
         total, count = state
         return is_total(total) if count else total is None
 
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        F, value = call.F, call.value
+        counted = F.count_distinct(value) if call.distinct else F.count(value)
+        if call.type is Type.FLOAT:
+            summed = call.float_sum()
+            made = summed.finish
+            return SparkForm(
+                (*summed.parts, counted), lambda p: spark_ratio(call, made(p[:-1]), p[-1])
+            )
+        if call.distinct:
+            parts = (F.sum_distinct(value.cast("decimal(20,0)")), counted)
+            return SparkForm(parts, lambda p: spark_ratio(call, p[0].cast("double"), p[1]))
+
+        def finish(parts: Sequence[SparkColumn]) -> SparkColumn:
+            upper, lower = spark_carried(call, parts[0], parts[1])
+            exact = upper.cast("double") * F.lit(2.0**32) + lower.cast("double")
+            return spark_ratio(call, exact, parts[2])
+
+        return SparkForm((*spark_half_sums(call), counted), finish)
+
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """SUM and COUNT; the sum of 64-bit values, such as nanosecond clocks, in two halves."""
         (type_,) = args
@@ -78,9 +104,17 @@ class Average(Aggregate):
         return Decomposition((*half_sums(type_), count), mean)
 
 
+def spark_ratio(call: SparkCall, summed: SparkColumn, counted: SparkColumn) -> SparkColumn:
+    return summed / call.F.nullif(counted, call.number(0)).cast("double")
+
+
 class AverageOfPositives(Average):
     name = "posavg"
     counts_true = False
+    argument = Apply(
+        IF,
+        (Apply(operators[">="], (FIRST, Constant(0, Type.INT))), FIRST, Constant(None, Type.NULL)),
+    )
     doc = "the mean of the values that are not negative"
 
     def reduce(self, state: State, *args: Value) -> State:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
-from terascope.functions.base import Aggregate, Value
-from terascope.functions.decomposition import FIRST, Decomposition, Part
+from terascope.functions.aggregates.folding import Folding
 from terascope.functions.signatures import CONDITION, expect, known
+from terascope.functions.slots import Fold, SlotKind
+from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
+
+OR_INT: Final = Fold("or_int", ("{slot} |= {value}",), numpy="bitwise_or")
+AND_INT: Final = Fold(
+    "and_int",
+    ("if {seen}:", "    {slot} &= {value}", "else:", "    {slot} = {value}"),
+    identity=-1,
+    started=("{slot} &= {value}",),
+    numpy="bitwise_and",
+)
+XOR_INT: Final = Fold(
+    "xor_int", ("{slot} ^= {value}",), take_back=("{slot} ^= {value}",), numpy="bitwise_xor"
+)
 
 Bits = int
 """An integer, or a BOOL, whose operators | & ^ give BOOLs again."""
 
 
-class OrAggregate(Aggregate):
+class OrAggregate(Folding):
     name = "or_aggr"
-    keeps_one = True
     doc = "the bits set in any value; for BOOL, whether any is TRUE"
+    kept_in: ClassVar[SlotKind] = OR_INT
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
         return known(expect(self.name, args[: self.arity], CONDITION)[0], Type.INT)
@@ -24,40 +37,42 @@ class OrAggregate(Aggregate):
     def combine(self, left: Bits, right: Bits) -> Bits:
         return left | right
 
-    def zero(self, *parameters: Value) -> Bits | None:
-        return None
+    def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
+        return self.kept_in
 
-    def reduce(self, state: Bits | None, *args: Value) -> Bits:
-        (value,) = args
-        result: Bits = value if state is None else self.combine(state, value)
-        return result
-
-    def merge(self, left: Bits | None, right: Bits | None) -> Bits | None:
-        if left is None or right is None:
-            return right if left is None else left
-        return self.combine(left, right)
-
-    def finish(self, state: Bits | None, *parameters: Value) -> Bits | None:
-        return state
-
-    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
-        return Decomposition((Part(self, (FIRST,), self),))
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        of_bools = call.type is Type.BOOL
+        return SparkForm(((call.F.bool_or if of_bools else call.F.bit_or)(call.value),))
 
 
 class AndAggregate(OrAggregate):
     name = "and_aggr"
     doc = "the bits set in every value; for BOOL, whether all are TRUE"
+    kept_in = AND_INT
 
     def combine(self, left: Bits, right: Bits) -> Bits:
         return left & right
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        of_bools = call.type is Type.BOOL
+        return SparkForm(((call.F.bool_and if of_bools else call.F.bit_and)(call.value),))
 
 
 class XorAggregate(OrAggregate):
     name = "xor_aggr"
     doc = "the bits set in an odd number of values; for BOOL, whether an odd number is TRUE"
+    kept_in = XOR_INT
 
     def combine(self, left: Bits, right: Bits) -> Bits:
         return left ^ right
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        F = call.F
+        if call.distinct:
+            return None
+        if call.type is Type.BOOL:
+            return SparkForm((F.bit_xor(call.value.cast("int")),), lambda p: p[0] != F.lit(0))
+        return SparkForm((F.bit_xor(call.value),))
 
 
 AGGREGATES: Final = (OrAggregate(), AndAggregate(), XorAggregate())

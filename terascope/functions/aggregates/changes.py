@@ -44,4 +44,3 @@ class CountDiff(Aggregate):
 
 
 AGGREGATES: Final = (CountDiff(),)
-SYNONYMS: Final[dict[str, str]] = {}

@@ -41,4 +41,3 @@ class Concatenation(Aggregate):
 
 
 AGGREGATES: Final = (Concatenation(),)
-SYNONYMS: Final[dict[str, str]] = {}

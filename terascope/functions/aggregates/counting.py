@@ -8,6 +8,8 @@ from terascope.functions.aggregates.total import Sum
 from terascope.functions.base import Aggregate, Value
 from terascope.functions.decomposition import FIRST, Decomposition, Part
 from terascope.functions.signatures import ANYTHING, expect
+from terascope.functions.slots import COUNT, COUNT_OF, SlotKind
+from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
 
 
@@ -35,6 +37,15 @@ class Count(Aggregate):
     def finish(self, state: int, *parameters: Value) -> int:
         return state
 
+    def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
+        return COUNT_OF if args else COUNT
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        F = call.F
+        if not call.columns:
+            return SparkForm((F.count(F.lit(1)),))
+        return SparkForm((F.count_distinct(call.value) if call.distinct else F.count(call.value),))
+
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         over = (FIRST,) if args else ()
         return Decomposition((Part(Count(), over, Sum()),), of_nothing=0)
@@ -45,6 +56,8 @@ class RunningCount(Count):
     running = True
     doc = "the number of tuples since the group began, over all its epochs"
 
+    def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
+        return None
+
 
 AGGREGATES: Final = (Count(), RunningCount())
-SYNONYMS: Final[dict[str, str]] = {}

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from terascope.functions.aggregates.runs import Sets, include, members, unite
 from terascope.functions.base import Aggregate, Value
 from terascope.functions.signatures import ANYTHING, expect
+from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import distinct_key
 from terascope.types import Type
 
@@ -38,6 +39,9 @@ class CountDistinct(Aggregate):
 
     def finish(self, state: Sets, *parameters: Value) -> int:
         return len(members(state))
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        return SparkForm((call.F.count_distinct(call.value),))
 
 
 DupsState: TypeAlias = tuple[int, Sets]
@@ -68,6 +72,12 @@ class CountDups(Aggregate):
     def finish(self, state: DupsState, *parameters: Value) -> int:
         count, seen = state
         return count - len(members(seen))
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        if call.distinct:
+            return None
+        parts = call.F.count(call.value), call.F.count_distinct(call.value)
+        return SparkForm(parts, lambda p: p[0] - p[1])
 
 
 AGGREGATES: Final = (CountDistinct(), CountDups())

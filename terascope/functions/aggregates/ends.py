@@ -6,6 +6,7 @@ from typing import Final
 
 from terascope.functions.base import Aggregate, Value
 from terascope.functions.signatures import ANYTHING, expect
+from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.types import Type
 
 
@@ -31,6 +32,12 @@ class First(Aggregate):
     def finish(self, state: Value, *parameters: Value) -> Value:
         return state
 
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        return SparkForm((call.F.min_by(call.value, self._place(call)),))
+
+    def _place(self, call: SparkCall) -> SparkColumn:
+        return call.F.when(call.value.isNotNull(), call.place)
+
 
 class Last(First):
     name = "last"
@@ -38,6 +45,9 @@ class Last(First):
 
     def merge(self, left: Value, right: Value) -> Value:
         return left if right is None else right
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        return SparkForm((call.F.max_by(call.value, self._place(call)),))
 
 
 AGGREGATES: Final = (First(), Last())

@@ -2,54 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from typing import ClassVar, Final
 
-from terascope.functions.base import Aggregate, Value
-from terascope.functions.decomposition import FIRST, Decomposition, Part
+from terascope.functions.aggregates.folding import Folding
+from terascope.functions.base import Value
 from terascope.functions.signatures import ANYTHING, expect
+from terascope.functions.slots import Fold, SlotKind
+from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import larger, smaller
-from terascope.types import Type
+from terascope.types import INT_MAX, INT_MIN, Type
+
+MIN_INT: Final = Fold(
+    "min_int",
+    ("if not ({seen}) or {value} < {slot}:", "    {slot} = {value}"),
+    identity=INT_MAX,
+    started=("{slot} = min({slot}, {value})",),
+    numpy="minimum",
+)
+MAX_INT: Final = Fold(
+    "max_int",
+    ("if not ({seen}) or {value} > {slot}:", "    {slot} = {value}"),
+    identity=INT_MIN,
+    started=("{slot} = max({slot}, {value})",),
+    numpy="maximum",
+)
+MIN_FLOAT: Final = Fold(  # NaN is the largest: it gives way to anything
+    "min_float",
+    ("if not ({seen}) or {value} < {slot} or math.isnan({slot}):", "    {slot} = {value}"),
+    identity=math.nan,
+    numpy="fmin",
+    is_float=True,
+)
+MAX_FLOAT: Final = Fold(  # a NaN stays
+    "max_float",
+    ("if not ({seen}) or {value} > {slot} or math.isnan({value}):", "    {slot} = {value}"),
+    identity=-math.inf,
+    numpy="maximum",
+    is_float=True,
+)
 
 
-class Minimum(Aggregate):
+class Minimum(Folding):
     name = "min"
-    keeps_one = True
     takes_held = True
     doc = "the smallest value"
+    picks_smaller: ClassVar[bool] = True
+    of_integers: ClassVar[SlotKind] = MIN_INT
+    of_floats: ClassVar[SlotKind] = MIN_FLOAT
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
         return expect(self.name, args[: self.arity], ANYTHING)[0]
 
-    def better(self, left: Value, right: Value) -> Value:
-        return smaller(left, right)
-
-    def zero(self, *parameters: Value) -> Value:
-        return None
-
-    def reduce(self, state: Value, *args: Value) -> Value:
-        (value,) = args
-        return self.merge(state, value)
-
-    def merge(self, left: Value, right: Value) -> Value:
-        if left is None or right is None:
-            return right if left is None else left
-        return self.better(left, right)
+    def combine(self, left: Value, right: Value) -> Value:
+        return smaller(left, right) if self.picks_smaller else larger(left, right)
 
     def finish(self, state: Value, *parameters: Value) -> Value:
         # -0.0 equals 0.0: which of them came first must not be seen.
         return state + 0.0 if isinstance(state, float) else state
 
-    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
-        return Decomposition((Part(self, (FIRST,), self),))
+    def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
+        return self.of_floats if args[0] is Type.FLOAT else self.of_integers
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        """Of -0.0 and 0.0, which are equal, Spark keeps the one that came first."""
+        F = call.F
+        found = F.min(call.value) if self.picks_smaller else F.max(call.value)
+        is_float = call.type is Type.FLOAT
+        return SparkForm((found,), lambda p: p[0] + F.lit(0.0) if is_float else p[0])
 
 
 class Maximum(Minimum):
     name = "max"
     doc = "the largest value"
-
-    def better(self, left: Value, right: Value) -> Value:
-        return larger(left, right)
+    picks_smaller = False
+    of_integers = MAX_INT
+    of_floats = MAX_FLOAT
 
 
 AGGREGATES: Final = (Minimum(), Maximum())
-SYNONYMS: Final[dict[str, str]] = {}

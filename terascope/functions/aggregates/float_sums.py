@@ -23,6 +23,8 @@ from terascope.functions.exact_floats import (
     to_digits,
 )
 from terascope.functions.signatures import INTEGER, NUMBER, expect, signature
+from terascope.functions.slots import RANGE, SlotKind
+from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
 
 
@@ -55,6 +57,7 @@ class FloatRange(Aggregate):
     """The range that the digits of a group belong to. A group has a row for each."""
 
     name = "float_range"
+    splits_groups = True
     doc = "the range of the digits of x"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
@@ -72,6 +75,12 @@ class FloatRange(Aggregate):
 
     def finish(self, state: int | None, *parameters: Value) -> int | None:
         return state
+
+    def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
+        return RANGE
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        return SparkForm((), lambda _: call.value)
 
 
 class FloatSum(Aggregate):
@@ -98,6 +107,9 @@ class FloatSum(Aggregate):
 
     def finish(self, state: ExactSum | None, *parameters: Value) -> float | None:
         return None if state is None else rounded(state)
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        return call.merged_float_sum()
 
     def of_one(self) -> Term | None:
         return Apply(FLOAT_TOTAL, tuple(map(Place, range(self.arity))))

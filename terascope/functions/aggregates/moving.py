@@ -77,4 +77,3 @@ class MovingSumExp(MovingSum):
 
 
 AGGREGATES: Final = (MovingSum(), MovingSumExp())
-SYNONYMS: Final[dict[str, str]] = {}

@@ -7,11 +7,13 @@ not NULL; the median is percentile 50. All of them share one state, the values t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from terascope.functions.aggregates.runs import EMPTY, Runs, add, items, join
 from terascope.functions.base import Aggregate, Value, ValueMistake
 from terascope.functions.signatures import NUMBER, Want, expect
+from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import order_key
 from terascope.types import Type
 
@@ -49,6 +51,20 @@ class Rank(Aggregate):
             return None
         found = ordered[max(1, math.ceil(share * len(ordered))) - 1]
         return found + 0.0 if isinstance(found, float) else found  # -0.0 equals 0.0
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        if call.distinct:
+            return None
+        F, is_float = call.F, call.type is Type.FLOAT
+        share = F.lit(float(self.share(*call.parameters)))
+
+        def finish(parts: Sequence[SparkColumn]) -> SparkColumn:
+            values = F.sort_array(parts[0])
+            at = F.greatest(F.lit(1), F.ceil(share * F.size(values)).cast("int"))
+            found = F.try_element_at(values, at)
+            return found + F.lit(0.0) if is_float else found  # -0.0 equals 0.0
+
+        return SparkForm((F.collect_list(call.value),), finish)
 
     def share(self, *parameters: Value) -> float:
         """The part of all values that lies at or below the one wanted, from 0 to 1."""

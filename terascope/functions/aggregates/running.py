@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from terascope.functions.aggregates.runs import EMPTY, Runs, add, items, join
-from terascope.functions.aggregates.total import checked_sum, sum_type
+from terascope.functions.aggregates.total import Sum, checked_sum, sum_type
 from terascope.functions.base import Aggregate, Value
 from terascope.functions.signatures import INTEGER, expect
+from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
 
 Number: TypeAlias = int | float
@@ -39,6 +40,13 @@ class RunningSum(Aggregate):
 
     def finish(self, state: int, *parameters: Value) -> Number:
         return checked_sum(state, self.name)
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        summed = Sum().spark(call)
+        if summed is None:
+            return None
+        made = summed.finish
+        return SparkForm(summed.parts, lambda parts: call.F.coalesce(made(parts), call.number(0)))
 
 
 class RunningSumMax(Aggregate):
@@ -97,4 +105,3 @@ class RunningArray(Aggregate):
 
 
 AGGREGATES: Final = (RunningSum(), RunningSumMax(), RunningArray())
-SYNONYMS: Final[dict[str, str]] = {}

@@ -14,6 +14,7 @@ from typing import ClassVar, Final, TypeAlias
 from terascope.functions.base import Aggregate, Value
 from terascope.functions.exact_floats import UNIT_EXPONENT, exact, ratio
 from terascope.functions.signatures import NUMBER, expect
+from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
 
 Moments: TypeAlias = tuple[int, int, int, int, bool]
@@ -43,6 +44,7 @@ class Spread(Aggregate):
 
     kind = "algebraic"
     sampling = "keep"
+    adds_floats = "moments"
     sample: ClassVar[bool]
     root: ClassVar[bool]
 
@@ -65,6 +67,9 @@ class Spread(Aggregate):
 
     def is_state(self, state: Value) -> bool:
         return isinstance(state, tuple) and len(state) == 5
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        return None if call.distinct else call.moments(self.finish)
 
     def finish(self, state: Moments, *parameters: Value) -> float | None:
         count, total, squares, flags, floats = state

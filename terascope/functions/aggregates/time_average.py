@@ -95,4 +95,3 @@ class TimeAverage(Aggregate):
 
 
 AGGREGATES: Final = (TimeAverage(),)
-SYNONYMS: Final[dict[str, str]] = {}

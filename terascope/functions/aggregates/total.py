@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from terascope.functions.aggregates.float_sums import float_sum_part
@@ -18,8 +19,10 @@ from terascope.functions.decomposition import (
 from terascope.functions.exact_floats import ExactSum, added, exact, rounded
 from terascope.functions.operators import operators
 from terascope.functions.signatures import NUMBER, expect
+from terascope.functions.slots import SUM_INT, SlotKind
+from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import whole
-from terascope.types import Type
+from terascope.types import INT_MAX, INT_MIN, Type
 
 Number = int | float
 Total: TypeAlias = int | ExactSum
@@ -88,11 +91,34 @@ def carried(type_: Type) -> tuple[Term, Term]:
     return upper, Apply(operators["&"], (Place(1), Constant(LOW_HALF, type_)))
 
 
+def spark_half_sums(call: SparkCall) -> tuple[SparkColumn, SparkColumn]:
+    """The same two sums in Spark."""
+    upper = call.F.call_function("shiftright", call.value, call.F.lit(32))
+    return call.F.sum(upper), call.F.sum(call.value.bitwiseAND(call.number(LOW_HALF)))
+
+
+def spark_carried(
+    call: SparkCall, upper: SparkColumn, lower: SparkColumn
+) -> tuple[SparkColumn, SparkColumn]:
+    carry = call.F.call_function("shiftright", lower, call.F.lit(32))
+    return upper + carry, lower.bitwiseAND(call.number(LOW_HALF))
+
+
+def spark_whole(call: SparkCall, upper: SparkColumn, lower: SparkColumn) -> SparkColumn:
+    """The sum that two half sums make, if it fits."""
+    F = call.F
+    upper, lower = spark_carried(call, upper, lower)
+    total = F.call_function("shiftleft", upper, F.lit(32)).bitwiseOR(lower)
+    fits = upper.between(call.number(-(2**31)), call.number(2**31 - 1))
+    return F.when(fits, total).when(upper.isNotNull(), call.overflow())
+
+
 class Sum(Aggregate):
     name = "sum"
     sampling = "rescale"
     keeps_one = True
     counts_true = True
+    adds_floats = "values"
     doc = "the sum; of BOOLs, how many are TRUE; NULL when there is no value"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
@@ -113,6 +139,29 @@ class Sum(Aggregate):
     def is_state(self, state: Value) -> bool:
         return state is None or is_total(state)
 
+    def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
+        """FLOATs are summed in several slots (terascope.functions.aggregates.float_sums)."""
+        return None if args[0] is Type.FLOAT else SUM_INT
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        """Spark's SUM of integers fails as soon as a partial sum overflows, and so depends on the
+        order of tuples. Of sums in halves, only the whole decides.
+        """
+        F, value = call.F, call.value
+        if call.type is Type.FLOAT:
+            return call.float_sum()
+        if call.cannot_overflow:
+            return SparkForm((F.sum(value),))
+        if not call.distinct:
+            return SparkForm(spark_half_sums(call), lambda parts: spark_whole(call, *parts))
+
+        def finish(parts: Sequence[SparkColumn]) -> SparkColumn:
+            (total,) = parts
+            fits = total.between(call.number(INT_MIN), call.number(INT_MAX))
+            return F.when(fits, total.cast("bigint")).when(total.isNotNull(), call.overflow())
+
+        return SparkForm((F.sum_distinct(value.cast("decimal(20,0)")),), finish)
+
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         (type_,) = args
         if type_ is Type.FLOAT:
@@ -127,4 +176,3 @@ class Sum(Aggregate):
 
 
 AGGREGATES: Final = (Sum(),)
-SYNONYMS: Final[dict[str, str]] = {}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from functools import reduce
 from typing import Final
 
 from terascope.functions.base import Scalar, Value, ValueMistake
+from terascope.functions.roles import SubnetTest
 from terascope.functions.signatures import ADDRESS, INTEGER, TEXT, signature
-from terascope.functions.subnets import BITS, cut, parse_subnet
+from terascope.functions.spark_form import SparkArguments, SparkColumn
+from terascope.functions.subnets import BITS, Subnet, cut, parse_subnet
 from terascope.functions.values import Text, as_text
 from terascope.types import Type
 
@@ -38,6 +42,62 @@ def _check_subnet(constants: Sequence[Value]) -> None:
         parse_subnet(as_text(constants[1]))
 
 
+# ---- in Spark ------------------------------------------------------------------------------------
+# Binary values compare byte by byte: a subnet is a range, a prefix of whole bytes a substring.
+
+
+def _spark_is_v4(call: SparkArguments) -> SparkColumn:
+    return call.F.length(call.columns[0]) == call.F.lit(5)
+
+
+def _spark_prefix(call: SparkArguments) -> SparkColumn | None:
+    address, *lengths = call.operands
+    if not all(length.constant for length in lengths):
+        return None
+    if any(length.value is None for length in lengths):
+        return call.null(Type.IP)
+    cut_v4 = _spark_cut(call, 4, lengths[0].value)
+    cut_v6 = _spark_cut(call, 6, lengths[1].value) if len(lengths) > 1 else call.null(Type.IP)
+    return call.F.when(_spark_is_v4(call), cut_v4).when(address.column.isNotNull(), cut_v6)
+
+
+def _spark_cut(call: SparkArguments, version: int, length: int) -> SparkColumn:
+    """The address with all bits behind the first `length` cleared."""
+    if not 0 <= length <= BITS[version]:
+        return call.null(Type.IP)
+    F, address = call.F, call.columns[0]
+    whole, rest = divmod(length, 8)
+    parts = [F.substring(address, 1, 1 + whole)]
+    if rest:
+        byte = F.conv(F.hex(F.substring(address, 2 + whole, 1)), 16, 10).cast("bigint")
+        kept = byte.bitwiseAND(call.number(0xFF00 >> rest & 0xFF))
+        parts.append(F.unhex(F.lpad(F.hex(kept), 2, "0")))
+        whole += 1
+    return F.concat(*parts, F.lit(bytearray(BITS[version] // 8 - whole)))
+
+
+def _spark_inside(call: SparkArguments, subnet: Subnet) -> SparkColumn:
+    behind = BITS[subnet.first[0]] - subnet.length
+    last = int.from_bytes(subnet.first, "big") | (1 << behind) - 1
+    high = last.to_bytes(len(subnet.first), "big")
+    first = call.F.lit(bytearray(subnet.first))
+    return call.columns[0].between(first, call.F.lit(bytearray(high)))
+
+
+def _spark_in_subnet(call: SparkArguments) -> SparkColumn | None:
+    subnet = call.operands[1]
+    if not subnet.constant:
+        return None
+    if subnet.value is None:
+        return call.null(Type.BOOL)
+    return _spark_inside(call, parse_subnet(as_text(subnet.value)))
+
+
+def _spark_version(call: SparkArguments) -> SparkColumn:
+    known = call.columns[0].isNotNull()
+    return call.F.when(_spark_is_v4(call), call.number(4)).when(known, call.number(6))
+
+
 SCALARS: Final = (
     Scalar(
         "prefix",
@@ -45,6 +105,7 @@ SCALARS: Final = (
         _prefix,
         cost_ns=10,
         check_constants=_check_lengths,
+        spark=_spark_prefix,
         doc="prefix(ip, n4[, n6]): the first n4 bits of an IPv4, n6 of an IPv6 address, rest 0; "
         "NULL for IPv6 without n6",
     ),
@@ -54,6 +115,8 @@ SCALARS: Final = (
         _in_subnet,
         cost_ns=10,
         check_constants=_check_subnet,
+        role=SubnetTest(),
+        spark=_spark_in_subnet,
         doc="in_subnet(ip, '10.0.0.0/8'): whether the address lies in the subnet",
     ),
     Scalar(
@@ -61,6 +124,7 @@ SCALARS: Final = (
         signature("ip_version", ADDRESS, returns=Type.UINT),
         lambda address: address[0],
         cost_ns=3,
+        spark=_spark_version,
         doc="4 or 6",
     ),
     Scalar(
@@ -68,8 +132,7 @@ SCALARS: Final = (
         signature("is_private", ADDRESS, returns=Type.BOOL),
         lambda address: any(address in subnet for subnet in PRIVATE),
         cost_ns=20,
+        spark=lambda call: reduce(operator.or_, (_spark_inside(call, one) for one in PRIVATE)),
         doc="whether the address lies in 10/8, 172.16/12, 192.168/16 or fc00::/7",
     ),
 )
-
-SYNONYMS: Final[dict[str, str]] = {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from terascope.functions.base import UNORDERED, Scalar, Slope, Value
 from terascope.functions.operators import operators
 from terascope.functions.signatures import ANYTHING, CONDITION, INTEGER, signature, unified
+from terascope.functions.spark_form import SparkArguments, SparkColumn
 from terascope.functions.values import compare
 from terascope.types import Type
 
@@ -31,32 +33,52 @@ def _forget_order(_: Sequence[Slope]) -> Slope:
     return UNORDERED
 
 
-def _as_number(name: str, operator: str, words: str) -> Scalar:
-    compared: Callable[[Value, Value], bool] = operators[operator].evaluate
-    type_rule = operators[operator].type_rule
+def _as_number(
+    name: str, symbol: str, in_spark: Callable[[SparkColumn, SparkColumn], SparkColumn]
+) -> Scalar:
+    compared: Callable[[Value, Value], bool] = operators[symbol].evaluate
+    type_rule = operators[symbol].type_rule
 
     def rule(args: tuple[Type, ...]) -> Type:
         type_rule(args)
         return Type.UINT
 
     return Scalar(
-        name, rule, lambda a, b: int(compared(a, b)), cost_ns=3, doc=f"1 when x {words} y, else 0"
+        name,
+        rule,
+        lambda a, b: int(compared(a, b)),
+        cost_ns=3,
+        spark=lambda call: in_spark(*call.unified).cast("bigint"),
+        doc=f"1 when x {symbol} y, else 0",
     )
 
 
+def _spark_if(call: SparkArguments) -> SparkColumn:
+    condition, holds = call.operands[0], call.columns[0]
+    if condition.type is not Type.BOOL:
+        holds = holds.cast("bigint") != call.number(0)
+    return call.F.when(holds, call.alike[1]).otherwise(call.alike[2])
+
+
+def _spark_itself(call: SparkArguments) -> SparkColumn:
+    (operand,) = call.operands
+    return operand.column if operand.type is not Type.NULL else call.null(call.type)
+
+
+IF: Final = Scalar(
+    "if",
+    signature("IF", CONDITION, ANYTHING, ANYTHING, returns=lambda args: unified("IF", args[1:])),
+    _if,
+    strict=False,
+    unified_from=1,
+    takes_held=True,
+    spark=_spark_if,
+    doc="IF(condition, x, y): x when the condition is TRUE or not 0, else y",
+)
+
 SCALARS: Final = (
     operators["coalesce"],
-    Scalar(
-        "if",
-        signature(
-            "IF", CONDITION, ANYTHING, ANYTHING, returns=lambda args: unified("IF", args[1:])
-        ),
-        _if,
-        strict=False,
-        unified_from=1,
-        takes_held=True,
-        doc="IF(condition, x, y): x when the condition is TRUE or not 0, else y",
-    ),
+    IF,
     Scalar(
         "nullif",
         signature("NULLIF", ANYTHING, ANYTHING, returns=lambda args: unified("NULLIF", args)),
@@ -64,13 +86,14 @@ SCALARS: Final = (
         strict=False,
         unified_from=0,
         takes_held=True,
+        spark=lambda call: call.F.nullif(*call.unified),
         doc="NULLIF(x, y): NULL when the two are equal, else x",
     ),
-    _as_number("eq", "=", "="),
-    _as_number("geq", ">=", ">="),
-    _as_number("ge", ">", ">"),
-    _as_number("leq", "<=", "<="),
-    _as_number("le", "<", "<"),
+    _as_number("eq", "=", operator.eq),
+    _as_number("geq", ">=", operator.ge),
+    _as_number("ge", ">", operator.gt),
+    _as_number("leq", "<=", operator.le),
+    _as_number("le", "<", operator.lt),
     Scalar(
         "endian_swap_ui",
         signature("endian_swap_ui", INTEGER, returns=Type.UINT),
@@ -84,6 +107,7 @@ SCALARS: Final = (
         slope=_forget_order,
         takes_held=True,
         cost_ns=0,
+        spark=_spark_itself,
         doc="x itself, no longer known to be ordered",
     ),
 )

@@ -5,14 +5,17 @@ NULL.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Final
+from typing import Any, Final
 
 from terascope.functions.base import Scalar, Value
 from terascope.functions.operators import operators
+from terascope.functions.roles import Magnitude, Remainder
 from terascope.functions.signatures import ANYTHING, INTEGER, NUMBER, known, signature, unified
 from terascope.functions.slopes import folding, rounded
+from terascope.functions.spark_form import SparkArguments, SparkColumn, SparkScalar
 from terascope.functions.values import finite, larger, smaller, truncated, whole
 from terascope.types import Type
 
@@ -90,38 +93,140 @@ def _typed_extreme(better: Callable[[Value, Value], Value], type_: Type) -> Call
     return evaluate
 
 
-def _real_scalar(name: str, function: Callable[..., float], arity: int, doc: str) -> Scalar:
+# ---- in Spark ------------------------------------------------------------------------------------
+
+
+def _spark_real(make: Callable[..., SparkColumn]) -> SparkScalar:
+    """A function on FLOATs that is NULL where it has no finite value; NaN is above all numbers."""
+
+    def column(call: SparkArguments) -> SparkColumn:
+        value = make(call.F, *(c.cast("double") for c in call.columns))
+        return call.F.when(call.F.abs(value) < call.F.lit(math.inf), value)
+
+    return column
+
+
+def _spark_power(F: Any, base: SparkColumn, exponent: SparkColumn) -> SparkColumn:
+    """1 to any power is 1, infinities and NaN included, where Java says NaN."""
+    known = base.isNotNull() & exponent.isNotNull()
+    turns = (base == F.lit(-1.0)) & (F.abs(exponent) == F.lit(math.inf))
+    one = (base == F.lit(1.0)) | turns
+    return F.when(known & one, F.lit(1.0)).otherwise(F.pow(base, exponent))
+
+
+def _spark_whole(rounding: Callable[..., SparkColumn]) -> SparkScalar:
+    def column(call: SparkArguments) -> SparkColumn:
+        F, (value,) = call.F, call.columns
+        if call.operands[0].type is not Type.FLOAT:
+            return value.cast("bigint")
+        fits = (value >= F.lit(-(2.0**63))) & (value < F.lit(2.0**63))
+        return F.when(fits, rounding(F, F.when(fits, value)).cast("bigint"))
+
+    return column
+
+
+def _spark_round(call: SparkArguments) -> SparkColumn | None:
+    """Only integers: a FLOAT is rounded on its shortest decimal digits, which Python knows."""
+    first, *places = call.operands
+    keeps = not places or (places[0].constant and (places[0].value or -1) >= 0)
+    return first.column if first.type.is_integer and keeps else None
+
+
+def _spark_sign(call: SparkArguments) -> SparkColumn:
+    F, (value,), zero = call.F, call.columns, call.number(0)
+    negative = F.when(value < zero, call.number(-1)).when(value == zero, zero)
+    positive = value > zero
+    if call.operands[0].type is Type.FLOAT:
+        positive = positive & ~F.isnan(value)
+    return negative.when(positive, call.number(1))
+
+
+def _spark_typed_extreme(better: Callable[[SparkColumn, SparkColumn], SparkColumn]) -> SparkScalar:
+    """The better one of two numbers, made to be of the result's type; an integer and a FLOAT are
+    compared as FLOATs, but an integer that is chosen keeps all its digits.
+    """
+
+    def column(call: SparkArguments) -> SparkColumn:
+        left, right = call.unified
+        of_float = call.type is Type.FLOAT
+        exact = [c.cast("double") if of_float else c.try_cast("bigint") for c in call.columns]
+        chosen = call.F.when(better(right, left), exact[1]).otherwise(exact[0])
+        return call.F.when(left.isNotNull() & right.isNotNull(), chosen)
+
+    return column
+
+
+# ---- the functions -------------------------------------------------------------------------------
+
+
+def _real_scalar(
+    name: str,
+    function: Callable[..., float],
+    in_spark: Callable[..., SparkColumn],
+    arity: int,
+    doc: str,
+) -> Scalar:
     rule = signature(name, *(NUMBER,) * arity, returns=Type.FLOAT)
-    return Scalar(name, rule, _real(function), cost_ns=20, doc=doc)
+    return Scalar(name, rule, _real(function), cost_ns=20, spark=_spark_real(in_spark), doc=doc)
 
 
-def _whole_scalar(name: str, rounding: Callable[[float], int], doc: str) -> Scalar:
+def _whole_scalar(
+    name: str,
+    rounding: Callable[[float], int],
+    in_spark: Callable[..., SparkColumn],
+    doc: str,
+) -> Scalar:
     evaluate = _to_whole(rounding)
-    rule = signature(name, NUMBER, returns=Type.LLONG)
-    return Scalar(name, rule, evaluate, slope=folding(evaluate, rounded), doc=doc)
-
-
-def _choice(name: str, better: Callable[[Value, Value], Value], doc: str) -> Scalar:
-    rule = signature(name, ANYTHING, returns=lambda args: unified(name, args), repeated=True)
     return Scalar(
-        name, rule, _extreme(better), strict=False, unified_from=0, takes_held=True, doc=doc
+        name,
+        signature(name, NUMBER, returns=Type.LLONG),
+        evaluate,
+        slope=folding(evaluate, rounded),
+        spark=_spark_whole(in_spark),
+        doc=doc,
+    )
+
+
+def _choice(
+    name: str,
+    better: Callable[[Value, Value], Value],
+    in_spark: Callable[..., SparkColumn],
+    doc: str,
+) -> Scalar:
+    return Scalar(
+        name,
+        signature(name, ANYTHING, returns=lambda args: unified(name, args), repeated=True),
+        _extreme(better),
+        strict=False,
+        unified_from=0,
+        takes_held=True,
+        spark=lambda call: (
+            in_spark(call.F, *call.alike) if len(call.operands) > 1 else call.alike[0]
+        ),
+        doc=doc,
     )
 
 
 _REAL: Final = (
-    ("sqrt", math.sqrt, 1, "square root"),
-    ("pow", math.pow, 2, "pow(x, y): x to the power of y"),
-    ("exp", math.exp, 1, "e to the power of x"),
-    ("log", math.log, 1, "natural logarithm"),
-    ("log2", math.log2, 1, "logarithm to base 2"),
-    ("log10", math.log10, 1, "logarithm to base 10"),
-    ("sin", math.sin, 1, "sine of an angle in radians"),
-    ("cos", math.cos, 1, "cosine of an angle in radians"),
-    ("tan", math.tan, 1, "tangent of an angle in radians"),
-    ("asin", math.asin, 1, "arc sine, in radians"),
-    ("acos", math.acos, 1, "arc cosine, in radians"),
-    ("atan", math.atan, 1, "arc tangent, in radians"),
-    ("fmod", math.fmod, 2, "fmod(x, y): remainder of x / y with the sign of x"),
+    ("sqrt", math.sqrt, lambda F, x: F.sqrt(x), 1, "square root"),
+    ("pow", math.pow, _spark_power, 2, "pow(x, y): x to the power of y"),
+    ("exp", math.exp, lambda F, x: F.exp(x), 1, "e to the power of x"),
+    ("log", math.log, lambda F, x: F.ln(x), 1, "natural logarithm"),
+    ("log2", math.log2, lambda F, x: F.log2(x), 1, "logarithm to base 2"),
+    ("log10", math.log10, lambda F, x: F.log10(x), 1, "logarithm to base 10"),
+    ("sin", math.sin, lambda F, x: F.sin(x), 1, "sine of an angle in radians"),
+    ("cos", math.cos, lambda F, x: F.cos(x), 1, "cosine of an angle in radians"),
+    ("tan", math.tan, lambda F, x: F.tan(x), 1, "tangent of an angle in radians"),
+    ("asin", math.asin, lambda F, x: F.asin(x), 1, "arc sine, in radians"),
+    ("acos", math.acos, lambda F, x: F.acos(x), 1, "arc cosine, in radians"),
+    ("atan", math.atan, lambda F, x: F.atan(x), 1, "arc tangent, in radians"),
+    (
+        "fmod",
+        math.fmod,
+        lambda F, x, y: x % F.nullif(y, F.lit(0.0)),
+        2,
+        "fmod(x, y): remainder of x / y with the sign of x",
+    ),
 )
 
 _NAMED_EXTREMES: Final = (
@@ -137,17 +242,19 @@ SCALARS: Final = (
         "abs",
         signature("abs", NUMBER, returns=lambda args: known(args[0], Type.INT)),
         _abs,
+        role=Magnitude(),
         doc="the number without its sign",
     ),
     Scalar(
         "sign",
         signature("sign", NUMBER, returns=Type.INT),
         _sign,
+        spark=_spark_sign,
         doc="-1, 0 or 1",
     ),
-    _whole_scalar("floor", math.floor, "the largest integer not above x"),
-    _whole_scalar("ceil", math.ceil, "the smallest integer not below x"),
-    _whole_scalar("trunc", math.trunc, "the integer part of x"),
+    _whole_scalar("floor", math.floor, lambda F, x: F.floor(x), "the largest integer not above x"),
+    _whole_scalar("ceil", math.ceil, lambda F, x: F.ceil(x), "the smallest integer not below x"),
+    _whole_scalar("trunc", math.trunc, lambda F, x: x, "the integer part of x"),
     Scalar(
         "round",
         signature(
@@ -158,26 +265,34 @@ SCALARS: Final = (
             optional=1,
         ),
         _round,
+        spark=_spark_round,
         doc="round(x) to the nearest integer, round(x, n) to n decimal places; halves away from 0",
     ),
     *(_real_scalar(*row) for row in _REAL),
-    _choice("least", smaller, "the smallest argument that is not NULL"),
-    _choice("greatest", larger, "the largest argument that is not NULL"),
+    _choice("least", smaller, lambda F, *c: F.least(*c), "the smallest argument that is not NULL"),
+    _choice(
+        "greatest", larger, lambda F, *c: F.greatest(*c), "the largest argument that is not NULL"
+    ),
     *(
         Scalar(
             short + word,
             signature((short + word).upper(), NUMBER, NUMBER, returns=type_),
             _typed_extreme(better, type_),
+            spark=_spark_typed_extreme(in_spark),
             doc=f"the {adjective} of two numbers, as {type_.label}",
         )
         for short, type_ in _NAMED_EXTREMES
-        for word, better, adjective in (("min", smaller, "smaller"), ("max", larger, "larger"))
+        for word, better, in_spark, adjective in (
+            ("min", smaller, operator.lt, "smaller"),
+            ("max", larger, operator.gt, "larger"),
+        )
     ),
     Scalar(
         "mod",
         operators["%"].type_rule,
         operators["%"].evaluate,
         slope=operators["%"].slope,
+        role=Remainder(),
         doc="mod(x, y): x % y",
     ),
 )

@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from terascope.functions.base import Scalar, Value, ValueMistake
-from terascope.functions.regex import compiled
+from terascope.functions.regex import compiled, java_pattern
+from terascope.functions.roles import Extraction, TextTest
+from terascope.functions.scalars.text import spark_beginning
 from terascope.functions.signatures import INTEGER, TEXT, signature
+from terascope.functions.spark_form import SparkArguments, SparkColumn, SparkOperand
 from terascope.functions.values import Text, as_text
 from terascope.types import Type
 
@@ -47,6 +50,37 @@ def _check_extraction(constants: Sequence[Value]) -> None:
         _check_group(as_text(constants[1]), constants[2])
 
 
+# ---- in Spark ------------------------------------------------------------------------------------
+
+
+def _java(pattern: SparkOperand) -> str | None:
+    """A constant regular expression in Java's dialect."""
+    if not pattern.constant or pattern.value is None:
+        return None
+    return java_pattern(as_text(pattern.value))
+
+
+def _spark_found(call: SparkArguments) -> SparkColumn | None:
+    pattern = _java(call.operands[1])
+    return call.texts[0].rlike(pattern) if pattern is not None else None
+
+
+def _spark_found_early(call: SparkArguments) -> SparkColumn | None:
+    pattern = _java(call.operands[1])
+    if pattern is None:
+        return None
+    return spark_beginning(call, call.texts[0], call.columns[2]).rlike(pattern)
+
+
+def _spark_extracted(call: SparkArguments) -> SparkColumn | None:
+    """The whole match; Spark cannot tell a group that took no part from an empty one."""
+    _, regex, *group = call.operands
+    pattern = _java(regex)
+    if pattern is None or (group and group[0].value != 0):
+        return None
+    return call.F.regexp_substr(call.texts[0], call.F.lit(pattern))
+
+
 SCALARS: Final = (
     Scalar(
         "str_regex_match",
@@ -54,6 +88,8 @@ SCALARS: Final = (
         _found,
         cost_ns=1000,
         check_constants=_check_pattern,
+        role=TextTest("regex"),
+        spark=_spark_found,
         doc="whether the regular expression is found anywhere in the text",
     ),
     Scalar(
@@ -62,6 +98,7 @@ SCALARS: Final = (
         _found_early,
         cost_ns=1000,
         check_constants=_check_pattern,
+        spark=_spark_found_early,
         doc="str_partial_regex_match(text, regex, n): the same, in the first n characters only",
     ),
     Scalar(
@@ -70,6 +107,8 @@ SCALARS: Final = (
         _extracted,
         cost_ns=1000,
         check_constants=_check_extraction,
+        role=Extraction(),
+        spark=_spark_extracted,
         doc="str_extract_regex(text, regex[, group]): the stretch found, or a group; else NULL",
     ),
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from terascope.functions.base import UNORDERED, Scalar, Slope, Trend, Value
+from terascope.functions.roles import SlicePart
 from terascope.functions.signatures import INTEGER, TEXT, known, signature
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.functions.slopes import folding
@@ -44,22 +45,31 @@ def _check(constants: Sequence[Value]) -> None:
         _vector(constants[1])
 
 
-def _edge(name: str, evaluate: Value, doc: str) -> Scalar:
+def _edge(name: str, evaluate: Value, role: SlicePart, doc: str) -> Scalar:
     rule = signature(name, INTEGER, TEXT, returns=lambda args: known(args[0], Type.LLONG))
     slope = folding(evaluate, _cut)
-    return Scalar(name, rule, evaluate, slope=slope, check_constants=_check, doc=doc)
+    return Scalar(name, rule, evaluate, slope=slope, check_constants=_check, role=role, doc=doc)
 
 
 SCALARS: Final = (
-    _edge("slice_start", _start, "slice_start(time, '12 3'): where the slice begins it lies in"),
-    _edge("slice_end", _end, "slice_end(time, '12 3'): where the slice ends it lies in"),
+    _edge(
+        "slice_start",
+        _start,
+        SlicePart("start"),
+        "slice_start(time, '12 3'): where the slice begins it lies in",
+    ),
+    _edge(
+        "slice_end",
+        _end,
+        SlicePart("end"),
+        "slice_end(time, '12 3'): where the slice ends it lies in",
+    ),
     Scalar(
         "in_slices",
         signature("in_slices", INTEGER, TEXT, returns=Type.BOOL),
         _has,
         check_constants=_check,
+        role=SlicePart("inside"),
         doc="in_slices(time, '(5) 5'): whether the slice it lies in is none in brackets",
     ),
 )
-
-SYNONYMS: Final[dict[str, str]] = {}

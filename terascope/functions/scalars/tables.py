@@ -99,5 +99,3 @@ SCALARS: Final = (
         doc="int_to_string_map(i, 'file'): the text the file gives for the integer, else NULL",
     ),
 )
-
-SYNONYMS: Final[dict[str, str]] = {}

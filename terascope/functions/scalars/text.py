@@ -7,11 +7,14 @@ bytes, STRING in UTF-8. Results that are text are STRING; bytes become one chara
 from __future__ import annotations
 
 import hashlib
+import operator
 import zlib
 from typing import Final
 
 from terascope.functions.base import Scalar
+from terascope.functions.roles import TextTest
 from terascope.functions.signatures import INTEGER, TEXT, signature
+from terascope.functions.spark_form import SparkArguments, SparkColumn
 from terascope.functions.values import Text, as_bytes, as_text
 from terascope.types import Type
 
@@ -83,6 +86,78 @@ def _hash_long(value: Text) -> int:
     return int(digest[:15], 16)
 
 
+# ---- in Spark ------------------------------------------------------------------------------------
+
+FURTHEST: Final = 10**9
+"""No text is longer; positions beyond are cut to this so that they fit Spark's 32-bit arguments."""
+
+
+def _spark_count(call: SparkArguments, value: SparkColumn) -> SparkColumn:
+    """A number of characters: at least 0."""
+    F = call.F
+    bounded = F.least(F.greatest(value, call.number(-FURTHEST)), call.number(FURTHEST))
+    return F.greatest(bounded.cast("int"), F.lit(0))
+
+
+def spark_beginning(call: SparkArguments, text: SparkColumn, count: SparkColumn) -> SparkColumn:
+    """The first characters of a text."""
+    F = call.F
+    part = F.call_function("substring", text, F.lit(1), _spark_count(call, count))
+    return F.when(count.isNotNull(), part)
+
+
+def _spark_suffix(call: SparkArguments) -> SparkColumn:
+    count = call.columns[1]
+    text = call.F.call_function("right", call.texts[0], _spark_count(call, count))
+    return call.F.when(count.isNotNull(), text)
+
+
+def _spark_substr(call: SparkArguments) -> SparkColumn:
+    """Counted from 1, or from the end; what lies outside of the text is empty."""
+    F, text, start, zero = call.F, call.texts[0], call.columns[1], call.number(0)
+    length = F.length(text).cast("bigint")
+    begin = F.when(start > zero, start - call.number(1))
+    begin = begin.when(start < zero, length + start).otherwise(zero)
+    end = length
+    if len(call.operands) > 2:
+        count = call.columns[2]
+        too_far = F.when(count > zero, length).otherwise(zero)
+        end = F.coalesce(F.try_add(begin, count), too_far)
+    low = _spark_count(call, begin)
+    part = F.call_function("substring", text, low + F.lit(1), _spark_count(call, end) - low)
+    return F.when(start.isNotNull() & call.columns[-1].isNotNull(), part)
+
+
+def _spark_text_at(call: SparkArguments) -> SparkColumn | None:
+    """str_match_offset(offset, part, text) for a constant place and part."""
+    offset, part, value = call.operands
+    if not (offset.constant and part.constant and part.value) or offset.value is None:
+        return None
+    if not 0 <= offset.value < FURTHEST:
+        return call.F.when(value.column.isNotNull(), call.F.lit(False))
+    if Type.BINARY in (part.type, value.type):
+        whole, wanted = call.bytes[2], call.bytes[1]
+    else:
+        whole, wanted = value.column, part.column
+    return call.F.substring(whole, offset.value + 1, len(part.value)) == wanted
+
+
+def _spark_byte_at(call: SparkArguments) -> SparkColumn | None:
+    """byte_match_offset(offset, byte, text) for a constant place and byte."""
+    offset, byte, value = call.operands
+    if not (offset.constant and byte.constant) or None in (offset.value, byte.value):
+        return None
+    if not 0 <= offset.value < FURTHEST:
+        return call.F.when(value.column.isNotNull(), call.F.lit(False))
+    wanted = call.F.lit(bytearray([byte.value & 0xFF]))
+    return call.F.substring(call.bytes[2], offset.value + 1, 1) == wanted
+
+
+def _spark_hash_long(call: SparkArguments) -> SparkColumn:
+    F = call.F
+    return F.conv(F.substring(F.md5(call.bytes[0]), 1, 15), 16, 10).cast("bigint")
+
+
 SCALARS: Final = (
     Scalar(
         "str_match_start",
@@ -90,6 +165,8 @@ SCALARS: Final = (
         _starts,
         cost_ns=20,
         payload_ns=20,
+        role=TextTest("start"),
+        spark=lambda call: call.F.startswith(*call.unified),
         doc="whether the text begins with another",
     ),
     Scalar(
@@ -98,6 +175,8 @@ SCALARS: Final = (
         _contains,
         cost_ns=100,
         payload_ns=150,
+        role=TextTest("contained"),
+        spark=lambda call: call.F.contains(*call.unified),
         doc="whether the text contains another",
     ),
     Scalar(
@@ -106,6 +185,8 @@ SCALARS: Final = (
         _equal,
         cost_ns=20,
         payload_ns=20,
+        role=TextTest("equal"),
+        spark=lambda call: operator.eq(*call.unified),
         doc="whether two texts are the same",
     ),
     Scalar(
@@ -114,6 +195,8 @@ SCALARS: Final = (
         _matches_at,
         cost_ns=20,
         payload_ns=20,
+        role=TextTest("text at", 2),
+        spark=_spark_text_at,
         doc="str_match_offset(offset, part, text): whether part stands there, counted from 0",
     ),
     Scalar(
@@ -122,6 +205,8 @@ SCALARS: Final = (
         _byte_matches_at,
         cost_ns=10,
         payload_ns=10,
+        role=TextTest("byte at", 2),
+        spark=_spark_byte_at,
         doc="byte_match_offset(offset, byte, text): whether that byte stands there, from 0",
     ),
     Scalar(
@@ -129,6 +214,7 @@ SCALARS: Final = (
         signature("str_truncate", TEXT, INTEGER, returns=Type.STRING),
         _truncate,
         cost_ns=30,
+        spark=lambda call: spark_beginning(call, call.texts[0], call.columns[1]),
         doc="the first n characters, or as many as there are",
     ),
     Scalar(
@@ -136,6 +222,7 @@ SCALARS: Final = (
         signature("str_suffix", TEXT, INTEGER, returns=Type.STRING),
         _suffix,
         cost_ns=30,
+        spark=_spark_suffix,
         doc="the last n characters, or as many as there are",
     ),
     Scalar(
@@ -144,6 +231,8 @@ SCALARS: Final = (
         len,
         cost_ns=10,
         payload_ns=10,
+        role=TextTest("length"),
+        spark=lambda call: call.F.length(call.columns[0]).cast("bigint"),
         doc="the number of characters, of bytes for BINARY",
     ),
     Scalar(
@@ -151,6 +240,7 @@ SCALARS: Final = (
         signature("upper", TEXT, returns=Type.STRING),
         lambda value: as_text(value).upper(),
         cost_ns=60,
+        spark=lambda call: call.F.upper(call.texts[0]),
         doc="the text in capitals",
     ),
     Scalar(
@@ -158,6 +248,7 @@ SCALARS: Final = (
         signature("lower", TEXT, returns=Type.STRING),
         lambda value: as_text(value).lower(),
         cost_ns=60,
+        spark=lambda call: call.F.lower(call.texts[0]),
         doc="the text in small letters",
     ),
     Scalar(
@@ -165,6 +256,7 @@ SCALARS: Final = (
         signature("substr", TEXT, INTEGER, INTEGER, returns=Type.STRING, optional=1),
         _substr,
         cost_ns=30,
+        spark=_spark_substr,
         doc="substr(text, start[, count]): counted from 1, from the end when start is negative",
     ),
     Scalar(
@@ -172,6 +264,7 @@ SCALARS: Final = (
         signature("trim", TEXT, returns=Type.STRING),
         lambda value: as_text(value).strip(" "),
         cost_ns=40,
+        spark=lambda call: call.F.trim(call.texts[0]),
         doc="the text without the spaces around it",
     ),
     Scalar(
@@ -179,6 +272,7 @@ SCALARS: Final = (
         signature("replace", TEXT, TEXT, TEXT, returns=Type.STRING),
         _replace,
         cost_ns=100,
+        spark=lambda call: call.F.replace(*call.texts),
         doc="replace(text, part, by): every occurrence of part replaced",
     ),
     Scalar(
@@ -186,6 +280,7 @@ SCALARS: Final = (
         signature("concat", TEXT, returns=Type.STRING, repeated=True),
         _concat,
         cost_ns=60,
+        spark=lambda call: call.F.concat(*call.texts),
         doc="the texts joined, as || does",
     ),
     Scalar(
@@ -193,6 +288,7 @@ SCALARS: Final = (
         signature("to_hex_string", TEXT, returns=Type.STRING),
         lambda value: as_bytes(value).hex(),
         cost_ns=100,
+        spark=lambda call: call.F.lower(call.F.hex(call.bytes[0])),
         doc="the bytes of the text in hexadecimal, small letters",
     ),
     Scalar(
@@ -200,6 +296,7 @@ SCALARS: Final = (
         signature("string_hash", TEXT, returns=Type.UINT),
         _hash,
         cost_ns=50,
+        spark=lambda call: call.F.crc32(call.bytes[0]),
         doc="CRC-32 of the bytes of the text: the same in every run and on every machine",
     ),
     Scalar(
@@ -207,6 +304,7 @@ SCALARS: Final = (
         signature("string_hash_long", TEXT, returns=Type.ULLONG),
         _hash_long,
         cost_ns=400,
+        spark=_spark_hash_long,
         doc="the first 60 bits of the MD5 of the bytes of the text",
     ),
 )

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from terascope.functions import roles
+from terascope.functions.base import Scalar
 from terascope.kernels.codegen.statements import SMALLEST, Recipe, Statements, alike, convert
 from terascope.kernels.codegen.terms import Term, both
 from terascope.plan.expr import Call, Expr, Lit, walk
@@ -15,8 +17,13 @@ from terascope.types import INT_MAX, Type
 
 
 def added(w: Statements, call: Call, guard: str | None) -> Term:
+    """X + y, x - y and -x."""
+    role = call.function.role
+    assert isinstance(role, roles.Addition)
+    if len(role.signs) == 1:
+        return negative(w, call, guard)
     a, b = alike(w, call, guard)
-    valid, symbol = both(a.valid, b.valid), call.function.name
+    valid, symbol = both(a.valid, b.valid), "+" if role.signs[1] > 0 else "-"
     result = w.made(f"{a.value} {symbol} {b.value}", valid, call.type)
     if a.type is not Type.FLOAT:
         x, y, r = a.value, b.value, result.value
@@ -40,7 +47,7 @@ def multiplied(w: Statements, call: Call, guard: str | None) -> Term:
 def floor_divided(w: Statements, call: Call, guard: str | None) -> Term:
     """`div` and `%`: towards minus infinity; by zero is NULL."""
     a, b = alike(w, call, guard)
-    symbol = "//" if call.function.name == "div" else "%"
+    symbol = "//" if isinstance(call.function.role, roles.FloorDivision) else "%"
     if isinstance(call.args[1], Lit) and call.args[1].value:
         divisor, valid = b.value, both(a.valid, b.valid)
     else:
@@ -62,8 +69,10 @@ def quotient(w: Statements, call: Call, guard: str | None) -> Term:
 
 
 def bits(w: Statements, call: Call, guard: str | None) -> Term:
+    role = call.function.role
+    assert isinstance(role, roles.BitOperation)
     a, b = alike(w, call, guard)
-    text = f"{a.value} {call.function.name} {b.value}"
+    text = f"{a.value} {role.symbol} {b.value}"
     return w.made(text, both(a.valid, b.valid), call.type)
 
 
@@ -91,8 +100,9 @@ def shifted(w: Statements, call: Call, guard: str | None) -> Term:
     possible = w.assign(f"({b.value} >= 0) & ({b.value} <= 63)")
     places = w.assign(f"pick({possible}, {b.value}, 0)")
     valid = both(both(possible, a.valid), b.valid)
-    result = w.made(f"{a.value} {call.function.name} {places}", valid, call.type)
-    if call.function.name == "<<":
+    to_left = isinstance(call.function.role, roles.ShiftLeft)
+    result = w.made(f"{a.value} {'<<' if to_left else '>>'} {places}", valid, call.type)
+    if to_left:
         w.flag(f"({result.value} >> {places}) != {a.value}", valid, guard)
     return result
 
@@ -104,23 +114,18 @@ def absolute(w: Statements, call: Call, guard: str | None) -> Term:
     return w.made(f"abs({term.value})", term.valid, call.type)
 
 
-ARITHMETIC_RECIPES: Final[Mapping[str, Recipe]] = {
-    "+": added,
-    "-": added,
-    "*": multiplied,
-    "div": floor_divided,
-    "%": floor_divided,
-    "mod": floor_divided,
-    "/": quotient,
-    "&": bits,
-    "|": bits,
-    "^": bits,
-    "~": inverted,
-    "neg": negative,
-    "<<": shifted,
-    ">>": shifted,
-    "abs": absolute,
-    "narrow": narrowed,
+ARITHMETIC_RECIPES: Final[Mapping[type[roles.Role], Recipe]] = {
+    roles.Addition: added,
+    roles.Multiplication: multiplied,
+    roles.FloorDivision: floor_divided,
+    roles.Remainder: floor_divided,
+    roles.Quotient: quotient,
+    roles.BitOperation: bits,
+    roles.BitComplement: inverted,
+    roles.ShiftLeft: shifted,
+    roles.ShiftRight: shifted,
+    roles.Magnitude: absolute,
+    roles.Narrowing: narrowed,
 }
 
 
@@ -131,7 +136,8 @@ def can_overflow(expr: Expr) -> bool:
     """Whether computing it may meet an integer overflow."""
     return any(
         isinstance(e, Call)
-        and e.function.name in ("+", "-", "*", "neg", "<<", "div", "abs", "narrow")
+        and e.function.role is not None
+        and e.function.role.can_overflow
         and e.type.is_integer
         and not harmless(e)
         for e in walk(expr)
@@ -141,6 +147,6 @@ def can_overflow(expr: Expr) -> bool:
 def harmless(expr: Call) -> bool:
     """Division by a constant that is not -1."""
     match expr:
-        case Call(function, (_, Lit(value=int(value)))) if function.name == "div":
+        case Call(Scalar(role=roles.FloorDivision()), (_, Lit(value=int(value)))):
             return value != -1
     return False

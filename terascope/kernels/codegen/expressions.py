@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from terascope.functions.base import Scalar
+from terascope.functions.roles import Comparator, ListMembership, Role, SlicePart
 from terascope.kernels.codegen.arithmetic_recipes import ARITHMETIC_RECIPES
 from terascope.kernels.codegen.float_recipes import FLOAT_RECIPES
 from terascope.kernels.codegen.logic_recipes import LOGIC_RECIPES
-from terascope.kernels.codegen.members import MEMBER_RECIPES
-from terascope.kernels.codegen.slices import SLICE_RECIPES
+from terascope.kernels.codegen.members import among
+from terascope.kernels.codegen.slices import sliced
 from terascope.kernels.codegen.statements import Recipe, Statements, convert, within
 from terascope.kernels.codegen.terms import (
     Source,
@@ -38,12 +40,11 @@ from terascope.kernels.columns.payload_tests import is_payload_test
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, walk
 from terascope.types import Type
 
-RECIPES: Final[Mapping[str, Recipe]] = {
+RECIPES: Final[Mapping[type[Role], Recipe]] = {
     **LOGIC_RECIPES,
     **ARITHMETIC_RECIPES,
-    **SLICE_RECIPES,
-    **MEMBER_RECIPES,
-    **FLOAT_RECIPES,
+    SlicePart: sliced,
+    ListMembership: among,
 }
 
 
@@ -104,8 +105,8 @@ class Writer(Statements):
                 return shared
         match expr:
             case Call(function):
-                recipe = RECIPES.get(function.name)
-                if recipe is None or function.user_defined:
+                recipe = recipe_of(function)
+                if recipe is None:
                     raise Unsupported(f"function {function.name}")
                 return recipe(self, expr, guard)
             case Case():
@@ -118,11 +119,11 @@ class Writer(Statements):
     def same_dictionary(self, expr: Expr) -> Term | None:
         """Two addresses are equal when their codes are: all of them share a dictionary."""
         match expr:
-            case Call(function, (Col() as a, Col() as b)) if function.name in ("=", "!="):
-                if a.type.is_address and b.type.is_address:
+            case Call(Scalar(role=Comparator() as role), (Col() as a, Col() as b)):
+                if a.type.is_address and b.type.is_address and not role.is_range:
                     left, right = self.load_code(a), self.load_code(b)
                     return self.made(
-                        f"{left.value} {'==' if function.name == '=' else '!='} {right.value}",
+                        f"{left.value} {'==' if role.is_equality else '!='} {right.value}",
                         both(left.valid, right.valid),
                         Type.BOOL,
                     )
@@ -146,6 +147,12 @@ class Writer(Statements):
         for true, term in reversed(taken):
             result = self.pick(true, term, result)
         return result
+
+
+def recipe_of(function: Scalar) -> Recipe | None:
+    if function.role is None:
+        return None if function.user_defined else FLOAT_RECIPES.get(function)
+    return RECIPES.get(type(function.role))
 
 
 def depends_on_one_coded(expr: Expr) -> bool:

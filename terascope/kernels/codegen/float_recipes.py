@@ -67,8 +67,8 @@ def total(w: Statements, call: Call, guard: str | None) -> Term:
     return w.made(f"float_total({values})", valid, Type.FLOAT)
 
 
-FLOAT_RECIPES: Final[Mapping[str, Recipe]] = {
-    FLOAT_DIGIT.name: digit,
-    FLOAT_REST.name: rest,
-    FLOAT_TOTAL.name: total,
+FLOAT_RECIPES: Final[Mapping[Scalar, Recipe]] = {
+    FLOAT_DIGIT: digit,
+    FLOAT_REST: rest,
+    FLOAT_TOTAL: total,
 }

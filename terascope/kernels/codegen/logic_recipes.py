@@ -5,9 +5,10 @@ In: a call. Out: its statements. NaN is the largest FLOAT and equals itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
+from terascope.functions import roles
 from terascope.functions.operators import operators
 from terascope.kernels.codegen.statements import Recipe, Statements, alike, convert
 from terascope.kernels.codegen.terms import Term, both
@@ -32,19 +33,18 @@ def less_text(a: Term, b: Term) -> str:
     return f"(({a.value} < {b.value}) | {below_nan})"
 
 
-COMPARED: Final[Mapping[str, Callable[[Term, Term], str]]] = {
-    "=": equal_text,
-    "!=": lambda a, b: f"({equal_text(a, b)} == False)",
-    "<": less_text,
-    ">": lambda a, b: less_text(b, a),
-    "<=": lambda a, b: f"({less_text(b, a)} == False)",
-    ">=": lambda a, b: f"({less_text(a, b)} == False)",
-}
+def compared_text(role: roles.Comparator, a: Term, b: Term) -> str:
+    """TRUE for one outcome, or not for the one that is left."""
+    if role.is_single:
+        return equal_text(a, b) if role.equal else less_text(a, b) if role.less else less_text(b, a)
+    return f"({compared_text(role.opposite, a, b)} == False)"
 
 
 def comparison(w: Statements, call: Call, guard: str | None) -> Term:
     a, b = alike(w, call, guard)
-    return w.made(COMPARED[call.function.name](a, b), both(a.valid, b.valid), Type.BOOL)
+    role = call.function.role
+    assert isinstance(role, roles.Comparator)
+    return w.made(compared_text(role, a, b), both(a.valid, b.valid), Type.BOOL)
 
 
 # ---- logic with three values ---------------------------------------------------------------------
@@ -112,12 +112,12 @@ def coalesced(w: Statements, call: Call, guard: str | None) -> Term:
 
 EQUALS: Final = operators["="]
 
-LOGIC_RECIPES: Final[Mapping[str, Recipe]] = {
-    **dict.fromkeys(COMPARED, comparison),
-    "and": conjunction,
-    "or": disjunction,
-    "not": negation,
-    "is_null": is_null,
-    "in": membership,
-    "coalesce": coalesced,
+LOGIC_RECIPES: Final[Mapping[type[roles.Role], Recipe]] = {
+    roles.Comparator: comparison,
+    roles.Conjunction: conjunction,
+    roles.Disjunction: disjunction,
+    roles.Negation: negation,
+    roles.NullTest: is_null,
+    roles.Membership: membership,
+    roles.Coalescing: coalesced,
 }

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from terascope.functions.members import Members
 from terascope.hashing import multiplied
-from terascope.kernels.codegen.statements import Recipe, Statements
+from terascope.kernels.codegen.statements import Statements
 from terascope.kernels.codegen.terms import Source, Term, Unsupported
 from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.plan.expr import Call, Lit
@@ -36,9 +36,6 @@ def among(w: Statements, call: Call, guard: str | None) -> Term:
         raise Unsupported("IN a list that is no constant")
     w.term(operand, guard)
     return w.load(Source.MEMBERS, call)
-
-
-MEMBER_RECIPES: Final[dict[str, Recipe]] = {"in_list": among}
 
 
 def member_lane(

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from terascope.functions.overflow import Overflow
+from terascope.functions.roles import SlicePart
 from terascope.functions.slices import SliceVector, parse_slices
-from terascope.kernels.codegen.statements import Recipe, Statements
+from terascope.kernels.codegen.statements import Statements
 from terascope.kernels.codegen.terms import Source, Term, Unsupported, is_number
 from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.plan.expr import Call, Col, Lit
@@ -24,7 +25,7 @@ from terascope.types import INT_MAX, INT_MIN
 Ints: TypeAlias = NDArray[np.int64]
 Wanted: TypeAlias = Literal[0, 1, 2]
 
-WANTED: Final[dict[str, Wanted]] = {"slice_start": 0, "slice_end": 1, "in_slices": 2}
+WANTED: Final[dict[str, Wanted]] = {"start": 0, "end": 1, "inside": 2}
 
 
 def sliced(w: Statements, call: Call, guard: str | None) -> Term:
@@ -35,9 +36,6 @@ def sliced(w: Statements, call: Call, guard: str | None) -> Term:
     return w.load(Source.SLICES, call)
 
 
-SLICE_RECIPES: Final[dict[str, Recipe]] = dict.fromkeys(WANTED, sliced)
-
-
 def vector_of(call: Call) -> SliceVector:
     (_, text) = call.args
     assert isinstance(text, Lit)
@@ -46,7 +44,8 @@ def vector_of(call: Call) -> SliceVector:
 
 def slice_lane(call: Call, times: NDArray[Any]) -> NDArray[Any]:
     """What the function gives for each time; for NULLs anything."""
-    vector = vector_of(call)
+    vector, role = vector_of(call), call.function.role
+    assert isinstance(role, SlicePart)
     edges = np.array([*vector.starts, vector.period], np.int64)
     gaps = np.zeros(len(vector.lengths), np.int64)
     gaps[list(vector.gaps)] = 1
@@ -54,8 +53,8 @@ def slice_lane(call: Call, times: NDArray[Any]) -> NDArray[Any]:
     if len(times):
         if int(times.min()) < INT_MIN + vector.period or int(times.max()) > INT_MAX - vector.period:
             raise Overflow(show_expr(call))
-        find_slices(times, edges, gaps, WANTED[call.function.name], found)
-    return found != 0 if call.function.name == "in_slices" else found
+        find_slices(times, edges, gaps, WANTED[role.part], found)
+    return found != 0 if role.part == "inside" else found
 
 
 @compiled_for(column(np.int64), column(np.int64), column(np.int64), INTEGER, output(np.int64))

@@ -17,7 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
+from terascope.functions.base import Scalar
 from terascope.functions.overflow import Overflow
+from terascope.functions.roles import AddressMask, SubnetTest
 from terascope.functions.subnets import parse_subnet
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.codegen.members import member_lane
@@ -133,9 +135,9 @@ def function_of(expr: Expr, name: str) -> Callable[[pa.Array], pa.Array]:
 @lru_cache(maxsize=256)
 def function_of_addresses(expr: Expr) -> Callable[[pa.Array], pa.Array] | None:
     match expr:
-        case Call(function, (Col(), Lit(value=int(mask)))) if function.name == "mask":
+        case Call(Scalar(role=AddressMask()), (Col(), Lit(value=int(mask)))):
             return lambda values: masked(values, mask)
-        case Call(function, (Col(), Lit(value=str(text)))) if function.name == "in_subnet":
+        case Call(Scalar(role=SubnetTest()), (Col(), Lit(value=str(text)))):
             subnet = parse_subnet(text)
             if subnet.first[0] == 4:
                 return lambda values: within(values, subnet)

@@ -14,8 +14,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.functions.base import ValueMistake
+from terascope.functions.base import Scalar, ValueMistake
 from terascope.functions.regex import portable
+from terascope.functions.roles import Extraction
 from terascope.functions.values import as_text
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.types import Type
@@ -103,8 +104,10 @@ def is_payload_text(expr: Expr) -> bool:
 def payload_extraction(expr: Expr) -> tuple[Col, str] | None:
     """(column, pattern with the wanted group named) of str_extract_regex."""
     match expr:
-        case Call(function, (Col(type=Type.BINARY) as column, Lit() as pattern, *rest)):
-            if function.name != "str_extract_regex" or pattern.value is None:
+        case Call(
+            Scalar(role=Extraction()), (Col(type=Type.BINARY) as column, Lit() as pattern, *rest)
+        ):
+            if pattern.value is None:
                 return None
             group = 0
             if rest:

@@ -7,12 +7,12 @@ the bytes of the batch.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from terascope.functions.base import Scalar, Value
+from terascope.functions.roles import TextTest
 from terascope.functions.values import as_bytes, as_text
 from terascope.kernels.columns.payload_patterns import matches, re2_pattern, required_text
 from terascope.kernels.columns.payload_search import contains
@@ -23,35 +23,30 @@ from terascope.types import Type
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
-PAYLOAD_ARGUMENT: Final = {
-    "str_match_start": 0,
-    "str_exists_substr": 0,
-    "str_compare": 0,
-    "str_match_offset": 2,
-    "byte_match_offset": 2,
-    "str_length": 0,
-    "str_regex_match": 0,
-}
-"""Functions with a kernel here -> which argument is the payload."""
-
 
 def is_payload_test(expr: Expr) -> bool:
     """Whether a kernel of this module computes the expression."""
-    if not isinstance(expr, Call) or expr.function.name not in PAYLOAD_ARGUMENT:
-        return False
-    place = PAYLOAD_ARGUMENT[expr.function.name]
-    payload = expr.args[place]
+    match expr:
+        case Call(Scalar(role=TextTest() as role), args):
+            payload, given = args[role.text], constants(expr)
+        case _:
+            return False
     if not isinstance(payload, Col) or payload.type is not Type.BINARY:
         return False
-    given = [a.value for i, a in enumerate(expr.args) if i != place and isinstance(a, Lit)]
-    if len(given) < len(expr.args) - 1 or None in given:
+    if len(given) < len(args) - 1 or None in given:
         return False
-    return expr.function.name != "str_regex_match" or re2_pattern(as_text(given[0])) is not None
+    return role.test != "regex" or re2_pattern(as_text(given[0])) is not None
+
+
+def constants(expr: Call) -> list[Value]:
+    """The arguments that are constant."""
+    return [a.value for a in expr.args if isinstance(a, Lit)]
 
 
 def payload_column(expr: Expr) -> str:
     assert isinstance(expr, Call)
-    payload = expr.args[PAYLOAD_ARGUMENT[expr.function.name]]
+    assert isinstance(expr.function.role, TextTest)
+    payload = expr.args[expr.function.role.text]
     assert isinstance(payload, Col)
     return payload.name
 
@@ -59,23 +54,23 @@ def payload_column(expr: Expr) -> str:
 def payload_values(expr: Expr, payloads: pa.Array, rows: NDArray[np.int32]) -> NDArray[np.int64]:
     """The values of a test for some tuples of a batch; of NULLs, anything."""
     assert isinstance(expr, Call)
-    place = PAYLOAD_ARGUMENT[expr.function.name]
-    given = [a.value for i, a in enumerate(expr.args) if i != place and isinstance(a, Lit)]
-    if expr.function.name == "str_regex_match":
+    assert isinstance(expr.function.role, TextTest)
+    test, given = expr.function.role.test, constants(expr)
+    if test == "regex":
         return pattern_values(as_text(given[0]), payloads, rows)
     offsets, data = content_of(payloads)
-    match expr.function.name:
-        case "str_match_start":
+    match test:
+        case "start":
             return matches_at(offsets, data, rows, 0, needle(given[0]))
-        case "str_exists_substr":
+        case "contained":
             return contains(offsets, data, rows, needle(given[0]))
-        case "str_compare":
+        case "equal":
             found: Ints = matches_at(offsets, data, rows, 0, needle(given[0]))
             found[lengths(offsets, rows) != len(needle(given[0]))] = 0
             return found
-        case "str_match_offset":
+        case "text at":
             return matches_at(offsets, data, rows, given[0], needle(given[1]))
-        case "byte_match_offset":
+        case "byte at":
             wanted = np.array([given[1] & 0xFF], np.uint8)
             return matches_at(offsets, data, rows, given[0], wanted)
         case _:

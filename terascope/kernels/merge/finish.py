@@ -20,7 +20,6 @@ from terascope.connectors.base import arrow_type
 from terascope.kernels.columns.dictionary import Codes, Dictionary
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, Rows, key_codes
 from terascope.kernels.merge.payload import compact
-from terascope.kernels.tables.slots import SlotKind, is_float
 from terascope.machine_code import column, compiled_for
 from terascope.types import Type
 
@@ -113,17 +112,12 @@ def common_state(rows: Rows) -> np.int64:
 
 def slot_column(rows: Rows, state: State, fields: GroupFields, slot: int) -> Numbers:
     kind = fields.shape.slots[slot]
-    valid = None if is_count(kind) else state.valid(slot)
+    valid = state.valid(slot) if kind.is_nullable else None
     words = rows[:, fields.shape.slot(slot)]
-    if is_float(kind):
+    if kind.is_float:
         # Of -0.0 and 0.0, which are equal, a table keeps the one that came first.
         return Numbers(words.view(np.float64) + 0.0, valid)
     return Numbers(words, valid)
-
-
-def is_count(kind: SlotKind) -> bool:
-    """Counts are never NULL."""
-    return kind in ("count", "count_of")
 
 
 # ---- as Arrow ------------------------------------------------------------------------------------

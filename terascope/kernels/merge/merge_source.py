@@ -18,10 +18,11 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from terascope.functions.slots import SUM_INT, SlotKind
 from terascope.hashing import table_hash
 from terascope.kernels.codegen.generated_modules import load_module
 from terascope.kernels.columns.dictionary import Codes, Ints
-from terascope.kernels.tables.slots import Shape, SlotKind, combine, is_added, view
+from terascope.kernels.tables.slots import Shape, view
 from terascope.machine_code import INTEGER, compile_for, output
 
 Combine: TypeAlias = Callable[[Ints, NDArray[np.float64], int, int, Codes], int]
@@ -37,7 +38,7 @@ class WideShape:
     @property
     def sums(self) -> tuple[int, ...]:
         """Which slots have a high word."""
-        return tuple(i for i, kind in enumerate(self.shape.slots) if kind == "sum_int")
+        return tuple(i for i, kind in enumerate(self.shape.slots) if kind == SUM_INT)
 
     @property
     def ranges(self) -> tuple[int, ...]:
@@ -68,8 +69,7 @@ class WideShape:
     @property
     def spilled(self) -> Shape:
         """The shape of a wide row without its epoch: high words are slots like any other."""
-        high: SlotKind = "sum_int"
-        return Shape(self.shape.keys, self.shape.slots + (high,) * len(self.sums))
+        return Shape(self.shape.keys, self.shape.slots + (SUM_INT,) * len(self.sums))
 
 
 @cache
@@ -129,7 +129,7 @@ def slot_lines(wide: WideShape) -> list[str]:
     lines: list[str] = []
     for j, kind in enumerate(wide.shape.slots):
         place = wide.first_slot + j
-        if kind == "sum_int":
+        if kind == SUM_INT:
             lines += add_wide(place, wide.first_high + wide.sums.index(j))
         else:
             lines += combine_lines(kind, place, j)
@@ -139,8 +139,8 @@ def slot_lines(wide: WideShape) -> list[str]:
 def combine_lines(kind: SlotKind, place: int, slot: int) -> list[str]:
     array = view(kind, "rows", "floats")
     bit = 1 << (slot + 1)
-    lines = combine(kind, f"{array}[held, {place}]", f"{array}[i, {place}]", f"mine & {bit} != 0")
-    if is_added(kind) or not lines:  # what has seen nothing is zero
+    lines = kind.merging(f"{array}[held, {place}]", f"{array}[i, {place}]", f"mine & {bit} != 0")
+    if kind.is_added or not lines:  # what has seen nothing is zero
         return lines
     return [f"if other & {bit} != 0:", *indented(1, lines)]
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from terascope.hashing import GOLDEN, mix
 from terascope.kernels.columns.dictionary import Codes, Dictionary, Hashes, Ints
 from terascope.kernels.merge.groups import NO_EPOCH, Block, Rows, key_codes
-from terascope.kernels.tables.slots import Shape, is_float
+from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, output
 
 PAYLOAD_ROWS = 1 << 17
@@ -201,7 +201,7 @@ class Placed:
         columns = [narrow(self.state[start:end])]
         for i, kind in enumerate(shape.slots):
             words = self.slots[i, start:end]
-            columns.append(pa.array(words.view(np.float64)) if is_float(kind) else narrow(words))
+            columns.append(pa.array(words.view(np.float64)) if kind.is_float else narrow(words))
         return columns
 
 

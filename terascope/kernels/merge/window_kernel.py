@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Final, TypeAlias, cast
+from typing import TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from terascope.functions.slots import RANGE, Fold, SlotKind
 from terascope.kernels.codegen.generated_modules import load_module
-from terascope.kernels.tables.slots import Shape, SlotKind, combine, is_float, view
+from terascope.kernels.tables.slots import Shape, view
 from terascope.machine_code import INTEGER, column, compile_for, output
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -33,12 +34,6 @@ there is surely room for, of those that end at `since` or later, which is a mult
 and before `until`. The first group that was left, how many rows there are, and whether a sum
 overflowed. `edges`: where the rows of each group begin. `stack` has a row for each slice of the
 largest group: the state, and the slots."""
-
-ADDED: Final[frozenset[SlotKind]] = frozenset({"count", "count_of", "sum_int"})
-"""Sums of 128 bits: `total` the lower, `above` the upper 64."""
-TAKEN_BACK: Final[frozenset[SlotKind]] = ADDED | {"xor_int"}
-SAME: Final[SlotKind] = "range"
-"""All slices of a group have the same."""
 
 
 @cache
@@ -120,53 +115,56 @@ def each_slot(shape: Shape, statements: Statements) -> Iterator[str]:
         yield from statements(kind, j, shape.slot(j), 1 << (j + 1))
 
 
+def has_inverse(kind: SlotKind) -> TypeGuard[Fold]:
+    """Whether a value that was merged can be taken back. Counts and sums, which can be, too, are
+    numbers of 128 bits: `total` the lower, `above` the upper 64.
+    """
+    return isinstance(kind, Fold) and bool(kind.take_back)
+
+
 def nothing(kind: SlotKind) -> str:
-    return "0.0" if is_float(kind) else "np.int64(0)"
+    return "0.0" if kind.is_float else "np.int64(0)"
 
 
 def begun(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """No slice has come."""
-    if kind == SAME:
+    if kind == RANGE:
         return []
-    if kind in TAKEN_BACK:
+    if kind.is_added or has_inverse(kind):
         return [f"total{j}, above{j} = np.int64(0), np.int64(0)"]
     return [f"back{j} = {nothing(kind)}"]
 
 
 def come(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """Slice `high` comes."""
-    if kind == SAME:
+    if kind == RANGE:
         return []
-    if kind == "xor_int":
-        return [f"total{j} ^= rows[high, {at}]"]
-    if kind in ADDED:
+    if has_inverse(kind):
+        return kind.merging(f"total{j}", f"{view(kind, 'rows', 'floats')}[high, {at}]", "True")
+    if kind.is_added:
         return [
             f"value = rows[high, {at}]",
             f"total{j} += value",
             f"above{j} += (value >> 63) + np.int64(np.uint64(total{j}) < np.uint64(value))",
         ]
     value = f"{view(kind, 'rows', 'floats')}[high, {at}]"
-    taken = combine(kind, f"back{j}", value, f"back_state & {bit} != 0")
+    taken = kind.merging(f"back{j}", value, f"back_state & {bit} != 0")
     return [f"if state & {bit} != 0:", *indented(1, taken)]
 
 
 def emptied(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """All that came goes to the front stack."""
-    if kind == SAME:
-        return []
-    if kind in TAKEN_BACK:
+    if kind == RANGE or kind.is_added or has_inverse(kind):
         return []
     return [f"front{j} = {nothing(kind)}", f"back{j} = {nothing(kind)}"]
 
 
 def stacked(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """Slice i is put upon those that came later."""
-    if kind == SAME:
-        return []
-    if kind in TAKEN_BACK:
+    if kind == RANGE or kind.is_added or has_inverse(kind):
         return []
     value = f"{view(kind, 'rows', 'floats')}[i, {at}]"
-    taken = combine(kind, f"front{j}", value, f"front & {bit} != 0")
+    taken = kind.merging(f"front{j}", value, f"front & {bit} != 0")
     return [
         f"if state & {bit} != 0:",
         *indented(1, taken),
@@ -176,11 +174,11 @@ def stacked(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
 
 def gone(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """Slice `low` goes."""
-    if kind == SAME:
+    if kind == RANGE:
         return []
-    if kind == "xor_int":
-        return [f"total{j} ^= rows[low, {at}]"]
-    if kind in ADDED:
+    if has_inverse(kind):
+        return kind.taking_back(f"total{j}", f"{view(kind, 'rows', 'floats')}[low, {at}]")
+    if kind.is_added:
         return [
             f"value = rows[low, {at}]",
             f"above{j} -= (value >> 63) + np.int64(np.uint64(total{j}) < np.uint64(value))",
@@ -191,18 +189,18 @@ def gone(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
 
 def given(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     """The slot of a window."""
-    if kind == SAME:
+    if kind == RANGE:
         return [f"out[made, {at}] = rows[low, {at}]"]
-    if kind == "xor_int":
-        return [f"out[made, {at}] = total{j}"]
-    if kind in ADDED:
+    if has_inverse(kind):
+        return [f"{view(kind, 'out', 'out_floats')}[made, {at}] = total{j}"]
+    if kind.is_added:
         return [
             f"if above{j} != total{j} >> 63:",
             "    return group, made, True",
             f"out[made, {at}] = total{j}",
         ]
     stack, out = view(kind, "stack", "stack_floats"), view(kind, "out", "out_floats")
-    taken = combine(kind, f"whole{j}", f"back{j}", f"front & {bit} != 0")
+    taken = kind.merging(f"whole{j}", f"back{j}", f"front & {bit} != 0")
     return [
         f"whole{j} = {nothing(kind)}",
         f"if front & {bit} != 0:",

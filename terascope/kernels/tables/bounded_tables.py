@@ -28,9 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from terascope.kernels.codegen.generated_modules import load_module
-from terascope.kernels.tables.slots import Shape, is_float, takes_argument
+from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import Policy
-from terascope.kernels.tables.table_rows import has_value
 from terascope.kernels.tables.table_source import STATE_WORDS, source
 from terascope.machine_code import column, compile_for, output
 
@@ -120,8 +119,8 @@ class BoundedTable:
         `values` and `masks` are of the slots that take an argument, one by one; the mask is 0 where
         it is NULL.
         """
-        arguments = [kind for kind in self.shape.slots if takes_argument(kind)]
-        read = [value for kind, value in zip(arguments, values, strict=True) if has_value(kind)]
+        arguments = [kind for kind in self.shape.slots if kind.takes_argument]
+        read = [value for kind, value in zip(arguments, values, strict=True) if kind.reads_value]
         columns = (*codes, *read, *masks)
         while len(rows):
             taken = self._module.add(
@@ -203,9 +202,9 @@ def compiled(shape: Shape, policy: Policy) -> ModuleType:
     module = load_module(source(shape, policy))
     words, links = output(np.int64), output(np.uint32)
     storage = (words, words, links, links) if policy == "lru" else (words, words)
-    arguments = [kind for kind in shape.slots if takes_argument(kind)]
+    arguments = [kind for kind in shape.slots if kind.takes_argument]
     codes = [column(np.int32)] * shape.keys
-    values = [column(np.float64 if is_float(k) else np.int64) for k in arguments if has_value(k)]
+    values = [column(np.float64 if k.is_float else np.int64) for k in arguments if k.reads_value]
     masks = [column(np.uint8)] * len(arguments)
     columns = (column(np.int64), column(np.int32), *codes, *values, *masks)
     compile_for(module.add, *storage, output(np.float64), words, *columns)

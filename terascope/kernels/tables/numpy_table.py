@@ -5,16 +5,18 @@ In: tuples as codes and values. Out: groups, as rows of a Shape, one for each gr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from terascope.functions.slots import COUNT_OF, RANGE, SUM_INT, Fold, SlotKind
 from terascope.kernels.columns.dictionary import Codes, Masks, all_valid
 from terascope.kernels.merge.groups import Rows
 from terascope.kernels.tables.open_table import Emit, Values
-from terascope.kernels.tables.slots import Shape, SlotKind, is_float, takes_argument
+from terascope.kernels.tables.slots import Shape
 
 
 class NumpyTable:
@@ -48,9 +50,9 @@ class NumpyTable:
             emit(self._groups(part, codes, values, masks))
 
     def _may_overflow(self, rows: Codes, values: Sequence[Values], masks: Sequence[Masks]) -> bool:
-        arguments = [kind for kind in self.shape.slots if takes_argument(kind)]
+        arguments = [kind for kind in self.shape.slots if kind.takes_argument]
         for kind, lane, mask in zip(arguments, values, masks, strict=True):
-            if kind == "sum_int":
+            if kind == SUM_INT:
                 total = np.abs(lane[rows].astype(np.float64) * (mask[rows] != 0)).sum()
                 if total > 9.2e18:
                     return True
@@ -80,7 +82,7 @@ class NumpyTable:
         place = 0
         for j, kind in enumerate(shape.slots):
             target = groups[:, shape.slot(j)]
-            if not takes_argument(kind):
+            if not kind.takes_argument:
                 target[:] = sizes
                 continue
             lane, valid = values[place][rows][order], masks[place][rows][order] != 0
@@ -88,7 +90,7 @@ class NumpyTable:
             seen = np.add.reduceat(valid, starts) if len(starts) else np.zeros(0, np.int64)
             groups[:, 0] |= (seen > 0).astype(np.int64) << (j + 1)
             result = np.where(seen > 0, reduced(kind, lane, valid, starts), 0)
-            if is_float(kind):
+            if kind.is_float:
                 target[:] = result.astype(np.float64).view(np.int64)
             else:
                 target[:] = result
@@ -102,24 +104,24 @@ def reduced(
     kind: SlotKind, lane: Values, valid: NDArray[np.bool_], starts: NDArray[np.intp]
 ) -> NDArray[Any]:
     """One value for each group; of a group without values, anything."""
-    match kind:
-        case "count_of":
-            return np.add.reduceat(valid.astype(np.int64), starts)
-        case "sum_int":
-            return np.add.reduceat(np.where(valid, lane, 0), starts)
-        case "min_int":
-            return np.minimum.reduceat(np.where(valid, lane, np.iinfo(np.int64).max), starts)
-        case "max_int":
-            return np.maximum.reduceat(np.where(valid, lane, np.iinfo(np.int64).min), starts)
-        case "min_float":  # NaN is the largest
-            return np.fmin.reduceat(np.where(valid, lane, np.nan), starts)
-        case "max_float":
-            return np.maximum.reduceat(np.where(valid, lane, -np.inf), starts)
-        case "range":
-            return np.zeros(len(starts), np.int64)
-        case "or_int":
-            return np.bitwise_or.reduceat(np.where(valid, lane, 0), starts)
-        case "and_int":
-            return np.bitwise_and.reduceat(np.where(valid, lane, -1), starts)
-        case _:
-            return np.bitwise_xor.reduceat(np.where(valid, lane, 0), starts)
+    if kind == COUNT_OF:
+        return np.add.reduceat(valid.astype(np.int64), starts)
+    if kind == RANGE:
+        return np.zeros(len(starts), np.int64)
+    if kind == SUM_INT:
+        return np.add.reduceat(np.where(valid, lane, 0), starts)
+    assert isinstance(kind, Fold)
+    values = np.where(valid, lane, kind.identity)
+    if kind.numpy:
+        return np.asarray(getattr(np, kind.numpy).reduceat(values, starts))
+    folded = np.frompyfunc(operation(kind), 2, 1).reduceat(values.astype(object), starts)
+    return np.asarray(folded, np.float64 if kind.is_float else np.int64)
+
+
+def operation(kind: Fold) -> Callable[[Any, Any], Any]:
+    """The operation of a fold on two values, from the statements of its kernels."""
+    lines = kind.merging("slot", "value", "True")
+    scope: dict[str, Any] = {"np": np, "math": math}
+    exec("\n    ".join(["def fold(slot, value):", *lines, "return slot"]), scope)
+    fold: Callable[[Any, Any], Any] = scope["fold"]
+    return fold

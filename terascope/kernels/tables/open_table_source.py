@@ -12,18 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from terascope.functions.slots import SUM_INT
 from terascope.hashing import table_hash
 from terascope.kernels.codegen.generated_modules import load_module
-from terascope.kernels.tables.slots import (
-    Shape,
-    combine,
-    is_float,
-    neutral,
-    overflows,
-    take,
-    take_any,
-    takes_argument,
-)
+from terascope.kernels.tables.slots import Shape, overflows, view
 from terascope.machine_code import INTEGER, column, compile_for, output
 
 INTS: Final = output(np.int64)
@@ -62,17 +54,17 @@ def insert_kernel(shape: Shape) -> Any:
 
 def column_types(shape: Shape, sure: bool) -> list[Any]:
     """The arguments that are columns: codes, values and, if need be, masks."""
-    arguments = [kind for kind in shape.slots if takes_argument(kind)]
+    arguments = [kind for kind in shape.slots if kind.takes_argument]
     return [
         *(column(np.int32) for _ in range(shape.keys)),
-        *(column(np.float64 if is_float(kind) else np.int64) for kind in arguments),
+        *(column(np.float64 if kind.is_float else np.int64) for kind in arguments),
         *(column(np.uint8) for _ in arguments if not sure),
     ]
 
 
 def column_names(shape: Shape, sure: bool) -> str:
     """Their names, each with a comma before it."""
-    places = [j for j, kind in enumerate(shape.slots) if takes_argument(kind)]
+    places = [j for j, kind in enumerate(shape.slots) if kind.takes_argument]
     names = [f"c{k}" for k in range(shape.keys)] + [f"v{j}" for j in places]
     names += [] if sure else [f"m{j}" for j in places]
     return "".join(f", {name}" for name in names)
@@ -202,8 +194,7 @@ def same_ranges(shape: Shape) -> str:
 
 
 def target(shape: Shape, j: int) -> str:
-    array = "floats" if is_float(shape.slots[j]) else "entries"
-    return f"{array}{word(shape.slot(j))}"
+    return f"{view(shape.slots[j], 'entries', 'floats')}{word(shape.slot(j))}"
 
 
 def update_slots(shape: Shape, sure: bool) -> list[str]:
@@ -215,7 +206,7 @@ def update_slots(shape: Shape, sure: bool) -> list[str]:
         return sure_slots(shape)
     lines: list[str] = []
     for j, kind in enumerate(shape.slots):
-        if kind == "sum_int":
+        if kind == SUM_INT:
             *compute, test = overflows(target(shape, j), f"v{j}[i]", f"s{j}")
             lines += [*compute, f"if m{j}[i] != 0 and {test}:", "    return r, count"]
     for j in range(len(shape.slots)):
@@ -228,27 +219,27 @@ def sure_slots(shape: Shape) -> list[str]:
     lines: list[str] = []
     everything = 1
     for j, kind in enumerate(shape.slots):
-        lines += take_any(kind, target(shape, j), f"v{j}[i]", "state != 1")
-        everything |= (1 << (j + 1)) if takes_argument(kind) else 0
+        lines += kind.update_started(target(shape, j), f"v{j}[i]", "state != 1")
+        everything |= (1 << (j + 1)) if kind.takes_argument else 0
     return [*lines, "if state == 1:", f"    entries[base] = np.int64({everything})"]
 
 
 def new_slots(shape: Shape, sure: bool) -> list[str]:
     """The slots of a new group in memory that is zero."""
-    starts = [neutral(kind) if sure else 0 for kind in shape.slots]
+    starts = [kind.start if sure else 0 for kind in shape.slots]
     return [f"entries{word(shape.slot(j))} = {n}" for j, n in enumerate(starts) if n]
 
 
 def slot_lines(shape: Shape, j: int) -> list[str]:
     kind, seen = shape.slots[j], f"(state >> {j + 1}) & 1 != 0"
-    if kind == "sum_int":
+    if kind == SUM_INT:
         return [f"{target(shape, j)} = s{j}"]
-    return take(kind, target(shape, j), f"v{j}[i]", seen)
+    return kind.update(target(shape, j), f"v{j}[i]", seen)
 
 
 def guarded(shape: Shape, j: int, lines: list[str]) -> list[str]:
     """Nothing happens for a NULL argument."""
-    if not takes_argument(shape.slots[j]):
+    if not shape.slots[j].takes_argument:
         return lines
     return [f"if m{j}[i] != 0:", *indent([*lines, f"state |= {1 << (j + 1)}"], 1)]
 
@@ -256,15 +247,15 @@ def guarded(shape: Shape, j: int, lines: list[str]) -> list[str]:
 def combine_slots(shape: Shape) -> list[str]:
     lines = ["state, other = entries[base], groups[own]"]
     for j, kind in enumerate(shape.slots):
-        if kind == "sum_int":
+        if kind == SUM_INT:
             mine, theirs = target(shape, j), f"groups{word(shape.slot(j), 'own')}"
             *compute, test = overflows(mine, theirs, f"s{j}")
             lines += [*compute, f"if {test}:", "    return np.int64(-1)"]
     for j, kind in enumerate(shape.slots):
-        value = f"{'fgroups' if is_float(kind) else 'groups'}{word(shape.slot(j), 'own')}"
+        value = f"{view(kind, 'groups', 'fgroups')}{word(shape.slot(j), 'own')}"
         seen = f"(state >> {j + 1}) & 1 != 0"
-        merged = combine(kind, target(shape, j), value, seen)
-        if takes_argument(kind) and merged:
+        merged = kind.merging(target(shape, j), value, seen)
+        if kind.takes_argument and merged:
             merged = [f"if (other >> {j + 1}) & 1 != 0:", *indent(merged, 1)]
         lines += merged
     return [*lines, "entries[base] = state | other"]

@@ -6,13 +6,9 @@ the place of its group, `table` the words of all places and `floats` the same me
 
 from __future__ import annotations
 
+from terascope.functions.slots import COUNT, COUNT_OF, RANGE, SUM_INT
 from terascope.hashing import random_hash
-from terascope.kernels.tables.slots import Shape, SlotKind, is_float, start, take, takes_argument
-
-
-def has_value(kind: SlotKind) -> bool:
-    """Whether the kernel reads the values of a slot's argument; counting needs the mask alone."""
-    return takes_argument(kind) and kind != "count_of"
+from terascope.kernels.tables.slots import Shape, view
 
 
 def packed(shape: Shape) -> list[str]:
@@ -43,8 +39,7 @@ def is_here(shape: Shape) -> str:
 
 
 def cell(shape: Shape, slot: int) -> str:
-    array = "floats" if is_float(shape.slots[slot]) else "table"
-    return f"{array}[p + {shape.slot(slot)}]"
+    return f"{view(shape.slots[slot], 'table', 'floats')}[p + {shape.slot(slot)}]"
 
 
 def begun(shape: Shape) -> list[str]:
@@ -53,7 +48,10 @@ def begun(shape: Shape) -> list[str]:
 
 
 def restarted(shape: Shape) -> list[str]:
-    starts = [start(kind, cell(shape, j)) for j, kind in enumerate(shape.slots)]
+    starts = [
+        f"{cell(shape, j)} = {'0.0' if kind.is_float else '0'}"
+        for j, kind in enumerate(shape.slots)
+    ]
     return ["table[p] = 1", *starts]
 
 
@@ -61,10 +59,10 @@ def arguments(shape: Shape) -> list[str]:
     """`m` is 1 where the argument of a slot has a value and 0 where it is NULL."""
     lines = []
     for j, kind in enumerate(shape.slots):
-        if takes_argument(kind):
+        if kind.takes_argument:
             lines.append(f"m{j} = np.int64(mask{j}[r] != 0)")
-        if has_value(kind):
-            hidden = f" & -m{j}" if kind == "sum_int" else ""
+        if kind.reads_value:
+            hidden = f" & -m{j}" if kind == SUM_INT else ""
             lines.append(f"v{j} = value{j}[r]{hidden}")
     return lines
 
@@ -73,19 +71,16 @@ def taken(shape: Shape) -> list[str]:
     lines, seen = ["s = table[p]"], []
     for j, kind in enumerate(shape.slots):
         held, bit = cell(shape, j), 1 + j
-        match kind:
-            case "count":
-                lines.append(f"{held} += 1")
-            case "count_of":
-                lines.append(f"{held} += m{j}")
-            case "sum_int":
-                lines.append(f"{held} = t{j}")
-            case "range":
-                pass
-            case _:
-                lines.append(f"if m{j} != 0:")
-                lines += indented(*take(kind, held, f"v{j}", f"(s >> {bit}) & 1"))
-        if takes_argument(kind):
+        if kind == COUNT:
+            lines.append(f"{held} += 1")
+        elif kind == COUNT_OF:
+            lines.append(f"{held} += m{j}")
+        elif kind == SUM_INT:
+            lines.append(f"{held} = t{j}")
+        elif kind != RANGE:
+            lines.append(f"if m{j} != 0:")
+            lines += indented(*kind.update(held, f"v{j}", f"(s >> {bit}) & 1"))
+        if kind.takes_argument:
             seen.append(f"(m{j} << {bit})")
     if seen:
         lines.append(f"table[p] = {' | '.join(['s', *seen])}")

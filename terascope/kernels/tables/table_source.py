@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from textwrap import indent
 
-from terascope.kernels.tables.slots import Shape, overflows, takes_argument
+from terascope.functions.slots import SUM_INT
+from terascope.kernels.tables.slots import Shape, overflows
 from terascope.kernels.tables.table_policies import PLACES, STORAGE, Policy, finding, makes_room
 from terascope.kernels.tables.table_rows import (
     arguments,
     begun,
     cell,
-    has_value,
     hashed,
     indented,
     is_here,
@@ -89,11 +89,11 @@ def _codes(shape: Shape) -> list[str]:
 
 
 def _values(shape: Shape) -> list[str]:
-    return [f"value{j}" for j, kind in enumerate(shape.slots) if has_value(kind)]
+    return [f"value{j}" for j, kind in enumerate(shape.slots) if kind.reads_value]
 
 
 def _masks(shape: Shape) -> list[str]:
-    return [f"mask{j}" for j, kind in enumerate(shape.slots) if takes_argument(kind)]
+    return [f"mask{j}" for j, kind in enumerate(shape.slots) if kind.takes_argument]
 
 
 _CONSTANTS = """
@@ -239,7 +239,7 @@ def places({parameters}):
 
 def _overflow(shape: Shape, storage: str) -> list[str]:
     """A group whose sum would overflow leaves, and starts again with the tuple."""
-    sums = [j for j, kind in enumerate(shape.slots) if kind == "sum_int"]
+    sums = [j for j, kind in enumerate(shape.slots) if kind == SUM_INT]
     if not sums:
         return []
     conditions, totals = [], []

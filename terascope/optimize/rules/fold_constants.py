@@ -7,6 +7,7 @@ from typing import assert_never
 
 from terascope.functions.base import ValueMistake
 from terascope.functions.casts import cast_value
+from terascope.functions.roles import Conjunction, Disjunction
 from terascope.plan.build import FALSE, TRUE, conjunction, disjunction
 from terascope.plan.expr import (
     Call,
@@ -54,9 +55,9 @@ def fold_node(expr: Expr) -> Expr:
                 return live[0][1]
             return Case(live, otherwise, type) if live else otherwise
         case Call(function, args, type):
-            if function.name == "and":
+            if isinstance(function.role, Conjunction):
                 return FALSE if FALSE in args else conjunction(args)
-            if function.name == "or":
+            if isinstance(function.role, Disjunction):
                 return TRUE if TRUE in args else disjunction(args)
             if function.user_defined or not all(isinstance(a, Lit) for a in args):
                 return expr

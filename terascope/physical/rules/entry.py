@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from terascope.functions.slots import COUNT
 from terascope.physical.low_plan import LowAggregate, Slot, Where
 from terascope.plan.expr import Expr
 from terascope.types import Type
@@ -45,7 +46,7 @@ class AdmissionPredicate:
         where = self.where(query)
         if where is None:
             return list(query.slots)
-        seen = Slot("seen", "count", None, Type.ULLONG, where)
+        seen = Slot("seen", COUNT, None, Type.ULLONG, where)
         return [seen, *(replace(slot, where=where) for slot in query.slots)]
 
 

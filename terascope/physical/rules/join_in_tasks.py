@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from terascope.functions.base import Value
+from terascope.functions.base import Scalar, Value
+from terascope.functions.roles import Addition
 from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.job import Job, Output
 from terascope.physical.row_pipeline import (
@@ -183,9 +184,9 @@ def distance(equalities: Sequence[Sequence[Expr]], ends: tuple[End, End]) -> int
 def shifted(expr: Expr) -> tuple[Expr, int]:
     """An expression as another one plus a constant."""
     match expr:
-        case Call(function, (base, Lit(value=int(by)))) if function.name in ("+", "-"):
-            return base, by if function.name == "+" else -by
-        case Call(function, (Lit(value=int(by)), base)) if function.name == "+":
+        case Call(Scalar(role=Addition((1, sign))), (base, Lit(value=int(by)))):
+            return base, sign * by
+        case Call(Scalar(role=Addition((1, 1))), (Lit(value=int(by)), base)):
             return base, by
     return expr, 0
 

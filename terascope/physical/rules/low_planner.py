@@ -17,7 +17,8 @@ from terascope.analysis.costs import Costs
 from terascope.analysis.order import Ordered, expression_slope
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
 from terascope.connectors.registry import Interface
-from terascope.functions.base import Slope, Trend
+from terascope.functions.base import Scalar, Slope, Trend
+from terascope.functions.roles import FloorDivision, SlicePart
 from terascope.functions.slices import parse_slices
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.columns.payload_tests import is_payload_test
@@ -133,7 +134,7 @@ def epoch_step(query: LowAggregate) -> float:
     """By how much an epoch is more than the one before, on average."""
     assert query.epoch is not None
     match query.keys[query.epoch][1]:
-        case Call(function, (_, Lit(value=str(text)))) if function.name == "slice_start":
+        case Call(Scalar(role=SlicePart("start")), (_, Lit(value=str(text)))):
             vector = parse_slices(text)
             return vector.period / len(vector.lengths)
     return 1.0
@@ -191,7 +192,7 @@ def divided(expr: Expr, scan: Scan) -> tuple[str, int] | None:
     match expr:
         case Col(name):
             step = 1
-        case Call(function, (Col(name), Lit(value=int(step)))) if function.name == "div":
+        case Call(Scalar(role=FloorDivision()), (Col(name), Lit(value=int(step)))):
             if step < 1:
                 return None
         case _:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from terascope.functions.base import Scalar
+from terascope.functions.roles import FloorDivision
 from terascope.optimize.rules.drop_identities import drop_identities
 from terascope.optimize.rules.merge_projects import merge_projects
 from terascope.physical.split.low_keys import unscaled
@@ -73,7 +75,7 @@ def told_by(expr: Expr, step: int) -> Expr:
     """What an expression tells for certain: of multiples of a step, a quotient tells the number."""
     base = unscaled(expr)
     match base:
-        case Call(function, (dividend, Lit(value=int(n)))) if function.name == "div":
+        case Call(Scalar(role=FloorDivision()), (dividend, Lit(value=int(n)))):
             return unscaled(dividend) if n > 0 and step > 1 and step % n == 0 else base
     return base
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeAlias, TypeVar
 
+from terascope.functions.slots import COUNT
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.physical.draft import JobDraft, SharedTables
 from terascope.physical.job import LowOutput, SourceRead
@@ -153,7 +154,7 @@ class Table:
             for i, slot in enumerate(any_of(queries).slots)
         ]
         if any(where is not None for where in wheres.values()):
-            present = {r: Slot(SEEN, "count", None, Type.ULLONG, w) for r, w in wheres.items()}
+            present = {r: Slot(SEEN, COUNT, None, Type.ULLONG, w) for r, w in wheres.items()}
             found.append((SEEN, present))
         return found
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from terascope.functions.base import Scalar
+from terascope.functions.roles import GREATER, Comparator, SlicePart
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.optimize.driver import apply_below
 from terascope.physical.job import LowOutput
@@ -122,11 +124,13 @@ class Assembly:
         output = self.low.get(below.stream) if isinstance(below, Read) else None
         items = dict(rel.items)
         match items.get(WSTART), items.get(WEND):
-            case Col() as start, Call(function, (Col() as of, Lit(value=str(text)))) as end:
-                sliced = function.name == "slice_end" and of == start
+            case Col() as start, Call(
+                Scalar(role=SlicePart("end")), (Col() as of, Lit(value=str(text)))
+            ) as end:
+                pass
             case _:
                 return None
-        if output is None or not sliced or not is_epoch(start, output):
+        if output is None or of != start or not is_epoch(start, output):
             return None
         others = {n: e for n, e in items.items() if n not in (WSTART, WEND)}
         if any(start.name in columns_of(e) for e in others.values()):
@@ -175,9 +179,10 @@ def condition_on_slices(rel: Rel) -> tuple[Expr | None, Rel]:
     the slices: a window has seen one when one of its slices has.
     """
     match rel:
-        case Filter(source=source, predicate=Call(function, (Col(), Lit(value=0))) as seen):
-            if function.name == ">":
-                return seen, source
+        case Filter(
+            source=source, predicate=Call(Scalar(role=Comparator() as role), (Col(), Lit(value=0)))
+        ) if role == GREATER:
+            return rel.predicate, source
     return None, rel
 
 

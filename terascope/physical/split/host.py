@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from terascope.analysis.low_safe import Refusal
+from terascope.functions import roles
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, children, is_constant
 from terascope.types import INTEGERS, Type
@@ -44,8 +45,8 @@ class Host:
     computes: bool = True
     """Delivers computed columns, not only those of the source."""
     aggregates: bool = True
-    scalars: frozenset[str] | None = None
-    """Functions and operators it knows; None: all of them."""
+    known_roles: frozenset[type[roles.Role]] | None = None
+    """What functions and operators it knows; None: all of them."""
     column_types: frozenset[Type] = EVERYTHING
     """Types of the columns its expressions may look at."""
     one_column: bool = False
@@ -70,11 +71,13 @@ class Host:
         match expr:
             case Col(name, kind) if kind not in self.column_types:
                 return f"does not look into {name}, which is {kind.label}"
-            case Call(function) if self.scalars is not None and function.name not in self.scalars:
+            case Call(function) if (
+                self.known_roles is not None and type(function.role) not in self.known_roles
+            ):
                 return f"does not know {function.name}"
             case Cast() if is_renaming(expr):
                 return None
-            case Case() | Cast() if self.scalars is not None:
+            case Case() | Cast() if self.known_roles is not None:
                 return f"does not know {type(expr).__name__.upper()}"
             case Call(args=args) if self.one_column and compares_columns(args):
                 return "compares a column with constants only"
@@ -120,8 +123,17 @@ CAPTURE_FILTER: Final = Host(
     "capture_filter",
     computes=False,
     aggregates=False,
-    scalars=frozenset(
-        {"and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "in_list", "&", "mask"}
+    known_roles=frozenset(
+        {
+            roles.Conjunction,
+            roles.Disjunction,
+            roles.Negation,
+            roles.Comparator,
+            roles.Membership,
+            roles.ListMembership,
+            roles.BitOperation,
+            roles.AddressMask,
+        }
     ),
     column_types=INTEGERS | {Type.BOOL, Type.IP, Type.IPV6},
     one_column=True,

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from terascope.functions.base import Scalar
+from terascope.functions.roles import Conjunction, FloorDivision
 from terascope.functions.slices import SliceVector
 from terascope.physical.rules.low_planner import epoch_key
 from terascope.physical.split.drafts import Drafts
@@ -57,7 +59,7 @@ def is_retired(condition: Expr) -> bool:
 def without_retired(predicate: Expr) -> Expr:
     """What a stream asked of tuples before it was retired."""
     match predicate:
-        case Call(function, args) if function.name == "and":
+        case Call(Scalar(role=Conjunction()), args):
             kept = tuple(part for part in args if not is_retired(part))
             return predicate if len(kept) == len(args) else conjunction(kept)
     return predicate
@@ -121,11 +123,9 @@ def by_key(rel: Aggregate, chosen: Selection) -> Windowed | None:
     keys = [chosen.over_scan(expr) for _, expr in rel.keys]
     place = epoch_key(chosen.scan, keys)
     match None if place is None else keys[place]:
-        case Call(function, (Col() as time, Lit(value=int(length)))) as key:
+        case Call(Scalar(role=FloorDivision()), (Col() as time, Lit(value=int(length)))) as key:
             others = [k for i, k in enumerate(keys) if i != place]
-            if function.name != "div" or length < 2:
-                return None
-            if any(time.name in columns_of(k) for k in others):
+            if length < 2 or any(time.name in columns_of(k) for k in others):
                 return None
             return Windowed(chosen, time, Sliding(length, length), key=key)
     return None

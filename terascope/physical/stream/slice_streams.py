@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from terascope.functions.base import Scalar
+from terascope.functions.roles import FloorDivision, SlicePart
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.physical.split.slicing import SliceFamily
 from terascope.physical.split.split_windows import is_retired
@@ -67,13 +69,11 @@ def slice_stream(rel: Aggregate) -> SliceStream | None:
         return None
     for _, key in rel.keys:
         match key:
-            case Call(function, (Col() as time, Lit(value=str(text)))):
-                if function.name != "slice_start":
-                    continue
+            case Call(Scalar(role=SlicePart("start")), (Col() as time, Lit(value=str(text)))):
                 vector, scale = parse_slices(text), 1
-            case Call(function, (Col() as time, Lit(value=int(scale)))):
-                if function.name != "div" or scale < 1:
-                    continue
+            case Call(Scalar(role=FloorDivision()), (Col() as time, Lit(value=int(scale)))) if (
+                scale >= 1
+            ):
                 vector = SliceVector((scale,))
             case _:
                 continue
@@ -102,7 +102,7 @@ def windowed_tuples(
 
 def is_of_slices(condition: Expr) -> bool:
     """Whether a condition says which slices there are, or that there are no more."""
-    gaps = isinstance(condition, Call) and condition.function.name == "in_slices"
+    gaps = isinstance(condition, Call) and isinstance(condition.function.role, SlicePart)
     return gaps or is_retired(condition)
 
 

@@ -19,7 +19,6 @@ from typing import Final, TypeAlias
 from terascope.analysis.release import Release
 from terascope.functions.base import Value
 from terascope.functions.slices import SliceVector
-from terascope.kernels.tables.slots import SlotKind
 from terascope.physical.job import LowOutput
 from terascope.physical.job_windows import Windows
 from terascope.physical.low_plan import Slot
@@ -171,12 +170,7 @@ def regrouped(output: LowOutput) -> Regroup:
     assert groups is not None
     keys = tuple((f.name, Col(f.name, f.type)) for f in groups.keys)
     slots = [
-        Slot(f.name, of_values(kind), Col(f.name, f.type), f.type)
+        Slot(f.name, kind.of_partials, Col(f.name, f.type), f.type)
         for f, kind in zip(groups.slots, groups.shape.slots, strict=True)
     ]
     return Regroup(keys, tuple(slots), groups.epoch, groups.sums)
-
-
-def of_values(kind: SlotKind) -> SlotKind:
-    """The slot that merges finished values of another."""
-    return "sum_int" if kind in ("count", "count_of") else kind

@@ -1,6 +1,6 @@
 """Aggregates that only Python knows, inside Spark.
 
-In: an aggregate call. Out: an `Aggregated` that collects the arguments of a group, puts them in
+In: an aggregate call. Out: an `SparkForm` that collects the arguments of a group, puts them in
 order and folds them with the Aggregate's own methods in an Arrow UDF. The same fold, over lists of
 arguments, serves the state machine of CLOSING_WHEN.
 """
@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.functions.base import Aggregate, State, Value
+from terascope.functions.spark_form import SparkForm
 from terascope.functions.values import distinct_key
-from terascope.spark.catalyst.aggregates import Aggregated, Arguments, place_in_stream
+from terascope.spark.catalyst.aggregates import Arguments
 from terascope.spark.catalyst.arrow_functions import arrow_function
 from terascope.spark.mistakes import telling
 
@@ -25,7 +26,7 @@ ORDER = "o"
 
 
 @dataclass
-class Fold:
+class GroupFold:
     """One aggregate of one group: takes tuples of arguments, gives the value. Picklable."""
 
     function: Aggregate
@@ -67,8 +68,8 @@ def argument(place: int) -> str:
     return f"a{place}"
 
 
-def fold_of(a: Arguments) -> Fold:
-    return Fold(a.call.function, len(a.columns), a.call.distinct, a.parameters)
+def fold_of(a: Arguments) -> GroupFold:
+    return GroupFold(a.call.function, len(a.columns), a.call.distinct, a.parameters)
 
 
 def empty_value(a: Arguments) -> Value:
@@ -81,7 +82,7 @@ def empty_value(a: Arguments) -> Value:
 def collected(a: Arguments) -> Column:
     """The arguments of all tuples of a group, each with its place in the stream."""
     row = F.struct(
-        place_in_stream(a).alias(ORDER) if a.columns or a.order else F.lit(0).alias(ORDER),
+        a.place.alias(ORDER) if a.columns or a.order else F.lit(0).alias(ORDER),
         *(c.alias(argument(i)) for i, c in enumerate(a.columns)),
     )
     if a.call.function.skips_null:
@@ -99,7 +100,7 @@ def in_order(a: Arguments, rows: Column) -> Column:
     return F.transform(arranged, lambda row: F.struct(*(row[n].alias(n) for n in names)))
 
 
-def python_aggregate(a: Arguments) -> Aggregated:
+def python_aggregate(a: Arguments) -> SparkForm:
     fold, result_type = fold_of(a), arrow_type(a.call.type)
     where = f"aggregate {a.call.function.name}"
 
@@ -117,4 +118,4 @@ def python_aggregate(a: Arguments) -> Aggregated:
     def finish(parts: Sequence[Column]) -> Column:
         return folded(in_order(a, parts[0]))
 
-    return Aggregated((collected(a),), finish)
+    return SparkForm((collected(a),), finish)

@@ -88,7 +88,7 @@ def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> CheckedColumn
     if column.clock is not None:
         per_tick = NANOSECONDS[column.clock]
         divisor = Operand(number(per_tick), Type.LLONG, True, per_tick)
-        value = floor_divide((Operand(value, Type.LLONG), divisor), Type.LLONG)
+        value = floor_divide((Operand(value, Type.LLONG), divisor))
     return of_unsigned(CheckedColumn(F.when(fits, value), fault), column.type)
 
 

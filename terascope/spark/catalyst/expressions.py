@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import assert_never, cast
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from terascope.functions.aggregates.float_sums import FLOAT_DIGIT, FLOAT_TOTAL
 from terascope.functions.base import Scalar, ValueMistake
 from terascope.functions.members import Members
 from terascope.plan.evaluate import Parameters, constant_value
 from terascope.plan.expr import Bound, Call, Case, Cast, Col, Expr, Lit, Param, is_constant
 from terascope.spark.catalyst.casts import native_cast, range_checked
-from terascope.spark.catalyst.operands import Builder, Operand, alike, changing, literal, null
-from terascope.spark.catalyst.operators import OPERATORS
+from terascope.spark.catalyst.float_sums import float_digit, float_total
+from terascope.spark.catalyst.operands import Operand, ScalarCall, alike, changing, literal, null
+from terascope.spark.catalyst.operators import by_role
 from terascope.spark.catalyst.python_calls import call_python, cast_python, evaluate_python
-from terascope.spark.catalyst.scalars import SCALARS
 from terascope.types import Type
-
-NATIVE: Mapping[str, Builder] = {**SCALARS, **OPERATORS}
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Translator:
             case Bound(value=int(value)):
                 return Translated(changing(value))
             case Lit(value=Members()):
-                return Translated(null(Type.NULL))  # whoever takes a list takes it as it is
+                return Translated(null(Type.NULL))  # a function of a list takes the constant itself
             case Lit() | Param():
                 value = constant_value(expr, self.parameters)
                 return Translated(literal(value, expr.type))
@@ -123,10 +122,15 @@ class Translator:
 
 
 def native_call(function: Scalar, operands: tuple[Operand, ...], expr: Call) -> Column | None:
-    if function.user_defined or function.name not in NATIVE:
-        return None
+    """The Column of a call, or None when only Python knows how."""
     try:
-        return NATIVE[function.name](operands, expr.type)
+        if function == FLOAT_DIGIT:
+            return float_digit(operands, expr.type)
+        if function == FLOAT_TOTAL:
+            return float_total(operands, expr.type)
+        if function.spark is not None:
+            return cast(Column | None, function.spark(ScalarCall(operands, expr.type)))
+        return by_role(function.role, operands, expr.type)
     except ValueMistake:
         # A constant that cannot be meant: Python says so when, and if, it is reached.
         return None

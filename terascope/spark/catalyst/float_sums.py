@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from terascope.functions.aggregates.spread import Moments, Spread, moments, moments_together
+from terascope.functions.aggregates.spread import Moments, moments, moments_together
 from terascope.functions.exact_floats import (
     DIGIT_BITS,
     DIGITS,
@@ -285,14 +285,16 @@ def sums_of_lists(lists: pa.Array) -> pa.Array:
 # ---- moments -------------------------------------------------------------------------------------
 
 
-def finished_float_moments(function: Spread) -> Callable[[Sequence[Column]], Column]:
+def finished_float_moments(
+    finish: Callable[[Moments], float | None],
+) -> Callable[[Sequence[Column]], Column]:
     """Of a count, the sums of digits of values, squares and rests, and what is beyond."""
 
     def of_groups(*parts: pa.Array) -> pa.Array:
         counted, *digits, beyond = parts
         rows = zip(as_numbers(counted).tolist(), *(as_numbers(d).tolist() for d in digits),
                    beyond.to_pylist(), strict=True)  # fmt: skip
-        return pa.array([function.finish(float_moments(*row)) for row in rows], pa.float64())
+        return pa.array([finish(float_moments(*row)) for row in rows], pa.float64())
 
     return lambda parts: arrow_function(of_groups, Type.FLOAT)(*parts)
 
@@ -326,10 +328,12 @@ def integer_moments_parts(value: Column) -> tuple[Column, ...]:
     return (F.count(value), *(F.sum(part) for part in parts))
 
 
-def finished_integer_moments(function: Spread) -> Callable[[Sequence[Column]], Column]:
+def finished_integer_moments(
+    finish: Callable[[Moments], float | None],
+) -> Callable[[Sequence[Column]], Column]:
     def of_groups(*parts: pa.Array) -> pa.Array:
         rows = zip(*(as_numbers(part).tolist() for part in parts), strict=True)
-        return pa.array([function.finish(integer_moments(*row)) for row in rows], pa.float64())
+        return pa.array([finish(integer_moments(*row)) for row in rows], pa.float64())
 
     return lambda parts: arrow_function(of_groups, Type.FLOAT)(*parts)
 

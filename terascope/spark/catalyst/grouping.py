@@ -6,23 +6,22 @@ computed first, each different expression once, so that the GROUP BY itself sees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
-from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from terascope.functions.aggregates.average import Average
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
-from terascope.functions.aggregates.spread import Spread
-from terascope.functions.aggregates.total import Sum
+from terascope.functions.base import Aggregate as AggregateFunction
+from terascope.functions.spark_form import SparkForm
+from terascope.plan.build import term_expr
 from terascope.plan.evaluate import Parameters, constant_value
 from terascope.plan.expr import AggCall, Call, Col, Expr
 from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Sliding, WindowSpec
 from terascope.plan.show import written_agg
 from terascope.spark.catalyst.aggregate_python import empty_value, python_aggregate
-from terascope.spark.catalyst.aggregates import Aggregated, Arguments, native_aggregate
+from terascope.spark.catalyst.aggregates import Arguments, native_aggregate
 from terascope.spark.catalyst.expressions import Translator
 from terascope.spark.catalyst.float_sums import (
     Columns,
@@ -34,7 +33,7 @@ from terascope.spark.catalyst.float_sums import (
     range_name,
 )
 from terascope.spark.catalyst.frame import Frame, place, project
-from terascope.spark.catalyst.operands import literal, null, number
+from terascope.spark.catalyst.operands import literal, null
 from terascope.spark.catalyst.two_steps import in_two_steps
 from terascope.spark.catalyst.windows import ENDS, STARTS, windows_between
 from terascope.types import Type
@@ -52,15 +51,15 @@ class Prepared:
     ) -> None:
         self.parameters = parameters
         self._translator = Translator(source.columns, parameters)
-        self._names: dict[tuple[Expr, str | None], str] = {}
+        self._names: dict[Expr, str] = {}
         self.ranges: dict[str, Column] = {}
-        """Of FLOATs whose digits are summed: these tell groups apart, as keys do."""
+        """The ranges of FLOATs whose digits are summed. Groups are made by them as by keys."""
         self._selected: list[Column] = []
         self.keys = [F.col(f"k{i}") for i in range(len(keys))]
         for i, (_, key) in enumerate(keys):
             self._selected.append(self._translator.column(key).alias(f"k{i}"))
         self._types = {f.name: f.type for f in source.fields}
-        self._digits: dict[tuple[str, bool], tuple[FloatDigits, Columns]] = {}
+        self._digits: dict[tuple[str, str], tuple[FloatDigits, Columns]] = {}
         self._in_digits: dict[str, None] = {}
         self.arguments = [self._arguments(name, call) for name, call in aggs]
         # With neither keys nor arguments there still are tuples to count.
@@ -71,7 +70,7 @@ class Prepared:
             self.df = make(self.df)
 
     def _arguments(self, column: str, call: AggCall) -> Arguments:
-        names = [self._argument(arg, call.function.name) for arg in call.args]
+        names = [self._value(arg, call.function) for arg in call.args]
         return Arguments(
             call,
             tuple(map(F.col, names)),
@@ -84,22 +83,23 @@ class Prepared:
     def argument(self, expr: Expr) -> Column:
         return F.col(self._argument(expr))
 
-    def _argument(self, expr: Expr, function: str = "") -> str:
-        if function == FLOAT_RANGE:
+    def _value(self, expr: Expr, function: AggregateFunction) -> str:
+        """The name of what an aggregate takes of an argument."""
+        if function.splits_groups:
             found = range_name(self._taken_apart(expr))
             self.ranges.setdefault(found, F.col(found))
             return found
+        term = function.argument
+        return self._argument(expr if term is None else term_expr(term, (expr,)))
+
+    def _argument(self, expr: Expr) -> str:
         if isinstance(expr, Call) and expr.function is FLOAT_DIGIT:
             value, place = expr.args
             return digit_name(self._taken_apart(value), constant_value(place, self.parameters))
-        change = CHANGES.get(function)
-        key = expr, None if change is None else function
-        if key not in self._names:
-            name = self._names[key] = f"x{len(self._names)}"
-            column = self._translator.column(expr)
-            changed = column if change is None else change(column, expr.type)
-            self._selected.append(changed.alias(name))
-        return self._names[key]
+        if expr not in self._names:
+            name = self._names[expr] = f"x{len(self._names)}"
+            self._selected.append(self._translator.column(expr).alias(name))
+        return self._names[expr]
 
     def _taken_apart(self, value: Expr) -> str:
         """The name of a FLOAT, whose range and digits then are columns, too."""
@@ -108,30 +108,17 @@ class Prepared:
         return name
 
     def _digits_of(self, call: AggCall, names: Sequence[str]) -> FloatDigits | None:
-        function = call.function
-        summed = isinstance(function, Sum | Average | Spread)
-        if not summed or call.distinct or call.args[0].type is not Type.FLOAT:
+        added = call.function.adds_floats
+        if added is None or call.distinct or call.args[0].type is not Type.FLOAT:
             return None
-        make = digits_of_moments if isinstance(function, Spread) else digits_of_sum
-        key = names[0], make is digits_of_moments
+        key = names[0], added
         if key not in self._digits:
+            make = digits_of_moments if added == "moments" else digits_of_sum
             self._digits[key] = make(names[0])
         return self._digits[key][0]
 
 
-def not_negative(column: Column, type: Type) -> Column:
-    """NULL where the value is negative."""
-    return F.when(column >= (F.lit(0.0) if type is Type.FLOAT else number(0)), column)
-
-
-FLOAT_RANGE: Final = "float_range"
-CHANGES: Final[Mapping[str, Callable[[Column, Type], Column]]] = {
-    "posavg": not_negative,
-}
-"""What becomes of the argument of an aggregate before it is one, by the aggregate's name."""
-
-
-def aggregated(arguments: Arguments) -> Aggregated:
+def aggregated(arguments: Arguments) -> SparkForm:
     return native_aggregate(arguments) or python_aggregate(arguments)
 
 
@@ -158,7 +145,7 @@ def in_one_step(rel: Aggregate, source: Frame, parameters: Parameters) -> Frame:
 
 
 def grouped(
-    rel: Aggregate, prepared: Prepared, parts: Sequence[Aggregated], key_set: Iterable[str]
+    rel: Aggregate, prepared: Prepared, parts: Sequence[SparkForm], key_set: Iterable[str]
 ) -> Frame:
     """The groups of one grouping set; keys that are not in it are NULL."""
     names = set(key_set)
@@ -171,7 +158,7 @@ def grouped(
     return project(df, [*keys, *finished(parts)], rel.fields)
 
 
-def group_by(df: DataFrame, keys: Sequence[Column], parts: Sequence[Aggregated]) -> DataFrame:
+def group_by(df: DataFrame, keys: Sequence[Column], parts: Sequence[SparkForm]) -> DataFrame:
     """One row per group: the keys, and part j of aggregate i as p{i}_{j}."""
     columns = [
         part.alias(f"p{i}_{j}") for i, agg in enumerate(parts) for j, part in enumerate(agg.parts)
@@ -183,7 +170,7 @@ def group_by(df: DataFrame, keys: Sequence[Column], parts: Sequence[Aggregated])
     return counted.filter(F.col("tuples") > 0)
 
 
-def finished(parts: Sequence[Aggregated]) -> list[Column]:
+def finished(parts: Sequence[SparkForm]) -> list[Column]:
     return [
         agg.finish([F.col(f"p{i}_{j}") for j in range(len(agg.parts))])
         for i, agg in enumerate(parts)

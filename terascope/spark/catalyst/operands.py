@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from terascope.functions.base import Value
 from terascope.spark.catalyst.frame import spark_type
-from terascope.types import INT_MIN, Type
+from terascope.types import INT_MIN, Type, unify
 
 
 @dataclass(frozen=True)
@@ -25,11 +24,9 @@ class Operand:
     value: Value = None
 
 
+Operands: TypeAlias = tuple[Operand, ...]
 WIDE: Final = "decimal(20, 0)"
 """Has every integer of 64 bits."""
-
-Builder: TypeAlias = Callable[[tuple[Operand, ...], Type], Column | None]
-"""Arguments and result type -> Column, or None when these arguments have no native form."""
 
 
 def literal(value: Value, type: Type) -> Column:
@@ -72,3 +69,49 @@ def alike(operand: Operand, type: Type) -> Column:
         or (type is Type.BINARY and operand.type is Type.STRING)
     )
     return operand.column.cast(spark_type(type)) if needs_cast else operand.column
+
+
+def unified(operands: Operands) -> tuple[Column, ...]:
+    """All arguments as values of the one type that holds them."""
+    common = operands[0].type
+    for operand in operands[1:]:
+        common = unify(common, operand.type) or common
+    return tuple(alike(o, common) for o in operands)
+
+
+@dataclass(frozen=True)
+class ScalarCall:
+    """A call of a scalar: `SparkArguments` (terascope.functions.spark_form)."""
+
+    operands: Operands
+    type: Type
+
+    @property
+    def F(self) -> Any:
+        return F
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(o.column for o in self.operands)
+
+    @property
+    def texts(self) -> tuple[Column, ...]:
+        return tuple(map(as_text, self.operands))
+
+    @property
+    def bytes(self) -> tuple[Column, ...]:
+        return tuple(o.column.cast("binary") for o in self.operands)
+
+    @property
+    def unified(self) -> tuple[Column, ...]:
+        return unified(self.operands)
+
+    @property
+    def alike(self) -> tuple[Column, ...]:
+        return tuple(alike(o, self.type) for o in self.operands)
+
+    def number(self, value: int) -> Column:
+        return number(value)
+
+    def null(self, type: Type) -> Column:
+        return null(type)

@@ -1,4 +1,4 @@
-"""The operators of GSQL as Spark Columns; the meaning is that of terascope.functions.operators.
+"""The operators of GSQL as Spark Columns, by their roles (terascope.functions.roles).
 
 Spark's ANSI mode detects integer overflow in + - * and negation; what it does not know (floor
 division, division by zero as NULL, checked shifts, masks of addresses) is put together here.
@@ -16,49 +16,26 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from terascope.functions import roles
 from terascope.functions.base import Value
 from terascope.functions.overflow import overflow_message
 from terascope.spark.catalyst.operands import (
     WIDE,
-    Builder,
     Operand,
+    Operands,
     alike,
     as_text,
     flipped,
     null,
     number,
+    unified,
 )
+from terascope.spark.catalyst.slices import slice_column
 from terascope.spark.mistakes import marked_line
-from terascope.types import BIAS, INT_MAX, INT_MIN, Type, unify
-
-Operands = tuple[Operand, ...]
+from terascope.types import BIAS, INT_MAX, INT_MIN, Type
 
 
-def unified(operands: Operands) -> tuple[Column, ...]:
-    """All arguments as values of the one type that holds them."""
-    common = operands[0].type
-    for operand in operands[1:]:
-        common = unify(common, operand.type) or common
-    return tuple(alike(o, common) for o in operands)
-
-
-def conditions(combine: Callable[[Column, Column], Column]) -> Builder:
-    """AND and OR: Spark's are three-valued too."""
-    return lambda operands, _: reduce(combine, (alike(o, Type.BOOL) for o in operands))
-
-
-def comparison(compare: Callable[[Column, Column], Column]) -> Builder:
-    return lambda operands, _: compare(*unified(operands))
-
-
-def arithmetic(combine: Callable[[Column, Column], Column]) -> Builder:
-    def build(operands: Operands, type: Type) -> Column:
-        return combine(*(alike(o, type) for o in operands))
-
-    return build
-
-
-def quotient(operands: Operands, _: Type) -> Column:
+def quotient(operands: Operands) -> Column:
     dividend, divisor = (o.column.cast("double") for o in operands)
     return dividend / F.nullif(divisor, F.lit(0.0))
 
@@ -73,7 +50,7 @@ def is_positive(operand: Operand) -> bool:
     return operand.constant and operand.value is not None and operand.value > 0
 
 
-def floor_divide(operands: Operands, _: Type) -> Column:
+def floor_divide(operands: Operands) -> Column:
     if is_positive(operands[1]):
         # The everyday case, time/60: one comparison and one division. Below zero, ~x = -x - 1
         # turns rounding up into rounding down.
@@ -86,7 +63,7 @@ def floor_divide(operands: Operands, _: Type) -> Column:
     return truncated - F.when(down, number(1)).otherwise(number(0))
 
 
-def floor_modulo(operands: Operands, _: Type) -> Column:
+def floor_modulo(operands: Operands) -> Column:
     if is_positive(operands[1]):
         return F.pmod(operands[0].column, operands[1].column)
     dividend, divisor = operands[0].column, F.nullif(operands[1].column, number(0))
@@ -94,28 +71,34 @@ def floor_modulo(operands: Operands, _: Type) -> Column:
     return F.when(down, rest + divisor).otherwise(rest)
 
 
-def narrow(operands: Operands, _: Type) -> Column:
+def narrow(operands: Operands) -> Column:
     """A WIDE as a number; above 2^63 - 1 it is an overflow."""
     held = operands[0].column
     before, after = marked_line("value", overflow_message("#")).split("#")
-    told = (held.cast(WIDE) + F.lit(Decimal(BIAS))).cast("string")
-    overflow = F.raise_error(F.concat(F.lit(before), told, F.lit(after))).cast("long")
+    shown = (held.cast(WIDE) + F.lit(Decimal(BIAS))).cast("string")
+    overflow = F.raise_error(F.concat(F.lit(before), shown, F.lit(after))).cast("long")
     return F.when(held < number(0), flipped(held)).when(held.isNotNull(), overflow)
 
 
-def shift_left(operands: Operands, _: Type) -> Column:
+def shift_left(operands: Operands) -> Column:
     value, places = operands[0].column, operands[1].column
     bits = places.bitwiseAND(number(63)).cast("int")
     shifted = F.call_function("shiftleft", value, bits)
     before, after = marked_line("value", overflow_message("#")).split("#")
-    told = (F.lit(before), value.cast("string"), F.lit(" << "), places.cast("string"), F.lit(after))
-    overflow = F.raise_error(F.concat(*told)).cast("long")
+    shown = (
+        F.lit(before),
+        value.cast("string"),
+        F.lit(" << "),
+        places.cast("string"),
+        F.lit(after),
+    )
+    overflow = F.raise_error(F.concat(*shown)).cast("long")
     fits = F.call_function("shiftright", shifted, bits) == value
     checked = F.when(fits, shifted).when(value.isNotNull(), overflow)
     return F.when(places.between(0, 63), checked)
 
 
-def shift_right(operands: Operands, _: Type) -> Column:
+def shift_right(operands: Operands) -> Column:
     value, places = operands[0].column, operands[1].column
     bits = places.bitwiseAND(number(63)).cast("int")
     return F.when(places.between(0, 63), F.call_function("shiftright", value, bits))
@@ -134,7 +117,7 @@ def is_ipv4(address: Column) -> Column:
     return F.length(address) == F.lit(5)
 
 
-def mask(operands: Operands, _: Type) -> Column:
+def mask(operands: Operands) -> Column:
     address, bits = operands
     if bits.constant and bits.value is not None:
         return F.when(is_ipv4(address.column), masked(address.column, bits.value & 0xFFFFFFFF))
@@ -150,7 +133,7 @@ def masked(address: Column, bits: int) -> Column:
     return ipv4_address(ipv4_number(address).bitwiseAND(number(bits)))
 
 
-def like(operands: Operands, _: Type) -> Column | None:
+def like(operands: Operands) -> Column | None:
     pattern = operands[1]
     if not pattern.constant:
         return None
@@ -178,12 +161,7 @@ def java_quote(text: str) -> str:
     return re.sub(r"[^\w]", lambda c: f"\\x{{{ord(c.group()):x}}}", text)
 
 
-def member(operands: Operands, _: Type) -> Column:
-    tested, *items = unified(operands)
-    return tested.isin(*items)
-
-
-def listed(operands: Operands, _: Type) -> Column:
+def listed(operands: Operands) -> Column:
     """IN a long list of constants. The list is one text, which Spark parses and looks values up in;
     a Column of each value would take a call to the JVM, or several.
     """
@@ -209,39 +187,75 @@ def sql_text(value: Value) -> str:
             return f"CAST(X'{str(value).encode().hex()}' AS STRING)"
 
 
-def coalesce(operands: Operands, type: Type) -> Column:
-    return F.coalesce(*(alike(o, type) for o in operands))
+def shifted(operands: Operands, signs: tuple[int, ...], type: Type) -> Column:
+    """X + y, x - y or -x."""
+    columns = [alike(o, type) for o in operands]
+    if len(columns) == 1:
+        return -columns[0]
+    return columns[0] + columns[1] if signs[1] > 0 else columns[0] - columns[1]
 
 
-OPERATORS: Mapping[str, Builder] = {
-    "and": conditions(operator.and_),
-    "or": conditions(operator.or_),
-    "not": lambda operands, _: ~alike(operands[0], Type.BOOL),
-    "=": comparison(operator.eq),
-    "!=": comparison(operator.ne),
-    "<": comparison(operator.lt),
-    "<=": comparison(operator.le),
-    ">": comparison(operator.gt),
-    ">=": comparison(operator.ge),
-    "+": arithmetic(operator.add),
-    "-": arithmetic(operator.sub),
-    "*": arithmetic(operator.mul),
-    "neg": lambda operands, type: -alike(operands[0], type),
-    "/": quotient,
-    "div": floor_divide,
-    "%": floor_modulo,
-    "&": arithmetic(Column.bitwiseAND),
-    "|": arithmetic(Column.bitwiseOR),
-    "^": arithmetic(Column.bitwiseXOR),
-    "~": lambda operands, type: F.bitwise_not(alike(operands[0], type)),
-    "<<": shift_left,
-    ">>": shift_right,
-    "narrow": narrow,
-    "mask": mask,
-    "||": lambda operands, _: F.concat(*(as_text(o) for o in operands)),
-    "in": member,
-    "in_list": listed,
-    "like": like,
-    "is_null": lambda operands, _: operands[0].column.isNull(),
-    "coalesce": coalesce,
+COMPARED: Mapping[roles.Comparator, Callable[[Column, Column], Column]] = {
+    roles.LESS: operator.lt,
+    roles.EQUAL: operator.eq,
+    roles.GREATER: operator.gt,
+    roles.LESS.opposite: operator.ge,
+    roles.EQUAL.opposite: operator.ne,
+    roles.GREATER.opposite: operator.le,
 }
+BITS: Mapping[str, Callable[[Column, Column], Column]] = {
+    "&": Column.bitwiseAND,
+    "|": Column.bitwiseOR,
+    "^": Column.bitwiseXOR,
+}
+
+
+def by_role(role: roles.Role | None, operands: Operands, type: Type) -> Column | None:
+    """The Column of an operator; None for a role that has no native form."""
+    match role:
+        case roles.Conjunction() | roles.Disjunction():
+            combine = operator.and_ if isinstance(role, roles.Conjunction) else operator.or_
+            return reduce(combine, (alike(o, Type.BOOL) for o in operands))
+        case roles.Negation():
+            return ~alike(operands[0], Type.BOOL)
+        case roles.Comparator():
+            return COMPARED[role](*unified(operands))
+        case roles.Addition(signs):
+            return shifted(operands, signs, type)
+        case roles.Multiplication():
+            return reduce(operator.mul, (alike(o, type) for o in operands))
+        case roles.Quotient():
+            return quotient(operands)
+        case roles.FloorDivision():
+            return floor_divide(operands)
+        case roles.Remainder():
+            return floor_modulo(operands)
+        case roles.Magnitude():
+            return F.abs(alike(operands[0], type))
+        case roles.BitOperation(symbol):
+            return BITS[symbol](*(alike(o, type) for o in operands))
+        case roles.BitComplement():
+            return F.bitwise_not(alike(operands[0], type))
+        case roles.ShiftLeft():
+            return shift_left(operands)
+        case roles.ShiftRight():
+            return shift_right(operands)
+        case roles.Narrowing():
+            return narrow(operands)
+        case roles.AddressMask():
+            return mask(operands)
+        case roles.Membership():
+            tested, *items = unified(operands)
+            return tested.isin(*items)
+        case roles.ListMembership():
+            return listed(operands)
+        case roles.TextPattern():
+            return like(operands)
+        case roles.NullTest():
+            return operands[0].column.isNull()
+        case roles.Coalescing():
+            return F.coalesce(*(alike(o, type) for o in operands))
+        case roles.SlicePart(part):
+            return slice_column(part, operands)
+        case _:
+            return None

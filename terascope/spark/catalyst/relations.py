@@ -1,7 +1,7 @@
 """Rel -> Frame: every operator of the algebra as DataFrame operations.
 
 In: a tree, and the frames of the sources and of the streams computed before. Out: the Frame of its
-rows, hidden columns included. Nothing runs here; Spark computes when somebody asks for rows.
+rows, hidden columns included. Nothing runs here; Spark computes when rows are collected.
 """
 
 from __future__ import annotations

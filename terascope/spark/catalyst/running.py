@@ -16,17 +16,18 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.functions.base import Value
+from terascope.functions.spark_form import SparkForm
 from terascope.functions.values import distinct_key
 from terascope.plan.evaluate import Evaluator, Parameters, compile_expr
 from terascope.plan.rel import Field, Running
 from terascope.spark.catalyst.aggregate_python import (
-    Fold,
+    GroupFold,
     collected,
     empty_value,
     fold_of,
     in_order,
 )
-from terascope.spark.catalyst.aggregates import Aggregated, Arguments
+from terascope.spark.catalyst.aggregates import Arguments
 from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.catalyst.grouping import Prepared, aggregated, finished, group_by
 from terascope.spark.mistakes import telling
@@ -38,7 +39,7 @@ BATCH_ROWS = 8192
 class RunningMember:
     """One aggregate in the machine: a fold, or the value Spark computed for the epoch."""
 
-    fold: Fold | None
+    fold: GroupFold | None
     empty: Value
     """What an epoch without tuples gives, when there is no fold."""
 
@@ -148,11 +149,11 @@ def running_frame(rel: Running, source: Frame, parameters: Parameters, horizon: 
     return Frame(ordered.mapInArrow(machine.run, schema_of(rel.fields)), rel.fields)
 
 
-def member(arguments: Arguments) -> tuple[RunningMember, Aggregated]:
+def member(arguments: Arguments) -> tuple[RunningMember, SparkForm]:
     """A running aggregate must see its tuples in the machine; any other begins anew with each
     epoch, so Spark computes it.
     """
     if not arguments.call.function.running:
         return RunningMember(None, empty_value(arguments)), aggregated(arguments)
-    seen = Aggregated((collected(arguments),), lambda parts: in_order(arguments, parts[0]))
+    seen = SparkForm((collected(arguments),), lambda parts: in_order(arguments, parts[0]))
     return RunningMember(fold_of(arguments), None), seen

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from terascope.functions.aggregates.average import Average
-from terascope.functions.aggregates.total import Sum
 from terascope.physical.split.sub_aggregates import SplitCall, merged_again, split_call
 from terascope.plan.expr import AggCall, Col
 from terascope.plan.rel import Aggregate, Named, NamedAgg, Read
@@ -67,5 +65,5 @@ def named(
 
 
 def is_float_sum(call: AggCall) -> bool:
-    summed = isinstance(call.function, Sum | Average) and not call.distinct
+    summed = call.function.adds_floats == "values" and not call.distinct
     return summed and call.args[0].type is Type.FLOAT

@@ -40,7 +40,7 @@ def window_frame(rel: Window, source: Frame) -> Frame:
             return project(df, [*kept, ends - F.lit(range_), ends], rel.fields)
         case Slices(lengths):
             vector = SliceVector(lengths)
-            low, high = (of_slice(name, start, vector) for name in ("slice_start", "slice_end"))
+            low, high = of_slice("start", start, vector), of_slice("end", start, vector)
             df = source.df.select(*kept, end.alias("end"), low.alias(STARTS), high.alias(ENDS))
             df = df.filter(F.col("end") <= F.col(ENDS))
             return project(df, [*kept, F.col(STARTS), F.col(ENDS)], rel.fields)

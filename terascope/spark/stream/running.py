@@ -25,7 +25,7 @@ from terascope.functions.values import distinct_key
 from terascope.kernels.merge.payload import pack_tuples
 from terascope.plan.evaluate import Parameters, compile_expr
 from terascope.plan.rel import Field, Running
-from terascope.spark.catalyst.aggregate_python import Fold
+from terascope.spark.catalyst.aggregate_python import GroupFold
 from terascope.spark.catalyst.expressions import Translator
 from terascope.spark.catalyst.frame import Frame
 from terascope.spark.catalyst.grouping import Prepared, finished, group_by
@@ -112,7 +112,7 @@ class LivingGroups:
         machine.alive = False
 
     @property
-    def folds(self) -> list[Fold]:
+    def folds(self) -> list[GroupFold]:
         return [m.fold for m in self.machine.members if m.fold is not None]
 
     def asleep(self) -> bytes:
