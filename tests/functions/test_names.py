@@ -15,7 +15,7 @@ import terascope
 ROOT = Path(terascope.__file__).parent
 FOLDERS = (
     "analysis", "optimize", "physical", "kernels", "execute", "streaming", "spark", "sharing",
-    "bind", "operate",
+    "bind", "operate", "local",
 )  # fmt: skip
 ALLOWED = {
     "analysis/costs.py": "costs are configured and measured by name",
