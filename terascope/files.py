@@ -159,3 +159,12 @@ def private_cache(name: str) -> Path | None:
         except OSError:
             continue
     return None
+
+
+def sync(path: Path) -> None:
+    """Force a file, or the names in a folder, to disk: they outlive a power failure then."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

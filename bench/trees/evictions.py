@@ -17,6 +17,7 @@ from rich.console import RenderableType
 
 from bench.experiment import Contender, Figures, Outcome, Prepared, Settings, Tell
 from bench.trees.asked import WRONG, Asked, NothingWrong, new_table, shown
+from bench.trees.eviction_rates import eviction_rate, working_set_evictions
 from bench.trees.streams import (
     EPOCH_RECORDS,
     NO_REAL,
@@ -32,7 +33,7 @@ from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import POLICIES, Policy
 from terascope.sharing.counting import attribute_hashes
 from terascope.sharing.curves import Curve, curve
-from terascope.sharing.evictions import eviction_rate, in_use
+from terascope.sharing.evictions import in_use
 from terascope.sharing.statistics import SampledStatistics
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Evicting:
             buckets = max(1, round(part * groups))
             found[rate("lemma 6.1", part)] = eviction_rate(buckets, groups, skew, "lfu")
             found[rate("lemma 7.1", part)] = eviction_rate(buckets, groups, skew, "uniform")
-            found[rate(WORKING_SET, part)] = known.evicted(KEY, buckets) / count
+            found[rate(WORKING_SET, part)] = working_set_evictions(known, KEY, buckets) / count
             for policy in POLICIES:
                 held = in_use(buckets, groups, policy)
                 found[rate(predicted(policy), part)] = early(models[policy], buckets, count, held)

@@ -10,22 +10,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from rich.console import RenderableType
 
 from bench.experiment import Contender, Figures, Outcome, Prepared, Settings, Tell
 from bench.trees.asked import WRONG, Asked, NothingWrong, new_table, shown
 from bench.trees.execution import executed, statistics_of
+from bench.trees.slc import SlcPlanner
 from bench.trees.streams import NO_REAL, STREAMS, Stream, has_stream, stream_of
 from terascope.kernels.tables.table_policies import Policy
 from terascope.sharing.cost import accounting_for
 from terascope.sharing.model import Query, Statistics, Tree
-from terascope.sharing.plan import Allocation, Planned, Planner
+from terascope.sharing.plan import Planned, Planner
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Allocation: TypeAlias = Literal["fptas", "slc"]
 
 BUCKETS: Final = (
     *(10_000, 30_000, 100_000, 300_000, 500_000),
@@ -50,10 +53,12 @@ def pair_queries(attributes: tuple[str, ...]) -> tuple[Query, ...]:
 
 def planner_for(
     queries: tuple[Query, ...], statistics: Statistics, allocation: Allocation
-) -> Planner:
+) -> Planner | SlcPlanner:
     """Memory is given in buckets times BUCKET_BYTES."""
     table = TABLES[allocation]
     accounting = accounting_for(table, bucket_bytes=BUCKET_BYTES)
+    if allocation == "slc":
+        return SlcPlanner(queries, statistics, accounting)
     return Planner(queries, statistics, table, accounting)
 
 
@@ -79,14 +84,14 @@ class Planning:
         statistics = statistics_of(self.stream)
         queries = pair_queries(self.stream.attributes)
         planner = planner_for(queries, statistics, self.allocation)
-        plans = {n: planner.plan(n * BUCKET_BYTES, self.allocation) for n in self.buckets}
+        plans = {n: planner.plan(n * BUCKET_BYTES) for n in self.buckets}
         found = {WRONG: 0.0, "rows": float(self.stream.records)}
         found["flat"] = len(queries) * statistics.tuples
         known: dict[Tree, tuple[float, float]] = {}
         for number, plan in plans.items():
             found |= told(plan, number)
             found[f"seconds {number}"] = plan.seconds
-            if self.allocation == "fptas":
+            if isinstance(planner, Planner):
                 found[f"least {number}"] = planner.least(number * BUCKET_BYTES)
             elif number == self.buckets[-1]:
                 found[f"untuned {number}"] = planner.untuned(number * BUCKET_BYTES)

@@ -67,7 +67,7 @@ class SomeQueries:
             for allocation in ALLOCATIONS:
                 planner = planner_for(queries, statistics, allocation)
                 for number in BUCKETS:
-                    plan = planner.plan(number * BUCKET_BYTES, allocation)
+                    plan = planner.plan(number * BUCKET_BYTES)
                     found[cost(allocation, "planned", number, at)] = plan.cost.total
                     if at == 0 and self.number in EXECUTED:
                         kind = TABLES[allocation]

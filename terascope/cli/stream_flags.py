@@ -192,7 +192,7 @@ def read(flag: str, text: str | None, parse: Callable[[object], T]) -> T | None:
 
 
 def check_speed(speed: str | None) -> None:
-    from terascope.connectors.live.speed import Speed
+    from terascope.connectors.live.settings import Speed
     from terascope.diagnostic import SourceError
 
     try:

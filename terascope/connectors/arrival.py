@@ -14,16 +14,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from terascope.connectors.base import POSITION, Column, ReadReport, Split
+from terascope.connectors.base import POSITION, TICK_NS, Column, ReadReport, Split
 from terascope.types import Type
 
 ACCESSOR: Final = "get_system_time"
-TICKS_NS: Final[Mapping[str, int]] = {
-    "#arrival_s": 1_000_000_000,
-    "#arrival_ms": 1_000_000,
-    "#arrival_us": 1_000,
-    "#arrival_ns": 1,
-}
+TICKS_NS: Final[Mapping[str, int]] = {f"#arrival_{unit}": tick for unit, tick in TICK_NS.items()}
 """int64 pseudo-columns that every source has, and how long a tick of each is."""
 ARRIVAL_OPTION: Final = "#arrived"
 """The option of a split that says when its tuples arrived, in nanoseconds."""
@@ -63,8 +58,8 @@ def without_arrival(split: Split) -> Split:
 
 
 def held_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns that a connector is asked for: one at least, or nobody could tell how many
-    tuples there are.
+    """The columns that the connector reads: one at least, because the number of tuples is that of
+    its values.
     """
     held = tuple(column for column in columns if not is_arrival(column.name))
     return held or (Column(POSITION, Type.LLONG),)

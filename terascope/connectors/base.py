@@ -10,10 +10,10 @@ later, edge agents call the same code.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -33,6 +33,11 @@ INTERFACE = "interface"
 
 FILE_SHIFT = 40
 HIDDEN_PREFIX = "#"
+ClockUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
+TICK_NS: Mapping[str, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+"""Nanoseconds in a tick of a clock, by its unit."""
+SHORTEST_TUPLE = 40.0
+"""Bytes of a tuple of an unknown file: hardly any kind has shorter ones."""
 
 
 class UnusableFile(SourceError):
@@ -51,6 +56,25 @@ class Column:
     """The unit, s, ms, us or ns, of wall-clock time: files may write it as a date then."""
 
 
+Options: TypeAlias = tuple[tuple[str, str], ...]
+Bounds: TypeAlias = tuple[tuple[str, int, int], ...]
+"""(column, smallest, largest) of the integer columns for which that is known: in the units the
+reader delivers, no tuple has a value outside and none is NULL. The ends themselves occur, unless
+the tuple was malformed or the range has a part of a row group."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A part of a file that can be read by itself."""
+
+    start: int
+    end: int
+    """Half-open, in the connector's own unit: bytes of the file, or row groups."""
+    options: Options = ()
+    """What the reader of this part must know besides the options of the source."""
+    bounds: Bounds = ()
+
+
 @dataclass(frozen=True)
 class Split:
     """A unit of reading: one range of one file. Picklable; becomes one partition of the Spark data
@@ -64,12 +88,8 @@ class Split:
     """Index of the file within its interface, in order of path: the high bits of `#pos`."""
     start: int
     end: int
-    """Half-open range, in the connector's own unit: bytes of the file, or row groups."""
-    options: tuple[tuple[str, str], ...] = ()
-    bounds: tuple[tuple[str, int, int], ...] = ()
-    """(column, smallest, largest) of the integer columns for which that is known: in the units the
-    reader delivers, no tuple has a value outside and none is NULL. The ends themselves occur,
-    unless the tuple was malformed or the split has a part of a row group."""
+    options: Options = ()
+    bounds: Bounds = ()
 
     def bound(self, column: str) -> tuple[int, int] | None:
         """The smallest and largest value of a column; None when they are not known."""
@@ -128,26 +148,26 @@ class ReadReport:
 
 
 class Connector(Protocol):
-    """One kind of source. Instances hold no state; `kind` is the word before the colon in --source
-    KIND:LOCATION.
+    """One kind of source; instances hold no state. A connector subclasses it, gives `kind`,
+    `columns`, `ranges` and `read`, and overrides the rest where its files allow more.
     """
 
     kind: str
+    """The word before the colon in --source KIND:LOCATION."""
+    suffixes: tuple[str, ...] = ()
+    """Endings of the files that are read of a directory."""
+    is_packets: bool = False
+    """Whether it delivers packets, and so offers all packet protocols."""
 
     def columns(self, files: Sequence[Path], options: Mapping[str, str]) -> tuple[Column, ...]:
         """The columns the source has by itself, without a declared PROTOCOL."""
         ...
 
-    def splits(
-        self,
-        interface: str,
-        files: Sequence[Path],
-        options: Mapping[str, str],
-        target_bytes: int,
-        edge: Edge | None = None,
-    ) -> list[Split]:
-        """Cut the files into ranges of about `target_bytes`: between half as much and one and a
-        half times as much, at an edge when there is one. Reads headers only.
+    def ranges(
+        self, path: Path, options: Mapping[str, str], target_bytes: int, edge: Edge | None
+    ) -> Iterable[Range]:
+        """Cut a file into ranges of about `target_bytes`: between half as much and one and a half
+        times as much, at an edge when there is one. Reads headers only.
         """
         ...
 
@@ -158,6 +178,33 @@ class Connector(Protocol):
         `report`.
         """
         ...
+
+    def fault(self, path: Path, options: Mapping[str, str]) -> FileFault | None:
+        """Why a file as a whole cannot be used; None when its reader finds out, row by row."""
+        return None
+
+    def estimated_tuples(self, path: Path, size: int) -> float:
+        """About how many tuples a file of so many bytes has, from its first bytes alone."""
+        return size / SHORTEST_TUPLE
+
+    def splits(
+        self,
+        interface: str,
+        files: Sequence[Path],
+        options: Mapping[str, str],
+        target_bytes: int,
+        edge: Edge | None = None,
+    ) -> list[Split]:
+        """The ranges of all files, each with its file's path and number."""
+        given = tuple(sorted(options.items()))
+        return [
+            Split(
+                self.kind, interface, str(path), ordinal,
+                part.start, part.end, given + part.options, part.bounds,
+            )
+            for ordinal, path in enumerate(files)
+            for part in self.ranges(path, options, max(target_bytes, 1), edge)
+        ]  # fmt: skip
 
 
 def arrow_type(type: Type) -> pa.DataType:

@@ -48,6 +48,10 @@ class DataFrameInterface(Interface):
     held: tuple[HeldColumn, ...] = ()
 
     @property
+    def is_packets(self) -> bool:
+        return False
+
+    @property
     def hosts_low_level(self) -> bool:
         """Its tuples are Spark's, and stay there."""
         return False
@@ -86,10 +90,10 @@ class DataFrameInterface(Interface):
         found = next((c for c in self.held if c.name == name), None)
         if found is None:
             return None
-        told = f"column '{name}' of {self.described} is {found.type}"
+        subject = f"column '{name}' of {self.described} is {found.type}"
         if found.arrow is None:
             return (
-                f"{told}, which no GSQL type can hold",
+                f"{subject}, which no GSQL type can hold",
                 "bind a DataFrame in which it is a plain value, or several:"
                 " df.withColumn(...) with a field, a length or a text of it",
             )
@@ -97,7 +101,7 @@ class DataFrameInterface(Interface):
             own = own_type(found.arrow)
             assert own is not None
             return (
-                f"{told}, which {type.label} cannot hold",
+                f"{subject}, which {type.label} cannot hold",
                 f"declare it {own.label}, or change the column with df.withColumn(...)",
             )
         return None

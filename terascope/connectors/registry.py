@@ -5,7 +5,7 @@ In: `[INTERFACE=]KIND:LOCATION`. Out: an `Interface`, and the connector that rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,40 +29,34 @@ from terascope.connectors.base import (
     UnusableFile,
     find_files,
 )
-from terascope.connectors.identity import FILE_OPTION, found_again
+from terascope.connectors.file_identity import (
+    FILE_OPTION,
+    VERSION_OPTION,
+    check_unchanged,
+    found_again,
+    version_of,
+)
 from terascope.connectors.malformed import FileFault
-from terascope.connectors.packets import PacketConnector, capture_fault
-from terascope.connectors.tables import CsvConnector, JsonConnector, ParquetConnector
-from terascope.connectors.tables.csv import csv_fault
-from terascope.connectors.tables.jsonlines import json_fault
-from terascope.connectors.tables.parquet import parquet_fault
-from terascope.connectors.version import VERSION_OPTION, check_unchanged, version_of
+from terascope.connectors.packets.connector import GeneratedTraffic, PacketConnector
+from terascope.connectors.tables.csv import CsvConnector
+from terascope.connectors.tables.jsonlines import JsonConnector
+from terascope.connectors.tables.parquet import ParquetConnector
 from terascope.diagnostic import SourceError
 from terascope.types import Type
 
-GENERATE = "generate"
+GENERATE: Final = GeneratedTraffic.kind
 """The kind of source that is made while it is read: only live."""
 
-PACKET_KINDS = frozenset({"pcap", GENERATE})
-"""Kinds that deliver packets, and so offer all packet protocols."""
-
-KINDS: Mapping[str, tuple[Connector, tuple[str, ...]]] = {
-    "pcap": (PacketConnector(), (".pcap", ".pcapng", ".cap", ".pcap.gz", ".pcapng.gz", ".cap.gz")),
-    "csv": (CsvConnector(), (".csv", ".csv.gz", ".tsv", ".txt")),
-    "parquet": (ParquetConnector(), (".parquet",)),
-    "json": (
-        JsonConnector(),
-        (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
-    ),
-    GENERATE: (PacketConnector(), ()),
+KINDS: Mapping[str, Connector] = {
+    "pcap": PacketConnector(),
+    "csv": CsvConnector(),
+    "parquet": ParquetConnector(),
+    "json": JsonConnector(),
+    GENERATE: GeneratedTraffic(),
 }
-FAULTS: Mapping[str, Callable[[Path, Mapping[str, str]], FileFault | None]] = {
-    "pcap": capture_fault,
-    "csv": csv_fault,
-    "json": json_fault,
-    "parquet": parquet_fault,
-}
-"""By kind: why a file as a whole cannot be used. A text without rows can: it is counted."""
+"""The connector of every kind of source. A kind of your own is one line here."""
+LOOKED_AT: Final = 4
+"""Files of an interface, evenly apart, by which its tuples are estimated."""
 FAULT_OPTION: Final = "#fault"
 """The option of a split that stands for a whole file that cannot be used: why."""
 SYNONYMS = {"pcapng": "pcap", "jsonl": "json", "ndjson": "json"}
@@ -79,7 +73,7 @@ class Interface:
 
     @property
     def is_packets(self) -> bool:
-        return self.kind in PACKET_KINDS
+        return self.connector.is_packets
 
     @property
     def hosts_low_level(self) -> bool:
@@ -97,7 +91,7 @@ class Interface:
 
     @property
     def connector(self) -> Connector:
-        return KINDS[self.kind][0]
+        return KINDS[self.kind]
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
@@ -106,7 +100,7 @@ class Interface:
                 f"interface '{self.name}' is generated traffic, which is a live source; for a batch"
                 " write it to a file with 'terascope generate' first"
             )
-        return tuple(find_files(self.location, KINDS[self.kind][1]))
+        return tuple(find_files(self.location, self.connector.suffixes))
 
     @property
     def is_there(self) -> bool:
@@ -118,7 +112,7 @@ class Interface:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        if self.kind == GENERATE or self.is_packets:
+        if self.is_packets:
             return self.connector.columns((), dict(self.options))
         files = [path for path in self.files if self.names_file or self.fault(path) is None]
         return self.connector.columns(files or self.files, dict(self.options))
@@ -134,9 +128,8 @@ class Interface:
         Raises:
             SourceError: it cannot be read, and is the one file that the location names.
         """
-        look = FAULTS.get(self.kind)
         try:
-            return None if look is None else look(path, dict(self.options))
+            return self.connector.fault(path, dict(self.options))
         except UnusableFile:
             if self.names_file:
                 raise
@@ -164,6 +157,20 @@ class Interface:
             if path in faults
         ]
         return sorted(found, key=lambda split: split.ordinal)
+
+    def estimated_tuples(self) -> float:
+        """About how many tuples there are; 0.0 where there are no files to look at."""
+        try:
+            sizes = [(path, path.stat().st_size) for path in self.files]
+        except (SourceError, OSError):  # whoever reads it will say so
+            return 0.0
+        filled = [(path, size) for path, size in sizes if size]
+        if not filled:
+            return 0.0
+        number = min(LOOKED_AT, len(filled))
+        some = [filled[i * len(filled) // number] for i in range(number)]
+        found = sum(self.connector.estimated_tuples(path, size) for path, size in some)
+        return found * sum(size for _, size in filled) / sum(size for _, size in some)
 
     def cannot_hold(self, name: str, type: Type) -> tuple[str, str] | None:
         """Why no value of a column can be of a declared type, and what to do. The values of a file
@@ -197,7 +204,7 @@ def parse_interface(text: str, options: Mapping[str, str] | None = None) -> Inte
 
 
 def check_generated(location: str) -> None:
-    """Read the words of a generate source, so that mistakes are told at once.
+    """Read the words of a generate source, so that mistakes are reported at once.
 
     Raises:
         SourceError: there is one.
@@ -244,7 +251,7 @@ def versioned(splits: Iterable[Split]) -> list[Split]:
             found.append(split)
             continue
         if split.path not in known:
-            known[split.path] = version_of(Path(split.path)).told()
+            known[split.path] = str(version_of(Path(split.path)))
         version = (VERSION_OPTION, known[split.path])
         found.append(replace(split, options=(*split.options, version)))
     return found
@@ -262,10 +269,10 @@ def read_as_it_is(
     try:
         if any(is_arrival(column.name) for column in wanted):
             own = as_it_was(without_arrival(split))
-            batches = KINDS[split.kind][0].read(own, held_columns(wanted), report)
+            batches = KINDS[split.kind].read(own, held_columns(wanted), report)
             yield from with_arrival(batches, wanted, arrival_ns(split), report)
         else:
-            yield from KINDS[split.kind][0].read(as_it_was(split), wanted, report)
+            yield from KINDS[split.kind].read(as_it_was(split), wanted, report)
     except UnusableFile:  # it could be used when it was found
         report.blame(split.path, FileFault.REPLACED)
         report.skipped[FileFault.REPLACED.value] += split.end - split.start

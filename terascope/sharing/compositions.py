@@ -1,13 +1,13 @@
-"""How the windows of a running stream are composed, and how that changes while slices are kept.
+"""How the windows of a running stream are composed of slices, and how the composition changes.
 
-In: the clusters in force, and those that are better now. Out: a `Composition`: the clusters that
-tuples go to from now on, and the retired ones, which get no more tuples but still have slices that
-windows are made of.
+In: the clusters in force, and cheaper ones. Out: a `Composition`: the clusters that receive tuples
+from now on, and the retired ones, which receive no more tuples but whose slices are still needed.
 
-A window may be put together from the slices of several clusters at once. Each of these has all
-edges of the window, so that every slice is inside of the window or outside; and each tuple went to
-one of them, the one in force when it was read. So a change needs no common edge: slices that were
-open stay open in both clusters, and a window that spans the change has slices of either kind.
+Invariant: every tuple is in the slices of exactly one cluster of a window, the one in force when it
+was read; and every cluster of a window has all edges of the window, so that each of its slices is
+inside the window or outside. So a window can be assembled from the slices of several clusters, and
+a change needs no common edge: open slices stay open, and a window that spans the change has slices
+of both clusters.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Composition:
     """The clusters of a family of windows."""
 
     clusters: tuple[Cluster, ...]
-    """Those that tuples go to; every window is in one."""
+    """The clusters that receive tuples; every window is in one."""
     traffic: TupleTraffic
-    """What they were chosen by."""
+    """The rate and groups that they were chosen by."""
     since: float = 0.0
     """When they were chosen, in unix seconds."""
     retired: tuple[Cluster, ...] = ()
-    """Those that get no more tuples."""
+    """Clusters that receive no more tuples but still have slices."""
 
     @property
     def windows(self) -> frozenset[Periodic]:
@@ -63,7 +63,7 @@ def marked(clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
 
 
 def first_composition(shared: WindowClusters, now: float = 0.0) -> Composition:
-    """Of windows that were not planned before."""
+    """The composition of windows that were not planned before."""
     return Composition(marked(shared.clusters), shared.traffic, now)
 
 
@@ -104,7 +104,7 @@ def recomposed(
 
 
 def what_it_is(cluster: Cluster) -> tuple[tuple[Periodic, ...], SliceVector, bool]:
-    """However its slices are written."""
+    """The windows and slices of a cluster, whatever period its slices are written with."""
     return cluster.windows, shortest(cluster.vector), cluster.own
 
 
@@ -134,7 +134,7 @@ def for_windows(
 
 
 def among(clusters: Iterable[Cluster], windows: frozenset[Periodic]) -> Iterable[Cluster]:
-    """What is left of some clusters."""
+    """Clusters without the windows that are gone; those without any window are left out."""
     for cluster in clusters:
         left = tuple(window for window in cluster.windows if window in windows)
         if left:

@@ -1,11 +1,11 @@
-"""What a tree costs: C(T) = sum of out_i h_i (paper 4, section IV), in two accountings.
+"""The cost of a tree: C(T) = sum of out_i h_i (paper 4, section IV), in two accountings.
 
-In: a tree with its buckets, the curves of its attribute sets. Out: a `Cost` in hash operations,
-split into those during the epoch and those at its end, when tables are flushed from the top down.
+In: a tree with its buckets, the curves of its attribute sets. Out: `HashOperations`:
+those during the epoch, and those at its end, when the tables are flushed from the top down.
 
-The paper gives every query all the memory it wants and counts only intermediate aggregates against
-the budget. Ours bounds the queries' tables too: each row that leaves one is exchanged, which costs
-so many hash operations, and more rows leave than there are groups.
+The paper gives every query's table all the memory it can use and charges only intermediate
+aggregates to the budget. Our accounting bounds the queries' tables, too: each row that leaves one
+is exchanged, which costs some hash operations, and more rows leave than there are groups.
 """
 
 from __future__ import annotations
@@ -23,30 +23,33 @@ EXCHANGE: Final = 8.0
 
 @dataclass(frozen=True)
 class Accounting:
-    """What is paid for, and with which memory."""
+    """Which rows cost hash operations, and which tables take memory of the budget."""
 
     overhead: int
     exchange: float = 0.0
-    """Hash operations that a row costs which leaves a query's table."""
+    """Hash operations for each row that leaves a query's table."""
     bounded_leaves: bool = False
     bucket_bytes: int | None = None
-    """What every bucket counts for; None: what an entry of the node needs. The paper's figures
-    measure memory in buckets, whatever their entries are."""
+    """Bytes of every bucket; None: the size of an entry of its node. The paper's figures measure
+    memory in buckets, whatever the size of their entries."""
 
-    def is_free(self, node: Node) -> bool:
-        """Whether the node has all the memory it wants, outside of the budget."""
-        return node.is_query and not self.bounded_leaves
+    def is_free(self, is_query: bool) -> bool:
+        """Whether a node has all the memory it can use, outside of the budget."""
+        return is_query and not self.bounded_leaves
 
     def weight(self, node: Node, degree: int) -> float:
         """Hash operations for each row that leaves the node."""
-        return degree + self.per_row(node)
+        return degree + self.per_row(node.is_query)
 
-    def per_row(self, node: Node) -> float:
-        return self.exchange if node.is_query and self.bounded_leaves else 0.0
+    def per_row(self, is_query: bool) -> float:
+        """Hash operations to exchange a row that leaves the node."""
+        return self.exchange if is_query and self.bounded_leaves else 0.0
 
     def bytes_of(self, node: Node) -> int:
-        """Of the budget, for a bucket of the node."""
-        return 0 if self.is_free(node) else self.entry_bytes(len(node.attributes), node.slots)
+        """Bytes of the budget that a bucket of the node takes."""
+        if self.is_free(node.is_query):
+            return 0
+        return self.entry_bytes(len(node.attributes), node.slots)
 
     def entry_bytes(self, keys: int, slots: int) -> int:
         return self.bucket_bytes or entry_bytes(keys, slots, self.overhead)
@@ -71,7 +74,7 @@ class HashOperations:
     during: float
     end: float
     exchanged: float
-    """What it costs to exchange the rows that leave the queries' tables."""
+    """Hash operations to exchange the rows that leave the queries' tables."""
     out: tuple[float, ...]
     """Rows that leave each node."""
 
@@ -81,7 +84,7 @@ class HashOperations:
 
 
 def evaluate(tree: Tree, curves: Curves, accounting: Accounting) -> HashOperations:
-    """C(T). What a parent flushes reaches a child at the end, and may drive rows out of it."""
+    """C(T). Rows that a parent flushes enter its children at the end and may evict groups there."""
     tuples = curves.statistics.tuples
     degrees = tree.degrees()
     early: list[float] = []
@@ -93,7 +96,7 @@ def evaluate(tree: Tree, curves: Curves, accounting: Accounting) -> HashOperatio
             (tuples, tuples) if node.parent is None else (out[node.parent], early[node.parent])
         )
         made = curves.of(node.attributes)
-        buckets = made.most if accounting.is_free(node) else node.buckets
+        buckets = made.most if accounting.is_free(node.is_query) else node.buckets
         leaves = made.out(buckets, rows_in)
         held = in_use(buckets, made.groups, curves.model)
         before = min(leaves, max(0.0, made.out(buckets, rows_early) - held))
@@ -101,11 +104,11 @@ def evaluate(tree: Tree, curves: Curves, accounting: Accounting) -> HashOperatio
         early.append(before)
         during += before * degree
         end += (leaves - before) * degree
-        exchanged += leaves * accounting.per_row(node)
+        exchanged += leaves * accounting.per_row(node.is_query)
     return HashOperations(during, end, exchanged, tuple(out))
 
 
 def least_cost(tree: Tree, curves: Curves, accounting: Accounting) -> float:
-    """With all the memory that can be used: no allocation costs less."""
+    """The cost with all the memory that the tables can use: no allocation costs less."""
     most = tuple(curves.of(node.attributes).most for node in tree.nodes)
     return evaluate(tree.with_buckets(most), curves, accounting).total

@@ -15,7 +15,6 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.hashing import GOLDEN, mix
 from terascope.machine_code import compiled
 
 Hashes: TypeAlias = NDArray[np.uint64]
@@ -43,18 +42,18 @@ class Frequencies:
 
 
 def attribute_hashes(codes: Codes | Ints, attribute: str) -> Hashes:
-    """A lane of a sample: the values of an attribute as hashes. The same code of two attributes has
+    """The values of an attribute as hashes. The same code of two attributes has
     two hashes, so that those of a set can simply be added up.
     """
-    seed = (crc32(attribute.encode()) + 1) * GOLDEN % (1 << 64)
+    seed = (crc32(attribute.encode()) + 1) * 0x9E3779B97F4A7C15 % (1 << 64)
     return mixed(codes.astype(np.int64), np.uint64(seed))
 
 
-def set_hashes(lanes: Iterable[Hashes], count: int) -> Hashes:
+def set_hashes(columns: Iterable[Hashes], count: int) -> Hashes:
     """The hashes of a set of attributes, whatever their order."""
     total = np.zeros(count, np.uint64)
-    for lane in lanes:
-        total += lane
+    for column in columns:
+        total += column
     return total
 
 
@@ -67,10 +66,13 @@ def count_groups(hashes: Hashes) -> Frequencies:
 
 @compiled
 def mixed(words: Ints, seed: np.uint64) -> Hashes:
-    """Hashes of words, others for each seed."""
+    """Words with their bits spread (the finaliser of splitmix64)."""
     out = np.empty(len(words), np.uint64)
     for i in range(len(words)):
-        out[i] = mix(np.uint64(words[i]) + seed)
+        x = np.uint64(words[i]) + seed
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        out[i] = x ^ (x >> np.uint64(31))
     return out
 
 

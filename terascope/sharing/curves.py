@@ -1,12 +1,16 @@
-"""What leaves a table, for every size of table and of input (paper 4, equation 1).
+"""How many rows leave a table, for every size of the table and of its input (paper 4, equation 1).
 
-In: statistics of an attribute set, the kind of table. Out: a `Curve`: out(b, n), all rows that
-leave a table of b buckets in an epoch in which n rows come.
+In: statistics of an attribute set, the kind of table. Out: a `Curve`: out(b, n), the rows that
+leave a table of b buckets in an epoch in which n rows enter it, evicted and flushed ones.
 
-n = tuples is the stream itself; a smaller n is what tables above let pass, in which frequent groups
-are rarer than in the stream. Every group comes at least once, so that g <= out(b, n) <= n; out
-falls with b and rises with n, but never faster than n: on that the proof of Algorithm 2 rests. The
-formulas are made to keep to it where they do not.
+n = tuples is the stream itself; a smaller n is what leaves the tables above, in which frequent
+groups are rarer than in the stream.
+
+Invariant: g <= out(b, n) <= n, because every group enters at least once; out falls with b, rises
+with n, and never rises faster than n. The proof of Algorithm 2 rests on that. Where the formulas of
+`evictions` do not keep to it, they are clipped.
+
+Cost: the formulas are computed once for a grid of 8 inputs and 96 sizes, and interpolated.
 """
 
 from __future__ import annotations
@@ -19,11 +23,9 @@ from typing import Final
 import numpy as np
 
 from terascope.sharing.evictions import (
-    MODELS_OF_THE_PAPER,
     Floats,
     filtered,
     leaving,
-    paper_rate,
     reuse,
     support,
     zipf,
@@ -34,9 +36,9 @@ INPUTS: Final = 8
 SIZES: Final = 96
 SMALLEST: Final = 1e-5
 MOST_PLACES: Final = 8.0
-"""Places per group beyond which a table with fixed places is not made larger."""
+"""Places per group beyond which a direct-mapped table is not made larger."""
 GROUP_STEP, EXPONENT_STEP = 0.05, 0.01
-"""Attribute sets so near to each other have curves of the same form."""
+"""Attribute sets whose groups and exponents differ by less share one computation."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,11 @@ class Curve:
 
     @property
     def most(self) -> float:
-        """Buckets beyond which more do not help."""
+        """The number of buckets beyond which more change nothing."""
         return float(self.buckets[-1])
 
     def row(self, rows_in: float) -> Floats:
-        """What leaves, for each size of the grid."""
+        """The rows that leave a table of each size of the grid."""
         if rows_in <= self.groups or len(self.log_inputs) == 1:
             return np.full(len(self.buckets), min(rows_in, self.groups))
         at = (log(rows_in) - self.log_inputs[0]) / (self.log_inputs[1] - self.log_inputs[0])
@@ -67,7 +69,7 @@ class Curve:
         return float(np.interp(buckets, self.buckets, self.row(rows_in)))
 
     def outs(self, buckets: Floats, rows_in: Floats) -> Floats:
-        """What leaves, pair by pair."""
+        """The rows that leave, for each pair of a size and an input."""
         if len(self.log_inputs) == 1:
             return np.minimum(rows_in, self.groups)
         row = (np.log(np.maximum(rows_in, self.groups)) - self.log_inputs[0]) / (
@@ -86,7 +88,7 @@ class Curve:
         return np.asarray(np.minimum((1 - share) * near + share * far, rows_in))
 
     def buckets_for(self, out: Floats, rows_in: float) -> Floats:
-        """The fewest buckets with which no more leaves; infinite where none are enough."""
+        """The fewest buckets with which at most `out` rows leave; infinite: none are enough."""
         row = self.row(rows_in)
         found = np.interp(-out, -row, self.buckets)
         found[out >= row[0] * (1 - 1e-9)] = 0.0
@@ -100,10 +102,8 @@ def curve(groups: float, exponent: float, tuples: float, model: TableModel) -> C
         flat = np.full((1, SIZES), log(tuples))
         return Curve(tuples, np.array([log(tuples)]), sizes * tuples, flat)
     inputs = np.geomspace(groups, tuples, INPUTS)
-    if model in MODELS_OF_THE_PAPER:
-        buckets = sizes * groups
-        rate = paper_rate(buckets, groups, exponent, model)
-        out = np.maximum(groups, buckets + np.outer(inputs, rate))
+    if model == "uniform":  # lemma 7.1
+        out = np.maximum(groups, sizes * groups + np.outer(inputs, 1 - np.clip(sizes, 0.0, 1.0)))
     else:
         form = _repeats(
             exp(round(log(groups) / GROUP_STEP) * GROUP_STEP),

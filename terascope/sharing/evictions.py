@@ -1,24 +1,26 @@
-"""How much leaves a table before its epoch is over (paper 4, lemmas 6.1 and 7.1; and ours).
+"""How many rows leave a bounded hash table in an epoch, evicted and flushed (paper 4, VI).
 
-In: buckets, groups, Zipf exponent, the kind of table. Out: the fraction of tuples that make a group
-leave; or, for an epoch of so many tuples, all rows that leave, flushed ones included.
+Problem: the planner compares thousands of table sizes, so that it needs a formula and cannot run
+the tables. The paper's lemma 6.1 assumes a table that always keeps the most frequent groups; real
+tables evict far more (`bench/trees/eviction_rates.py` has the lemma, `terascope bench
+fig3-evictions` the comparison).
 
-`lfu` and `uniform` are the paper's formulas. The others follow from one curve: D(t), the distinct
-groups among t draws. A group is found again if it survived the D(t) groups that came since, and
-- in an LRU table it does if these are fewer than the buckets (Che's approximation);
-- in a direct-mapped table each of them takes its place with probability 1/b, so with exp(-D/b);
-- with a second place it is only driven out by groups both of whose places are taken: the exponent
-  is smaller by the part of the places that are in use.
-All that enters a table leaves it, so what leaves in an epoch of n tuples is n - (tuples found).
+Idea: one curve describes the stream, D(t): the distinct groups among t tuples. A group that was
+seen t tuples ago is found again if it survived the D(t) groups that came since:
+- in an LRU table, if these are fewer than the buckets (Che's approximation);
+- in a direct-mapped table, with probability exp(-D/b): each of them takes its place with 1/b;
+- with a second place, more often: only groups both of whose places are taken evict it, so that the
+  exponent is smaller by the share of places in use.
+Every row that enters a table leaves it, so that n - (tuples found again) rows leave in an epoch of
+n tuples.
 
-Sums over ranks are sums over bins of ranks, the first ranks one by one.
+Cost: sums over ranks are sums over about 80 bins of ranks, the first ranks one by one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -46,23 +48,6 @@ class Ranks:
     def distinct(self, draws: float) -> float:
         """Expected distinct groups among so many draws."""
         return float(-(self.groups * np.expm1(-self.probability * draws)).sum())
-
-
-def zipf_sum(last: float, exponent: float) -> float:
-    """The sum of rank^-exponent up to a rank: exact at first, then by Euler and Maclaurin."""
-    head = np.arange(1.0, min(last, 64.0) + 0.5)
-    total = float((head**-exponent).sum())
-    if last <= len(head):
-        return total
-    first = float(len(head))
-    ends = float(last**-exponent - first**-exponent) / 2
-    return total + _integral(first, last, exponent) + ends
-
-
-def _integral(first: float, last: float, exponent: float) -> float:
-    if abs(exponent - 1) < NEAR_ONE:
-        return log(last / first)
-    return float((last ** (1 - exponent) - first ** (1 - exponent)) / (1 - exponent))
 
 
 @lru_cache(maxsize=4096)
@@ -208,56 +193,3 @@ def second_homes(load: Floats) -> Floats:
 HOMES_STEPS: Final = 12
 EARLY: Final = 0.25
 """Frequent groups come early and find places free: measured, between Zipf 0.5 and 1.3."""
-
-
-MODELS_OF_THE_PAPER: Final = ("lfu", "uniform")
-
-
-def paper_rate(buckets: Floats, groups: float, exponent: float, model: TableModel) -> Floats:
-    """Lemma 6.1 (perfect LFU) or 7.1 (uniform): the fraction of tuples that are pushed out.
-
-    Lemma 6.1 is an integral for a sum: as printed it is negative for exponents above 1. There, and
-    at 1, the sums over ranks stand for it: 1 - H(b) / H(g). All is kept within 0 and 1.
-    """
-    held = np.clip(buckets / groups, 0.0, 1.0)
-    if model == "uniform" or exponent == 0:
-        return 1 - held
-    if exponent < 1 - NEAR_ONE:
-        return np.asarray(1 - held ** (1 - exponent))
-    if abs(exponent - 1) < NEAR_ONE:
-        if groups <= 1:
-            return 1 - held
-        return np.asarray(
-            np.where(buckets < 1, 1.0, 1 - np.log(np.maximum(buckets, 1)) / log(groups))
-        ).clip(0, 1)
-    whole = zipf_sum(groups, exponent)
-    sums = np.array([zipf_sum(float(b), exponent) if b >= 1 else 0.0 for b in buckets])
-    return np.clip(1 - sums / whole, 0.0, 1.0)
-
-
-STEADY: Final = 1e4
-"""An epoch of so many times the groups is as good as endless."""
-
-
-def eviction_rate(buckets: float, groups: float, exponent: float, model: TableModel) -> float:
-    """f(b): the fraction of an endless input of so many groups that makes a group leave.
-
-    1 without buckets. 0 when all groups have one; but where groups have places of their own,
-    collisions remain until there are many more places than groups.
-    """
-    if buckets <= 0:
-        return 1.0
-    sizes = np.array([float(buckets)])
-    if model in MODELS_OF_THE_PAPER:
-        return float(paper_rate(sizes, groups, exponent, model)[0])
-    if model == "lru" and buckets >= groups:
-        return 0.0
-    curve = endless_reuse(groups, exponent)
-    rows = float(leaving(curve, sizes, model)[0])
-    return min(1.0, max(0.0, (rows - groups) / (curve.draws - groups)))
-
-
-@lru_cache(maxsize=256)
-def endless_reuse(groups: float, exponent: float) -> Reuse:
-    ranks = zipf(groups, exponent)
-    return reuse(ranks, max(STEADY * groups, 20 / float(ranks.probability.min())))

@@ -20,7 +20,6 @@ need if so many enter them. Three things differ from the printed algorithm, none
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import ceil, log
 from typing import Final, TypeAlias
 
@@ -46,14 +45,10 @@ class Points:
     cost: Floats
     memory: Floats
 
-    @cached_property
-    def steepest_drop(self) -> float:
-        return float(-np.diff(self.cost).min(initial=0.0))
-
 
 @dataclass(frozen=True)
 class Combined:
-    """What the children of a node can do together, if so many rows leave it."""
+    """The combined allocations of the children of a node, for one number of rows that leave it."""
 
     points: Points
     simple: tuple[int, ...]
@@ -92,11 +87,6 @@ class Frontier:
     def best(self, memory_bytes: float) -> int:
         """The cheapest that fits; the first takes no memory."""
         return max(0, int(np.searchsorted(self.memory, memory_bytes * (1 + 1e-12), "right")) - 1)
-
-    def costs_at(self, memory: Floats) -> Floats:
-        """Of the cheapest that fits, for each memory."""
-        fits = np.searchsorted(self.memory, memory * (1 + 1e-12), "right") - 1
-        return np.asarray(self.cost[np.maximum(fits, 0)])
 
 
 def merged(one: Frontier, other: Frontier) -> Frontier:
@@ -169,105 +159,45 @@ def subdivided(cost: Floats, buckets: Floats, cell: float) -> Floats:
 
 
 @compiled
-def thinned(cost: Floats, memory: Floats, cell: float) -> Places:
-    """Of points in any order: the smallest in each cell of cost, if none is cheaper and smaller.
-
-    The cheapest of all always stays. Costs fall from one to the next.
-    """
-    low, high = cost.min(), cost.max()
-    cells = int((high - low) / cell) + 2
-    best = np.full(cells, -1, np.int64)
-    cheapest = 0
-    for k in range(len(cost)):
-        at = int((cost[k] - low) / cell)
-        here = best[at]
-        if (
-            here < 0
-            or memory[k] < memory[here]
-            or (memory[k] == memory[here] and cost[k] < cost[here])
-        ):
-            best[at] = k
-        if cost[k] < cost[cheapest] or (cost[k] == cost[cheapest] and memory[k] < memory[cheapest]):
-            cheapest = k
-    kept = np.empty(cells + 1, np.int64)
-    kept[0] = cheapest
-    count = 1
-    for at in range(cells):
-        k = best[at]
-        if k >= 0 and memory[k] < memory[kept[count - 1]]:
-            kept[count] = k
-            count += 1
-    return kept[:count][::-1].copy()
-
-
-@compiled
-def summed(
-    cost: Floats, memory: Floats, more_cost: Floats, more_memory: Floats, cell: float
+def combined_points(
+    own_cost: Floats,
+    own_memory: Floats,
+    starts: Places,
+    stops: Places,
+    cost: Floats,
+    memory: Floats,
+    cell: float,
 ) -> tuple[Floats, Floats, Places, Places]:
-    """All sums of two points, the smallest in each cell."""
-    low = cost.min() + more_cost.min()
-    cells = int((cost.max() + more_cost.max() - low) / cell) + 2
-    best = np.full(cells, np.inf)
-    left, right = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
-    for i in range(len(cost)):
-        for j in range(len(more_cost)):
-            at = int((cost[i] + more_cost[j] - low) / cell)
-            size = memory[i] + more_memory[j]
-            if size < best[at]:
-                best[at], left[at], right[at] = size, i, j
-    kept = np.empty(cells + 1, np.int64)
-    count = 0
-    whole_left, whole_right = len(cost) - 1, len(more_cost) - 1
-    smallest = memory[whole_left] + more_memory[whole_right]
-    for at in range(cells):
-        if best[at] < smallest:
-            smallest = best[at]
-            kept[count] = at
-            count += 1
-    total = count + 1
-    out_cost, out_memory = np.empty(total), np.empty(total)
-    out_left, out_right = np.empty(total, np.int64), np.empty(total, np.int64)
-    for k in range(count):
-        at = kept[count - 1 - k]
-        out_left[k], out_right[k] = left[at], right[at]
-    out_left[count], out_right[count] = whole_left, whole_right
-    for k in range(total):
-        out_cost[k] = cost[out_left[k]] + more_cost[out_right[k]]
-        out_memory[k] = memory[out_left[k]] + more_memory[out_right[k]]
-    return out_cost, out_memory, out_left, out_right
+    """The best sums of two parts: choice k of the first part costs own_cost[k], needs
+    own_memory[k], and goes with each of the points starts[k]..stops[k] of the second.
 
-
-@compiled
-def enveloped(
-    own_cost: Floats, own_memory: Floats, starts: Places, cost: Floats, memory: Floats, cell: float
-) -> tuple[Floats, Floats, Places, Places]:
-    """The best over all levels: level l costs own_cost[l] and needs own_memory[l] on top of any of
-    the points cost[starts[l] : starts[l + 1]]. After the first that needs nothing all are worse.
+    Of all sums in one cell of cost the smallest stays, if no cheaper one is as small; and the
+    cheapest of all. Costs fall from one to the next. With each sum come the choice, and the point
+    counted from starts[k]. Choices of infinite memory are left out; costs of points fall.
     """
-    for k in range(len(own_cost)):
-        if own_memory[k] == 0:
-            own_cost, own_memory = own_cost[: k + 1], own_memory[: k + 1]
-            break
     low, high = np.inf, 0.0
     for k in range(len(own_cost)):
         if np.isfinite(own_memory[k]):
-            low = min(low, own_cost[k] + cost[starts[k + 1] - 1])
+            low = min(low, own_cost[k] + cost[stops[k] - 1])
             high = max(high, own_cost[k] + cost[starts[k]])
     cells = int((high - low) / cell) + 2
     best = np.full(cells, np.inf)
-    level, below = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
-    least, least_memory, least_level, least_below = np.inf, np.inf, 0, 0
+    choice, point = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
+    least, least_memory, least_choice, least_point = np.inf, np.inf, 0, 0
     for k in range(len(own_cost)):
         if not np.isfinite(own_memory[k]):
             continue
-        for p in range(starts[k], starts[k + 1]):
+        for p in range(starts[k], stops[k]):
             total = own_cost[k] + cost[p]
             size = own_memory[k] + memory[p]
             at = int((total - low) / cell)
             if size < best[at]:
-                best[at], level[at], below[at] = size, k, p - starts[k]
-            if total < least or (total == least and size < least_memory):
-                least, least_memory, least_level, least_below = total, size, k, p - starts[k]
+                best[at], choice[at], point[at] = size, k, p - starts[k]
+        total = own_cost[k] + cost[stops[k] - 1]
+        size = own_memory[k] + memory[stops[k] - 1]
+        if total < least or (total == least and size < least_memory):
+            least, least_memory = total, size
+            least_choice, least_point = k, stops[k] - 1 - starts[k]
     kept = np.empty(cells, np.int64)
     count = 0
     smallest = least_memory
@@ -277,16 +207,26 @@ def enveloped(
             kept[count] = at
             count += 1
     out_cost, out_memory = np.empty(count + 1), np.empty(count + 1)
-    out_level, out_below = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
+    out_choice, out_point = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
     for k in range(count):
         at = kept[count - 1 - k]
-        out_level[k], out_below[k] = level[at], below[at]
-    out_level[count], out_below[count] = least_level, least_below
+        out_choice[k], out_point[k] = choice[at], point[at]
+    out_choice[count], out_point[count] = least_choice, least_point
     for k in range(count + 1):
-        p = starts[out_level[k]] + out_below[k]
-        out_cost[k] = own_cost[out_level[k]] + cost[p]
-        out_memory[k] = own_memory[out_level[k]] + memory[p]
-    return out_cost, out_memory, out_level, out_below
+        p = starts[out_choice[k]] + out_point[k]
+        out_cost[k] = own_cost[out_choice[k]] + cost[p]
+        out_memory[k] = own_memory[out_choice[k]] + memory[p]
+    return out_cost, out_memory, out_choice, out_point
+
+
+def summed(one: Points, other: Points, cell: float) -> tuple[Points, Places, Places]:
+    """The best sums of any point of one with any of the other, and which points they are of."""
+    starts = np.zeros(len(one.cost), np.int64)
+    stops = np.full(len(one.cost), len(other.cost), np.int64)
+    cost, memory, left, right = combined_points(
+        one.cost, one.memory, starts, stops, other.cost, other.memory, cell
+    )
+    return Points(cost, memory), left, right
 
 
 @dataclass
@@ -311,7 +251,7 @@ class Allocator:
             for node, degree in zip(nodes, degrees, strict=True)
         ]
         self.size = [float(self.accounting.bytes_of(node)) for node in nodes]
-        self.free = [self.accounting.is_free(node) for node in nodes]
+        self.free = [self.accounting.is_free(node.is_query) for node in nodes]
         self.below: dict[int | None, list[int]] = {None: []}
         counts = [weight > 0 for weight in self.weight]
         for at, node in enumerate(nodes):
@@ -325,7 +265,7 @@ class Allocator:
         self.cell = share * least / (ROUNDINGS * (len(self.inner) + 2))
 
     def _roundings(self) -> int:
-        """How often the rows on a way down are rounded, at most."""
+        """The most roundings of rows on any path down the tree."""
         count = [0] * len(self.tree.nodes)
         for at, node in enumerate(self.tree.nodes):
             above = 0 if node.parent is None else count[node.parent]
@@ -375,15 +315,18 @@ class Allocator:
             else:
                 buckets = self.made[at].buckets_for(levels, float(rows))
                 own = buckets * self.size[at]
-            out_cost, out_memory, level, below = enveloped(
-                self.weight[at] * levels, own, starts, cost, memory, self.cell
-            )
+            free = np.flatnonzero(own == 0)  # after the first that needs nothing all are worse
+            count = len(own) if not len(free) else int(free[0]) + 1
+            out_cost, out_memory, level, below = combined_points(
+                (self.weight[at] * levels)[:count], own[:count], starts[:-1], starts[1:],
+                cost, memory, self.cell,
+            )  # fmt: skip
             points = Points(out_cost, out_memory)
             found.append(SubtreeChoices(points, level, below, buckets[level]))
         return found
 
     def _combine(self, children: list[int], rows: float, input_at: int) -> Combined:
-        """Q: the children's pairs, added up."""
+        """Q: the sums of the children's pairs of cost and memory."""
         simple: list[int] = []
         others: list[tuple[int, Points]] = []
         drops: list[Floats] = []
@@ -432,15 +375,14 @@ class Allocator:
             segments, taken = owner[order], np.concatenate(widths)[order]
             cost = fixed - np.append(0.0, np.cumsum(drop[order]))
             memory = np.append(0.0, np.cumsum(size[order]))
-        kept = np.arange(len(cost))
+        total, kept = Points(cost, memory), np.zeros(1, np.int64)
         if len(cost) > 1:
-            kept = thinned(cost, memory, self.cell)
-            cost, memory = cost[kept], memory[kept]
+            total, kept, _ = summed(total, Points(np.zeros(1), np.zeros(1)), self.cell)
         joins = []
         for at, points in sorted(others, key=lambda other: len(other[1].cost)):
-            cost, memory, left, right = summed(cost, memory, points.cost, points.memory, self.cell)
+            total, left, right = summed(total, points, self.cell)
             joins.append((at, left, right, points.memory))
-        return Combined(Points(cost, memory), tuple(simple), segments, taken, kept, tuple(joins))
+        return Combined(total, tuple(simple), segments, taken, kept, tuple(joins))
 
     def _allocations(self, top: Combined) -> Frontier:
         """The pairs of the whole tree as buckets, with what they really cost."""
@@ -498,7 +440,7 @@ def frontier(tree: Tree, curves: Curves, accounting: Accounting, eps: float) -> 
 
 
 def without_empty(tree: Tree) -> Tree:
-    """Intermediate nodes that have no buckets left out, their children fed by who fed them."""
+    """The tree without intermediate nodes that have no buckets; their children move up."""
     nodes: list[Node] = []
     places: dict[int | None, int | None] = {None: None}
     for at, node in enumerate(tree.nodes):

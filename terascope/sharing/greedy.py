@@ -1,15 +1,17 @@
 """Which intermediate aggregates to keep: Algorithm 1 (paper 4, section V), at a price of memory.
 
-In: the queries as a flat tree, curves, an accounting, a falling ladder of prices. Out: a tree for
-each price, each grown from the one before.
+Problem: of the exponentially many trees that answer a set of queries, find one with few hash
+operations. In: the queries as a flat tree, curves, an accounting, a falling ladder of prices. Out:
+a tree for each price, each grown from the one before.
 
-A step is the best of: siblings under a new node that is their union, or under one of them that
-contains the others; an intermediate node deleted; a node moved below any other that contains it. A
-query whose keys are a subset of another's may so become its child, and queries inner nodes.
+Idea: change the tree step by step, and take the best step each time: siblings go below a new node
+that is their union, or below one of them that contains the others; an intermediate node is deleted;
+a node moves below any other that contains it. So a query whose keys are a subset of another's may
+become its child.
 
-Algorithm 1 allocates the memory anew for each of quadratically many changes. At a price a change is
-judged where it happens, and a bound on what it can save spares most of them that, and the question
-how many groups a union has.
+Cost: Algorithm 1 allocates the memory anew for each of quadratically many changes. At a price of
+memory the gain of a change is computed where it happens (priced.py), and an upper bound of the gain
+rules most changes out before the groups of their union are counted.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting
 from terascope.sharing.curves import Curve, Curves
 from terascope.sharing.evictions import Floats
-from terascope.sharing.model import Attributes, Node, Tree
+from terascope.sharing.model import AttributeBits, Attributes, Node, Tree
 from terascope.sharing.priced import best_size, input_grid, value_at, worth
 
 LEAST_GAIN: Final = 1e-6
@@ -64,14 +66,14 @@ class TreeDraft:
     def __init__(self, first: Tree, curves: Curves, accounting: Accounting) -> None:
         self.curves = curves
         self.accounting = accounting
-        self.names = sorted({name for node in first.nodes for name in node.attributes})
+        names = AttributeBits(name for node in first.nodes for name in node.attributes)
+        self.attributes = names.attributes
         self.grid = input_grid(curves.statistics.tuples)
         self.tuples = curves.statistics.tuples
         self.price = np.inf
-        self._sets: dict[int, Attributes] = {}
         self.members: dict[int, DraftNode] = {
             at: DraftNode(
-                self._bits(node.attributes),
+                names.bits(node.attributes),
                 STREAM if node.parent is None else node.parent,
                 node.slots,
                 node.is_query,
@@ -88,16 +90,6 @@ class TreeDraft:
         self.out: dict[int, float] = {}
         self.buckets: dict[int, float] = {}
         self.total = np.inf
-
-    def _bits(self, attributes: Attributes) -> int:
-        return sum(1 << at for at, name in enumerate(self.names) if name in attributes)
-
-    def attributes(self, bits: int) -> Attributes:
-        found = self._sets.get(bits)
-        if found is None:
-            found = frozenset(name for at, name in enumerate(self.names) if bits >> at & 1)
-            self._sets[bits] = found
-        return found
 
     def curve(self, bits: int) -> Curve:
         return self.curves.of(self.attributes(bits))
@@ -146,33 +138,26 @@ class TreeDraft:
         self.total = sum(self.fed(at, self.tuples) for at in below_of[STREAM])
 
     def _top_down(self, below_of: dict[int, list[int]]) -> Iterator[int]:
-        waiting = list(below_of[STREAM])
-        while waiting:
-            at = waiting.pop()
+        pending = list(below_of[STREAM])
+        while pending:
+            at = pending.pop()
             yield at
-            waiting.extend(below_of.get(at, ()))
+            pending.extend(below_of.get(at, ()))
 
     def _below(self, at: int, children: list[int]) -> Floats:
         """What rows cost that leave the node, on the grid."""
-        per_row = len(children) + self._exchange(self.members[at].is_query)
+        per_row = len(children) + self.accounting.per_row(self.members[at].is_query)
         below = per_row * self.grid
         for child in children:
             below = below + self.values[child]
         return np.asarray(below)
-
-    def _exchange(self, is_query: bool) -> float:
-        bounded = self.accounting.bounded_leaves
-        return self.accounting.exchange if is_query and bounded else 0.0
-
-    def _is_free(self, member: DraftNode) -> bool:
-        return member.is_query and not self.accounting.bounded_leaves
 
     def _value(self, at: int, below: Floats) -> Floats:
         member = self.members[at]
         if not below.any():
             return below
         made = self.curve(member.bits)
-        if self._is_free(member):
+        if self.accounting.is_free(member.is_query):
             return np.interp(np.minimum(self.grid, made.groups), self.grid, below)
         return worth(made, self.bucket_price(member.bits, member.slots), below, self.grid)
 
@@ -180,7 +165,7 @@ class TreeDraft:
         member = self.members[at]
         rows_in = self.out[member.parent]
         made = self.curve(member.bits)
-        if self._is_free(member):
+        if self.accounting.is_free(member.is_query):
             self.buckets[at], self.out[at] = made.most, min(rows_in, made.groups)
             return
         if not below.any():

@@ -1,18 +1,17 @@
-"""Memory for all trees by prices: allocations, and a proof of how good they are.
+"""Memory for all candidate trees by prices: allocations, and a proof of how good they are.
 
-In: trees of the same queries, curves, an accounting, eps. Out: a `Frontier` and the lower `Bounds`
-of each tree: no allocation of a tree costs less than its bound says for the memory it takes. The
-best of all frontiers that fits is meant to cost at most (1 + eps) times the least of the bounds;
-for some memory it may be more, and then the two tell by how much.
+In: trees of the same queries, curves, an accounting, eps. Out: a `Frontier` (allocations, each
+cheaper and larger than the one before) and lower `Bounds` for each tree: no allocation of a tree
+costs less than its bound for the memory it takes. The aim is that the best of all frontiers within
+a budget costs at most (1 + eps) times the least bound; where it does not, the two show the gap.
 
-At a price of so many hash operations a byte a tree has one best allocation, found bottom-up
-(priced.py). It is best for the memory it takes, and its total, memory paid, is a lower bound for
-every memory: total - price * memory. Prices are put between others until the allocations of all
-trees are as near to the bounds as asked for. Where a tree jumps at a price (its costs are not
-convex there) tables go from the smaller to the larger allocation one by one.
+Idea: at a price of memory a tree has one best allocation, found bottom-up (priced.py). It is best
+for the memory it takes, and total - price * memory is a lower bound for every other memory: the
+frontier is the lower hull of all (memory, cost) pairs. Prices are added between two others until
+allocations and bounds are near enough. Where the cost of a tree is not convex, its best allocation
+jumps at a price; between the two allocations the tables grow one by one.
 
-Algorithm 2 (fptas.py) finds what lies between, for any curve, with a table of all inputs and costs;
-it is exact where prices are not, and takes a hundred times as long.
+Cost: Algorithm 2 (fptas.py) is exact between the jumps, too, and takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 GRID: Final = 4 * (INPUTS - 1) + 1
 """Every place of a curve, and three between each two of them."""
 SPREAD: Final = 1.001
-"""Of a grid, at least."""
+"""The least ratio between the ends of a grid."""
 
 BOUND_ERROR: Final = 0.003
 """How far the lower bound of a tree may be off; 0.00002 was measured."""
 NEARER: Final = 0.25
-"""Of eps, that prices are to come near to the bounds."""
+"""The part of eps within which prices come near to the bounds."""
 SAME: Final = 1e-6
 """Allocations whose memory differs less are one."""
 DEARER: Final = 16.0
-"""How much, until a tree takes no memory at all."""
+"""The factor by which prices rise until a tree takes no memory at all."""
 ROUNDS: Final = 24
 PARTS: Final = np.array([0.25, 0.5, 1.0])
-"""Of what a table gets more, tried by themselves."""
+"""Parts of the growth of a table that are tried by themselves."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Bounds:
     price: Floats
 
     def at(self, memory: Floats) -> Floats:
-        """For each memory the largest."""
+        """The largest bound for each memory."""
         return np.asarray((self.total - np.outer(memory, self.price)).max(axis=1))
 
 
@@ -218,7 +217,7 @@ def costs_of(
     log_out: Floats,
     buckets: Floats,
 ) -> Floats:
-    """What `Allocator.costs` says."""
+    """The cost of each allocation, as `Allocator.costs` defines it, on the forms of the tables."""
     count, sizes = buckets.shape
     found = np.zeros(len(allocations))
     out = np.zeros(count)
@@ -261,7 +260,7 @@ class PricedTree:
     curves: Curves
     accounting: Accounting
     forms: dict[Attributes, Form]
-    """What is the same in all trees."""
+    """The forms of attribute sets, shared by all trees."""
     asked: dict[float, tuple[float, Allocated]] = field(default_factory=dict)
     """For each price the total, and the allocation."""
     between: list[Allocated] = field(default_factory=list)
@@ -330,7 +329,7 @@ class PricedTree:
         return list(pairwise(sorted(self.asked, reverse=True)))
 
     def part(self, dear: float, cheap: float) -> bool:
-        """Ask the price at which both allocations cost the same, if it has another one."""
+        """Try the price at which both cost the same; whether it has another allocation."""
         few, many = self.asked[dear][1], self.asked[cheap][1]
         if many.memory - few.memory <= SAME * many.memory or few.cost <= many.cost:
             return False
@@ -386,8 +385,8 @@ def best_of(frontiers: tuple[Frontier, ...]) -> tuple[Floats, Floats]:
 
 
 def priced(trees: list[Tree], curves: Curves, accounting: Accounting, eps: float) -> Priced:
-    """The first tree, the flat one, comes as near to its own bounds as all of them together: what
-    others save is told beside it.
+    """The frontiers and bounds of all trees. The first tree, the flat one, is refined by itself as
+    well: explain shows its cost beside that of the chosen tree.
     """
     forms: dict[Attributes, Form] = {}
     made = [PricedTree(tree, curves, accounting, forms) for tree in trees]

@@ -1,20 +1,22 @@
-"""Aggregate trees: queries, what is known of the stream, the tree itself (paper 4, III and IV).
+"""Aggregate trees: the queries, the statistics of a stream, and the tree (paper 4, III and IV).
 
-In: group-by sets, and statistics of one epoch of the stream. Out: a `Tree` whose nodes are tables:
-a node aggregates what leaves its parent, and a node without a parent what comes from the stream.
+Several group-bys over one stream can be computed from a common, finer group-by: an intermediate
+aggregate, the paper's phantom. Each tuple then updates one table, and the rows that leave it update
+the tables below. A `Tree` holds the tables as nodes, each after its parent: a node groups the rows
+that leave its parent, and a node without a parent groups the tuples of the stream. The keys of a
+node are always a subset of its parent's.
 
-Only arithmetic lives in this package: nothing here knows of plans, tuples or kernels.
+This package is arithmetic: it knows no plans, tuples or kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import expm1, prod
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 Attributes: TypeAlias = frozenset[str]
-TableModel: TypeAlias = Literal["lru", "lfu", "uniform", "direct_mapped", "second_chance"]
+TableModel: TypeAlias = Literal["lru", "uniform", "direct_mapped", "second_chance"]
 
 WORD_BYTES: Final = 8
 CHAIN_BYTES: Final = 20
@@ -22,7 +24,6 @@ CHAIN_BYTES: Final = 20
 
 OVERHEAD: Final[dict[TableModel, int]] = {
     "lru": CHAIN_BYTES,
-    "lfu": CHAIN_BYTES,
     "uniform": CHAIN_BYTES,
     "direct_mapped": 0,
     "second_chance": 0,
@@ -31,7 +32,7 @@ OVERHEAD: Final[dict[TableModel, int]] = {
 
 
 class Statistics(Protocol):
-    """What one epoch of the stream is like."""
+    """The number of tuples of an epoch, and of groups of any set of attributes."""
 
     @property
     def tuples(self) -> float:
@@ -41,86 +42,47 @@ class Statistics(Protocol):
         """Distinct values of the attributes in an epoch."""
 
     def exponent(self, attributes: Attributes) -> float:
-        """Of their Zipf-like distribution; 0 if all groups are equally frequent."""
+        """The exponent of their Zipf-like distribution; 0: all groups are equally frequent."""
 
 
-@dataclass(frozen=True)
-class KnownStatistics:
-    """Statistics from numbers that are given for some sets of attributes.
+class AttributeBits:
+    """Sets of attributes as bits of an integer: unions and subsets are then machine operations."""
 
-    A set that is not given has as many groups as the attributes, taken as independent and as
-    uniform over the product of the largest given parts, show in an epoch: with d possible groups
-    d (1 - exp(-tuples / d)), and never fewer than a given subset. Its exponent is the smallest of
-    its parts': the paper sees exponents fall as attributes are added (0.85, 0.67, 0.48).
-    """
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = sorted(set(names))
+        self._sets: dict[int, Attributes] = {}
 
-    tuples: float
-    known_groups: Mapping[Attributes, float]
-    known_exponents: Mapping[Attributes, float] = field(default_factory=dict)
+    def bits(self, attributes: Attributes) -> int:
+        return sum(1 << at for at, name in enumerate(self._names) if name in attributes)
 
-    def groups(self, attributes: Attributes) -> float:
-        given = self.known_groups.get(attributes)
-        if given is not None:
-            return min(given, self.tuples)
-        possible = prod(self.known_groups[part] for part in self._parts(attributes))
-        least = max(
-            (g for known, g in self.known_groups.items() if known <= attributes), default=1.0
-        )
-        return min(max(expected_distinct(possible, self.tuples), least), self.tuples)
-
-    def exponent(self, attributes: Attributes) -> float:
-        given = self.known_exponents.get(attributes)
-        if given is not None:
-            return given
-        parts = (known for known in self.known_exponents if known <= attributes)
-        return min((self.known_exponents[part] for part in parts), default=0.0)
-
-    def _parts(self, attributes: Attributes) -> list[Attributes]:
-        """Given sets that together are the attributes, the largest first."""
-        parts: list[Attributes] = []
-        rest = attributes
-        inside = (known for known in self.known_groups if known <= attributes)
-        for known in sorted(inside, key=lambda known: (-len(known), sorted(known))):
-            if known <= rest and known:
-                parts.append(known)
-                rest -= known
-        if rest:
-            raise KeyError(f"nothing is known of {', '.join(sorted(rest))}")
-        return parts
-
-
-def expected_distinct(possible: float, draws: float) -> float:
-    """Distinct values among draws from so many equally likely ones."""
-    if possible <= 0 or draws <= 0:
-        return 0.0
-    return possible * -expm1(-draws / possible)
+    def attributes(self, bits: int) -> Attributes:
+        found = self._sets.get(bits)
+        if found is None:
+            found = frozenset(name for at, name in enumerate(self._names) if bits >> at & 1)
+            self._sets[bits] = found
+        return found
 
 
 class RememberedStatistics:
-    """Asks other statistics once for each set of attributes, and keeps to 1 <= groups <= tuples."""
+    """Other statistics, computed once for each set of attributes; 1 <= groups <= tuples holds."""
 
-    def __init__(self, asked: Statistics) -> None:
-        self._asked = asked
+    def __init__(self, source: Statistics) -> None:
+        self._source = source
         self._groups: dict[Attributes, float] = {}
         self._exponents: dict[Attributes, float] = {}
-        self.tuples = max(1.0, float(asked.tuples))
-
-    @property
-    def questions(self) -> int:
-        """How many sets were asked for."""
-        return len(self._groups)
+        self.tuples = max(1.0, float(source.tuples))
 
     def groups(self, attributes: Attributes) -> float:
         found = self._groups.get(attributes)
         if found is None:
-            found = min(max(1.0, float(self._asked.groups(attributes))), self.tuples)
+            found = min(max(1.0, float(self._source.groups(attributes))), self.tuples)
             self._groups[attributes] = found
         return found
 
     def exponent(self, attributes: Attributes) -> float:
         found = self._exponents.get(attributes)
         if found is None:
-            found = max(0.0, float(self._asked.exponent(attributes)))
+            found = max(0.0, float(self._source.exponent(attributes)))
             self._exponents[attributes] = found
         return found
 
@@ -169,7 +131,7 @@ class Tree:
                 raise ValueError(f"node {place} has keys that its parent {node.parent} has not")
 
     def children(self, place: int | None) -> tuple[int, ...]:
-        """Of a node; of None, those that take the stream's tuples."""
+        """The children of a node; of None, the nodes that group the stream's tuples."""
         return tuple(at for at, node in enumerate(self.nodes) if node.parent == place)
 
     def degrees(self) -> tuple[int, ...]:
@@ -184,10 +146,6 @@ class Tree:
         """1 for a node that takes the stream's tuples."""
         parent = self.nodes[place].parent
         return 1 if parent is None else 1 + self.depth(parent)
-
-    @property
-    def height(self) -> int:
-        return max((self.depth(place) for place in range(len(self.nodes))), default=0)
 
     def with_buckets(self, buckets: tuple[float, ...]) -> Tree:
         return Tree(

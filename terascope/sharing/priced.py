@@ -1,11 +1,12 @@
-"""Trees when memory has a price: what a subtree costs for any input, memory included.
+"""The cost of subtrees when memory has a price.
 
-In: a drafted tree, hash operations that a byte is worth. Out: for each node W(n), the least of
-(cost below the node + price * bytes) when n rows enter it, on a grid of n; and the sizes chosen.
-
-With a price the parts of a tree can be judged one by one: what a change saves is seen at the place
-of the change. Prices instead of budgets also make the trees that are tried independent of the
+Problem: with a budget, what a change of a tree saves depends on how the memory of all its tables is
+allocated anew. Idea: give memory a price, so many hash operations a byte. Then a subtree can be
+judged by itself, and a change where it happens; and the trees that are tried do not depend on the
 budget.
+
+In: the curve of a table, the cost of the rows that leave it, a price. Out: W(n), the least of (cost
+below the table + price * bytes) when n rows enter it, on a grid of n; and the best size.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def priced_values(
     below: Floats,
     grid: Floats,
 ) -> Floats:
-    """W of a node, on the grid."""
+    """W(n) of a table, on the grid."""
     values = np.empty(len(grid))
     for at in range(len(grid)):
         values[at] = best_size(log_inputs, log_out, buckets, byte_price, below, grid, grid[at])[0]

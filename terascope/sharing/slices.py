@@ -53,12 +53,6 @@ def paired(window: Periodic) -> SliceVector:
     return with_gaps(window.edges, window.slide, [window])
 
 
-def paned(window: Periodic) -> SliceVector:
-    """(g, ..., g) with g = gcd(r, s)."""
-    step = math.gcd(window.range, window.slide)
-    return with_gaps(range(0, window.slide, step), window.slide, [window])
-
-
 def with_gaps(edges: Iterable[int], period: int, windows: Sequence[Periodic]) -> SliceVector:
     """Slices between edges; those that no window needs are gaps."""
     starts = sorted(set(edges))
@@ -136,12 +130,3 @@ def divisors(number: int) -> tuple[int, ...]:
 def rate(vector: SliceVector) -> Fraction:
     """beta: kept slices per unit of time."""
     return Fraction(len(vector.lengths) - len(vector.gaps), vector.period)
-
-
-def rate_bounds(windows: Sequence[Periodic]) -> tuple[Fraction, Fraction]:
-    """What the rate of edges of a composition lies between: all edges of the others being among
-    those of one, and no more than the last of the period being common.
-    """
-    rates = [Fraction(len(w.edges), w.slide) for w in windows]
-    period = math.lcm(*(w.slide for w in windows))
-    return max(rates), sum(rates, Fraction(0)) - Fraction(len(windows) - 1, period)

@@ -1,4 +1,4 @@
-"""What a sample of a source says about any set of its attributes.
+"""Statistics of any set of attributes, estimated from a sample of the source.
 
 In: a uniform sample of the tuples of some epochs, as hashes of every attribute. Out: the number of
 groups in an epoch, or in any other number of tuples, with bounds; and how skewed they are. Each set
@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
-from math import log, log2, prod
-from typing import Final
+from math import log2, prod
 
 import numpy as np
 
@@ -25,8 +23,6 @@ from terascope.sharing.counting import (
 from terascope.sharing.distinct import Floats, GroupGrowth, bounds, fit_growth
 from terascope.sharing.zipf import exponent
 
-STEP: Final = 2**0.5
-
 
 @dataclass(frozen=True)
 class SampledStatistics:
@@ -36,7 +32,7 @@ class SampledStatistics:
     sample, their hashes are part of every set, and what is said is the mean of them.
     """
 
-    lanes: Mapping[str, Hashes]
+    hashes: Mapping[str, Hashes]
     """The hashes of an attribute, one for each tuple of the sample."""
     sampled: int
     """Tuples in it."""
@@ -45,7 +41,7 @@ class SampledStatistics:
     rate: float | None = None
     """Tuples in a second."""
     epochs: int = 1
-    epoch_lane: Hashes | None = None
+    epoch_hashes: Hashes | None = None
     """The hashes of the epochs, where there are several."""
     places: Floats | None = None
     """Where in its epoch each tuple stands, from 0 to 1: what is shorter than an epoch is counted
@@ -69,11 +65,11 @@ class SampledStatistics:
         """
         known = self._counted.get(attributes)
         if known is None:
-            lanes = [self.lanes[attribute] for attribute in attributes]
-            if self.epoch_lane is not None:
-                lanes.append(self.epoch_lane)
-            hashes = lanes[0] if len(lanes) == 1 else set_hashes(lanes, self.sampled)
-            known = self._counted[attributes] = count_groups(hashes)
+            columns = [self.hashes[attribute] for attribute in attributes]
+            if self.epoch_hashes is not None:
+                columns.append(self.epoch_hashes)
+            mixed = columns[0] if len(columns) == 1 else set_hashes(columns, self.sampled)
+            known = self._counted[attributes] = count_groups(mixed)
         return known
 
     def groups(self, attributes: frozenset[str], tuples: float | None = None) -> float:
@@ -90,14 +86,14 @@ class SampledStatistics:
         if known is None:
             assert self.places is not None
             piece = np.minimum((self.places * number).astype(np.int64), number - 1)
-            lane = attribute_hashes(piece, "piece")
+            own = attribute_hashes(piece, "piece")
             known = self._pieces[number] = SampledStatistics(
-                self.lanes,
+                self.hashes,
                 self.sampled,
                 self.tuples / number,
                 self.rate,
                 self.epochs * number,
-                lane if self.epoch_lane is None else lane + self.epoch_lane,
+                own if self.epoch_hashes is None else own + self.epoch_hashes,
             )
         return known
 
@@ -127,40 +123,6 @@ class SampledStatistics:
             return (0.0, 0.0) if not self.sampled else (1.0, 1.0)
         low, high = bounds(self.frequencies(attributes), self._scale(self.tuples))
         return low / self.epochs, high / self.epochs
-
-    def evicted(self, attributes: frozenset[str], places: float) -> float:
-        """How many groups leave an LRU table of so many places in an epoch, before its end.
-
-        The table is full after as many tuples as have that many groups. From then on it misses what
-        did not come within so many tuples: as many of a tuple as the number of groups grows by
-        with one more (Denning's working set; for independent tuples it is Che's approximation). No
-        law of frequencies is assumed, and bursts count as far as the pieces of an epoch show them.
-        """
-        if places >= self.groups(attributes):
-            return 0.0
-        if places < 1.0:
-            return self.tuples
-        two = self.groups(attributes, 2.0)
-        if places <= two:  # what is not the same as the tuple before
-            return (two - 1.0) * self.tuples
-        step = 1
-        while self._logarithm(attributes, step) > log(places):
-            step += 1
-        # The slopes below, at and above the size of the table.
-        around = [self._logarithm(attributes, step + i) for i in (1, 0, -1)]
-        slopes = [after - before for before, after in pairwise(around)]
-        slopes.append(slopes[1])
-        if step > 1:  # else beyond the epoch
-            slopes[2] = self._logarithm(attributes, step - 2) - around[2]
-        part = (log(places) - around[1]) / (around[2] - around[1])
-        slope = float(np.interp(part, (-0.5, 0.5, 1.5), slopes)) / log(STEP)
-        filling = self.tuples * STEP ** (part - step)
-        missing = min(1.0, max(0.0, slope) * places / filling)
-        return float(missing * (self.tuples - filling))
-
-    def _logarithm(self, attributes: frozenset[str], step: int) -> float:
-        """Of the groups in the tuples of an epoch, divided so many times."""
-        return log(self.groups(attributes, self.tuples * STEP**-step))
 
     def exponent(self, attributes: frozenset[str]) -> float:
         """Of the Zipf-like law that the groups of an epoch follow; 0: all are equally frequent."""

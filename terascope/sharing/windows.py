@@ -1,14 +1,17 @@
-"""To share or not to share: which windows of a stream are put together from the same slices.
+"""To share or not to share: which windows of a stream are assembled from the same slices.
 
-In: the windows over one stream with the same keys, how many tuples come, and how many groups there
-are among so many of them. Out: `Shared`: clusters of windows, each with the slices it is made of,
-what that costs, and what the alternatives would.
+In: the windows over one stream with the same keys, the rate of tuples, and the number of groups
+among any number of them. Out: `WindowClusters`: clusters of windows, each with its slices and its
+cost, and the costs of the alternatives.
 
-This is paper 0's inequality (3) with the costs of what is really done. A tuple is looked up once
-for each cluster; what leaves a slice is exchanged and merged once; and every window passes once
-over the partials of its cluster, whatever r/s is, because assembling takes a merge or two for each
-partial and not r/s of them. A window has one or two slices a slide. Slices that do not reduce the
-data make partials as many as tuples: sharing them saves little and costs much.
+This is paper 0's inequality (3) with the costs of our executor. A tuple is looked up once for each
+cluster; the partial groups of a slice are exchanged and merged once; and every window passes once
+over the partials of its cluster, whatever r/s is, because assembling takes one or two merges for
+each partial and not r/s of them. A window has one or two slices a slide. Slices that do not reduce
+the data have as many partials as tuples: sharing them saves little and costs much.
+
+Search: each window joins the cluster where it costs least; then clusters are merged while that
+saves something; the result is compared with sharing everything and nothing.
 """
 
 from __future__ import annotations
@@ -53,13 +56,13 @@ class WindowCosts:
 
 @dataclass(frozen=True)
 class TupleTraffic:
-    """What is known of the tuples."""
+    """The rate and the groups of the tuples of a stream."""
 
     rate: float
     """Tuples for each unit of time."""
     groups: Groups
     known: bool = True
-    """Measured; else it is what one assumes of a stream that nobody has seen."""
+    """Measured; else assumed, for a stream that was not sampled yet."""
 
 
 def ungrouped(tuples: float) -> float:
@@ -79,7 +82,7 @@ class Uniform:
 
 
 def assumed(keys: int) -> Groups:
-    """What is assumed of keys that nobody has seen: ten thousand values a key, evenly used."""
+    """The groups of keys that were not sampled: ten thousand values a key, evenly used."""
     return ungrouped if keys == 0 else Uniform(10_000.0 ** min(keys, 2))
 
 
@@ -105,7 +108,7 @@ class Cluster:
 
     @property
     def assembles(self) -> bool:
-        """Whether its slices are not already what is asked for."""
+        """Whether its windows are assembled from several slices."""
         return len(self.windows) > 1 or not is_tumbling(self.windows[0])
 
     def partials(self, traffic: TupleTraffic) -> float:
@@ -161,7 +164,7 @@ class WindowClusters:
 
     @cached_property
     def alternatives(self) -> dict[str, float | None]:
-        """What else could be done: nanoseconds for each unit of time; None when it cannot."""
+        """The costs of the alternatives, in nanoseconds for each unit of time; None: impossible."""
         apart = [Cluster((w,), paired(w)) for w in self.windows]
         together = composed(self.windows)
         panes = composed_panes(self.windows)
@@ -193,8 +196,8 @@ def share(
 def decided(
     known: tuple[Periodic, ...], traffic: TupleTraffic, prices: WindowCosts, mode: Mode
 ) -> WindowClusters:
-    """A set is planned again when its sources were looked at; what is known of a family of its
-    windows is then asked for twice.
+    """The clusters of a family of windows; kept, because a set is planned twice: before and after
+    its sources were sampled.
     """
     if mode == "unshared":
         clusters = [Cluster((w,), paired(w)) for w in known]
@@ -208,7 +211,7 @@ def decided(
 def cheapest(
     windows: tuple[Periodic, ...], traffic: TupleTraffic, prices: WindowCosts
 ) -> list[Cluster]:
-    """What is found window by window, or one of the alternatives that explain tells of."""
+    """The cheapest of the clusters found by search and of the alternatives that explain shows."""
     tried = [merged(placed(windows, traffic, prices), traffic, prices)]
     tried.append([Cluster((w,), paired(w)) for w in windows])
     vectors = (composed(windows), composed_panes(windows)) if len(windows) > 1 else ()

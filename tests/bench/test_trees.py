@@ -17,8 +17,9 @@ from bench.trees.execution import executed, statistics_of
 from bench.trees.streams import EPOCHS, Stream, has_stream, stream_of, write
 from terascope.kernels.tables.table_policies import POLICIES
 from terascope.sharing.cost import HashOperations
-from terascope.sharing.model import KnownStatistics, Node, Tree, flat_tree
-from terascope.sharing.plan import Allocation, Planned
+from terascope.sharing.model import Node, Tree, flat_tree
+from terascope.sharing.plan import Planned
+from tests.sharing.known_statistics import KnownStatistics
 
 SCALE = 0.05
 
@@ -153,7 +154,9 @@ def test_a_flat_tree_takes_a_look_up_for_each_query_and_tuple(narrow: Stream) ->
 
 
 @pytest.mark.parametrize("allocation", memory.ALLOCATIONS)
-def test_hash_operations_are_what_is_predicted(narrow: Stream, allocation: Allocation) -> None:
+def test_hash_operations_are_what_is_predicted(
+    narrow: Stream, allocation: memory.Allocation
+) -> None:
     buckets = (300, 100_000)
     found = dict(memory.Planning(allocation, narrow, buckets, buckets).figures())
     assert found[WRONG] == 0
@@ -169,7 +172,7 @@ def test_hash_operations_are_what_is_predicted(narrow: Stream, allocation: Alloc
 def plan_costing(total: float, buckets: float) -> Planned:
     tree = Tree((Node(frozenset("ab"), None, False, buckets), Node(frozenset("a"), 0, True, 0.0)))
     cost = HashOperations(total, 0.0, 0.0, (total, total))
-    return Planned(tree, cost, cost, 0.0, 0.0)
+    return Planned(tree, cost, cost, 0.0, tree)
 
 
 def test_laws_that_plans_break_are_counted() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from terascope.connectors.base import LAYERS, POSITION, Column, ReadReport
-from terascope.connectors.packets import PacketConnector
+from terascope.connectors.packets.connector import PacketConnector
 from terascope.connectors.packets.fields import ALL_FIELDS, LAYER_BITS, canonical
 from terascope.connectors.packets.layout import native_type
 

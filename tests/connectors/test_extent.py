@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.connectors.extent import about_tuples
 from terascope.connectors.registry import Interface
 from terascope.traffic import generate
 from terascope.traffic.profile import Profile
@@ -26,7 +25,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def about(kind: str, location: object) -> float:
-    return about_tuples(Interface("one", kind, str(location)))
+    return Interface("one", kind, str(location)).estimated_tuples()
 
 
 def near(number: float) -> object:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import Edge, Split
+from terascope.connectors.base import Edge
+from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.live.journal import FILE_NAME
-from terascope.connectors.registry import Interface
 from terascope.diagnostic import SourceError
 from tests.connectors.live_reading import SECOND, START, Run, Wall, batch_rows, live, read
 from tests.connectors.packet_bytes import Frame, ethernet, ipv4, pcap, tcp
@@ -308,13 +308,7 @@ def test_a_bad_interface_never_raises(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_what_cannot_be_followed_is_refused(tmp_path: Path) -> None:
-    class Frames(Interface):
-        """Something that has no files."""
-
-        def splits(self, *_: object) -> list[Split]:
-            return []
-
-    odd = Frames("df", "dataframe", "df")
+    odd = DataFrameInterface("df", "dataframe", "df")
     with pytest.raises(SourceError, match="cannot be followed"):
         Links([odd], {}, None, LiveSettings(), tmp_path)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from terascope.connectors.base import Column, Edge, Split
-from terascope.connectors.identity import FILE_OPTION
+from terascope.connectors.file_identity import FILE_OPTION
 from terascope.connectors.live import LinkClock, Speed
 from terascope.connectors.live.journal import FILE_NAME
 from terascope.diagnostic import SourceError

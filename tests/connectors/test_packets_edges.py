@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from terascope.connectors.base import Edge, ReadReport, Split
-from terascope.connectors.packets import PacketConnector
+from terascope.connectors.packets.connector import PacketConnector
 from terascope.connectors.registry import Interface
 from tests.connectors.packet_bytes import (
     WHOLE,

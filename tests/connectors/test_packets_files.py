@@ -8,7 +8,7 @@ import pytest
 
 from terascope.connectors.base import Column, ReadReport
 from terascope.connectors.malformed import FileFault
-from terascope.connectors.packets import PacketConnector
+from terascope.connectors.packets.connector import PacketConnector
 from terascope.connectors.packets.fields import ALIASES, FIELDS, LAYER_BITS, PROTOCOLS
 from terascope.diagnostic import SourceError
 from terascope.types import Type

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from terascope.connectors.base import ReadReport
-from terascope.connectors.packets import PacketConnector
+from terascope.connectors.packets.connector import PacketConnector
 from terascope.connectors.packets.memory import Recycler
 from tests.connectors.packet_bytes import WHOLE, columns_named, ethernet, ipv4, pcap, tcp
 
@@ -24,7 +24,7 @@ def test_memory_is_used_again_when_nobody_holds_it() -> None:
     other = recycler.array((3, 5), np.int64)
     assert address(other) != place
     del first
-    assert recycler.bytes_waiting == 120
+    assert recycler.bytes_kept == 120
     assert address(recycler.array((15,), np.int64)) == place
     assert recycler.array((0, 5), np.int64).shape == (0, 5)
 
@@ -37,20 +37,20 @@ def test_memory_is_kept_as_long_as_a_view_or_an_arrow_buffer_holds_it() -> None:
     column = pa.Array.from_buffers(pa.int64(), 900, [None, pa.py_buffer(table[1, :900])])
     piece = column.slice(10, 5)
     del table, column
-    assert recycler.bytes_waiting == 0
+    assert recycler.bytes_kept == 0
     again = recycler.array((2, 1000), np.int64)
     again[:] = 0
     assert address(again) != place
     assert piece.to_pylist() == [42] * 5
     del piece
-    assert recycler.bytes_waiting == 16_000
+    assert recycler.bytes_kept == 16_000
 
 
 def test_no_more_waits_than_told() -> None:
     recycler = Recycler(most=1000)
     held = [recycler.array((50,), np.int64) for _ in range(5)]
     held.clear()
-    assert recycler.bytes_waiting == 800
+    assert recycler.bytes_kept == 800
 
 
 def test_batches_that_are_kept_do_not_change(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from terascope.connectors.base import ReadReport
-from terascope.connectors.packets import PacketConnector, connector
+from terascope.connectors.packets import connector
+from terascope.connectors.packets.connector import PacketConnector
 from tests.connectors.packet_bytes import (
     WHOLE,
     Frame,

@@ -14,8 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from terascope.connectors.base import Column, ReadReport
-from terascope.connectors.tables import CsvConnector
-from terascope.connectors.tables.csv import scanner
+from terascope.connectors.tables.csv import CsvConnector, scanner
 from terascope.connectors.tables.options import CsvOptions
 from terascope.connectors.tables.records import Arrays, RecordReader
 from terascope.diagnostic import SourceError

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from terascope.connectors.base import Column, ReadReport
-from terascope.connectors.tables import ParquetConnector
+from terascope.connectors.tables.parquet import ParquetConnector
 from terascope.diagnostic import SourceError
 from terascope.types import Type, parse_ip
 from tests.connectors.table_reading import POSITION, WHOLE, columns, read_all, written

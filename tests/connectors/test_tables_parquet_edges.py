@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from terascope.connectors.base import Column, Connector, Edge, ReadReport, Split
-from terascope.connectors.tables import CsvConnector, JsonConnector, ParquetConnector
+from terascope.connectors.tables.csv import CsvConnector
+from terascope.connectors.tables.jsonlines import JsonConnector
+from terascope.connectors.tables.parquet import ParquetConnector
 from terascope.types import Type
 from tests.connectors.table_reading import POSITION, WHOLE, columns
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.connectors.tables import TABLE_CONNECTORS
+from terascope.connectors.registry import KINDS
 from terascope.types import Type
 from tests.connectors.table_reading import columns, read_all, written
 
@@ -33,7 +33,7 @@ def test_unsigned_columns_hold_what_they_say(
     pq.write_table(pa.table({"a": pa.array(values, pa.decimal128(20, 0))}), floats)
     files = {"csv": csv, "json": json, "parquet": tmp_path / "t.parquet"}
     for kind, path in [*files.items(), ("parquet", floats)]:
-        seen = read_all(TABLE_CONNECTORS[kind], [path], columns(a=type))
+        seen = read_all(KINDS[kind], [path], columns(a=type))
         assert [row[0] for row in seen.rows] == [*good, *good], kind
         reasons = sorted(seen.malformed.elements())
         assert len(reasons) == len(bad)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.connectors.tables import TABLE_CONNECTORS
+from terascope.connectors.registry import KINDS
 from terascope.types import BIAS, Type
 from tests.connectors.table_reading import Seen, columns, read_all, written
 
@@ -18,7 +18,7 @@ TOO_LARGE = 2**64
 
 def read_wide(kind: str, path: Path) -> Seen:
     """Reads column `a`, held as numbers again."""
-    seen = read_all(TABLE_CONNECTORS[kind], [path], columns(a=Type.WIDE))
+    seen = read_all(KINDS[kind], [path], columns(a=Type.WIDE))
     for (held,) in seen.rows:
         assert held is None or (isinstance(held, int) and -BIAS <= held < BIAS)
     return seen

@@ -14,8 +14,9 @@ from terascope.sharing.cost import Accounting, accounting_for, evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import Allocator, frontier, merged, without_empty
 from terascope.sharing.hull import PricedTree, best_of, priced
-from terascope.sharing.model import KnownStatistics, TableModel, flat_tree
+from terascope.sharing.model import TableModel, flat_tree
 from terascope.sharing.plan import Planner
+from tests.sharing.known_statistics import KnownStatistics
 from tests.sharing.test_fptas import known, small_tree
 from tests.sharing.test_plan import correlated, pairs
 
@@ -77,7 +78,7 @@ def test_prices_alone_come_near_the_bounds(bounded: bool) -> None:
     """Whatever the memory. A few queries have greater jumps; there Algorithm 2 is quick."""
     names, queries = pairs(10)
     statistics, accounting = correlated(names, 2), accountings(bounded)
-    trees = Planner(queries, statistics, accounting=accounting)._grown
+    trees = Planner(queries, statistics, accounting=accounting).trees
     found = priced(trees, Curves(statistics, "lru"), accounting, EPS)
     edges, best = best_of(found.frontiers)
     least = np.min([bounds.at(edges) for bounds in found.bounds], axis=0)

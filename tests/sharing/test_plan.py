@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from terascope.sharing.cost import accounting_for
-from terascope.sharing.model import Attributes, KnownStatistics, Query
+from terascope.sharing.model import Attributes, Query
 from terascope.sharing.plan import Planner, plan_tree
+from tests.sharing.known_statistics import KnownStatistics
 
 TUPLES = 400_000.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 
@@ -18,11 +19,10 @@ from terascope.sharing.slices import (
     composed,
     composed_panes,
     paired,
-    paned,
     rate,
-    rate_bounds,
     shortest,
     stretched,
+    with_gaps,
 )
 
 slides = st.sampled_from([1, 2, 3, 4, 5, 6, 8, 9, 10, 12])
@@ -155,3 +155,18 @@ def test_slices_that_repeat_are_written_once() -> None:
 def test_what_are_no_slices_is_said(text: str) -> None:
     with pytest.raises(ValueMistake):
         parse_slices(text)
+
+
+def paned(window: Periodic) -> SliceVector:
+    """(g, ..., g) with g = gcd(r, s)."""
+    step = math.gcd(window.range, window.slide)
+    return with_gaps(range(0, window.slide, step), window.slide, [window])
+
+
+def rate_bounds(windows: Sequence[Periodic]) -> tuple[Fraction, Fraction]:
+    """What the rate of edges of a composition lies between: all edges of the others being among
+    those of one, and no more than the last of the period being common.
+    """
+    rates = [Fraction(len(w.edges), w.slide) for w in windows]
+    period = math.lcm(*(w.slide for w in windows))
+    return max(rates), sum(rates, Fraction(0)) - Fraction(len(windows) - 1, period)

@@ -8,8 +8,9 @@ from time import perf_counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terascope.sharing.model import KnownStatistics, Query
+from terascope.sharing.model import Query
 from terascope.sharing.timed import Growing, LookupCosts, plan_for_time
+from tests.sharing.known_statistics import KnownStatistics
 
 NAMES = "abcdef"
 
@@ -43,8 +44,7 @@ def test_many_packets_of_few_flows_are_worth_a_tree() -> None:
     flows = KnownStatistics(1e7, {**known.known_groups, frozenset("abc"): 50_000})
     made = plan_for_time(pairs("abc"), flows)
     assert [sorted(n.attributes) for n in made.tree.nodes if not n.is_query] == [["a", "b", "c"]]
-    assert made.gain > 0.3
-    assert made.operations < made.flat_operations / 2.5
+    assert made.nanoseconds < 0.7 * made.flat_nanoseconds
 
 
 def test_places_that_are_computed_are_worth_none() -> None:
@@ -85,5 +85,5 @@ def test_costs_are_those_of_the_tree() -> None:
     assert growing.nanoseconds() == 2e6 * costs.sparse
     growing.add(frozenset("abc"), None)
     inner = 1e6 * (costs.sparse + costs.word)
-    down = 1e4 * (2 * (costs.sparse + costs.group) + costs.lane * (3 + 2))
+    down = 1e4 * (2 * (costs.sparse + costs.group) + costs.vector * (3 + 2))
     assert growing.nanoseconds() == inner + down

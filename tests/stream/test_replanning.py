@@ -23,7 +23,6 @@ from terascope.physical.rules.grow_trees import decided, families
 from terascope.physical.settings import TreeSettings
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
-from terascope.sharing.model import KnownStatistics
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.replan import replanning
 from terascope.streaming.replan.families import AggregateFamily, families_of
@@ -41,6 +40,7 @@ from terascope.streaming.replan.tree_choice import (
 from terascope.streaming.replan.tree_plans import PlannedSharing, grafted, in_force
 from terascope.streaming.replan.tuple_samples import TupleSample
 from terascope.types import Type
+from tests.sharing.known_statistics import KnownStatistics
 
 RULES = ReplanSettings(gain=0.15, slices=3, seconds=60.0, share=float("inf"))
 MODES = [TreeSettings("time"), TreeSettings("operations", 1 << 20, leaves="free")]

@@ -8,8 +8,7 @@ file_link, generator_link, clock, admission, progress, links (the entry).
 from terascope.connectors.live.link import LinkState
 from terascope.connectors.live.links import Links
 from terascope.connectors.live.offset import LinkOffset, Offset
-from terascope.connectors.live.settings import LinkClock, LiveSettings
-from terascope.connectors.live.speed import Speed
+from terascope.connectors.live.settings import LinkClock, LiveSettings, Speed
 
 __all__ = [
     "LinkClock",

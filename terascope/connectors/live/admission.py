@@ -1,8 +1,8 @@
 """Admission: what the next micro-batch reads.
 
-In: the entries that wait, link by link, and the clock. Out: how many of each link to take. The
-smallest next start goes first, so that no link runs ahead of the others, until the bytes are
-enough.
+In: the pending entries of each link, and the clock. Out: how many of each link to take. The entry
+with the smallest first time goes first, so that no link runs ahead of the others, until the bytes
+of the micro-batch are enough.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from terascope.connectors.live.entry import Entry
 from terascope.connectors.live.journal import LinkJournal
 from terascope.connectors.live.offset import LinkOffset, Seen
 from terascope.connectors.live.settings import LinkClock
-from terascope.connectors.packets.compiled import Ints
+from terascope.connectors.packets.words import Ints
 
 NEVER: Final = (1 << 63) - 1
 UNKNOWN: Final = -1
@@ -30,7 +30,7 @@ def no_times() -> Ints:
 
 @dataclass
 class Timeline:
-    """The times of the entries of a link that are not forgotten."""
+    """The times of the entries of a link that the journal still has."""
 
     clock: LinkClock | None
     base: int = 0
@@ -38,14 +38,14 @@ class Timeline:
     """First time of each; NEVER when it has no tuples, UNKNOWN when nothing is known."""
     high: Ints = field(default_factory=no_times)
     order: Ints = field(default_factory=no_times)
-    """By which they are admitted: their first time, but never before the one before."""
+    """The order of admission: the first time of each, but no smaller than the entry's before."""
     due: Ints = field(default_factory=no_times)
-    """When all before and of each is past."""
+    """The largest time of each entry and of all before it."""
     oldest: Ints = field(default_factory=no_times)
-    """The first time of each and all after."""
+    """The smallest time of each entry and of all after it."""
 
     def follow(self, journal: LinkJournal) -> None:
-        """Take in what has come to the journal, and drop what it has forgotten."""
+        """Add the new entries of the journal, and drop those that it has dropped."""
         gone = journal.base - self.base
         new = journal.entries[max(len(self.low) - gone, 0) :]
         if not gone and not new:
@@ -73,8 +73,8 @@ class Timeline:
 
 
 @dataclass
-class Waiting:
-    """A link as admission goes through it."""
+class PendingLink:
+    """A link, and how many of its entries are admitted."""
 
     journal: LinkJournal
     timeline: Timeline
@@ -100,7 +100,7 @@ class Waiting:
 
 
 def admit(
-    links: Mapping[str, Waiting], most_bytes: int, until_ns: int | None
+    links: Mapping[str, PendingLink], most_bytes: int, until_ns: int | None
 ) -> dict[str, list[Entry]]:
     """Move the counts of the links on, as far as the bytes allow and, in a paced replay, entries
     are due at `until_ns`; give what was taken.
@@ -127,7 +127,7 @@ def admit(
 
 
 def seen_with(before: LinkOffset, taken: Sequence[Entry]) -> Seen:
-    """What is known of the columns after these entries, too."""
+    """The bounds of the columns over all admitted entries, these included."""
     seen, begun = dict(before.seen), before.begun
     for entry in taken:
         if entry.empty:

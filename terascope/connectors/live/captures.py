@@ -9,69 +9,35 @@ stream is complete.
 
 from __future__ import annotations
 
-from terascope.connectors.base import ReadReport
-from terascope.connectors.live.entry import Options
-from terascope.connectors.live.growth import INCOMPLETE_GZIP, Followed, Growth, Piece
-from terascope.connectors.packets.compiled import Bytes
-from terascope.connectors.packets.connector import first_bytes, open_framing, starts_as_capture
-from terascope.connectors.packets.pcap import FILE_HEADER_BYTES
-from terascope.connectors.packets.planning import Cutting, Part, plan
-from terascope.connectors.packets.records import empty_records
-from terascope.connectors.packets.scan import SECTION_OPTION, Framing, Scan
-from terascope.connectors.packets.section import Section, section_from_json
-from terascope.connectors.packets.window import (
+from terascope.connectors.base import Bounds, Options, Range, ReadReport
+from terascope.connectors.cutting import Cutting
+from terascope.connectors.file_bytes import (
     NO_END,
     GzipStream,
     PlainStream,
-    SlidingWindow,
-    is_gzip,
-    opened,
+    opened_raw,
+    starts_as_gzip,
 )
+from terascope.connectors.live.growth import INCOMPLETE_GZIP, Followed, Growth, Piece
+from terascope.connectors.packets.connector import first_bytes, open_framing, starts_as_capture
+from terascope.connectors.packets.pcap import FILE_HEADER_BYTES
+from terascope.connectors.packets.planning import plan
+from terascope.connectors.packets.records import empty_records
+from terascope.connectors.packets.scan import SECTION_OPTION, Framing, Scan
+from terascope.connectors.packets.section import Section, section_from_json
+from terascope.connectors.packets.window import SlidingWindow
 
 UNFINISHED_RECORD = "its last record is not complete"
 STUCK = 2
-"""Steps of a scan without movement that show that it waits for bytes."""
-
-
-class OpenEndedWindow:
-    """A window over a file that may go on: it never says that it has reached the end."""
-
-    final = False
-
-    def __init__(self, window: SlidingWindow) -> None:
-        self._window = window
-
-    @property
-    def view(self) -> Bytes:
-        return self._window.view
-
-    @view.setter
-    def view(self, view: Bytes) -> None:
-        raise AttributeError("the window moves by itself")
-
-    @property
-    def base(self) -> int:
-        return self._window.base
-
-    @base.setter
-    def base(self, base: int) -> None:
-        raise AttributeError("the window moves by itself")
-
-    @property
-    def is_dry(self) -> bool:
-        """Whether there is nothing more at the moment."""
-        return self._window.final
-
-    def slide(self, to: int) -> None:
-        self._window.slide(to)
+"""Steps of a scan without movement that show that it needs more bytes."""
 
 
 def capture_growth(file: Followed) -> Growth:
     """What has come to a capture."""
     cut = file.cuts.for_packets()
-    with opened(file.path) as raw:
+    with opened_raw(file.path) as raw:
         start = first_bytes(raw)
-        packed = is_gzip(raw)
+        packed = starts_as_gzip(raw)
     if packed:
         return packed_growth(file)
     state = file.state
@@ -103,12 +69,12 @@ def framing_at(file: Followed, start: bytes) -> tuple[Framing, int]:
 
 def complete_records(file: Followed, start: bytes) -> tuple[int, Options, bool]:
     """Where the last complete record ends, what a reader that starts there must know, and whether
-    nothing stands after it that waits for its rest.
+    no incomplete record stands after it.
     """
     framing, at = framing_at(file, start)
     end, carried = file.state.position, file.state.carried
-    with opened(file.path) as raw:
-        window = OpenEndedWindow(SlidingWindow(PlainStream(raw, at), at, file.size))
+    with opened_raw(file.path) as raw:
+        window = SlidingWindow(PlainStream(raw, at), at, file.size, open_ended=True)
         scan = Scan(window, framing, at, NO_END, ReadReport())
         records = empty_records()
         stuck = 0
@@ -116,17 +82,16 @@ def complete_records(file: Followed, start: bytes) -> tuple[int, Options, bool]:
             before = scan.position
             if scan.fill(records, records.capacity):
                 end, carried = scan.position, framing.carried(framing.latest)
-            waits = scan.position == before and window.is_dry
-            stuck = stuck + 1 if waits else 0
+            stuck = stuck + 1 if scan.position == before and window.is_dry else 0
         all_read = scan.position >= file.size and not scan.is_lost
     return end, carried, all_read
 
 
-def plan_from(file: Followed, start: bytes, cut: Cutting, size: int, stop: int) -> list[Part]:
+def plan_from(file: Followed, start: bytes, cut: Cutting, size: int, stop: int) -> list[Range]:
     """The parts from where the file was to `size`."""
     framing, at = framing_at(file, start)
     state = file.state
-    with opened(file.path) as raw:
+    with opened_raw(file.path) as raw:
         window = SlidingWindow(PlainStream(raw, at), at, size)
         return list(plan(window, framing, at, size, cut, state.position, state.carried, stop))
 
@@ -140,11 +105,11 @@ def packed_growth(file: Followed) -> Growth:
     """A gzip file: all of it, or nothing yet."""
     if not (file.settled or file.ended):
         return Growth((), 0, torn=INCOMPLETE_GZIP)
-    with opened(file.path) as raw:
+    with opened_raw(file.path) as raw:
         start = first_bytes(raw)
         raw.seek(0)
         stream = GzipStream(raw)
-        bounds: tuple[tuple[str, int, int], ...] = ()
+        bounds: Bounds = ()
         if len(start) == FILE_HEADER_BYTES and starts_as_capture(start):
             framing, at = open_framing(start, Section())
             window = SlidingWindow(stream, 0, NO_END)
@@ -159,7 +124,7 @@ def packed_growth(file: Followed) -> Growth:
     return Growth((whole,), file.size, closed=True)
 
 
-def as_pieces(file: Followed, parts: list[Part]) -> tuple[Piece, ...]:
+def as_pieces(file: Followed, parts: list[Range]) -> tuple[Piece, ...]:
     """Parts as pieces; an end at which nothing more stands is none."""
     return tuple(
         Piece(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from terascope.connectors.live.speed import Speed
+from terascope.connectors.live.settings import Speed
 
 
 class Clock(Protocol):

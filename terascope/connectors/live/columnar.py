@@ -7,21 +7,25 @@ range reads the whole row group, so there is a limit to how many a group is cut 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.connectors.base import Split
+from terascope.connectors.file_bytes import opened
 from terascope.connectors.live.growth import INCOMPLETE_PARQUET, Followed, Growth, Piece
-from terascope.connectors.live.timed import clock_bounds
+from terascope.connectors.live.timed import with_clock_bounds
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.registry import FAULT_OPTION
-from terascope.connectors.tables.bytes_in import opened
-from terascope.connectors.tables.parquet_plan import Group, Part, cut_groups, in_order, read_groups
-from terascope.connectors.tables.row_range import RowRange
+from terascope.connectors.tables.parquet_plan import (
+    Group,
+    Part,
+    RowRange,
+    cut_groups,
+    in_order,
+    read_groups,
+)
 from terascope.types import INT_MAX, INT_MIN
 
 MOST_RANGES: Final = 32
@@ -73,20 +77,10 @@ def ranges_of(groups: Sequence[Group], column: str, step: int) -> Iterator[Part]
 
 def as_piece(file: Followed, groups: Sequence[Group], part: Part) -> Piece:
     """A part with the bounds of the clock, which are read where no statistics tell them."""
-    bounds = part.bounds(groups)
-    options = part.range.options() if part.range else ()
-    size = part_bytes(file, groups, part)
-    piece = Piece(part.start, part.end, options, bounds, size, empty=part.start == part.end)
-    clock = file.clock
-    if clock is None or piece.empty or any(name == clock.column for name, _, _ in bounds):
-        return piece
-    state = file.state
-    split = Split(
-        file.connector.kind, file.interface, state.path, state.ordinal,
-        part.start, part.end, options,
-    )  # fmt: skip
-    found = clock_bounds(file, split)
-    return piece if found is None else replace(piece, bounds=(*bounds, (clock.column, *found)))
+    made, size = part.as_range(groups), part_bytes(file, groups, part)
+    empty = made.start == made.end
+    piece = Piece(made.start, made.end, made.options, made.bounds, size, empty)
+    return with_clock_bounds(file, piece)
 
 
 def part_bytes(file: Followed, groups: Sequence[Group], part: Part) -> int:

@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from terascope.connectors.base import Split
+from terascope.connectors.base import Options, Split
 from terascope.connectors.live.settings import LinkClock
-
-Options = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class FileState:
     closed: bool = False
     """Nothing more of it will be read."""
     identity: str = ""
-    """Which file it is, whatever may stand at its path later; see `connectors.identity`."""
+    """Which file it is, whatever may stand at its path later; see `connectors.file_identity`."""
 
     def to_json(self) -> list[Any]:
         """A list, in the order of the fields."""

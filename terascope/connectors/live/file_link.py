@@ -4,9 +4,9 @@ In: an interface. Out, at every look: what was found of each file, to be written
 Files found at once are numbered in the order of their paths, those found later go on from there;
 so with all files there from the start they are numbered as a batch numbers them.
 
-What is torn at the end of a file waits for its rest: until a later file is there and this one has
-stopped growing, or until idle ends the run. A file of a folder that cannot be read is waited for
-as well, then counted and named; it is read after all once that is possible.
+An incomplete record at the end of a file stays pending until a later file is there and this one has
+stopped growing, or until the run ends because it is idle. A file of a folder that cannot be read is
+tried again for a while, then counted and named; it is read after all once that is possible.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from terascope.connectors.base import Split, UnusableFile, find_files
-from terascope.connectors.identity import FILE_OPTION, found_again, identity_of
+from terascope.connectors.base import Options, Split, UnusableFile, find_files
+from terascope.connectors.file_identity import FILE_OPTION, found_again, identity_of
 from terascope.connectors.live.captures import capture_growth
 from terascope.connectors.live.columnar import columnar_growth
-from terascope.connectors.live.entry import Entry, FileState, Found, Options
+from terascope.connectors.live.entry import Entry, FileState, Found
 from terascope.connectors.live.growth import Cuts, Followed, Growth, Piece
 from terascope.connectors.live.journal import LinkJournal
 from terascope.connectors.live.settings import LinkClock
 from terascope.connectors.live.texts import text_growth
+from terascope.connectors.live.timed import whole_growth
 from terascope.connectors.live.unpacked import unpacked
 from terascope.connectors.malformed import FileFault
-from terascope.connectors.registry import FAULT_OPTION, KINDS, Interface
+from terascope.connectors.registry import FAULT_OPTION, Interface
 from terascope.diagnostic import SourceError
 
 SETTLED_NS: Final = 1_000_000_000
@@ -41,6 +42,12 @@ GROWTHS: Final[Mapping[str, Callable[[Followed], Growth]]] = {
     "json": text_growth,
     "parquet": columnar_growth,
 }
+"""Kinds whose files are read while they grow, or have more to say of when they are complete."""
+
+
+def growth_of(file: Followed) -> Growth:
+    """What has come to a file of any kind."""
+    return GROWTHS.get(file.connector.kind, whole_growth)(file)
 
 
 @dataclass
@@ -138,9 +145,9 @@ class FileLink:
         idle = (settled and not found_any) or self.stalled is not None
         self.exhausted = self._planned or (idle and (self.until_idle or self.replayed))
         torn = self._torn()
-        waits = torn is not None and self._is_patient
-        self.holds_back = self.stalled is not None or waits
-        if self.stalled is None and torn is not None and not waits:
+        is_pending = torn is not None and self._is_patient
+        self.holds_back = self.stalled is not None or is_pending
+        if self.stalled is None and torn is not None and not is_pending:
             self.stalled = torn
 
     def release(self) -> None:
@@ -154,7 +161,7 @@ class FileLink:
 
     def _present(self) -> dict[str, int]:
         """The files of the location and their sizes, in order of path."""
-        suffixes = KINDS[self.interface.kind][1]
+        suffixes = self.interface.connector.suffixes
         try:
             found = find_files(self.interface.location, suffixes)
         except SourceError:
@@ -206,7 +213,7 @@ class FileLink:
                 self.interface.name, self.interface.connector, self.interface.options, self.clock,
                 self.cuts, state, size, True, True, True,
             )  # fmt: skip
-            growth = GROWTHS[self.interface.kind](file)
+            growth = growth_of(file)
             entries = tuple(self._entry(state, piece) for piece in growth.pieces)
             if entries:
                 yield Found(FileState(path, self._following(replaced, path)), entries)
@@ -218,7 +225,7 @@ class FileLink:
     def _missing(
         self, present: Mapping[str, int], replaced: Mapping[str, Replaced]
     ) -> Iterator[str]:
-        """Files that are gone: forgotten when they were read, a reason to stall when not.
+        """Files that are gone: the journal drops them if they were read; else the link stalls.
 
         Raises:
             SourceError: a file is gone or has shrunk that was to be read.
@@ -232,7 +239,7 @@ class FileLink:
                     raise SourceError(f"'{path}' is shorter than what was read of it")
                 if state.closed and 0 < state.position < present[path]:
                     raise SourceError(f"'{path}' was complete, and has grown since")
-            elif path == location or self.journal.waits(path):
+            elif path == location or self.journal.is_pending(path):
                 raise SourceError(f"'{path}' is gone")
             else:
                 self._looked.pop(path, None)
@@ -278,7 +285,7 @@ class FileLink:
             if copy is not None:
                 return self._look_at_copy(file, copy)
         try:
-            growth = GROWTHS[self.interface.kind](file)
+            growth = growth_of(file)
             identity = identity_of(file.path)
         except (UnusableFile, OSError) as reason:
             if self.interface.names_file:
@@ -317,7 +324,7 @@ class FileLink:
     def _look_at_copy(self, file: Followed, copy: Path) -> Found:
         """A packed file, by the pieces of its unpacked copy."""
         state = replace(file.state, path=str(copy))
-        growth = GROWTHS[self.interface.kind](replace(file, state=state, size=copy.stat().st_size))
+        growth = growth_of(replace(file, state=state, size=copy.stat().st_size))
         self._looked[file.state.path] = Looked(file.size, True, True, self.now())
         after = replace(file.state, position=file.size, closed=True)
         return Found(after, tuple(self._entry(state, piece) for piece in growth.pieces))
@@ -340,17 +347,17 @@ class FileLink:
         return Entry(split, piece.size, piece.empty)
 
     def _identity(self, state: FileState) -> Options:
-        """What tells a reader that the file is still the one that was looked at."""
+        """The option by which a reader recognises the file that was looked at."""
         return ((FILE_OPTION, state.identity),) if state.identity else ()
 
     def _torn(self) -> str | None:
-        """What waits for its rest."""
+        """The first file with an incomplete record, and what it lacks."""
         torn = ((path, look.torn) for path, look in self._looked.items())
         return next((f"'{path}': {reason}" for path, reason in torn if reason is not None), None)
 
     @property
     def _is_patient(self) -> bool:
-        """Whether the rest of something is still to be expected."""
+        """Whether a file grew so recently that its incomplete record may be completed."""
         return self.grown_ns is not None and self.now() - self.grown_ns < PATIENCE_NS
 
 

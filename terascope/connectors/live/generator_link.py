@@ -8,7 +8,6 @@ traffic is made again from its seed, and what the journal has is skipped.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +19,11 @@ from terascope.connectors.base import Split
 from terascope.connectors.live.entry import Entry, FileState, Found
 from terascope.connectors.live.growth import Cuts
 from terascope.connectors.live.journal import LinkJournal
-from terascope.connectors.live.speed import Speed
+from terascope.connectors.live.settings import Speed
 from terascope.connectors.packets.connector import parts
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import SourceError
-from terascope.files import make_folder
+from terascope.files import make_folder, sync
 from terascope.traffic.conversations import PACKET
 from terascope.traffic.randomness import Array
 from terascope.traffic.stream import TrafficStream, open_stream
@@ -110,12 +109,12 @@ class GeneratorLink:
     def begin(self) -> int:
         """The time of its first packet, fixed at the first look."""
         if self.start_ns is None:
-            told = self._wanted.profile(self.now() // CHUNK_NS * 1.0).start_time
-            self.start_ns = round(told * 1e9) // CHUNK_NS * CHUNK_NS
+            start = self._wanted.profile(self.now() // CHUNK_NS * 1.0).start_time
+            self.start_ns = round(start * 1e9) // CHUNK_NS * CHUNK_NS
         return self.start_ns
 
     def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]:
-        """The chunks that are due by the clock; `ahead` says how many splits already wait."""
+        """The chunks that are due by the clock; `ahead` is the number of pending splits."""
         start = self.begin()
         self.stalled = None
         if self.exhausted:
@@ -191,7 +190,7 @@ class GeneratorLink:
             writer = PcapWriter(path, self._stream.profile.snaplen, self._stream.custom, False)
             writer.write(mine)
             writer.close()
-            _sync(path)
+            sync(path)  # on disk before the journal names it
             yield Found(FileState(str(path), ordinal, closed=True), self._entries(path, ordinal))
 
     def _entries(self, path: Path, ordinal: int) -> tuple[Entry, ...]:
@@ -206,15 +205,6 @@ class GeneratorLink:
             )
             for part in parts(path, self.cuts.for_packets())
         )  # fmt: skip
-
-
-def _sync(path: Path) -> None:
-    """The file is on disk before the journal names it."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def lead_ns(speed: Speed | None) -> int | None:

@@ -1,7 +1,7 @@
 """What has come to a file: pieces that can be read now, and how far that leads.
 
-In: a file and how far it was. Out: a `Growth`. One module per form of file makes them: `captures`,
-`texts`, `columnar`.
+In: a file and how far it was. Out: a `Growth`. One module for each form of file makes them:
+`captures`, `texts`, `columnar`; `timed` for all others, which are read once they stop growing.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from terascope.connectors.base import Connector, Edge
-from terascope.connectors.live.entry import FileState, Options
+from terascope.connectors.base import Bounds, Connector, Edge, Options, Split
+from terascope.connectors.cutting import NO_STEP, Cutting
+from terascope.connectors.live.entry import FileState
 from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock
-from terascope.connectors.packets.planning import NO_STEP, Cutting, cutting
+from terascope.connectors.packets.planning import cutting
 
 INCOMPLETE_GZIP: Final = "its gzip stream is not complete"
 INCOMPLETE_PARQUET: Final = "it is not a Parquet file, or not complete"
@@ -71,6 +72,13 @@ class Followed:
     def path(self) -> Path:
         return Path(self.state.path)
 
+    def split(self, start: int, end: int, options: Options) -> Split:
+        """A range of the file as a reader takes it."""
+        return Split(
+            self.connector.kind, self.interface, self.state.path, self.state.ordinal,
+            start, end, options,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -79,7 +87,7 @@ class Piece:
     start: int
     end: int
     options: Options
-    bounds: tuple[tuple[str, int, int], ...]
+    bounds: Bounds
     size: int
     empty: bool = False
 

@@ -1,9 +1,9 @@
 """The journal: every split that was ever offered, in an order that never changes.
 
 In: what links find. Out: the same entries for the same counts, after a crash too. It is a file of
-JSON lines to which lines are appended; a line is on disk before anybody hears of it, and a line
-that a crash tore is one nobody has heard of. What is committed is forgotten: now and then the file
-is written again without it and renamed into place. Counts stay those from the very beginning.
+JSON lines to which lines are appended; a line is on disk before its entries are offered, so that a
+line that a crash cut short was never offered. Committed entries expire: now and then the file is
+written again without them and renamed into place. Counts stay those from the very beginning.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from terascope.connectors.live.entry import (
     file_from_json,
 )
 from terascope.diagnostic import OutputError, SourceError
-from terascope.files import make_folder, open_file
+from terascope.files import make_folder, open_file, sync
 
 FILE_NAME: Final = "journal.jsonl"
 MOST_WEIGHT: Final = 64
-"""Lines and splits that may be there although nobody needs them, besides as many as are needed."""
+"""Lines and splits that may be there beyond twice the number that is needed."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class LinkJournal:
     """What is known of one link."""
 
     base: int = 0
-    """Entries forgotten."""
+    """Entries that have expired."""
     entries: list[Entry] = field(default_factory=list)
     files: dict[str, FileState] = field(default_factory=dict)
     next_ordinal: int = 0
@@ -55,7 +55,7 @@ class LinkJournal:
             raise SourceError(f"the journal has {self.count} entries, not {end}; was it deleted?")
         return self.entries[max(start - self.base, 0) : max(end - self.base, 0)]
 
-    def waits(self, path: str) -> bool:
+    def is_pending(self, path: str) -> bool:
         """Whether a split of the file is not committed."""
         return any(entry.split.path == path for entry in self.entries)
 
@@ -135,7 +135,7 @@ class Journal:
             self._take(json.loads(line))
 
     def _take(self, line: dict[str, Any]) -> None:
-        """The meaning of a line."""
+        """Apply a line."""
         self._weight += 1 + len(line.get("splits", ()))
         match line:
             case {"link": name, "file": state, "splits": splits}:
@@ -178,7 +178,7 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(self._path)
-        _sync_folder(self._folder)
+        sync(self._folder)
         self._weight = len(lines)
 
 
@@ -191,12 +191,3 @@ def _line(name: str, found: Found | str) -> dict[str, Any]:
 
 def _encoded(lines: Iterable[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename outlive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -35,7 +35,7 @@ class Link(Protocol):
 
     def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]:
         """What has come until `reading`; a path alone is a file that is gone for good. `ahead`
-        entries wait already.
+        entries are pending already.
         """
         ...
 
@@ -48,13 +48,13 @@ class Link(Protocol):
         ...
 
     def release(self) -> None:
-        """Entries are committed: let go of what only they needed."""
+        """Entries are committed: delete the files that only they needed."""
         ...
 
 
 @dataclass(frozen=True)
 class LinkState:
-    """How a link is, for people."""
+    """The state of a link, for status and metrics."""
 
     name: str
     backlog_bytes: int

@@ -19,14 +19,14 @@ from terascope.connectors.base import Edge, Split
 from terascope.connectors.live.admission import (
     NEVER,
     UNKNOWN,
+    PendingLink,
     Timeline,
-    Waiting,
     admit,
     in_order_of_time,
 )
 from terascope.connectors.live.clock import clock_of
 from terascope.connectors.live.entry import Found
-from terascope.connectors.live.file_link import GROWTHS, FileLink
+from terascope.connectors.live.file_link import FileLink
 from terascope.connectors.live.growth import Cuts
 from terascope.connectors.live.journal import Journal
 from terascope.connectors.live.link import Link, LinkState
@@ -83,7 +83,7 @@ class Links:
 
             lead = lead_ns(settings.speed)
             return GeneratorLink(interface, cuts, journal, spool, lead, self._now)
-        if interface.kind not in GROWTHS:
+        if not interface.hosts_low_level:
             raise SourceError(
                 f"{interface.described} is {interface.noun}, which cannot be followed"
             )
@@ -151,9 +151,9 @@ class Links:
         the last poll.
         """
         with self._lock:
-            self._clock.start(start.now_ns)  # nothing goes back behind what was promised
-            waiting = {
-                name: Waiting(
+            self._clock.start(start.now_ns)  # watermarks never fall
+            pending = {
+                name: PendingLink(
                     self._journal.link(name), timeline,
                     max(start.link(name).count, self._journal.link(name).base),
                 )
@@ -162,18 +162,18 @@ class Links:
             by_data = self._settings.speed is not None and not self._settings.speed.is_paced
             reading = None if by_data else max(self._reading or 0, start.now_ns)
             until = reading if self._settings.piece_ns is not None else None
-            there = {n: one for n, one in waiting.items() if not self._is_lost(n, one)}
-            taken = {**{n: [] for n in waiting}, **admit(there, self._settings.most_bytes, until)}
-            self._admitted = {name: link.count for name, link in waiting.items()}
+            there = {n: one for n, one in pending.items() if not self._is_lost(n, one)}
+            taken = {**{n: [] for n in pending}, **admit(there, self._settings.most_bytes, until)}
+            self._admitted = {name: link.count for name, link in pending.items()}
             progress = Progress(self._settings, self._links, self._clocks, self._looked)
-            return progress.offset(start, waiting, taken, reading, self._now())
+            return progress.offset(start, pending, taken, reading, self._now())
 
-    def _is_lost(self, name: str, waiting: Waiting) -> bool:
+    def _is_lost(self, name: str, pending: PendingLink) -> bool:
         """Whether what comes next of a link was found and is gone: no task could read it."""
-        place = waiting.count - waiting.journal.base
-        if not is_away(self._links[name]) or place >= len(waiting.journal.entries):
+        place = pending.count - pending.journal.base
+        if not is_away(self._links[name]) or place >= len(pending.journal.entries):
             return False
-        return not Path(waiting.journal.entries[place].split.path).exists()
+        return not Path(pending.journal.entries[place].split.path).exists()
 
     def splits(self, start: Offset, end: Offset) -> list[Split]:
         """What was admitted between two offsets, in order of time as far as that is known."""
@@ -185,7 +185,7 @@ class Links:
             return [entry.split for entry in in_order_of_time(entries, self._clocks)]
 
     def commit(self, end: Offset) -> None:
-        """Nobody will ask for what is before this offset again."""
+        """Entries before this offset will not be read again."""
         with self._lock:
             counts = {name: end.link(name).count for name in self._links}
             latest = max(end.now_ns, self._journal.marks.get(COMMITTED, 0))
@@ -195,7 +195,7 @@ class Links:
                 link.release()
 
     def states(self) -> list[LinkState]:
-        """How each link is: what waits beyond the offset that was given last."""
+        """The state of each link: its pending entries beyond the last offset."""
         with self._lock:
             found = []
             for name, link in self._links.items():

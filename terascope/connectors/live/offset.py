@@ -63,25 +63,8 @@ class Offset:
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict."""
-        return {
-            "links": {
-                name: {
-                    "count": link.count,
-                    "quiet_ns": link.quiet_ns,
-                    "seen": {column: list(ends) for column, ends in link.seen.items()},
-                    "begun": link.begun,
-                    "is_replay": link.is_replay,
-                    "alive_ns": link.alive_ns,
-                    "is_away": link.is_away,
-                    "is_left_behind": link.is_left_behind,
-                }
-                for name, link in self.links.items()
-            },
-            "tick": self.tick,
-            "now_ns": self.now_ns,
-            "ended": self.ended,
-            "arrived_ns": self.arrived_ns,
-        }
+        links = {name: {**vars(link), "seen": dict(link.seen)} for name, link in self.links.items()}
+        return {**vars(self), "links": links}
 
     @staticmethod
     def from_json(held: Mapping[str, Any]) -> Offset:

@@ -1,12 +1,12 @@
-"""Whose clock moves the watermark of a followed source: that on the wall, or its own.
+"""Which clock moves the watermark of a followed source: the wall clock, or its own.
 
-A silent source that is live promises by the clock on the wall that nothing older will come. That is
+The wall clock moves the watermark of a silent live source: nothing older will come. That is
 wrong of a source that gives old data, such as captures of last year that are copied into a followed
 folder piece by piece: every piece after the first would be late. So its first tuples decide. If
 they are further from the wall clock than the skew and a limit, before it or after it, the source is
 a *replay*, whose watermark only its tuples move. A replay that has caught up with the wall clock,
 as a backlog does that is read after an outage, is live from then on. A live source never becomes a
-replay, for what was promised stays promised.
+replay, for a watermark never falls.
 
 A source that has given nothing yet is moved by the wall clock only for the sake of live sources
 that a query combines with it. And a source that cannot be read, or a replay that gives nothing,
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from terascope.connectors.live.admission import Waiting
+from terascope.connectors.live.admission import PendingLink
 from terascope.connectors.live.entry import Entry
 from terascope.connectors.live.link import Link
 from terascope.connectors.live.offset import LinkOffset
@@ -61,13 +61,13 @@ def is_away(link: Link) -> bool:
 def last_alive(
     before: LinkOffset,
     link: Link,
-    waiting: Waiting,
+    pending: PendingLink,
     gave: bool,
     is_replay: bool | None,
     now_ns: int,
 ) -> int:
     """When a source was last known to be there; a replay shows that by giving something."""
-    is_pending = waiting.count < waiting.journal.count
+    is_pending = pending.count < pending.journal.count
     if not is_away(link) and (not is_replay or gave or is_pending):
         return now_ns
     return now_ns if before.alive_ns is None else before.alive_ns
@@ -76,7 +76,7 @@ def last_alive(
 def live_partners(
     name: str, links: Mapping[str, LinkOffset], settings: LiveSettings
 ) -> Iterable[str]:
-    """The sources that wait for this one, and whose watermarks the wall clock moves."""
+    """The sources combined with this one whose watermarks the wall clock moves."""
     partners = links.keys() if settings.partners is None else settings.partners.get(name, ())
     return [
         other

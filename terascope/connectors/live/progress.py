@@ -1,7 +1,7 @@
 """Progress: the offset that follows from what was admitted.
 
 In: the offset before, what was taken, and the clock. Out: the offset after: counts, what is known
-of columns, since when links are quiet, and whether that was all.
+of columns, the watermarks of links, and whether the stream has ended.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from terascope.connectors.live.admission import NEVER, Waiting, seen_with
+from terascope.connectors.live.admission import NEVER, PendingLink, seen_with
 from terascope.connectors.live.entry import Entry
 from terascope.connectors.live.link import Link
 from terascope.connectors.live.offset import LinkOffset, Offset, Seen
@@ -25,18 +25,18 @@ from terascope.connectors.live.settings import LinkClock, LiveSettings
 
 @dataclass(frozen=True)
 class Progress:
-    """How the links are at the moment."""
+    """The state of the links from which the next offset is computed."""
 
     settings: LiveSettings
     links: Mapping[str, Link]
     clocks: Mapping[str, LinkClock | None]
     looked: Mapping[str, int]
-    """The time before the last look at a link that found all there was."""
+    """The clock before the last complete look at each link."""
 
     def offset(
         self,
         start: Offset,
-        waiting: Mapping[str, Waiting],
+        pending: Mapping[str, PendingLink],
         taken: Mapping[str, Sequence[Entry]],
         reading: int | None,
         wall_ns: int,
@@ -45,58 +45,58 @@ class Progress:
         `reading` None: what is admitted says what time it is. `wall_ns` is the time on the wall,
         which may have been set back since the offset before.
         """
-        seen = {name: seen_with(start.link(name), taken[name]) for name in waiting}
-        drained = all(link.count == link.journal.count for link in waiting.values())
+        seen = {name: seen_with(start.link(name), taken[name]) for name in pending}
+        drained = all(link.count == link.journal.count for link in pending.values())
         ended = start.ended or (drained and all(link.exhausted for link in self.links.values()))
         if reading is None:
-            reading = self._data_time(start, waiting, seen)
+            reading = self._data_time(start, pending, seen)
         now = max(reading, start.now_ns)
         beat = self.settings.heartbeat_ns
         tick = max(now // beat, start.tick) if beat else 0
         if not any(taken.values()) and tick == start.tick and ended == start.ended:
             return start
-        told = tick * beat if beat else now
+        beat_ns = tick * beat if beat else now
         links = {
-            name: self._link_offset(name, start.link(name), link, taken[name], seen[name], told)
-            for name, link in waiting.items()
+            name: self._link_offset(name, start.link(name), link, taken[name], seen[name], beat_ns)
+            for name, link in pending.items()
         }
-        # Whose watermark the clock moves depends on what the others are.
-        left = {name: is_left_behind(name, links, told, self.settings) for name in links}
+        # Whether the wall clock moves a watermark depends on the other links.
+        left = {name: is_left_behind(name, links, beat_ns, self.settings) for name in links}
         links = {name: replace(link, is_left_behind=left[name]) for name, link in links.items()}
-        quiet = {name: self._quiet(name, links, link, now) for name, link in waiting.items()}
+        quiet = {name: self._quiet(name, links, link, now) for name, link in pending.items()}
         links = {name: replace(link, quiet_ns=quiet[name]) for name, link in links.items()}
-        return Offset(links, tick, told, ended, max(wall_ns, start.arrived_ns))
+        return Offset(links, tick, beat_ns, ended, max(wall_ns, start.arrived_ns))
 
     def _link_offset(
         self,
         name: str,
         before: LinkOffset,
-        waiting: Waiting,
+        pending: PendingLink,
         taken: Sequence[Entry],
         seen: Seen,
         now: int,
     ) -> LinkOffset:
-        """The offset of a link but for how far the clock moves it, which is that of before."""
+        """The offset of a link, still with its old watermark."""
         link = self.links[name]
         gave = any(not entry.empty for entry in taken)
-        drained = waiting.count == waiting.journal.count and not link.holds_back
+        drained = pending.count == pending.journal.count and not link.holds_back
         is_replay = decided(
             before, name, taken, drained, now, self.clocks[name], self.settings
         )  # fmt: skip
-        alive = last_alive(before, link, waiting, gave, is_replay, now)
+        alive = last_alive(before, link, pending, gave, is_replay, now)
         begun = before.begun or gave
         return LinkOffset(
-            waiting.count, before.quiet_ns, seen, begun, is_replay, alive, is_away(link)
+            pending.count, before.quiet_ns, seen, begun, is_replay, alive, is_away(link)
         )  # fmt: skip
 
     def _data_time(
         self,
         start: Offset,
-        waiting: Mapping[str, Waiting],
+        pending: Mapping[str, PendingLink],
         seen: Mapping[str, Seen],
     ) -> int:
         """The time of a replay as fast as can be: the first that is not admitted, or the last."""
-        firsts = [link.timeline.oldest_after(link.count) for link in waiting.values()]
+        firsts = [link.timeline.oldest_after(link.count) for link in pending.values()]
         firsts += [f for link in self.links.values() if (f := link.frontier_ns) is not None]
         first = min(firsts, default=NEVER)
         if first < NEVER:
@@ -109,9 +109,9 @@ class Progress:
         return max(lasts, default=start.now_ns)
 
     def _quiet(
-        self, name: str, links: Mapping[str, LinkOffset], waiting: Waiting, now: int
+        self, name: str, links: Mapping[str, LinkOffset], pending: PendingLink, now: int
     ) -> int | None:
-        """Before what time all of a link is admitted. What was true stays true."""
+        """The watermark of a link: all older tuples are admitted. It never falls."""
         before = links[name].quiet_ns
         beat = self.settings.heartbeat_ns
         link = self.links[name]
@@ -125,7 +125,7 @@ class Progress:
         if not beat or looked is None:
             return before
         frontier = link.frontier_ns
-        known = min(looked, waiting.timeline.oldest_after(waiting.count))
+        known = min(looked, pending.timeline.oldest_after(pending.count))
         known = known if frontier is None else min(known, frontier)
         if known < 0:
             return before

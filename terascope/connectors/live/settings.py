@@ -1,21 +1,61 @@
-"""What can be said of live sources, beside which they are.
+"""How live sources are followed or replayed.
 
-In: plain values. Out: `LiveSettings` for all links of a run, `LinkClock` for each.
+`LiveSettings` is for all links of a run, `Speed` is that of a replay, `LinkClock` is for each link.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
-from terascope.connectors.live.speed import Speed
-
-Unit = Literal["s", "ms", "us", "ns"]
-NANOSECONDS: Final[dict[Unit, int]] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+from terascope.connectors.base import TICK_NS, ClockUnit
+from terascope.diagnostic import SourceError
 
 PIECE_NS: Final = 200_000_000
 """A paced replay gives the trace in pieces of this length on the wall, where that can be."""
+FASTEST: Final = "max"
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds of the trace in a second on the wall."""
+
+    factor: float | None
+    """None: as fast as it can be read."""
+
+    @property
+    def is_paced(self) -> bool:
+        return self.factor is not None
+
+    def trace_ns(self, wall_ns: int) -> int:
+        """How far the trace moves in a time on the wall; only of a paced replay."""
+        assert self.factor is not None, "the fastest replay does not ask the clock"
+        return int(wall_ns * self.factor)
+
+    @staticmethod
+    def parse(text: str | None) -> Speed | None:
+        """None is live.
+
+        Raises:
+            SourceError: the text is no speed.
+        """
+        if text is None:
+            return None
+        word = text.strip().lower()
+        if word == FASTEST:
+            return Speed(None)
+        try:
+            factor = float(word.removesuffix("x"))
+        except ValueError:
+            factor = math.nan
+        if not (word.endswith("x") and 0 < factor < math.inf):
+            raise SourceError(f"'{text}' is no speed; write 1x, 10x, 0.5x or {FASTEST}")
+        return Speed(factor)
+
+    def __str__(self) -> str:
+        return FASTEST if self.factor is None else f"{self.factor:g}x"
 
 
 @dataclass(frozen=True)
@@ -71,11 +111,11 @@ class LinkClock:
     """The column of an interface that is its clock."""
 
     column: str
-    unit: Unit
+    unit: ClockUnit
 
     @property
     def tick_ns(self) -> int:
-        return NANOSECONDS[self.unit]
+        return TICK_NS[self.unit]
 
 
 PACKET_CLOCK: Final = LinkClock("timestamp", "ns")

@@ -1,8 +1,8 @@
 """Growing CSV and JSON lines: the records that are complete.
 
 In: a file and how far it was. Out: its `Growth`. A record is complete when the line feed that ends
-it is there; a quoted line feed of CSV does not. What stands after the last one waits, until
-somebody says that the file is final.
+it is there; a quoted line feed of CSV ends none. Bytes after the last complete record stay pending
+until the file is final.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from functools import partial
 
 import numpy as np
 
-from terascope.connectors.base import ReadReport, Split
+from terascope.connectors.base import ReadReport
+from terascope.connectors.file_bytes import is_gzip, read_chunks
 from terascope.connectors.live.growth import INCOMPLETE_GZIP, Followed, Growth, Piece
-from terascope.connectors.live.timed import clock_bounds, timed_pieces
+from terascope.connectors.live.timed import timed_pieces, with_clock_bounds
 from terascope.connectors.malformed import FileFault
-from terascope.connectors.tables.bytes_in import byte_order_mark, is_gzip, read_chunks
 from terascope.connectors.tables.csv import layout_of, scanner
 from terascope.connectors.tables.kernels import LF
+from terascope.connectors.tables.lines import byte_order_mark
 from terascope.connectors.tables.options import CsvOptions
 from terascope.connectors.tables.records import BATCH_ROWS, Arrays
 
@@ -40,14 +41,8 @@ def text_growth(file: Followed) -> Growth:
         return Growth((), position, torn=torn)
     if not file.size:
         return Growth((Piece(0, 0, file.options, (), 0, empty=True),), 0, closed=True)
-    return Growth(tuple(timed_pieces(file, split_of(file, position, end))), end, torn=torn)
-
-
-def split_of(file: Followed, start: int, end: int) -> Split:
-    """A range of the file as a reader takes it."""
-    state = file.state
-    return Split(
-        file.connector.kind, file.interface, state.path, state.ordinal, start, end, file.options
+    return Growth(
+        tuple(timed_pieces(file, file.split(position, end, file.options))), end, torn=torn
     )
 
 
@@ -109,7 +104,5 @@ def packed_growth(file: Followed) -> Growth:
         pass
     if report.malformed[FileFault.DAMAGED_GZIP.value] and not file.ended:
         return Growth((), 0, torn=INCOMPLETE_GZIP)
-    bounds = clock_bounds(file, split_of(file, 0, file.size))
-    named = ((file.clock.column, *bounds),) if file.clock is not None and bounds else ()
-    whole = Piece(0, file.size, file.options, named, file.size)
-    return Growth((whole,), file.size, closed=True)
+    whole = Piece(0, file.size, file.options, (), file.size)
+    return Growth((with_clock_bounds(file, whole),), file.size, closed=True)

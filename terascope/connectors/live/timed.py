@@ -1,4 +1,4 @@
-"""The times of rows: one pass over the clock of a table.
+"""The times of rows: one pass over the clock of a table; and files that are read as a whole.
 
 In: a split of whole records. Out: `Piece`s of it, cut where a record starts, by bytes and by the
 clock, each with the smallest and largest time of its rows.
@@ -7,16 +7,17 @@ clock, each with the smallest and largest time of its rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.connectors.base import FILE_SHIFT, POSITION, Column, ReadReport, Split
-from terascope.connectors.live.growth import Followed, Piece
+from terascope.connectors.base import FILE_SHIFT, POSITION, Bounds, Column, ReadReport, Split
+from terascope.connectors.cutting import Cutter, TimedPart
+from terascope.connectors.live.growth import Followed, Growth, Piece
 from terascope.connectors.live.settings import LinkClock
-from terascope.connectors.packets.compiled import Ints
-from terascope.connectors.packets.planning import EMPTY, next_cut
+from terascope.connectors.packets.words import Ints
 from terascope.types import Type
 
 OFFSET_MASK = (1 << FILE_SHIFT) - 1
@@ -24,30 +25,16 @@ TIMELESS = -1
 
 
 def timed_pieces(file: Followed, split: Split) -> list[Piece]:
-    """A range of whole records in pieces, as large as is wished."""
-    cut = file.cuts.by_clock(file.clock)
+    """A range of whole records in pieces of about the size that is asked for."""
+    cutter = Cutter(file.cuts.by_clock(file.clock), split.start)
     found: list[Piece] = []
     odd: list[Ints] = []
-    start = since = split.start
-    smallest, largest = EMPTY
-    for offset, times in offsets_and_times(file, split):
-        odd.append(offset[times == TIMELESS])
-        offset, times = offset[times != TIMELESS], times[times != TIMELESS]
-        row, count = 0, len(times)
-        while row < count:
-            row, smallest, largest = next_cut(
-                offset, times, row, count, start, since, smallest, largest,
-                cut.least, cut.most, cut.step,
-            )  # fmt: skip
-            if row == count:
-                break
-            here = int(offset[row])
-            found.append(piece(file, split, start, here, smallest, largest))
-            if cut.step and int(times[row]) // cut.step > largest // cut.step:
-                since = here
-            start = here
-            smallest, largest = EMPTY
-    found.append(piece(file, split, start, split.end, smallest, largest))
+    for offsets, times in offsets_and_times(file, split):
+        odd.append(offsets[times == TIMELESS])
+        timed = times != TIMELESS
+        parts = cutter.parts(offsets[timed], times[timed])
+        found += [piece(file, split, part) for _, part in parts]
+    found.append(piece(file, split, cutter.last(split.end)))
     timeless = np.concatenate([*odd, np.empty(0, np.int64)])
     return [without_times(p) if holds(p, timeless) else p for p in found]
 
@@ -70,12 +57,13 @@ def clock_column(clock: LinkClock) -> Column:
     return Column(clock.column, Type.LLONG, clock.unit)
 
 
-def piece(file: Followed, split: Split, start: int, end: int, smallest: int, largest: int) -> Piece:
+def piece(file: Followed, split: Split, part: TimedPart) -> Piece:
     """A piece with the bounds of its clock, if there is one."""
-    if file.clock is None:
-        return Piece(start, end, split.options, (), end - start, empty=largest < 0)
-    bounds = ((file.clock.column, smallest, largest),) if largest >= 0 else ()
-    return Piece(start, end, split.options, bounds, end - start, empty=not bounds)
+    bounds: Bounds = ()
+    if file.clock is not None and not part.is_empty:
+        bounds = ((file.clock.column, part.smallest, part.largest),)
+    size = part.end - part.start
+    return Piece(part.start, part.end, split.options, bounds, size, empty=part.is_empty)
 
 
 def holds(piece: Piece, offsets: Ints) -> bool:
@@ -103,3 +91,28 @@ def clock_bounds(file: Followed, split: Split) -> tuple[int, int] | None:
         low = ends["min"] if low is None else min(low, ends["min"])
         high = max(high, ends["max"])
     return None if low is None or low < 0 else (low, high)
+
+
+def with_clock_bounds(file: Followed, piece: Piece) -> Piece:
+    """A piece with the bounds of its clock, which are read if they are not known."""
+    clock = file.clock
+    if clock is None or piece.empty or any(name == clock.column for name, _, _ in piece.bounds):
+        return piece
+    found = clock_bounds(file, file.split(piece.start, piece.end, piece.options))
+    if found is None:
+        return piece
+    return replace(piece, bounds=(*piece.bounds, (clock.column, *found)))
+
+
+def whole_growth(file: Followed) -> Growth:
+    """All of a file, once it has stopped growing: for kinds that have no growth of their own."""
+    if not (file.settled or file.ended):
+        return Growth((), 0, torn="it may still grow")
+    cuts, options = file.cuts, dict(file.options)
+    found = list(file.connector.ranges(file.path, options, cuts.split_bytes, cuts.edge))
+    size = file.size // max(len(found), 1)
+    pieces = (
+        Piece(part.start, part.end, file.options + part.options, part.bounds, size)
+        for part in found
+    )
+    return Growth(tuple(with_clock_bounds(file, one) for one in pieces), file.size, closed=True)

@@ -7,13 +7,11 @@ stream is damaged, so that reading it tells.
 
 from __future__ import annotations
 
-import gzip
 import os
-import shutil
-import zlib
 from pathlib import Path
 
-from terascope.connectors.tables.bytes_in import is_gzip
+from terascope.connectors.base import ReadReport
+from terascope.connectors.file_bytes import NO_END, is_gzip, read_chunks
 from terascope.files import make_folder, open_file
 
 
@@ -26,12 +24,12 @@ def unpacked(path: Path, ordinal: int, spool: Path) -> Path | None:
     if copy.exists():
         return copy
     partial = copy.with_name(copy.name + ".part")
-    try:
-        with gzip.open(path) as source, open_file(partial, "wb") as target:
-            shutil.copyfileobj(source, target, 1 << 20)
-            target.flush()
-            os.fsync(target.fileno())
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        partial.unlink(missing_ok=True)
+    report = ReadReport()
+    with open_file(partial, "wb") as target:
+        target.writelines(read_chunks(path, 0, NO_END, report))
+        target.flush()
+        os.fsync(target.fileno())
+    if report.malformed:
+        partial.unlink()
         return None
     return partial.replace(copy)

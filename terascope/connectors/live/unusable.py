@@ -1,4 +1,4 @@
-"""Named files that can never become what their source says, told before a stream starts.
+"""Named files that can never become what their source says: an error before a stream starts.
 
 In: interfaces, and whether what is there now is all that will be. Out: an error for the first file
 that cannot be used. What the next bytes may mend is waited for: a file that is empty, whose header
@@ -14,7 +14,7 @@ from typing import Final
 
 from terascope.connectors.base import find_files
 from terascope.connectors.malformed import FileFault
-from terascope.connectors.registry import GENERATE, KINDS, Interface, unusable
+from terascope.connectors.registry import GENERATE, Interface, unusable
 
 NEVER_MENDED: Final = frozenset({FileFault.NOT_A_CAPTURE})
 """Faults of a file that stay, whatever is written to its end."""
@@ -30,7 +30,7 @@ def check_read_files(interfaces: Iterable[Interface]) -> None:
         if interface.kind != GENERATE:
             fresh = replace(interface)  # what was there at the start may have changed
             check_named_files([fresh], replayed=True)
-            find_files(fresh.location, KINDS[fresh.kind][1])
+            find_files(fresh.location, fresh.connector.suffixes)
 
 
 def check_named_files(interfaces: Iterable[Interface], replayed: bool) -> None:

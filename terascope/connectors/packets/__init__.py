@@ -6,9 +6,3 @@ Read `connector` first; then, in data order, `window` (bytes), `scan` with `pcap
 (records), `planning` (splits), `link` (where IP starts), `regular` and `network` (what kind of
 packet it is), `layout` and `columns` with `extract`, `addresses`, `payload` and `bits` (Arrow).
 """
-
-from __future__ import annotations
-
-from terascope.connectors.packets.connector import PacketConnector, capture_fault
-
-__all__ = ["PacketConnector", "capture_fault"]

@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from terascope.connectors.base import FILE_SHIFT, ReadReport, Split
 from terascope.connectors.packets.addresses import AddressColumn
-from terascope.connectors.packets.bits import bitmap, validity_by_bit, validity_by_sign
-from terascope.connectors.packets.compiled import Bytes, Ints
 from terascope.connectors.packets.extract import RECORD_FIELDS, extract
 from terascope.connectors.packets.fields import TCP_FLAG_BITS
 from terascope.connectors.packets.layout import ADDRESSES, LAYER_OF, PAYLOADS, TRAIT_OF, Layout
@@ -25,6 +23,7 @@ from terascope.connectors.packets.payload import PayloadColumn
 from terascope.connectors.packets.reasons import FINE, REASONS, UNSUPPORTED_LINK
 from terascope.connectors.packets.records import Records, empty_records
 from terascope.connectors.packets.regular import IN_FRAGMENTS, classify
+from terascope.connectors.packets.words import Bytes, Ints
 
 BATCH_PACKETS: Final = 1 << 16
 BATCH_PAYLOAD: Final = 1 << 25
@@ -173,3 +172,19 @@ def mac_texts(values: Ints) -> pa.Array:
         len(values),
         [validity_by_sign(values), pa.py_buffer(ends), pa.py_buffer(text)],
     )
+
+
+def bitmap(values: Bytes, bit: int) -> pa.Buffer:
+    """Whether each byte has a bit."""
+    return pa.py_buffer(np.packbits(values & bit, bitorder="little"))
+
+
+def validity_by_bit(values: Bytes, bit: int) -> pa.Buffer | None:
+    """The rows that have a bit are valid; None when all have it."""
+    return None if (values & bit).all() else bitmap(values, bit)
+
+
+def validity_by_sign(values: Ints) -> pa.Buffer | None:
+    """The rows that are not negative are valid; None when all are."""
+    valid = values >= 0
+    return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))

@@ -7,6 +7,7 @@ start, and Arrow batches of the columns asked for; what could not be read is cou
 from __future__ import annotations
 
 import os
+import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -15,15 +16,32 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 
-from terascope.connectors.base import Column, Edge, ReadReport, Split
+from terascope.connectors.base import Column, Connector, Edge, Range, ReadReport, Split
+from terascope.connectors.cutting import Cutting
+from terascope.connectors.extent import estimated_records
+from terascope.connectors.file_bytes import (
+    NO_END,
+    GzipStream,
+    PlainStream,
+    Stream,
+    filled_from,
+    opened_raw,
+    starts_as_gzip,
+    stream_of,
+)
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.packets.columns import Batch, Scratch
 from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.fields import ALL_FIELDS
 from terascope.connectors.packets.layout import Layout
-from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, parse_header, starts_as_pcap
-from terascope.connectors.packets.pcapng import BYTE_ORDER
-from terascope.connectors.packets.planning import Cutting, Part, cutting, plan
+from terascope.connectors.packets.pcap import (
+    FILE_HEADER_BYTES,
+    PcapHeader,
+    parse_header,
+    starts_as_pcap,
+)
+from terascope.connectors.packets.pcapng import BYTE_ORDER, SMALLEST_BLOCK
+from terascope.connectors.packets.planning import cutting, plan
 from terascope.connectors.packets.scan import (
     SECTION_OPTION,
     Framing,
@@ -32,16 +50,7 @@ from terascope.connectors.packets.scan import (
     Scan,
 )
 from terascope.connectors.packets.section import Section, section_from_json
-from terascope.connectors.packets.window import (
-    NO_END,
-    GzipStream,
-    PlainStream,
-    SlidingWindow,
-    Stream,
-    Window,
-    is_gzip,
-    opened,
-)
+from terascope.connectors.packets.window import SlidingWindow
 
 PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
 PCAPNG_ORDERS: Final = tuple(BYTE_ORDER.to_bytes(4, order) for order in ("big", "little"))
@@ -50,43 +59,31 @@ UNSETTLED: Final = 2_000_000_000
 """Nanoseconds after a change within which another might not show in a file's times."""
 
 
-class PacketConnector:
+class PacketConnector(Connector):
     """Reads capture files."""
 
     kind = "pcap"
+    suffixes: tuple[str, ...] = (".pcap", ".pcapng", ".cap", ".pcap.gz", ".pcapng.gz", ".cap.gz")
+    is_packets = True
 
     def columns(self, files: Sequence[Path], options: Mapping[str, str]) -> tuple[Column, ...]:
         """All packet fields, NULL where a packet has none."""
         return tuple(Column(field.name, field.type) for field in ALL_FIELDS)
 
-    def splits(
-        self,
-        interface: str,
-        files: Sequence[Path],
-        options: Mapping[str, str],
-        target_bytes: int,
-        edge: Edge | None = None,
-    ) -> list[Split]:
-        """Plain files in ranges of about `target_bytes` that start and end on records, with the
-        bounds of their clocks; gzip files whole.
+    def ranges(
+        self, path: Path, options: Mapping[str, str], target_bytes: int, edge: Edge | None
+    ) -> Sequence[Range]:
+        """A plain file in ranges that start and end on records, with the bounds of their clocks; a
+        gzip file as a whole.
         """
-        given = tuple(sorted(options.items()))
-        cut = cutting(target_bytes, edge)
-        return [
-            Split(
-                self.kind, interface, str(path), ordinal,
-                part.start, part.end, given + part.options, part.bounds,
-            )
-            for ordinal, path in enumerate(files)
-            for part in parts(path, cut)
-        ]  # fmt: skip
+        return parts(path, cutting(target_bytes, edge))
 
     def read(
         self, split: Split, columns: Sequence[Column], report: ReadReport
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the split's packets; packets of all layers, told apart by `#layers`."""
         layout = Layout(columns)
-        with opened(split.path) as file:
+        with opened_raw(split.path) as file:
             start, fault = looked_at(file)
             if fault is not None:
                 report.blame(split.path, fault)
@@ -95,7 +92,7 @@ class PacketConnector:
             carried = dict(split.options).get(SECTION_OPTION)
             section = section_from_json(carried) if carried else Section()
             framing, header = open_framing(start, section)
-            packed = is_gzip(file)
+            packed = starts_as_gzip(file)
             at = header if split.start == 0 else split.start
             stop = NO_END if packed else split.end
             stream: Stream = GzipStream(file) if packed else PlainStream(file, at)
@@ -105,10 +102,24 @@ class PacketConnector:
             if stream.damaged:
                 report.blame(split.path, FileFault.DAMAGED_GZIP)
 
+    def fault(self, path: Path, options: Mapping[str, str]) -> FileFault | None:
+        with opened_raw(path) as file:
+            return looked_at(file)[1]
+
+    def estimated_tuples(self, path: Path, size: int) -> float:
+        return estimated_records(path, size, record_length)
+
+
+class GeneratedTraffic(PacketConnector):
+    """Packets that are made while they are read: a live source, without files of its own."""
+
+    kind = "generate"
+    suffixes = ()
+
 
 def batches(
     scan: Scan,
-    window: Window,
+    window: SlidingWindow,
     split: Split,
     layout: Layout,
     packed: Stream | None,
@@ -134,9 +145,9 @@ def batches(
         yield batch.finish()
 
 
-def parts(path: Path, cut: Cutting) -> Sequence[Part]:
+def parts(path: Path, cut: Cutting) -> Sequence[Range]:
     """The ranges of one file. A file that has not changed since it was cut is not walked again."""
-    with opened(path) as file:
+    with opened_raw(path) as file:
         found = os.fstat(file.fileno())
     state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     settled = time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > UNSETTLED
@@ -144,17 +155,17 @@ def parts(path: Path, cut: Cutting) -> Sequence[Part]:
 
 
 @lru_cache(maxsize=256)
-def known_parts(path: Path, state: tuple[int, ...], cut: Cutting) -> Sequence[Part]:
+def known_parts(path: Path, state: tuple[int, ...], cut: Cutting) -> Sequence[Range]:
     """The same for the same state of a file."""
     return found_parts(path, cut)
 
 
-def found_parts(path: Path, cut: Cutting) -> Sequence[Part]:
-    with opened(path) as file:
+def found_parts(path: Path, cut: Cutting) -> Sequence[Range]:
+    with opened_raw(path) as file:
         start, fault = looked_at(file)
         size = file.seek(0, 2)
-        if fault is not None or is_gzip(file):
-            return [Part(0, size, (), ())]
+        if fault is not None or starts_as_gzip(file):
+            return [Range(0, size)]
         framing, at = open_framing(start, Section())
         window = SlidingWindow(PlainStream(file, at), at, size)
         return list(plan(window, framing, at, size, cut))
@@ -165,22 +176,14 @@ def open_framing(start: bytes, section: Section) -> tuple[Framing, int]:
     if start.startswith(PCAPNG_MAGIC):
         return PcapngFraming(section), 0
     header = parse_header(start)
-    assert header is not None, "check_start lets nothing else pass"
+    assert header is not None, "looked_at lets nothing else pass"
     return PcapFraming(header), FILE_HEADER_BYTES
 
 
 def first_bytes(file: BinaryIO) -> bytes:
     """The first 24 bytes of the unpacked file, or all it has."""
-    packed = is_gzip(file)
-    stream: Stream = GzipStream(file) if packed else PlainStream(file, 0)
     room = bytearray(FILE_HEADER_BYTES)
-    filled = 0
-    while filled < len(room):
-        got = stream.read_into(memoryview(room)[filled:])
-        if got == 0:
-            break
-        filled += got
-    return bytes(room[:filled])
+    return bytes(room[: filled_from(stream_of(file), memoryview(room))])
 
 
 def is_damaged(packed: BinaryIO) -> bool:
@@ -206,12 +209,40 @@ def looked_at(file: BinaryIO) -> tuple[bytes, FileFault | None]:
         return start, None
     if not starts_as_capture(start):
         return start, FileFault.NOT_A_CAPTURE
-    if is_gzip(file) and is_damaged(file):
+    if starts_as_gzip(file) and is_damaged(file):
         return start, FileFault.DAMAGED_GZIP
     return start, FileFault.CUT_HEADER if start else FileFault.EMPTY
 
 
-def capture_fault(path: Path, options: Mapping[str, str]) -> FileFault | None:
-    """Why a file is no capture; None when it is one."""
-    with opened(path) as file:
-        return looked_at(file)[1]
+def record_length(start: bytes) -> float | None:
+    """The mean length of the packets of a capture; None when there is no whole one."""
+    if len(start) < FILE_HEADER_BYTES:
+        return None
+    header = parse_header(start)
+    if header is not None:
+        ends = ends_of_records(start, header)
+    else:
+        ends = ends_of_blocks(start) if start.startswith(PCAPNG_MAGIC) else []
+    return (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else None
+
+
+def ends_of_records(start: bytes, header: PcapHeader) -> list[int]:
+    """Where the header of a pcap file ends, and each packet."""
+    held = struct.Struct(">I" if header.big else "<I")
+    ends = [FILE_HEADER_BYTES]
+    while ends[-1] + header.record_bytes <= len(start):
+        (bytes_held,) = held.unpack_from(start, ends[-1] + 8)
+        ends.append(ends[-1] + header.record_bytes + bytes_held)
+    return ends
+
+
+def ends_of_blocks(start: bytes) -> list[int]:
+    """Where each block of a pcapng file ends: nearly all are packets."""
+    length = struct.Struct("<I" if start[8:12] == BYTE_ORDER.to_bytes(4, "little") else ">I")
+    ends = [0]
+    while ends[-1] + 8 <= len(start):
+        (bytes_held,) = length.unpack_from(start, ends[-1] + 4)
+        if bytes_held < SMALLEST_BLOCK:
+            break
+        ends.append(ends[-1] + bytes_held)
+    return ends

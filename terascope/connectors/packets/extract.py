@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from terascope.connectors.packets.compiled import Bytes, Ints, load8, load16, load32_network
 from terascope.connectors.packets.network import (
     ACKNOWLEDGED,
     DATA_AT,
@@ -36,6 +35,7 @@ from terascope.connectors.packets.network import (
     WINDOW,
 )
 from terascope.connectors.packets.regular import FOUR, SIX, WITH_TCP
+from terascope.connectors.packets.words import Bytes, Ints, load8, load16, load32_network
 from terascope.machine_code import compiled
 
 RECORD_FIELDS: Final = ("timestamp", "time", "caplen", "wirelen", "#pos", "#layers")

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from terascope.connectors.base import LAYERS, POSITION, Column, arrow_type
-from terascope.connectors.packets.compiled import Ints
 from terascope.connectors.packets.extract import RECORD_FIELDS
 from terascope.connectors.packets.fields import FIELDS, ICMP, IP, TCP, TCP_FLAG_BITS, UDP, canonical
 from terascope.connectors.packets.network import TABLE_FIELDS
 from terascope.connectors.packets.regular import HAS_IDENT, HAS_PORTS
+from terascope.connectors.packets.words import Ints
 from terascope.diagnostic import SourceError
 from terascope.types import Type
 

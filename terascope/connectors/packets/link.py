@@ -9,7 +9,6 @@ VLAN tags, MPLS labels, PPPoE, LLC/SNAP.
 
 from __future__ import annotations
 
-from terascope.connectors.packets.compiled import Bytes, Ints, load8, load16, load32
 from terascope.connectors.packets.reasons import (
     BAD_VERSION,
     CUT_LINK,
@@ -20,6 +19,7 @@ from terascope.connectors.packets.reasons import (
     FINE,
     UNSUPPORTED_LINK,
 )
+from terascope.connectors.packets.words import Bytes, Ints, load8, load16, load32
 from terascope.machine_code import compiled
 
 NULL_LINK, ETHERNET, PPP, RAW_BSD, RAW_OPENBSD = 0, 1, 9, 12, 14

@@ -1,7 +1,7 @@
 """Memory that is used again: arrays whose pages the operating system has given already.
 
 In: a shape. Out: an array with anything in it. When the last view of it is gone, Arrow's buffers
-included, its memory waits for the next array of that size.
+included, its memory is kept for the next array of that size.
 
 Why: a batch has some ten megabytes. An allocator that returns them to the system between batches
 makes every page a fault, which costs more than decoding what goes into it.
@@ -19,22 +19,22 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.connectors.packets.compiled import Bytes
+from terascope.connectors.packets.words import Bytes
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 MOST_KEPT: Final = 64 << 20
-"""Bytes that wait at most; what is more goes back to the system."""
+"""Bytes that are kept at most; more go back to the system."""
 
 
 class Recycler:
-    """Blocks of memory that nobody uses at the moment, by their size."""
+    """Blocks of memory that are not in use, by their size."""
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most
         self._lock = RLock()  # memory can come back at any moment, within `array` too
-        self._waiting: defaultdict[int, list[Bytes]] = defaultdict(list)
-        self.bytes_waiting = 0
+        self._kept: defaultdict[int, list[Bytes]] = defaultdict(list)
+        self.bytes_kept = 0
 
     def array(self, shape: tuple[int, ...], dtype: type[Scalar]) -> NDArray[Scalar]:
         """An array that is not initialised."""
@@ -42,9 +42,9 @@ class Recycler:
         if size == 0:
             return np.empty(shape, dtype)
         with self._lock:
-            waiting = self._waiting[size]
-            memory = waiting.pop() if waiting else None
-            self.bytes_waiting -= 0 if memory is None else size
+            kept = self._kept[size]
+            memory = kept.pop() if kept else None
+            self.bytes_kept -= 0 if memory is None else size
         if memory is None:
             memory = np.empty(size, np.uint8)
         # All views hold on to this object, as numpy arrays of numpy arrays would not: they skip to
@@ -56,9 +56,9 @@ class Recycler:
 
     def _take_back(self, memory: Bytes) -> None:
         with self._lock:
-            if self.bytes_waiting + len(memory) <= self._most:
-                self._waiting[len(memory)].append(memory)
-                self.bytes_waiting += len(memory)
+            if self.bytes_kept + len(memory) <= self._most:
+                self._kept[len(memory)].append(memory)
+                self.bytes_kept += len(memory)
 
 
 RECYCLER: Final = Recycler()

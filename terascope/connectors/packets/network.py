@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from terascope.connectors.packets.compiled import Bytes, Ints, load8, load16, load32
 from terascope.connectors.packets.fields import ETH, ICMP, IP, TCP, UDP
 from terascope.connectors.packets.reasons import (
     BAD_IHL,
@@ -34,6 +33,7 @@ from terascope.connectors.packets.regular import (
     IS_IPV4,
     IS_IPV6,
 )
+from terascope.connectors.packets.words import Bytes, Ints, load8, load16, load32
 from terascope.machine_code import compiled
 
 TABLE_FIELDS: Final = (

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.connectors.packets.compiled import SLACK, Bytes, Ints, load64, store64
 from terascope.connectors.packets.memory import RECYCLER
+from terascope.connectors.packets.words import SLACK, Bytes, Ints, load64, store64
 from terascope.machine_code import compiled
 
 FIRST_BYTES: Final = 1 << 20

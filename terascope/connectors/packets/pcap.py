@@ -18,7 +18,6 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from terascope.connectors.packets.compiled import Bytes, Ints, load32
 from terascope.connectors.packets.reasons import FINE
 from terascope.connectors.packets.records import (
     DAMAGED,
@@ -28,6 +27,7 @@ from terascope.connectors.packets.records import (
     STOPPED,
     TRUNCATED,
 )
+from terascope.connectors.packets.words import Bytes, Ints, load32
 from terascope.machine_code import compiled
 
 FILE_HEADER_BYTES: Final = 24

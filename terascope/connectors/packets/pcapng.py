@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 
-from terascope.connectors.packets.compiled import Bytes, Ints, load8, load16, load32
 from terascope.connectors.packets.reasons import FINE, NO_INTERFACE
 from terascope.connectors.packets.records import (
     DAMAGED,
@@ -26,6 +25,7 @@ from terascope.connectors.packets.records import (
     STOPPED,
     TRUNCATED,
 )
+from terascope.connectors.packets.words import Bytes, Ints, load8, load16, load32
 from terascope.machine_code import compiled
 
 SECTION_BLOCK: Final = 0x0A0D0D0A
@@ -125,10 +125,10 @@ def judge_block(buffer: Bytes, at: int, final: bool, big: bool, longest: int) ->
     if total < SMALLEST_BLOCK or total % 4 != 0 or total > longest:
         return DAMAGED
     if kind == ENHANCED_BLOCK and at + 24 <= size:
-        promised = 32 + load32(buffer, at + 20, big)
+        stated = 32 + load32(buffer, at + 20, big)
         # Options are short: a block much longer than its packet has a broken length, not a broken
         # end.
-        if total > promised + 65_536 + 3:
+        if total > stated + 65_536 + 3:
             return DAMAGED
     if at + total > size:
         return TRUNCATED if final else MORE

@@ -1,6 +1,6 @@
 """Cutting capture files: where splits begin, and what times they hold.
 
-In: a file's records, all of them, by the walk that reading makes too. Out: `Part`s, ranges that
+In: a file's records, all of them, by the walk that reading makes too. Out: `Range`s, ranges that
 start and end on records, each with the smallest and largest time of its packets and what a reader
 must know where it starts.
 
@@ -13,45 +13,18 @@ reading costs, and sees every time on its way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
-from terascope.connectors.base import Edge, ReadReport
-from terascope.connectors.packets.compiled import Ints
+from terascope.connectors.base import Bounds, Edge, Range, ReadReport
+from terascope.connectors.cutting import LARGEST, NO_STEP, Cutter, Cutting, TimedPart
+from terascope.connectors.file_bytes import NO_END
 from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.records import empty_records
 from terascope.connectors.packets.scan import Framing, Scan
-from terascope.connectors.packets.window import NO_END, Window
-from terascope.machine_code import compiled
+from terascope.connectors.packets.window import SlidingWindow
 
-NO_STEP: Final = 0
-LARGEST: Final = (1 << 63) - 1
-EMPTY: Final = (LARGEST, -1)
-"""The smallest and largest time of no packets."""
 NANOSECONDS: Final = {"time": SECOND, "timestamp": 1}
 """The clocks of packets, by the length of their ticks."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A range of a file, its options for the reader, and the bounds of its clocks."""
-
-    start: int
-    end: int
-    options: tuple[tuple[str, str], ...]
-    bounds: tuple[tuple[str, int, int], ...]
-
-
-@dataclass(frozen=True)
-class Cutting:
-    """When to cut: at a change of epoch when `least` bytes lie between it and the last such cut,
-    anywhere when a part has `most`.
-    """
-
-    least: int
-    most: int
-    step: int
-    """Nanoseconds of an epoch, or NO_STEP."""
 
 
 def cutting(target_bytes: int, edge: Edge | None) -> Cutting:
@@ -65,44 +38,8 @@ def cutting(target_bytes: int, edge: Edge | None) -> Cutting:
     return Cutting(target // 2, target + target // 2, step)
 
 
-@compiled
-def next_cut(
-    offset: Ints,
-    timestamp: Ints,
-    first: int,
-    count: int,
-    start: int,
-    since: int,
-    smallest: int,
-    largest: int,
-    least: int,
-    most: int,
-    step: int,
-) -> tuple[int, int, int]:
-    """The first of rows first..count to begin a new part, or `count`; and the smallest and largest
-    time of the part that began at offset `start`, with the rows before that one. `since`: where
-    the last change of epoch was cut.
-    """
-    epoch_end = LARGEST
-    if step != NO_STEP and largest >= 0:
-        epoch_end = largest - largest % step
-        epoch_end = epoch_end + step if epoch_end <= LARGEST - step else LARGEST
-    for i in range(first, count):
-        now = timestamp[i]
-        whole = offset[i] - since >= least and now >= epoch_end
-        if largest >= 0 and (offset[i] - start >= most or whole):
-            return i, smallest, largest
-        smallest = min(smallest, now)
-        if now > largest:
-            largest = now
-            if step != NO_STEP and (now >= epoch_end or epoch_end == LARGEST):
-                epoch_end = now - now % step
-                epoch_end = epoch_end + step if epoch_end <= LARGEST - step else LARGEST
-    return count, smallest, largest
-
-
 def plan(
-    window: Window,
+    window: SlidingWindow,
     framing: Framing,
     at: int,
     size: int,
@@ -110,40 +47,27 @@ def plan(
     start: int = 0,
     options: tuple[tuple[str, str], ...] = (),
     stop: int = NO_END,
-) -> Iterator[Part]:
+) -> Iterator[Range]:
     """The parts of a file of `size` bytes whose first record stands at `at`. A file that grows is
     planned from `start` on, where a reader must know `options`, and up to `stop`.
     """
     records = empty_records()
     scan = Scan(window, framing, at, stop, ReadReport())
-    since = start
-    smallest, largest = EMPTY
+    cutter = Cutter(cut, start)
     while not scan.done:
         latest = framing.latest
         count = scan.fill(records, records.capacity)
-        row = 0
-        while row < count:
-            row, smallest, largest = next_cut(
-                records.offset, records.timestamp, row, count, start, since, smallest, largest,
-                cut.least, cut.most, cut.step,
-            )  # fmt: skip
-            if row == count:
-                break
-            here = int(records.offset[row])
-            yield Part(start, here, options, bounds(smallest, largest))
-            if (
-                cut.step != NO_STEP
-                and int(records.timestamp[row]) // cut.step > largest // cut.step
-            ):
-                since = here
-            before = int(records.timestamp[row - 1]) if row else latest
-            start, options = here, framing.carried(before)
-            smallest, largest = EMPTY
-    yield Part(start, size, options, bounds(smallest, largest))
+        offsets, times = records.offset[:count], records.timestamp[:count]
+        for row, part in cutter.parts(offsets, times):
+            yield Range(part.start, part.end, options, bounds(part))
+            options = framing.carried(int(times[row - 1]) if row else latest)
+    last = cutter.last(size)
+    yield Range(last.start, last.end, options, bounds(last))
 
 
-def bounds(smallest: int, largest: int) -> tuple[tuple[str, int, int], ...]:
-    """The times of a part as a split tells them; nothing of no packets."""
-    if largest < 0:
+def bounds(part: TimedPart) -> Bounds:
+    """The times of a part in the units of both clocks; nothing of no packets."""
+    if part.is_empty:
         return ()
-    return tuple((name, smallest // unit, largest // unit) for name, unit in NANOSECONDS.items())
+    clocks = NANOSECONDS.items()
+    return tuple((name, part.smallest // unit, part.largest // unit) for name, unit in clocks)

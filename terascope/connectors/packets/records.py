@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from terascope.connectors.packets.compiled import Bytes, Ints
 from terascope.connectors.packets.memory import RECYCLER
+from terascope.connectors.packets.words import Bytes, Ints
 
 END: Final = 0  # the file ends on a record edge
 MORE: Final = 1  # cannot go on without bytes beyond the window

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from terascope.connectors.packets.compiled import Bytes, Ints, load8, load16
 from terascope.connectors.packets.fields import ETH, IP, IPV4, IPV6, PKT, TCP, UDP
+from terascope.connectors.packets.words import Bytes, Ints, load8, load16
 from terascope.machine_code import compiled
 
 ODD: Final = 0

@@ -17,7 +17,6 @@ import numpy as np
 
 from terascope.connectors.base import ReadReport
 from terascope.connectors.malformed import RecordFault
-from terascope.connectors.packets.compiled import Ints
 from terascope.connectors.packets.pcap import PcapHeader, find_chain, walk_pcap
 from terascope.connectors.packets.pcapng import find_blocks, walk_pcapng
 from terascope.connectors.packets.records import (
@@ -31,7 +30,8 @@ from terascope.connectors.packets.records import (
     Records,
 )
 from terascope.connectors.packets.section import Section, describe
-from terascope.connectors.packets.window import Window
+from terascope.connectors.packets.window import SlidingWindow
+from terascope.connectors.packets.words import Ints
 
 SECTION_OPTION: Final = "pcapng-section"
 """The split's option that holds the section a pcapng range starts in."""
@@ -41,12 +41,12 @@ class Framing(Protocol):
     """How records of one format follow one another."""
 
     def walk(
-        self, window: Window, at: int, stop: int, records: Records, most: int
+        self, window: SlidingWindow, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
         """Up to `most` records from index `at` of the window: (verdict, index, how many)."""
         ...
 
-    def find(self, window: Window, at: int) -> tuple[int, int]:
+    def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
         """Look for records from index `at` on: a verdict below zero, MORE or DAMAGED, and how far
         it looked.
         """
@@ -78,7 +78,7 @@ class PcapFraming:
         self._untimed = 0
 
     def walk(
-        self, window: Window, at: int, stop: int, records: Records, most: int
+        self, window: SlidingWindow, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
         h, r = self._header, records
         verdict, at, filled, untimed = walk_pcap(
@@ -89,7 +89,7 @@ class PcapFraming:
         self._untimed += untimed
         return verdict, at, filled
 
-    def find(self, window: Window, at: int) -> tuple[int, int]:
+    def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
         h = self._header
         end = len(window.view)
         verdict, found = find_chain(
@@ -122,7 +122,7 @@ class PcapngFraming:
         self._tables: list[Ints] = [np.ascontiguousarray(table[:, k]) for k in range(4)]
 
     def walk(
-        self, window: Window, at: int, stop: int, records: Records, most: int
+        self, window: SlidingWindow, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
         r, filled = records, 0
         while True:
@@ -141,7 +141,7 @@ class PcapngFraming:
                 return FULL, at, filled
             at += self._describe(window, at)
 
-    def _describe(self, window: Window, at: int) -> int:
+    def _describe(self, window: SlidingWindow, at: int) -> int:
         head = window.view[at : at + 12].tobytes()
         big = self.section.big
         if head[:4] == b"\x0a\x0d\x0d\x0a":
@@ -150,7 +150,7 @@ class PcapngFraming:
         self._enter(describe(self.section, window.view[at : at + total].tobytes()))
         return total
 
-    def find(self, window: Window, at: int) -> tuple[int, int]:
+    def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
         return find_blocks(window.view, at, window.final, self.section.big)
 
     def take_lies(self) -> tuple[int, int]:
@@ -170,7 +170,7 @@ class Scan:
     """One pass over records that start in [start, stop)."""
 
     def __init__(
-        self, window: Window, framing: Framing, start: int, stop: int, report: ReadReport
+        self, window: SlidingWindow, framing: Framing, start: int, stop: int, report: ReadReport
     ) -> None:
         self._window = window
         self._framing = framing

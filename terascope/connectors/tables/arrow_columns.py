@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.connectors.base import arrow_type
+from terascope.connectors.base import TICK_NS, arrow_type
 from terascope.connectors.tables.convert import (
     Bools,
     Converted,
@@ -32,8 +32,6 @@ from terascope.types import INT_MAX, INT_MIN, WIDE_MAX, Type
 
 LONG = pa.decimal256(76, 0)
 """Holds the whole part of any decimal of 128 bits."""
-NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-"""In a tick of a clock."""
 
 
 def own_type(held: pa.DataType) -> Type | None:
@@ -123,7 +121,7 @@ def _nanoseconds(array: pa.Array) -> Converted:
     held = array.type
     if pa.types.is_date(held):
         array = array.cast(pa.timestamp("ms"))
-    per_tick = NANOSECONDS[array.type.unit]
+    per_tick = TICK_NS[array.type.unit]
     ticks = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64()).cast(pa.int64())
     limit = (2**63 - 1) // per_tick
     bad = _mask(pc.or_(pc.greater(ticks, limit), pc.less(ticks, -limit)))

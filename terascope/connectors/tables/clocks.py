@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.connectors.base import Column
-from terascope.connectors.tables.arrow_columns import NANOSECONDS, from_arrow
+from terascope.connectors.base import TICK_NS, Column
+from terascope.connectors.tables.arrow_columns import from_arrow
 from terascope.connectors.tables.convert import (
     Converted,
     Fault,
@@ -77,7 +77,7 @@ def floor_divide(nanoseconds: pa.Array, unit: str) -> pa.Array:
     """Nanoseconds as ticks, rounded down before 1970 too."""
     filled = pc.fill_null(nanoseconds, 0).to_numpy(zero_copy_only=False)
     missing = nanoseconds.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(np.floor_divide(filled, NANOSECONDS[unit]), pa.int64(), mask=missing)
+    return pa.array(np.floor_divide(filled, TICK_NS[unit]), pa.int64(), mask=missing)
 
 
 def parse_time(text: str, unit: str) -> object:
@@ -95,4 +95,4 @@ def parse_time(text: str, unit: str) -> object:
         return Fault.NOT_TIME
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     microseconds = (moment - EPOCH) // timedelta(microseconds=1)
-    return microseconds * 1000 // NANOSECONDS[unit]
+    return microseconds * 1000 // TICK_NS[unit]

@@ -16,39 +16,41 @@ newlines_in_values (true), max_row_bytes (16 MiB).
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from terascope.connectors.base import Column, Edge, ReadReport, Split, UnusableFile
+from terascope.connectors.base import (
+    Column,
+    Connector,
+    Edge,
+    Range,
+    ReadReport,
+    Split,
+    UnusableFile,
+)
+from terascope.connectors.extent import estimated_records, line_length
+from terascope.connectors.file_bytes import head, is_gzip, read_chunks, size_of
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
-from terascope.connectors.tables.bytes_in import (
-    byte_order_mark,
-    contains,
-    head,
-    is_gzip,
-    line_cuts,
-    read_chunks,
-    size_of,
-)
 from terascope.connectors.tables.clocks import text_column
 from terascope.connectors.tables.convert import Converted, Texts
 from terascope.connectors.tables.csv_scan import scan_csv
 from terascope.connectors.tables.infer import SAMPLE_BYTES, SAMPLE_ROWS, infer_type
+from terascope.connectors.tables.lines import byte_order_mark, contains, line_cuts
 from terascope.connectors.tables.options import CsvOptions
 from terascope.connectors.tables.records import (
     GOOD,
-    REASONS,
     WRONG_FIELDS,
     Arrays,
     RecordReader,
     Scan,
     Scanned,
+    reason_of,
 )
 from terascope.diagnostic import SourceError
 
@@ -65,10 +67,11 @@ class BadHeader(UnusableFile):
     """A file whose first line is no header."""
 
 
-class CsvConnector:
+class CsvConnector(Connector):
     """The kind `csv`."""
 
     kind = "csv"
+    suffixes = (".csv", ".csv.gz", ".tsv", ".txt")
 
     def columns(self, files: Sequence[Path], options: Mapping[str, str]) -> tuple[Column, ...]:
         """The names of the first file that is not empty, with types from a sample of it."""
@@ -79,19 +82,12 @@ class CsvConnector:
                 return _sampled_columns(path, dialect, layout)
         raise SourceError("cannot tell the columns: every file is empty; declare a PROTOCOL")
 
-    def splits(
-        self,
-        interface: str,
-        files: Sequence[Path],
-        options: Mapping[str, str],
-        target_bytes: int,
-        edge: Edge | None = None,
-    ) -> list[Split]:
-        given = tuple(sorted(options.items()))
+    def ranges(
+        self, path: Path, options: Mapping[str, str], target_bytes: int, edge: Edge | None
+    ) -> list[Range]:
         return [
-            Split(self.kind, interface, str(path), ordinal, start, end, given)
-            for ordinal, path in enumerate(files)
-            for start, end in _ranges(path, CsvOptions.of(options, path), max(target_bytes, 1))
+            Range(*ends)
+            for ends in pairwise(_cuts(path, CsvOptions.of(options, path), target_bytes))
         ]
 
     def read(
@@ -113,14 +109,15 @@ class CsvConnector:
             if batch.num_rows:
                 yield batch
 
+    def fault(self, path: Path, options: Mapping[str, str]) -> FileFault | None:
+        try:
+            layout_of(path, CsvOptions.of(options, path))
+        except BadHeader:
+            return FileFault.BAD_HEADER
+        return None
 
-def csv_fault(path: Path, options: Mapping[str, str]) -> FileFault | None:
-    """Why the columns of a file cannot be told; None when they can, or when it is empty."""
-    try:
-        layout_of(path, CsvOptions.of(options, path))
-    except BadHeader:
-        return FileFault.BAD_HEADER
-    return None
+    def estimated_tuples(self, path: Path, size: int) -> float:
+        return estimated_records(path, size, line_length)
 
 
 def layout_of(path: str | Path, dialect: CsvOptions) -> Layout | None:
@@ -135,7 +132,7 @@ def layout_of(path: str | Path, dialect: CsvOptions) -> Layout | None:
         return None
     if dialect.header:
         if arrays.status[0] != GOOD:
-            raise BadHeader(f"header of '{path}': {REASONS[int(arrays.status[0])]}")
+            raise BadHeader(f"header of '{path}': {reason_of(int(arrays.status[0]))}")
         if end == size and data[end - 1] != ord("\n"):
             raise BadHeader(f"header of '{path}': {size} bytes and no end; is this a CSV file?")
     else:
@@ -184,18 +181,18 @@ def _sampled_columns(path: Path, dialect: CsvOptions, layout: Layout) -> tuple[C
     )
 
 
-def _ranges(path: Path, dialect: CsvOptions, target_bytes: int) -> list[tuple[int, int]]:
+def _cuts(path: Path, dialect: CsvOptions, target_bytes: int) -> list[int]:
+    """Where ranges of a file begin and end."""
     size = size_of(path)
     if size <= target_bytes or is_gzip(path):
-        return [(0, size)]
+        return [0, size]
     layout = layout_of(path, dialect)
     first = layout.data_start if layout else size
     if dialect.newlines_in_values and dialect.quote >= 0 and contains(path, dialect.quote):
         cuts = _record_cuts(path, dialect, first, size, target_bytes)
     else:
         cuts = line_cuts(path, first, size, target_bytes)
-    edges = [0, *cuts, size]
-    return list(itertools.pairwise(edges))
+    return [0, *cuts, size]
 
 
 def _record_cuts(

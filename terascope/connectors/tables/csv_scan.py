@@ -12,7 +12,15 @@ never closed costs its own line, not the rest of the file.
 
 from __future__ import annotations
 
-from terascope.connectors.tables.kernels import CR, DOUBLED_QUOTES, LF, PLAIN, Bytes, Int32s, Int64s
+from terascope.connectors.tables.kernels import (
+    CR,
+    DOUBLED_QUOTES,
+    LF,
+    PLAIN,
+    Bytes,
+    Int32s,
+    Int64s,
+)
 from terascope.connectors.tables.records import (
     BAD_QUOTE,
     GOOD,

@@ -11,31 +11,25 @@ Options: max_row_bytes (16 MiB).
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.connectors.base import INTERFACE, Column, Edge, ReadReport, Split
+from terascope.connectors.base import INTERFACE, Column, Connector, Edge, Range, ReadReport, Split
+from terascope.connectors.extent import estimated_records, line_length
+from terascope.connectors.file_bytes import head, is_gzip, opened, read_chunks, size_of
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble
-from terascope.connectors.tables.bytes_in import (
-    byte_order_mark,
-    head,
-    is_gzip,
-    line_cuts,
-    opened,
-    read_chunks,
-    size_of,
-)
 from terascope.connectors.tables.clocks import text_column
 from terascope.connectors.tables.convert import Converted, Texts
 from terascope.connectors.tables.infer import SAMPLE_BYTES
 from terascope.connectors.tables.json_scan import scan_json
+from terascope.connectors.tables.lines import byte_order_mark, line_cuts
 from terascope.connectors.tables.options import check_names, row_limit
 from terascope.connectors.tables.records import Arrays, RecordReader, Scan, Scanned
 from terascope.diagnostic import SourceError
@@ -44,10 +38,11 @@ from terascope.types import Type, parse_ip
 SAMPLE_LINES = 2000
 
 
-class JsonConnector:
+class JsonConnector(Connector):
     """The kind `json`; `jsonl` and `ndjson` are the same."""
 
     kind = "json"
+    suffixes = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 
     def columns(self, files: Sequence[Path], options: Mapping[str, str]) -> tuple[Column, ...]:
         """The keys seen in a sample of the first file that is not empty, in order of appearance."""
@@ -58,27 +53,14 @@ class JsonConnector:
                 return _sampled_columns(sample[byte_order_mark(sample) :])
         raise SourceError("cannot tell the columns: every file is empty; declare a PROTOCOL")
 
-    def splits(
-        self,
-        interface: str,
-        files: Sequence[Path],
-        options: Mapping[str, str],
-        target_bytes: int,
-        edge: Edge | None = None,
-    ) -> list[Split]:
+    def ranges(
+        self, path: Path, options: Mapping[str, str], target_bytes: int, edge: Edge | None
+    ) -> list[Range]:
         check_names(self.kind, options, ("max_row_bytes",))
         row_limit(options)
-        given = tuple(sorted(options.items()))
-        found: list[Split] = []
-        for ordinal, path in enumerate(files):
-            size = size_of(path)
-            cuts = [] if is_gzip(path) else line_cuts(path, 0, size, max(target_bytes, 1))
-            edges = [0, *cuts, size]
-            found += [
-                Split(self.kind, interface, str(path), ordinal, start, end, given)
-                for start, end in itertools.pairwise(edges)
-            ]
-        return found
+        size = size_of(path)
+        cuts = [] if is_gzip(path) else line_cuts(path, 0, size, target_bytes)
+        return [Range(*ends) for ends in pairwise([0, *cuts, size])]
 
     def read(
         self, split: Split, columns: Sequence[Column], report: ReadReport
@@ -101,11 +83,13 @@ class JsonConnector:
             if batch.num_rows:
                 yield batch
 
+    def fault(self, path: Path, options: Mapping[str, str]) -> None:
+        """None, if the file can be opened: its lines are looked at one by one."""
+        with opened(path):
+            return
 
-def json_fault(path: Path, options: Mapping[str, str]) -> None:
-    """Nothing, if a file can be opened: its lines are looked at one by one."""
-    with opened(path):
-        return
+    def estimated_tuples(self, path: Path, size: int) -> float:
+        return estimated_records(path, size, line_length)
 
 
 def _scanner(arrays: Arrays, names: Sequence[str], max_record: int) -> Scan:

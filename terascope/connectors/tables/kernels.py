@@ -18,7 +18,6 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
-
 PLAIN: Final = 0
 DOUBLED_QUOTES: Final = 1
 JSON_ESCAPES: Final = 2

@@ -15,20 +15,27 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from terascope.connectors.base import Column, Edge, ReadReport, Split, UnusableFile
+from terascope.connectors.base import (
+    Column,
+    Connector,
+    Edge,
+    Range,
+    ReadReport,
+    Split,
+    UnusableFile,
+)
+from terascope.connectors.file_bytes import opened, size_of
 from terascope.connectors.malformed import FileFault, RecordFault
 from terascope.connectors.tables.arrow_columns import own_type
 from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
-from terascope.connectors.tables.bytes_in import opened, size_of
 from terascope.connectors.tables.clocks import arrow_column
 from terascope.connectors.tables.convert import Converted
-from terascope.connectors.tables.dictionaries import Dictionaries
 from terascope.connectors.tables.options import check_names
-from terascope.connectors.tables.parquet_plan import cut_groups, read_groups
+from terascope.connectors.tables.parquet_plan import cut_groups, range_of, read_groups
 from terascope.connectors.tables.records import BATCH_ROWS
-from terascope.connectors.tables.row_range import range_of
 from terascope.diagnostic import SourceError
 from terascope.types import Type
 
@@ -37,10 +44,11 @@ class NotParquet(UnusableFile):
     """A file that is no Parquet file, or not all of one."""
 
 
-class ParquetConnector:
+class ParquetConnector(Connector):
     """The kind `parquet`."""
 
     kind = "parquet"
+    suffixes = (".parquet",)
 
     def columns(self, files: Sequence[Path], options: Mapping[str, str]) -> tuple[Column, ...]:
         """The columns of the first file that is not empty that are not nested."""
@@ -51,35 +59,15 @@ class ParquetConnector:
                     return tuple(Column(name, type) for name, type in _own_types(file).items())
         raise SourceError("cannot tell the columns: every file is empty; declare a PROTOCOL")
 
-    def splits(
-        self,
-        interface: str,
-        files: Sequence[Path],
-        options: Mapping[str, str],
-        target_bytes: int,
-        edge: Edge | None = None,
-    ) -> list[Split]:
+    def ranges(
+        self, path: Path, options: Mapping[str, str], target_bytes: int, edge: Edge | None
+    ) -> list[Range]:
         check_names(self.kind, options, ())
-        return [
-            split
-            for ordinal, path in enumerate(files)
-            for split in self._splits_of(interface, path, ordinal, target_bytes, edge)
-        ]
-
-    def _splits_of(
-        self, interface: str, path: Path, ordinal: int, target_bytes: int, edge: Edge | None
-    ) -> Iterator[Split]:
         if not size_of(path):
-            yield Split(self.kind, interface, str(path), ordinal, 0, 0)
-            return
+            return [Range(0, 0)]
         with _parquet(path) as file:
             groups = read_groups(file)
-        for part in cut_groups(groups, target_bytes, edge):
-            options = part.range.options() if part.range else ()
-            yield Split(
-                self.kind, interface, str(path), ordinal,
-                part.start, part.end, options, part.bounds(groups),
-            )  # fmt: skip
+        return [part.as_range(groups) for part in cut_groups(groups, target_bytes, edge)]
 
     def read(
         self, split: Split, columns: Sequence[Column], report: ReadReport
@@ -89,6 +77,22 @@ class ParquetConnector:
             return
         with _parquet(split.path) as file:
             yield from _read_groups(split, columns, report, file)
+
+    def fault(self, path: Path, options: Mapping[str, str]) -> FileFault | None:
+        if not size_of(path):
+            return FileFault.EMPTY
+        try:
+            with _parquet(path):
+                return None
+        except NotParquet:
+            return FileFault.NOT_PARQUET
+
+    def estimated_tuples(self, path: Path, size: int) -> float:
+        """The number of rows that the footer states."""
+        try:
+            return float(pq.read_metadata(path).num_rows)
+        except (OSError, pa.ArrowException):
+            return super().estimated_tuples(path, size)
 
 
 def _read_groups(
@@ -151,17 +155,6 @@ def _wanted(path: str, file: pq.ParquetFile, columns: Sequence[Column]) -> list[
     return [name for name in wanted if name in present]
 
 
-def parquet_fault(path: Path, options: Mapping[str, str]) -> FileFault | None:
-    """Why a file is no Parquet file; None when it is one."""
-    if not size_of(path):
-        return FileFault.EMPTY
-    try:
-        with _parquet(path):
-            return None
-    except NotParquet:
-        return FileFault.NOT_PARQUET
-
-
 @contextmanager
 def _reader(split: Split, file: pq.ParquetFile, names: Sequence[str]) -> Iterator[pq.ParquetFile]:
     """The file once more: how columns are to be read is said when a file is opened."""
@@ -219,3 +212,30 @@ def _converter(
         return arrow_column(array, column)
 
     return convert
+
+
+class Dictionaries:
+    """The last dictionary of each column, and its values as the declared type."""
+
+    def __init__(self, convert: Callable[[pa.Array, Column], Converted]) -> None:
+        self._convert = convert
+        self._known: dict[Column, tuple[pa.Array, Converted]] = {}
+
+    def convert(self, array: pa.DictionaryArray, column: Column) -> Converted:
+        """A column of codes as values."""
+        distinct = array.dictionary
+        known = self._known.get(column)
+        if known is None or not known[0].equals(distinct):
+            known = (distinct, self._convert(distinct, column))
+            self._known[column] = known
+        return looked_up(known[1], array.indices)
+
+
+def looked_up(distinct: Converted, codes: pa.Array) -> Converted:
+    """The converted value of each code; NULL where the code is."""
+    values = distinct.values.take(codes)
+    if distinct.faults is None:
+        return Converted(values)
+    # One more entry than there are values: index -1 of a NULL finds a zero there.
+    faults = np.append(distinct.faults, np.uint8(0))
+    return Converted(values, faults[pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)])

@@ -8,19 +8,20 @@ parts, each with the range of the column whose rows are its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.connectors.base import Edge
-from terascope.connectors.tables.row_range import RowRange
+from terascope.connectors.base import Bounds, Edge, Range
+from terascope.connectors.tables.convert import Bools
+from terascope.connectors.tables.kernels import Int64s
 from terascope.types import INT_MAX, INT_MIN
-
-Bounds = dict[str, tuple[int, int]]
-"""Column -> its smallest and largest value."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Group:
     """A row group: the bytes of its chunks, and the bounds of its integer columns."""
 
     size: int
-    bounds: Bounds
+    bounds: Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,12 @@ class Part:
     end: int
     range: RowRange | None = None
 
-    def bounds(self, groups: Sequence[Group]) -> tuple[tuple[str, int, int], ...]:
+    def as_range(self, groups: Sequence[Group]) -> Range:
+        """The part as a reader takes it."""
+        options = self.range.options() if self.range else ()
+        return Range(self.start, self.end, options, self.bounds(groups))
+
+    def bounds(self, groups: Sequence[Group]) -> Bounds:
         """Bounds of the columns that have them in all the groups. A part that has not all rows of
         its groups knows those of the one column it is cut by: another one may reach its last value
         in rows that are not here.
@@ -71,7 +77,7 @@ def read_groups(file: pq.ParquetFile) -> list[Group]:
     for number in range(file.metadata.num_row_groups):
         row_group = file.metadata.row_group(number)
         size = 0
-        bounds: Bounds = {}
+        bounds: dict[str, tuple[int, int]] = {}
         for chunk in map(row_group.column, range(row_group.num_columns)):
             size += chunk.total_compressed_size
             if chunk.path_in_schema in integers and (found := chunk_bounds(chunk)) is not None:
@@ -84,10 +90,10 @@ def chunk_bounds(chunk: pq.ColumnChunkMetaData) -> tuple[int, int] | None:
     """The smallest and largest integer of a column chunk, when all are there and can be read."""
     if not chunk.is_stats_set:
         return None
-    told = chunk.statistics
-    if not (told.has_min_max and told.has_null_count) or told.null_count:
+    found = chunk.statistics
+    if not (found.has_min_max and found.has_null_count) or found.null_count:
         return None
-    low, high = int(told.min), int(told.max)
+    low, high = int(found.min), int(found.max)
     return (low, high) if INT_MIN <= low <= high <= INT_MAX else None
 
 
@@ -157,3 +163,50 @@ def first_edge(low: int, high: int, step: int, share: float) -> int | None:
 def ended(part: Part) -> Part:
     """A part as it is carried: without a range that holds everything."""
     return replace(part, range=None) if part.range is not None and part.range.is_all else part
+
+
+RANGE_OPTION: Final = "parquet-range"
+"""The split's option that holds the range."""
+
+
+@dataclass(frozen=True)
+class RowRange:
+    """Rows whose integer `column`, which has no NULLs, is in first..last, both included."""
+
+    column: str
+    first: int = INT_MIN
+    last: int = INT_MAX
+
+    @property
+    def is_all(self) -> bool:
+        return self.first == INT_MIN and self.last == INT_MAX
+
+    @property
+    def starts_inside(self) -> bool:
+        """Whether the split before has the other rows of the first row group."""
+        return self.first != INT_MIN
+
+    def options(self) -> tuple[tuple[str, str], ...]:
+        """The form a split carries."""
+        if self.is_all:
+            return ()
+        return ((RANGE_OPTION, json.dumps([self.column, self.first, self.last])),)
+
+    def select(self, batch: pa.RecordBatch, positions: Int64s) -> tuple[pa.RecordBatch, Int64s]:
+        """The rows in the range, and their positions."""
+        column = batch.column(batch.schema.get_field_index(self.column))
+        values: Int64s = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        inside: Bools = (values >= self.first) & (values <= self.last)
+        places = np.flatnonzero(inside)
+        if not places.size:
+            return batch.slice(0, 0), positions[:0]
+        start, stop = int(places[0]), int(places[-1]) + 1
+        if stop - start == places.size:  # the rows are in order of the column: nothing is copied
+            return batch.slice(start, stop - start), positions[start:stop]
+        return batch.filter(pa.array(inside)), positions[inside]
+
+
+def range_of(options: Mapping[str, str]) -> RowRange | None:
+    """The range among the options of a split."""
+    text = options.get(RANGE_OPTION)
+    return RowRange(*json.loads(text)) if text is not None else None

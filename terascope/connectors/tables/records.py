@@ -24,23 +24,24 @@ BATCH_ROWS: Final = 65_536
 MAX_RECORD: Final = 16 * 1024 * 1024
 
 GOOD: Final = 0
-WRONG_FIELDS: Final = 1
-UNCLOSED_QUOTE: Final = 2
-BAD_QUOTE: Final = 3
-TOO_LONG: Final = 4
-INVALID_JSON: Final = 5
-NOT_OBJECT: Final = 6
-INVALID_UTF8: Final = 7
+FAULTS: Final = (
+    RecordFault.WRONG_FIELDS,
+    RecordFault.UNCLOSED_QUOTE,
+    RecordFault.BAD_QUOTE,
+    RecordFault.TOO_LONG,
+    RecordFault.INVALID_JSON,
+    RecordFault.NOT_OBJECT,
+    RecordFault.INVALID_UTF8,
+)
+"""What each status of a record after GOOD means."""
+WRONG_FIELDS, UNCLOSED_QUOTE, BAD_QUOTE, TOO_LONG, INVALID_JSON, NOT_OBJECT, INVALID_UTF8 = range(
+    1, len(FAULTS) + 1
+)
 
-REASONS: Final = {
-    WRONG_FIELDS: RecordFault.WRONG_FIELDS.value,
-    UNCLOSED_QUOTE: RecordFault.UNCLOSED_QUOTE.value,
-    BAD_QUOTE: RecordFault.BAD_QUOTE.value,
-    TOO_LONG: RecordFault.TOO_LONG.value,
-    INVALID_JSON: RecordFault.INVALID_JSON.value,
-    NOT_OBJECT: RecordFault.NOT_OBJECT.value,
-    INVALID_UTF8: RecordFault.INVALID_UTF8.value,
-}
+
+def reason_of(status: int) -> str:
+    """Why a record that is not GOOD was not used."""
+    return FAULTS[status - 1].value
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Scanned:
             for code, count in zip(
                 *np.unique(status[status != GOOD], return_counts=True), strict=True
             ):
-                report.malformed[REASONS[int(code)]] += int(count)
+                report.malformed[reason_of(int(code))] += int(count)
         return good
 
     def _invalid_utf8(self) -> npt.NDArray[np.bool_]:
@@ -146,7 +147,7 @@ class RecordReader:
             rest = block[used:]
             if len(rest) > self.max_record + 1:
                 # No line ends in it, or the scanner would have cut it there: go to the next.
-                self.report.malformed[REASONS[TOO_LONG]] += 1
+                self.report.malformed[reason_of(TOO_LONG)] += 1
                 self._skipping = True
                 offset += len(rest)
                 rest = b""

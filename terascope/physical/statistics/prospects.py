@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from terascope.connectors.extent import about_tuples
 from terascope.connectors.registry import Interface
 from terascope.physical.split.drafts import scan_key
 from terascope.physical.statistics.shared_table_cost import TUPLE_NS
@@ -70,7 +69,7 @@ def prospect_of(
     if len(takers) < 2:  # who should share with whom?
         return Prospect(0.0, len(takers), 0.0, costs)
     names = {n for s in plan for scan in scans(s.rel) for n in scan.interfaces}
-    tuples = sum(about_tuples(interfaces[n]) for n in names if interfaces[n].hosts_low_level)
+    tuples = sum(interfaces[n].estimated_tuples() for n in names if interfaces[n].hosts_low_level)
     saved = 1e-9 * tuples * spared_ns(takers) * SAVED_SHARE / (cores or os.cpu_count() or 1)
     return Prospect(tuples, len(takers), saved, costs)
 

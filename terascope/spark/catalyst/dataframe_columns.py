@@ -16,8 +16,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from terascope.connectors.base import Column
-from terascope.connectors.tables.arrow_columns import NANOSECONDS
+from terascope.connectors.base import TICK_NS, Column
 from terascope.connectors.tables.clocks import arrow_column
 from terascope.connectors.tables.convert import Fault, of_range
 from terascope.spark.catalyst.frame import spark_type
@@ -25,8 +24,8 @@ from terascope.spark.catalyst.operands import Operand, null, number
 from terascope.spark.catalyst.operators import floor_divide
 from terascope.types import INT_MAX, Type, value_range
 
-PER_MICROSECOND = NANOSECONDS["us"]
-PER_DAY = 24 * 3600 * NANOSECONDS["s"]
+PER_MICROSECOND = TICK_NS["us"]
+PER_DAY = 24 * 3600 * TICK_NS["s"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> CheckedColumn
     fault = F.when(~fits, F.lit(int(Fault.OUT_OF_RANGE))).otherwise(F.lit(0))
     value = count * number(nanoseconds)
     if column.clock is not None:
-        per_tick = NANOSECONDS[column.clock]
+        per_tick = TICK_NS[column.clock]
         divisor = Operand(number(per_tick), Type.LLONG, True, per_tick)
         value = floor_divide((Operand(value, Type.LLONG), divisor))
     return of_unsigned(CheckedColumn(F.when(fits, value), fault), column.type)

@@ -128,7 +128,7 @@ def statistics_of(pieces: Sequence[SampledPiece]) -> SampledStatistics:
         sampled,
         sampled / chance / number,
         epochs=number,
-        epoch_lane=attribute_hashes(numbers, PIECE) if len(pieces) > 1 else None,
+        epoch_hashes=attribute_hashes(numbers, PIECE) if len(pieces) > 1 else None,
     )
 
 

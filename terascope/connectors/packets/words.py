@@ -1,6 +1,4 @@
-"""Loads and stores of unaligned words, which the packet kernels share.
-
-In: a buffer of bytes and a place in it. Out: the word there, as one machine instruction.
+"""The loads and stores of unaligned words that all packet kernels share.
 
 Numba's cache notices changes of the file a kernel stands in, not of the files it calls into.
 Kernels therefore call only their own file and what stands below.
@@ -81,5 +79,5 @@ store64: Final = storing()
 
 @compiled
 def load32(buffer: Bytes, at: int, big: bool) -> int:
-    """Four bytes, unsigned, in the byte order told."""
+    """Four bytes, unsigned, big-endian or not."""
     return load32_network(buffer, at) if big else load32_machine(buffer, at)

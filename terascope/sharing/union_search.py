@@ -1,14 +1,14 @@
-"""Trees whose tables have all the memory they want, at a price of it.
+"""Trees whose tables have all the memory they can use, at a price of it.
 
-In: the queries as a flat tree, statistics, an accounting, a price of so many hash operations a
-byte. Out: a tree.
+In: the queries as a flat tree, statistics, an accounting, a price in hash operations a byte. Out: a
+tree.
 
-A node then feeds its children one row for each of its groups, whatever is above it. So the nodes
-alone decide what a tree costs: each stands below the smallest that contains it. Where Algorithm 1
-(greedy.py) merges siblings, this search adds the union of any two nodes and lets all nodes that
-gain come to stand below it, whoever fed them; or it deletes a node. Both searches give candidates:
-this one is better where there is memory for all (by 3 to 4% of the cost for the 78 pairs of
-attributes of flow records), the other where tables have to do with less.
+Idea: a table with enough memory gives its children one row for each of its groups, whatever its own
+input is. So the set of nodes alone decides the cost of a tree: each node stands below the smallest
+one that contains it. Where Algorithm 1 (greedy.py) merges siblings, this search adds the union of
+any two nodes, and every node that gains moves below it; or it deletes a node. Both searches give
+candidates: this one is better where there is memory for all (by 3 to 4% of the cost for the 78
+pairs of attributes of flow records), the other one where tables get less.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting
 from terascope.sharing.evictions import Floats
 from terascope.sharing.greedy import unions_of
-from terascope.sharing.model import Attributes, Node, Statistics, Tree
+from terascope.sharing.model import AttributeBits, Node, Statistics, Tree
 
 Sets: TypeAlias = npt.NDArray[np.int64]
 
@@ -73,33 +73,26 @@ def gains_of(
 
 
 @dataclass
-class NodeSet:
+class UnionSearch:
     """A set of nodes that is being changed."""
 
     flat: Tree
     statistics: Statistics
     accounting: Accounting
-    names: list[str] = field(init=False)
     members: list[int] = field(init=False)
     price: float = 0.0
 
     def __post_init__(self) -> None:
-        self.names = sorted({name for node in self.flat.nodes for name in node.attributes})
+        self.names = AttributeBits(n for node in self.flat.nodes for n in node.attributes)
         self.slots = max((node.slots for node in self.flat.nodes), default=1)
-        self.queries = {self.bits(node.attributes): node for node in self.flat.nodes}
+        self.queries = {self.names.bits(node.attributes): node for node in self.flat.nodes}
         self.members = list(self.queries)
         self.groups: dict[int, float] = {}
-
-    def bits(self, attributes: Attributes) -> int:
-        return sum(1 << at for at, name in enumerate(self.names) if name in attributes)
-
-    def attributes(self, bits: int) -> Attributes:
-        return frozenset(name for at, name in enumerate(self.names) if bits >> at & 1)
 
     def groups_of(self, bits: int) -> float:
         found = self.groups.get(bits)
         if found is None:
-            found = self.statistics.groups(self.attributes(bits))
+            found = self.statistics.groups(self.names.attributes(bits))
             self.groups[bits] = found
         return found
 
@@ -186,18 +179,18 @@ class NodeSet:
             if up is not None and order[up] not in self.queries:
                 slots[up] = max(slots[up], slots[at])
         return [
-            Node(self.attributes(bits), parent, bits in self.queries, 0.0, own)
+            Node(self.names.attributes(bits), parent, bits in self.queries, 0.0, own)
             for bits, parent, own in zip(order, parents, slots, strict=True)
         ]
 
 
-def gathered_trees(
+def union_trees(
     flat: Tree, statistics: Statistics, accounting: Accounting, ladder: list[float]
 ) -> list[Tree]:
     """One for each price, each made of the one before."""
-    gathering = NodeSet(flat, statistics, accounting)
+    search = UnionSearch(flat, statistics, accounting)
     trees: list[Tree] = []
     for price in ladder:
-        gathering.improve(price)
-        trees.append(gathering.tree())
+        search.improve(price)
+        trees.append(search.tree())
     return trees

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, sqrt
+from time import perf_counter
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -28,7 +29,17 @@ from terascope.sharing.curves import Curves
 from terascope.sharing.evictions import Floats
 from terascope.sharing.fptas import without_empty
 from terascope.sharing.greedy import unions_of
-from terascope.sharing.model import WORD_BYTES, Attributes, Node, Tree
+from terascope.sharing.model import (
+    WORD_BYTES,
+    Attributes,
+    Node,
+    Query,
+    RememberedStatistics,
+    Statistics,
+    Tree,
+    flat_tree,
+)
+from terascope.sharing.plan import Planned
 
 Places: TypeAlias = npt.NDArray[np.int64]
 
@@ -90,7 +101,7 @@ def cost_during(tree: Tree, curves: Curves, accounting: Accounting) -> float:
     total = len(tree.children(None)) * tuples
     for node, degree in zip(tree.nodes, degrees, strict=True):
         rows = tuples if node.parent is None else early[node.parent]
-        free = accounting.is_free(node)
+        free = accounting.is_free(node.is_query)
         rate = 0.0 if free else collision_rate(node.buckets, curves.of(node.attributes).groups)
         early.append(rows * rate)
         total += early[-1] * degree
@@ -302,6 +313,35 @@ class Tuned:
     def untuned(self, memory_bytes: float) -> float:
         """What it costs without a peak load."""
         return self._grown(memory_bytes, inf)[0]
+
+
+class SlcPlanner:
+    """Plans trees as SLC does, with its peak load tuned for each memory."""
+
+    def __init__(
+        self, queries: tuple[Query, ...], statistics: Statistics, accounting: Accounting
+    ) -> None:
+        self._curves = Curves(RememberedStatistics(statistics), "direct_mapped")
+        self._accounting = accounting
+        self._flat = flat_tree(queries)
+        self._tuned = Tuned(self._flat, self._curves, accounting)
+
+    def plan(self, memory_bytes: float) -> Planned:
+        began = perf_counter()
+        tree, _ = self._tuned.best(memory_bytes)
+        flat = shares(self._flat, self._curves, self._accounting, memory_bytes)
+        return Planned(
+            tree,
+            evaluate(tree, self._curves, self._accounting),
+            evaluate(flat, self._curves, self._accounting),
+            self._accounting.memory(tree),
+            flat,
+            perf_counter() - began,
+        )
+
+    def untuned(self, memory_bytes: float) -> float:
+        """The cost of the plan without a peak load."""
+        return self._tuned.untuned(memory_bytes)
 
 
 @lru_cache(maxsize=512)

@@ -1,8 +1,13 @@
-"""Whether a file is still what it was when a batch was planned: its splits are cut from that.
+"""Which file a path meant when its splits were made, and whether it is still there, unchanged.
 
-In: a path. Out: a version, which travels as an option of its splits, and an error for a file that
-was overwritten, cut short or replaced meanwhile, also while it is being read. What is appended does
-no harm: the splits end before it. A copy of the file on another machine is the same file.
+A batch reads files that must not change: a `Version` (device, inode, time, size, digest of both
+ends) travels as an option of every split, and reading fails when the file was overwritten, cut
+short or replaced, also while it was read. Appended bytes do no harm: the splits end before them. A
+copy of the file on another machine is the same file.
+
+A stream follows files that are replaced, rotated and cut back: an *identity* (device, inode, digest
+of the first bytes) finds a log under the name it was given by a rotation. A log that is copied and
+truncated keeps its inode, but not its first bytes.
 """
 
 from __future__ import annotations
@@ -19,6 +24,9 @@ from terascope.diagnostic import SourceError
 VERSION_OPTION: Final = "#version"
 """The option of a split of a batch that holds the version of its file."""
 ENDS_BYTES: Final = 1024
+FILE_OPTION: Final = "#file"
+"""The option of a split of a stream that holds the identity of its file."""
+HEAD_BYTES: Final = 1024
 
 
 @dataclass(frozen=True)
@@ -33,12 +41,12 @@ class Version:
     ends: str
     """A digest of the first bytes, and of the last ones."""
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         return ":".join(map(str, astuple(self)))
 
     @staticmethod
-    def of(told: str) -> Version:
-        machine, device, inode, mtime_ns, size, ends = told.split(":")
+    def parse(text: str) -> Version:
+        machine, device, inode, mtime_ns, size, ends = text.split(":")
         return Version(machine, int(device), int(inode), int(mtime_ns), int(size), ends)
 
     def is_same(self, now: Version) -> bool:
@@ -76,7 +84,7 @@ def check_unchanged(path: Path, planned: str, before: Version | None = None) -> 
     Raises:
         SourceError: it is not what it was when the batch was planned, or `before` it was read.
     """
-    known = Version.of(planned)
+    known = Version.parse(planned)
     try:
         now = version_of(path, known.size)
     except OSError:
@@ -87,3 +95,40 @@ def check_unchanged(path: Path, planned: str, before: Version | None = None) -> 
             " nobody writes to it, or read a copy"
         )
     return now
+
+
+def identity_of(path: Path, most: int = HEAD_BYTES) -> str:
+    """The identity of the file that is at a path now, by its first `most` bytes."""
+    with path.open("rb") as file:
+        held = os.fstat(file.fileno())
+        head = file.read(most)
+    digest = hashlib.blake2b(head, digest_size=8).hexdigest()
+    return f"{held.st_dev}:{held.st_ino}:{len(head)}:{digest}"
+
+
+def likeness(path: Path, identity: str) -> tuple[bool, bool]:
+    """Whether a path means the file of an identity, and whether one that begins as that file did;
+    what was appended does not matter.
+    """
+    try:
+        now = identity_of(path, int(identity.split(":")[2]))
+    except OSError:
+        return False, False
+    return now == identity, now.split(":")[2:] == identity.split(":")[2:]
+
+
+def found_again(path: Path, identity: str) -> Path | None:
+    """Where a file is now, in the folder it was in; None when it is not there any more. A copy that
+    was put back at its path, or a device that was mounted again, is taken for the file.
+    """
+    same, alike = likeness(path, identity)
+    if same:
+        return path
+    number = int(identity.split(":")[1])
+    try:
+        with os.scandir(path.parent) as entries:
+            numbered = [Path(e.path) for e in entries if e.inode() == number and e.is_file()]
+    except OSError:
+        return None
+    renamed = next((one for one in numbered if likeness(one, identity)[0]), None)
+    return renamed if renamed is not None or not alike else path

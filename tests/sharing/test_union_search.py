@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from terascope.sharing.cost import accounting_for, least_cost
 from terascope.sharing.curves import Curves
-from terascope.sharing.gathering import NodeSet, gathered_trees
 from terascope.sharing.greedy import grown_trees, prices
 from terascope.sharing.model import Query, flat_tree
+from terascope.sharing.union_search import UnionSearch, union_trees
 from tests.sharing.test_all_trees import all_trees
 from tests.sharing.test_plan import correlated, pairs
 
@@ -29,7 +29,7 @@ def test_every_node_stands_below_the_smallest_that_contains_it(seed: int, count:
     statistics = correlated(list(names), seed)
     flat, accounting = flat_tree(queries), accounting_for("lru")
     curves = Curves(statistics, "lru")
-    for tree in gathered_trees(flat, statistics, accounting, prices(flat, statistics.tuples)):
+    for tree in union_trees(flat, statistics, accounting, prices(flat, statistics.tuples)):
         asked = {node.attributes: node.slots for node in tree.nodes if node.is_query}
         assert asked == {node.attributes: node.slots for node in flat.nodes}
         for at, node in enumerate(tree.nodes):
@@ -53,7 +53,7 @@ def test_near_the_best_of_all_trees(seed: int) -> None:
     sets = [frozenset(text) for text in texts]
     best = min(least_cost(tree, curves, accounting) for tree in all_trees(sets))
     flat = flat_tree(tuple(Query(keys) for keys in sets))
-    (found,) = gathered_trees(flat, statistics, accounting, [0.0])
+    (found,) = union_trees(flat, statistics, accounting, [0.0])
     assert least_cost(found, curves, accounting) <= best * 1.001
 
 
@@ -66,14 +66,14 @@ def test_no_worse_than_merging_siblings(seed: int) -> None:
     flat = flat_tree(queries)
     ladder = prices(flat, statistics.tuples)
     merged = grown_trees(flat, curves, accounting, ladder)[-1]
-    anywhere = gathered_trees(flat, statistics, accounting, ladder)[-1]
+    anywhere = union_trees(flat, statistics, accounting, ladder)[-1]
     ours, theirs = (least_cost(tree, curves, accounting) for tree in (anywhere, merged))
     assert ours <= theirs * (1 + 1e-9)
 
 
 def test_memory_that_costs_too_much_is_not_taken() -> None:
     names, queries = pairs(5)
-    gathering = NodeSet(flat_tree(queries), correlated(names, 3), accounting_for("lru"))
+    gathering = UnionSearch(flat_tree(queries), correlated(names, 3), accounting_for("lru"))
     gathering.improve(0.0)
     assert len(gathering.members) > len(queries)
     gathering.improve(1e12)

@@ -1,0 +1,114 @@
+"""Where a file of records in order of time is cut: by bytes, and where an epoch ends.
+
+In: the offset and the time of every record, batch by batch. Out: parts of the file, each with its
+smallest and largest time. An epoch that lies in one part is complete there, so that its groups need
+no exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from terascope.connectors.packets.words import Ints
+from terascope.machine_code import compiled
+
+NO_STEP: Final = 0
+LARGEST: Final = (1 << 63) - 1
+
+
+class TimedPart(NamedTuple):
+    """Bytes of a file, and the smallest and largest time of the records in them."""
+
+    start: int
+    end: int
+    smallest: int
+    largest: int
+
+    @property
+    def is_empty(self) -> bool:
+        return self.largest < 0
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """When to cut: at a change of epoch when `least` bytes lie between it and the last such cut,
+    anywhere when a part has `most`.
+    """
+
+    least: int
+    most: int
+    step: int
+    """Nanoseconds of an epoch, or NO_STEP."""
+
+
+@compiled
+def next_cut(
+    offset: Ints,
+    timestamp: Ints,
+    first: int,
+    count: int,
+    start: int,
+    since: int,
+    smallest: int,
+    largest: int,
+    least: int,
+    most: int,
+    step: int,
+) -> tuple[int, int, int]:
+    """The first of rows first..count to begin a new part, or `count`; and the smallest and largest
+    time of the part that began at offset `start`, with the rows before that one. `since`: where
+    the last change of epoch was cut.
+    """
+    epoch_end = LARGEST
+    if step != NO_STEP and largest >= 0:
+        epoch_end = largest - largest % step
+        epoch_end = epoch_end + step if epoch_end <= LARGEST - step else LARGEST
+    for i in range(first, count):
+        now = timestamp[i]
+        whole = offset[i] - since >= least and now >= epoch_end
+        if largest >= 0 and (offset[i] - start >= most or whole):
+            return i, smallest, largest
+        smallest = min(smallest, now)
+        if now > largest:
+            largest = now
+            if step != NO_STEP and (now >= epoch_end or epoch_end == LARGEST):
+                epoch_end = now - now % step
+                epoch_end = epoch_end + step if epoch_end <= LARGEST - step else LARGEST
+    return count, smallest, largest
+
+
+@dataclass
+class Cutter:
+    """Cuts the records of one file; `start` is where the part begins that is not cut off yet."""
+
+    cut: Cutting
+    start: int
+    _since: int = field(init=False)
+    """Where a change of epoch was cut last."""
+    _smallest: int = field(default=LARGEST, init=False)
+    _largest: int = field(default=-1, init=False)
+
+    def __post_init__(self) -> None:
+        self._since = self.start
+
+    def parts(self, offsets: Ints, times: Ints) -> Iterator[tuple[int, TimedPart]]:
+        """The parts that end among these records, each with the row that begins the next one."""
+        row, cut = 0, self.cut
+        while row < len(times):
+            row, self._smallest, self._largest = next_cut(
+                offsets, times, row, len(times), self.start, self._since,
+                self._smallest, self._largest, cut.least, cut.most, cut.step,
+            )  # fmt: skip
+            if row == len(times):
+                return
+            part = self.last(int(offsets[row]))
+            if cut.step != NO_STEP and int(times[row]) // cut.step > part.largest // cut.step:
+                self._since = part.end
+            self.start, self._smallest, self._largest = part.end, LARGEST, -1
+            yield row, part
+
+    def last(self, end: int) -> TimedPart:
+        """The part that is not cut off yet, up to `end`."""
+        return TimedPart(self.start, end, self._smallest, self._largest)
