@@ -55,7 +55,7 @@ class Protocol:
         return declared.read_from
 
 
-def packet_field(known: packets.Field) -> SourceField:
+def packet_field(known: packets.PacketField) -> SourceField:
     slope = PROPERTIES[known.order] if known.order else None
     clock: ClockUnit | None = next((u for u in FINEST_FIRST if u == known.clock), None)
     return SourceField(known.name, known.type, slope, clock)

@@ -32,7 +32,7 @@ class TimedPart(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cutting:
+class CutRule:
     """When to cut: at a change of epoch when `least` bytes lie between it and the last such cut,
     anywhere when a part has `most`.
     """
@@ -83,7 +83,7 @@ def next_cut(
 class Cutter:
     """Cuts the records of one file; `start` is where the part begins that is not cut off yet."""
 
-    cut: Cutting
+    cut: CutRule
     start: int
     _since: int = field(init=False)
     """Where a change of epoch was cut last."""

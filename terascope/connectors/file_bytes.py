@@ -1,6 +1,6 @@
 """Bytes of a file, plain or gzip.
 
-In: a path. Out: its bytes, unpacked, as a `Stream` that fills a buffer or as chunks. A gzip file is
+In: a path. Out: its bytes, unpacked: a `ByteStream` that fills a buffer, or chunks. A gzip file is
 recognised by its first bytes, not by its name, and is always read from its beginning; of a damaged
 one, everything before the damage is read.
 """
@@ -71,7 +71,7 @@ def starts_as_gzip(file: BinaryIO) -> bool:
     return magic == GZIP_MAGIC
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     """Bytes of an unpacked file, in order."""
 
     consumed: int
@@ -157,7 +157,7 @@ def salvage(unpacker: zlib._Decompress, packed: bytes, most: int) -> bytes:
     return bytes(unpacked)
 
 
-def stream_of(file: BinaryIO) -> Stream:
+def stream_of(file: BinaryIO) -> ByteStream:
     """The unpacked bytes of an open file, from its beginning on."""
     return GzipStream(file) if starts_as_gzip(file) else PlainStream(file, 0)
 
@@ -192,7 +192,7 @@ def unpacked_chunks(path: str | Path, report: ReadReport, size: int) -> Iterator
             report.blame(str(path), FileFault.DAMAGED_GZIP)
 
 
-def filled_from(stream: Stream, room: memoryview) -> int:
+def filled_from(stream: ByteStream, room: memoryview) -> int:
     """Fill a buffer as far as the stream reaches; how many bytes are in it."""
     filled = 0
     while filled < len(room) and (got := stream.read_into(room[filled:])):

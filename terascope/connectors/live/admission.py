@@ -29,7 +29,7 @@ def no_times() -> Ints:
 
 
 @dataclass
-class Timeline:
+class LinkTimeline:
     """The times of the entries of a link that the journal still has."""
 
     clock: LinkClock | None
@@ -77,7 +77,7 @@ class PendingLink:
     """A link, and how many of its entries are admitted."""
 
     journal: LinkJournal
-    timeline: Timeline
+    timeline: LinkTimeline
     count: int
 
     def next_start(self, until_ns: int | None) -> int | None:

@@ -10,7 +10,7 @@ stream is complete.
 from __future__ import annotations
 
 from terascope.connectors.base import Bounds, Options, Range, ReadReport
-from terascope.connectors.cutting import Cutting
+from terascope.connectors.cutting import CutRule
 from terascope.connectors.file_bytes import (
     NO_END,
     GzipStream,
@@ -18,12 +18,12 @@ from terascope.connectors.file_bytes import (
     opened_raw,
     starts_as_gzip,
 )
-from terascope.connectors.live.growth import INCOMPLETE_GZIP, Followed, Growth, Piece
+from terascope.connectors.live.growth import INCOMPLETE_GZIP, FilePiece, Followed, Growth
 from terascope.connectors.packets.connector import first_bytes, open_framing, starts_as_capture
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES
 from terascope.connectors.packets.planning import plan
 from terascope.connectors.packets.records import empty_records
-from terascope.connectors.packets.scan import SECTION_OPTION, Framing, Scan
+from terascope.connectors.packets.scan import SECTION_OPTION, Framing, RecordScan
 from terascope.connectors.packets.section import Section, section_from_json
 from terascope.connectors.packets.window import SlidingWindow
 
@@ -46,7 +46,7 @@ def capture_growth(file: Followed) -> Growth:
             return Growth((), 0, torn="its header is not complete" if start else None)
         if state.position:
             return Growth((), state.position)
-        whole = Piece(0, file.size, file.options, (), file.size, empty=True)
+        whole = FilePiece(0, file.size, file.options, (), file.size, empty=True)
         return Growth((whole,), file.size, closed=not file.size)
     if file.final:
         parts = plan_from(file, start, cut, file.size, NO_END)
@@ -75,7 +75,7 @@ def complete_records(file: Followed, start: bytes) -> tuple[int, Options, bool]:
     end, carried = file.state.position, file.state.carried
     with opened_raw(file.path) as raw:
         window = SlidingWindow(PlainStream(raw, at), at, file.size, open_ended=True)
-        scan = Scan(window, framing, at, NO_END, ReadReport())
+        scan = RecordScan(window, framing, at, NO_END, ReadReport())
         records = empty_records()
         stuck = 0
         while stuck < STUCK:
@@ -87,7 +87,7 @@ def complete_records(file: Followed, start: bytes) -> tuple[int, Options, bool]:
     return end, carried, all_read
 
 
-def plan_from(file: Followed, start: bytes, cut: Cutting, size: int, stop: int) -> list[Range]:
+def plan_from(file: Followed, start: bytes, cut: CutRule, size: int, stop: int) -> list[Range]:
     """The parts from where the file was to `size`."""
     framing, at = framing_at(file, start)
     state = file.state
@@ -113,21 +113,21 @@ def packed_growth(file: Followed) -> Growth:
         if len(start) == FILE_HEADER_BYTES and starts_as_capture(start):
             framing, at = open_framing(start, Section())
             window = SlidingWindow(stream, 0, NO_END)
-            uncut = Cutting(NO_END, NO_END, 0)
+            uncut = CutRule(NO_END, NO_END, 0)
             bounds = next(iter(plan(window, framing, at, file.size, uncut))).bounds
         else:
             while stream.read_into(memoryview(bytearray(1 << 16))):
                 pass
     if stream.damaged and not file.ended:
         return Growth((), 0, torn=INCOMPLETE_GZIP)
-    whole = Piece(0, file.size, file.options, bounds, file.size, empty=not bounds)
+    whole = FilePiece(0, file.size, file.options, bounds, file.size, empty=not bounds)
     return Growth((whole,), file.size, closed=True)
 
 
-def as_pieces(file: Followed, parts: list[Range]) -> tuple[Piece, ...]:
+def as_pieces(file: Followed, parts: list[Range]) -> tuple[FilePiece, ...]:
     """Parts as pieces; an end at which nothing more stands is none."""
     return tuple(
-        Piece(
+        FilePiece(
             part.start, part.end, file.options + part.options, part.bounds,
             part.end - part.start, empty=not part.bounds,
         )

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from terascope.connectors.file_bytes import opened
-from terascope.connectors.live.growth import INCOMPLETE_PARQUET, Followed, Growth, Piece
+from terascope.connectors.live.growth import INCOMPLETE_PARQUET, FilePiece, Followed, Growth
 from terascope.connectors.live.timed import with_clock_bounds
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.registry import FAULT_OPTION
 from terascope.connectors.tables.parquet_plan import (
     Group,
-    Part,
+    GroupRun,
     RowRange,
     cut_groups,
     in_order,
@@ -37,7 +37,7 @@ def columnar_growth(file: Followed) -> Growth:
     if not file.size:
         if not file.ended:
             return Growth((), 0)
-        return Growth((Piece(0, 0, (), (), 0, empty=True),), 0, closed=True)
+        return Growth((FilePiece(0, 0, (), (), 0, empty=True),), 0, closed=True)
     try:
         with opened(file.path) as raw:
             groups = read_groups(pq.ParquetFile(raw))
@@ -45,13 +45,13 @@ def columnar_growth(file: Followed) -> Growth:
         if not file.final:
             return Growth((), 0, torn=INCOMPLETE_PARQUET)
         why = ((FAULT_OPTION, FileFault.NOT_PARQUET.value),)  # its reader counts and names it
-        whole = Piece(0, 0, why, (), file.size, empty=True)
+        whole = FilePiece(0, 0, why, (), file.size, empty=True)
         return Growth((whole,), file.size, closed=True)
     pieces = tuple(as_piece(file, groups, part) for part in parts_of(file, groups))
     return Growth(pieces, file.size, closed=True)
 
 
-def parts_of(file: Followed, groups: Sequence[Group]) -> Sequence[Part]:
+def parts_of(file: Followed, groups: Sequence[Group]) -> Sequence[GroupRun]:
     """Runs of row groups, or for a paced replay the ranges of each."""
     cuts = file.cuts
     if cuts.piece_ns is None or file.clock is None:
@@ -62,7 +62,7 @@ def parts_of(file: Followed, groups: Sequence[Group]) -> Sequence[Part]:
     return list(ranges_of(groups, file.clock.column, step))
 
 
-def ranges_of(groups: Sequence[Group], column: str, step: int) -> Iterator[Part]:
+def ranges_of(groups: Sequence[Group], column: str, step: int) -> Iterator[GroupRun]:
     """Every row group cut where `step` of the column ends, into few enough ranges."""
     for number, group in enumerate(groups):
         low, high = group.bounds[column]
@@ -72,18 +72,18 @@ def ranges_of(groups: Sequence[Group], column: str, step: int) -> Iterator[Part]
             assert first is not None
             last = INT_MAX if following is None else following - 1
             own = RowRange(column, first, last)
-            yield Part(number, number + 1, None if own.is_all else own)
+            yield GroupRun(number, number + 1, None if own.is_all else own)
 
 
-def as_piece(file: Followed, groups: Sequence[Group], part: Part) -> Piece:
+def as_piece(file: Followed, groups: Sequence[Group], part: GroupRun) -> FilePiece:
     """A part with the bounds of the clock, which are read where no statistics tell them."""
     made, size = part.as_range(groups), part_bytes(file, groups, part)
     empty = made.start == made.end
-    piece = Piece(made.start, made.end, made.options, made.bounds, size, empty)
+    piece = FilePiece(made.start, made.end, made.options, made.bounds, size, empty)
     return with_clock_bounds(file, piece)
 
 
-def part_bytes(file: Followed, groups: Sequence[Group], part: Part) -> int:
+def part_bytes(file: Followed, groups: Sequence[Group], part: GroupRun) -> int:
     """About the bytes of a part: of a range, its share of the time of its row groups."""
     whole = sum(group.size for group in groups[part.start : part.end])
     if part.range is None:

@@ -21,7 +21,7 @@ from terascope.connectors.file_identity import FILE_OPTION, found_again, identit
 from terascope.connectors.live.captures import capture_growth
 from terascope.connectors.live.columnar import columnar_growth
 from terascope.connectors.live.entry import Entry, FileState, Found
-from terascope.connectors.live.growth import Cuts, Followed, Growth, Piece
+from terascope.connectors.live.growth import Cuts, FilePiece, Followed, Growth
 from terascope.connectors.live.journal import LinkJournal
 from terascope.connectors.live.settings import LinkClock
 from terascope.connectors.live.texts import text_growth
@@ -318,7 +318,7 @@ class FileLink:
         if is_counted or not is_over:
             return None
         fault = self.interface.fault(path) or FileFault.UNREADABLE
-        whole = Piece(0, 0, ((FAULT_OPTION, fault.value),), (), file.size, empty=True)
+        whole = FilePiece(0, 0, ((FAULT_OPTION, fault.value),), (), file.size, empty=True)
         return Found(replace(state, position=0, closed=True), (self._entry(state, whole),))
 
     def _look_at_copy(self, file: Followed, copy: Path) -> Found:
@@ -339,7 +339,7 @@ class FileLink:
         finished = is_followed and self.now() - before.since_ns >= SETTLED_NS
         return Looked(size, True, self.replayed or self.until_idle or finished, before.since_ns)
 
-    def _entry(self, state: FileState, piece: Piece) -> Entry:
+    def _entry(self, state: FileState, piece: FilePiece) -> Entry:
         split = Split(
             self.interface.kind, self.interface.name, state.path, state.ordinal,
             piece.start, piece.end, piece.options + self._identity(state), piece.bounds,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from terascope.connectors.base import Bounds, Connector, Edge, Options, Split
-from terascope.connectors.cutting import NO_STEP, Cutting
+from terascope.connectors.cutting import NO_STEP, CutRule
 from terascope.connectors.live.entry import FileState
 from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock
 from terascope.connectors.packets.planning import cutting
@@ -29,20 +29,20 @@ class Cuts:
     piece_ns: int | None = None
     """Of a paced replay: a piece has no more time than this."""
 
-    def by_clock(self, clock: LinkClock | None) -> Cutting:
+    def by_clock(self, clock: LinkClock | None) -> CutRule:
         """In ticks of a clock."""
         target = max(self.split_bytes, 1)
         if clock is None:
-            return Cutting(target, target, NO_STEP)
+            return CutRule(target, target, NO_STEP)
         if self.piece_ns is not None:
             # However little there is: what waits for more bytes would come late.
-            return Cutting(1, target, max(self.piece_ns // clock.tick_ns, 1))
+            return CutRule(1, target, max(self.piece_ns // clock.tick_ns, 1))
         if self.edge is not None and self.edge.column == clock.column:
             step = self.edge.often or self.edge.step
-            return Cutting(target // 2, target + target // 2, max(step, 0))
-        return Cutting(target, target, NO_STEP)
+            return CutRule(target // 2, target + target // 2, max(step, 0))
+        return CutRule(target, target, NO_STEP)
 
-    def for_packets(self) -> Cutting:
+    def for_packets(self) -> CutRule:
         """For captures, whose planner knows all clocks of packets."""
         if self.piece_ns is not None:
             return self.by_clock(PACKET_CLOCK)
@@ -81,7 +81,7 @@ class Followed:
 
 
 @dataclass(frozen=True)
-class Piece:
+class FilePiece:
     """What becomes a split."""
 
     start: int
@@ -96,7 +96,7 @@ class Piece:
 class Growth:
     """What a look at a file gave."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FilePiece, ...]
     position: int
     carried: Options = ()
     closed: bool = False

@@ -19,8 +19,8 @@ from terascope.connectors.base import Edge, Split
 from terascope.connectors.live.admission import (
     NEVER,
     UNKNOWN,
+    LinkTimeline,
     PendingLink,
-    Timeline,
     admit,
     in_order_of_time,
 )
@@ -32,7 +32,7 @@ from terascope.connectors.live.journal import Journal
 from terascope.connectors.live.link import Link, LinkState
 from terascope.connectors.live.offset import Offset
 from terascope.connectors.live.own_clock import is_away
-from terascope.connectors.live.progress import Progress
+from terascope.connectors.live.progress import LinkProgress
 from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock, LiveSettings
 from terascope.connectors.registry import GENERATE, Interface
 from terascope.diagnostic import SourceError
@@ -61,7 +61,7 @@ class Links:
         self._clocks = {
             one.name: PACKET_CLOCK if one.is_packets else clocks.get(one.name) for one in interfaces
         }
-        self._timelines = {name: Timeline(clock) for name, clock in self._clocks.items()}
+        self._timelines = {name: LinkTimeline(clock) for name, clock in self._clocks.items()}
         self._links: dict[str, Link] = {}
         for one in interfaces:
             if one.name in self._links:
@@ -165,7 +165,7 @@ class Links:
             there = {n: one for n, one in pending.items() if not self._is_lost(n, one)}
             taken = {**{n: [] for n in pending}, **admit(there, self._settings.most_bytes, until)}
             self._admitted = {name: link.count for name, link in pending.items()}
-            progress = Progress(self._settings, self._links, self._clocks, self._looked)
+            progress = LinkProgress(self._settings, self._links, self._clocks, self._looked)
             return progress.offset(start, pending, taken, reading, self._now())
 
     def _is_lost(self, name: str, pending: PendingLink) -> bool:

@@ -24,7 +24,7 @@ from terascope.connectors.live.settings import LinkClock, LiveSettings
 
 
 @dataclass(frozen=True)
-class Progress:
+class LinkProgress:
     """The state of the links from which the next offset is computed."""
 
     settings: LiveSettings

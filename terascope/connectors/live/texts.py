@@ -14,7 +14,7 @@ import numpy as np
 
 from terascope.connectors.base import ReadReport
 from terascope.connectors.file_bytes import is_gzip, read_chunks
-from terascope.connectors.live.growth import INCOMPLETE_GZIP, Followed, Growth, Piece
+from terascope.connectors.live.growth import INCOMPLETE_GZIP, FilePiece, Followed, Growth
 from terascope.connectors.live.timed import timed_pieces, with_clock_bounds
 from terascope.connectors.malformed import FileFault
 from terascope.connectors.tables.csv import layout_of, scanner
@@ -40,7 +40,7 @@ def text_growth(file: Followed) -> Growth:
     if end <= position and not (file.final and position == 0):
         return Growth((), position, torn=torn)
     if not file.size:
-        return Growth((Piece(0, 0, file.options, (), 0, empty=True),), 0, closed=True)
+        return Growth((FilePiece(0, 0, file.options, (), 0, empty=True),), 0, closed=True)
     return Growth(
         tuple(timed_pieces(file, file.split(position, end, file.options))), end, torn=torn
     )
@@ -104,5 +104,5 @@ def packed_growth(file: Followed) -> Growth:
         pass
     if report.malformed[FileFault.DAMAGED_GZIP.value] and not file.ended:
         return Growth((), 0, torn=INCOMPLETE_GZIP)
-    whole = Piece(0, file.size, file.options, (), file.size)
+    whole = FilePiece(0, file.size, file.options, (), file.size)
     return Growth((with_clock_bounds(file, whole),), file.size, closed=True)

@@ -1,6 +1,6 @@
 """The times of rows: one pass over the clock of a table; and files that are read as a whole.
 
-In: a split of whole records. Out: `Piece`s of it, cut where a record starts, by bytes and by the
+In: a split of whole records. Out: `FilePiece`s, cut where a record starts, by bytes and by the
 clock, each with the smallest and largest time of its rows.
 """
 
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from terascope.connectors.base import FILE_SHIFT, POSITION, Bounds, Column, ReadReport, Split
 from terascope.connectors.cutting import Cutter, TimedPart
-from terascope.connectors.live.growth import Followed, Growth, Piece
+from terascope.connectors.live.growth import FilePiece, Followed, Growth
 from terascope.connectors.live.settings import LinkClock
 from terascope.connectors.packets.words import Ints
 from terascope.types import Type
@@ -24,10 +24,10 @@ OFFSET_MASK = (1 << FILE_SHIFT) - 1
 TIMELESS = -1
 
 
-def timed_pieces(file: Followed, split: Split) -> list[Piece]:
+def timed_pieces(file: Followed, split: Split) -> list[FilePiece]:
     """A range of whole records in pieces of about the size that is asked for."""
     cutter = Cutter(file.cuts.by_clock(file.clock), split.start)
-    found: list[Piece] = []
+    found: list[FilePiece] = []
     odd: list[Ints] = []
     for offsets, times in offsets_and_times(file, split):
         odd.append(offsets[times == TIMELESS])
@@ -57,24 +57,24 @@ def clock_column(clock: LinkClock) -> Column:
     return Column(clock.column, Type.LLONG, clock.unit)
 
 
-def piece(file: Followed, split: Split, part: TimedPart) -> Piece:
+def piece(file: Followed, split: Split, part: TimedPart) -> FilePiece:
     """A piece with the bounds of its clock, if there is one."""
     bounds: Bounds = ()
     if file.clock is not None and not part.is_empty:
         bounds = ((file.clock.column, part.smallest, part.largest),)
     size = part.end - part.start
-    return Piece(part.start, part.end, split.options, bounds, size, empty=part.is_empty)
+    return FilePiece(part.start, part.end, split.options, bounds, size, empty=part.is_empty)
 
 
-def holds(piece: Piece, offsets: Ints) -> bool:
+def holds(piece: FilePiece, offsets: Ints) -> bool:
     """Whether a record at one of the offsets, which are in order, is in the piece."""
     first, last = np.searchsorted(offsets, [piece.start, piece.end])
     return bool(first < last)
 
 
-def without_times(piece: Piece) -> Piece:
+def without_times(piece: FilePiece) -> FilePiece:
     """A piece with a row that has no time: nothing can be said of it."""
-    return Piece(piece.start, piece.end, piece.options, (), piece.size)
+    return FilePiece(piece.start, piece.end, piece.options, (), piece.size)
 
 
 def clock_bounds(file: Followed, split: Split) -> tuple[int, int] | None:
@@ -93,7 +93,7 @@ def clock_bounds(file: Followed, split: Split) -> tuple[int, int] | None:
     return None if low is None or low < 0 else (low, high)
 
 
-def with_clock_bounds(file: Followed, piece: Piece) -> Piece:
+def with_clock_bounds(file: Followed, piece: FilePiece) -> FilePiece:
     """A piece with the bounds of its clock, which are read if they are not known."""
     clock = file.clock
     if clock is None or piece.empty or any(name == clock.column for name, _, _ in piece.bounds):
@@ -112,7 +112,7 @@ def whole_growth(file: Followed) -> Growth:
     found = list(file.connector.ranges(file.path, options, cuts.split_bytes, cuts.edge))
     size = file.size // max(len(found), 1)
     pieces = (
-        Piece(part.start, part.end, file.options + part.options, part.bounds, size)
+        FilePiece(part.start, part.end, file.options + part.options, part.bounds, size)
         for part in found
     )
     return Growth(tuple(with_clock_bounds(file, one) for one in pieces), file.size, closed=True)

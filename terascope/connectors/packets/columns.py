@@ -15,7 +15,13 @@ from terascope.connectors.base import FILE_SHIFT, ReadReport, Split
 from terascope.connectors.packets.addresses import AddressColumn
 from terascope.connectors.packets.extract import RECORD_FIELDS, extract
 from terascope.connectors.packets.fields import TCP_FLAG_BITS
-from terascope.connectors.packets.layout import ADDRESSES, LAYER_OF, PAYLOADS, TRAIT_OF, Layout
+from terascope.connectors.packets.layout import (
+    ADDRESSES,
+    LAYER_OF,
+    PAYLOADS,
+    TRAIT_OF,
+    PacketLayout,
+)
 from terascope.connectors.packets.link import peel
 from terascope.connectors.packets.memory import RECYCLER
 from terascope.connectors.packets.network import TABLE_FIELDS, open_odd
@@ -44,10 +50,10 @@ class Scratch:
         """Of a whole batch: what its columns are NULL by, and its booleans."""
 
 
-class Batch:
+class PacketBatch:
     """A batch in the making. Its own arrays are handed to Arrow as they are."""
 
-    def __init__(self, split: Split, layout: Layout, scratch: Scratch) -> None:
+    def __init__(self, split: Split, layout: PacketLayout, scratch: Scratch) -> None:
         self._split = split
         self._layout = layout
         self._rows = layout.rows

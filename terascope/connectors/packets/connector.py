@@ -17,23 +17,23 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 
 from terascope.connectors.base import Column, Connector, Edge, Range, ReadReport, Split
-from terascope.connectors.cutting import Cutting
+from terascope.connectors.cutting import CutRule
 from terascope.connectors.extent import estimated_records
 from terascope.connectors.file_bytes import (
     NO_END,
+    ByteStream,
     GzipStream,
     PlainStream,
-    Stream,
     filled_from,
     opened_raw,
     starts_as_gzip,
     stream_of,
 )
 from terascope.connectors.malformed import FileFault
-from terascope.connectors.packets.columns import Batch, Scratch
+from terascope.connectors.packets.columns import PacketBatch, Scratch
 from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.fields import ALL_FIELDS
-from terascope.connectors.packets.layout import Layout
+from terascope.connectors.packets.layout import PacketLayout
 from terascope.connectors.packets.pcap import (
     FILE_HEADER_BYTES,
     PcapHeader,
@@ -47,7 +47,7 @@ from terascope.connectors.packets.scan import (
     Framing,
     PcapFraming,
     PcapngFraming,
-    Scan,
+    RecordScan,
 )
 from terascope.connectors.packets.section import Section, section_from_json
 from terascope.connectors.packets.window import SlidingWindow
@@ -82,7 +82,7 @@ class PacketConnector(Connector):
         self, split: Split, columns: Sequence[Column], report: ReadReport
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the split's packets; packets of all layers, told apart by `#layers`."""
-        layout = Layout(columns)
+        layout = PacketLayout(columns)
         with opened_raw(split.path) as file:
             start, fault = looked_at(file)
             if fault is not None:
@@ -95,9 +95,9 @@ class PacketConnector(Connector):
             packed = starts_as_gzip(file)
             at = header if split.start == 0 else split.start
             stop = NO_END if packed else split.end
-            stream: Stream = GzipStream(file) if packed else PlainStream(file, at)
+            stream: ByteStream = GzipStream(file) if packed else PlainStream(file, at)
             window = SlidingWindow(stream, 0 if packed else at, stop)
-            scan = Scan(window, framing, at, stop, report)
+            scan = RecordScan(window, framing, at, stop, report)
             yield from batches(scan, window, split, layout, stream if packed else None, report)
             if stream.damaged:
                 report.blame(split.path, FileFault.DAMAGED_GZIP)
@@ -118,18 +118,18 @@ class GeneratedTraffic(PacketConnector):
 
 
 def batches(
-    scan: Scan,
+    scan: RecordScan,
     window: SlidingWindow,
     split: Split,
-    layout: Layout,
-    packed: Stream | None,
+    layout: PacketLayout,
+    packed: ByteStream | None,
     report: ReadReport,
 ) -> Iterator[pa.RecordBatch]:
     """Scan and decode by turns, window by window, and give a batch whenever one is full."""
     counted = 0
     scratch = Scratch()
     while not scan.done:
-        batch = Batch(split, layout, scratch)
+        batch = PacketBatch(split, layout, scratch)
         while not scan.done and batch.room:
             found = scan.fill(scratch.records, batch.room)
             if found:
@@ -145,7 +145,7 @@ def batches(
         yield batch.finish()
 
 
-def parts(path: Path, cut: Cutting) -> Sequence[Range]:
+def parts(path: Path, cut: CutRule) -> Sequence[Range]:
     """The ranges of one file. A file that has not changed since it was cut is not walked again."""
     with opened_raw(path) as file:
         found = os.fstat(file.fileno())
@@ -155,12 +155,12 @@ def parts(path: Path, cut: Cutting) -> Sequence[Range]:
 
 
 @lru_cache(maxsize=256)
-def known_parts(path: Path, state: tuple[int, ...], cut: Cutting) -> Sequence[Range]:
+def known_parts(path: Path, state: tuple[int, ...], cut: CutRule) -> Sequence[Range]:
     """The same for the same state of a file."""
     return found_parts(path, cut)
 
 
-def found_parts(path: Path, cut: Cutting) -> Sequence[Range]:
+def found_parts(path: Path, cut: CutRule) -> Sequence[Range]:
     with opened_raw(path) as file:
         start, fault = looked_at(file)
         size = file.seek(0, 2)

@@ -15,7 +15,7 @@ from terascope.types import Type
 
 
 @dataclass(frozen=True)
-class Field:
+class PacketField:
     """A field of a packet protocol."""
 
     name: str
@@ -27,46 +27,46 @@ class Field:
 
 
 LINK_FIELDS: Final = (
-    Field("time", Type.UINT, "increasing", "s"),
-    Field("timestamp", Type.ULLONG, "increasing", "ns"),
-    Field("interface", Type.STRING),
-    Field("caplen", Type.UINT),
-    Field("wirelen", Type.UINT),
-    Field("srcMAC", Type.STRING),
-    Field("destMAC", Type.STRING),
-    Field("ethertype", Type.UINT),
-    Field("vlan", Type.UINT),
+    PacketField("time", Type.UINT, "increasing", "s"),
+    PacketField("timestamp", Type.ULLONG, "increasing", "ns"),
+    PacketField("interface", Type.STRING),
+    PacketField("caplen", Type.UINT),
+    PacketField("wirelen", Type.UINT),
+    PacketField("srcMAC", Type.STRING),
+    PacketField("destMAC", Type.STRING),
+    PacketField("ethertype", Type.UINT),
+    PacketField("vlan", Type.UINT),
 )
 NETWORK_FIELDS: Final = (
-    Field("ipversion", Type.UINT),
-    Field("srcIP", Type.IP),
-    Field("destIP", Type.IP),
-    Field("protocol", Type.UINT),
-    Field("len", Type.UINT),
-    Field("hdr_length", Type.UINT),
-    Field("tos", Type.UINT),
-    Field("ttl", Type.UINT),
-    Field("id", Type.UINT),
-    Field("offset", Type.UINT),
-    Field("more_fragments", Type.BOOL),
-    Field("data", Type.BINARY),
+    PacketField("ipversion", Type.UINT),
+    PacketField("srcIP", Type.IP),
+    PacketField("destIP", Type.IP),
+    PacketField("protocol", Type.UINT),
+    PacketField("len", Type.UINT),
+    PacketField("hdr_length", Type.UINT),
+    PacketField("tos", Type.UINT),
+    PacketField("ttl", Type.UINT),
+    PacketField("id", Type.UINT),
+    PacketField("offset", Type.UINT),
+    PacketField("more_fragments", Type.BOOL),
+    PacketField("data", Type.BINARY),
 )
 PORT_FIELDS: Final = (
-    Field("srcPort", Type.UINT),
-    Field("destPort", Type.UINT),
+    PacketField("srcPort", Type.UINT),
+    PacketField("destPort", Type.UINT),
 )
 TCP_FIELDS: Final = (
-    Field("flags", Type.UINT),
-    *(Field(name, Type.BOOL) for name in ("FIN", "SYN", "RST", "PSH", "ACK", "URG")),
-    Field("sequence_number", Type.UINT),
-    Field("ack_number", Type.UINT),
-    Field("window", Type.UINT),
-    Field("TCP_data", Type.BINARY),
+    PacketField("flags", Type.UINT),
+    *(PacketField(name, Type.BOOL) for name in ("FIN", "SYN", "RST", "PSH", "ACK", "URG")),
+    PacketField("sequence_number", Type.UINT),
+    PacketField("ack_number", Type.UINT),
+    PacketField("window", Type.UINT),
+    PacketField("TCP_data", Type.BINARY),
 )
-UDP_FIELDS: Final = (Field("UDP_data", Type.BINARY),)
+UDP_FIELDS: Final = (PacketField("UDP_data", Type.BINARY),)
 ICMP_FIELDS: Final = (
-    Field("icmp_type", Type.UINT),
-    Field("icmp_code", Type.UINT),
+    PacketField("icmp_type", Type.UINT),
+    PacketField("icmp_code", Type.UINT),
 )
 ALL_FIELDS: Final = (
     *LINK_FIELDS,
@@ -80,9 +80,9 @@ ALL_FIELDS: Final = (
 none.
 """
 
-FIELDS: Final[Mapping[str, Field]] = {field.name: field for field in ALL_FIELDS}
+FIELDS: Final[Mapping[str, PacketField]] = {field.name: field for field in ALL_FIELDS}
 
-PROTOCOLS: Final[Mapping[str, tuple[Field, ...]]] = {
+PROTOCOLS: Final[Mapping[str, tuple[PacketField, ...]]] = {
     "ETH": LINK_FIELDS,
     "PKT": ALL_FIELDS,
     "IP": ALL_FIELDS,

@@ -1,6 +1,7 @@
 """The columns wanted of packets, and what the decoder fills to make them.
 
-In: columns of a query, by any of their names. Out: `Layout`, the same for all batches of a split.
+In: columns of a query, by any of their names. Out: `PacketLayout`, the same for
+all batches of a split.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def table_fields_needed(names: set[str]) -> list[str]:
     return sorted(needed) + [name for name in LINK_TABLE if name in names]
 
 
-class Layout:
+class PacketLayout:
     """What a batch consists of.
 
     Raises:

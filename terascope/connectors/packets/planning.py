@@ -16,26 +16,26 @@ from collections.abc import Iterator
 from typing import Final
 
 from terascope.connectors.base import Bounds, Edge, Range, ReadReport
-from terascope.connectors.cutting import LARGEST, NO_STEP, Cutter, Cutting, TimedPart
+from terascope.connectors.cutting import LARGEST, NO_STEP, CutRule, Cutter, TimedPart
 from terascope.connectors.file_bytes import NO_END
 from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.records import empty_records
-from terascope.connectors.packets.scan import Framing, Scan
+from terascope.connectors.packets.scan import Framing, RecordScan
 from terascope.connectors.packets.window import SlidingWindow
 
 NANOSECONDS: Final = {"time": SECOND, "timestamp": 1}
 """The clocks of packets, by the length of their ticks."""
 
 
-def cutting(target_bytes: int, edge: Edge | None) -> Cutting:
+def cutting(target_bytes: int, edge: Edge | None) -> CutRule:
     """How to cut for a target, with or without an edge to look for."""
     target = max(target_bytes, 1)
     step = NO_STEP
     if edge is not None and edge.column in NANOSECONDS:
         step = (edge.often or edge.step) * NANOSECONDS[edge.column]
     if not 0 < step <= LARGEST:
-        return Cutting(target, target, NO_STEP)
-    return Cutting(target // 2, target + target // 2, step)
+        return CutRule(target, target, NO_STEP)
+    return CutRule(target // 2, target + target // 2, step)
 
 
 def plan(
@@ -43,7 +43,7 @@ def plan(
     framing: Framing,
     at: int,
     size: int,
-    cut: Cutting,
+    cut: CutRule,
     start: int = 0,
     options: tuple[tuple[str, str], ...] = (),
     stop: int = NO_END,
@@ -52,7 +52,7 @@ def plan(
     planned from `start` on, where a reader must know `options`, and up to `stop`.
     """
     records = empty_records()
-    scan = Scan(window, framing, at, stop, ReadReport())
+    scan = RecordScan(window, framing, at, stop, ReadReport())
     cutter = Cutter(cut, start)
     while not scan.done:
         latest = framing.latest

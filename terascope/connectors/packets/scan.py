@@ -166,7 +166,7 @@ class PcapngFraming:
         return ((SECTION_OPTION, replace(self.section, latest=latest).to_json()),)
 
 
-class Scan:
+class RecordScan:
     """One pass over records that start in [start, stop)."""
 
     def __init__(

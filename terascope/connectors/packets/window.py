@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.connectors.file_bytes import LOOKAHEAD_BYTES, Stream
+from terascope.connectors.file_bytes import LOOKAHEAD_BYTES, ByteStream
 from terascope.connectors.packets.memory import RECYCLER
 from terascope.connectors.packets.words import SLACK, Bytes
 
@@ -28,7 +28,9 @@ class SlidingWindow:
     reaches the end of the file; of a file that may grow (`open_ended`) it never does.
     """
 
-    def __init__(self, stream: Stream, base: int, soft_end: int, open_ended: bool = False) -> None:
+    def __init__(
+        self, stream: ByteStream, base: int, soft_end: int, open_ended: bool = False
+    ) -> None:
         self._stream = stream
         self._soft_end = soft_end
         self._open_ended = open_ended

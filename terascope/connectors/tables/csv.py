@@ -56,7 +56,7 @@ from terascope.diagnostic import SourceError
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvLayout:
     """What the beginning of a file says: the names of its columns, and where its data begin."""
 
     names: tuple[str, ...]
@@ -120,7 +120,7 @@ class CsvConnector(Connector):
         return estimated_records(path, size, line_length)
 
 
-def layout_of(path: str | Path, dialect: CsvOptions) -> Layout | None:
+def layout_of(path: str | Path, dialect: CsvOptions) -> CsvLayout | None:
     """The header's findings; None when the file holds no record at all."""
     size = min(SAMPLE_BYTES, dialect.max_row_bytes) + 4
     start_of_file = head(path, size)
@@ -141,7 +141,7 @@ def layout_of(path: str | Path, dialect: CsvOptions) -> Layout | None:
     names = dialect.names
     if not names and dialect.header:
         names = _header_names(path, dialect, data, mark, count)
-    return Layout(names or tuple(f"column{k + 1}" for k in range(count)), end)
+    return CsvLayout(names or tuple(f"column{k + 1}" for k in range(count)), end)
 
 
 def _header_names(
@@ -165,7 +165,7 @@ def _header_names(
     return tuple(names)
 
 
-def _sampled_columns(path: Path, dialect: CsvOptions, layout: Layout) -> tuple[Column, ...]:
+def _sampled_columns(path: Path, dialect: CsvOptions, layout: CsvLayout) -> tuple[Column, ...]:
     arrays = Arrays.of(len(layout.names), SAMPLE_ROWS)
     start_of_file = head(path, layout.data_start + SAMPLE_BYTES)
     data = np.frombuffer(start_of_file, np.uint8)
@@ -212,7 +212,7 @@ def _record_cuts(
     return cuts
 
 
-def _slots(path: str, layout: Layout, columns: Sequence[Column]) -> dict[str, int]:
+def _slots(path: str, layout: CsvLayout, columns: Sequence[Column]) -> dict[str, int]:
     """Column name -> index of the field, in the order in which the scanner delivers them."""
     wanted = dict.fromkeys(column.name for column in columns)
     places = {name: place for place, name in reversed([*enumerate(layout.names)])}
@@ -259,7 +259,7 @@ def scanner(dialect: CsvOptions, arrays: Arrays, fields: Sequence[int]) -> Scan:
 def _scan_range(
     split: Split,
     dialect: CsvOptions,
-    layout: Layout,
+    layout: CsvLayout,
     slots: Mapping[str, int],
     start: int,
     report: ReadReport,

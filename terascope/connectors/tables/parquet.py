@@ -106,7 +106,7 @@ def _read_groups(
     report.bytes_read += sum(_chunk_bytes(file, group, names) for group in counted)
     position = sum(file.metadata.row_group(g).num_rows for g in range(split.start))
     needed = names if own is None or own.column in names else [*names, own.column]
-    dictionaries = Dictionaries(arrow_column)
+    dictionaries = ConvertedDictionaries(arrow_column)
     with _reader(split, file, needed) as reader:
         for group in range(split.start, split.end):
             following = position + file.metadata.row_group(group).num_rows
@@ -200,7 +200,7 @@ def _held_as_dictionaries(
 
 
 def _converter(
-    held: pa.RecordBatch, dictionaries: Dictionaries
+    held: pa.RecordBatch, dictionaries: ConvertedDictionaries
 ) -> Callable[[Column], Converted | None]:
     def convert(column: Column) -> Converted | None:
         index = held.schema.get_field_index(column.name)
@@ -214,7 +214,7 @@ def _converter(
     return convert
 
 
-class Dictionaries:
+class ConvertedDictionaries:
     """The last dictionary of each column, and its values as the declared type."""
 
     def __init__(self, convert: Callable[[pa.Array, Column], Converted]) -> None:

@@ -1,9 +1,9 @@
 """Cutting Parquet files: runs of row groups, their bounds, and edges inside of row groups.
 
-In: the footer of a file. Out: `Part`s. Bounds come from the statistics of integer columns, which
+In: the footer of a file. Out: `GroupRun`s. Bounds come from the statistics of integer columns and
 are exact; a column with a NULL has none. Where the row groups of a file follow one another in the
 order of the column whose edge is asked for, a row group in which an epoch ends may be given to two
-parts, each with the range of the column whose rows are its own.
+runs, each with the range of the column whose rows are its own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Part:
+class GroupRun:
     """Row groups start..end of a file, or the rows of a range in them."""
 
     start: int
@@ -97,19 +97,19 @@ def chunk_bounds(chunk: pq.ColumnChunkMetaData) -> tuple[int, int] | None:
     return (low, high) if INT_MIN <= low <= high <= INT_MAX else None
 
 
-def cut_groups(groups: Sequence[Group], target_bytes: int, edge: Edge | None) -> list[Part]:
+def cut_groups(groups: Sequence[Group], target_bytes: int, edge: Edge | None) -> list[GroupRun]:
     """Runs of row groups of about `target_bytes`, by the edges where that can be."""
     if edge is not None and edge.step > 0 and in_order(groups, edge.column):
         return list(cut_at_edges(groups, target_bytes, edge))
-    found: list[Part] = []
+    found: list[GroupRun] = []
     start = size = 0
     for number, group in enumerate(groups):
         size += group.size
         if size >= target_bytes:
-            found.append(Part(start, number + 1))
+            found.append(GroupRun(start, number + 1))
             start, size = number + 1, 0
     if start < len(groups) or not found:
-        found.append(Part(start, len(groups)))
+        found.append(GroupRun(start, len(groups)))
     return found
 
 
@@ -120,14 +120,14 @@ def in_order(groups: Sequence[Group], column: str) -> bool:
     return all(one.bounds[column][1] <= other.bounds[column][0] for one, other in pairwise(groups))
 
 
-def cut_at_edges(groups: Sequence[Group], target_bytes: int, edge: Edge) -> Iterator[Part]:
+def cut_at_edges(groups: Sequence[Group], target_bytes: int, edge: Edge) -> Iterator[GroupRun]:
     """Parts that end with an epoch, when half the target lies between two such ends; without one at
     one and a half times the target.
 
     A row group is cut once at most: both parts read all of it.
     """
     least, most = target_bytes / 2, target_bytes * 1.5
-    current = Part(0, 0, RowRange(edge.column))
+    current = GroupRun(0, 0, RowRange(edge.column))
     size = since = 0.0
     before: int | None = None
     for number, group in enumerate(groups):
@@ -135,7 +135,7 @@ def cut_at_edges(groups: Sequence[Group], target_bytes: int, edge: Edge) -> Iter
         changes = before is not None and before // edge.step < low // edge.step
         if current.end > current.start and (size >= most or (changes and since >= least)):
             yield ended(current)
-            current, size = Part(number, number, RowRange(edge.column)), 0.0
+            current, size = GroupRun(number, number, RowRange(edge.column)), 0.0
             since = 0.0 if changes else since
         current = replace(current, end=number + 1)
         cut = first_edge(low, high, edge.step, (least - since) / max(group.size, 1))
@@ -145,7 +145,7 @@ def cut_at_edges(groups: Sequence[Group], target_bytes: int, edge: Edge) -> Iter
         else:
             assert current.range is not None
             yield ended(replace(current, range=replace(current.range, last=cut - 1)))
-            current = Part(number, number + 1, RowRange(edge.column, first=cut))
+            current = GroupRun(number, number + 1, RowRange(edge.column, first=cut))
             size = since = group.size * (high + 1 - cut) / (high + 1 - low)
         before = high
     yield ended(current)
@@ -160,7 +160,7 @@ def first_edge(low: int, high: int, step: int, share: float) -> int | None:
     return cut if cut <= high else None
 
 
-def ended(part: Part) -> Part:
+def ended(part: GroupRun) -> GroupRun:
     """A part as it is carried: without a range that holds everything."""
     return replace(part, range=None) if part.range is not None and part.range.is_all else part
 
