@@ -187,17 +187,15 @@ def combined_points(
     for k in range(len(own_cost)):
         if not np.isfinite(own_memory[k]):
             continue
-        for p in range(starts[k], stops[k]):
-            total = own_cost[k] + cost[p]
+        first, last = starts[k], stops[k] - 1
+        for p in range(first, last + 1):
+            at = int((own_cost[k] + cost[p] - low) / cell)
             size = own_memory[k] + memory[p]
-            at = int((total - low) / cell)
             if size < best[at]:
-                best[at], choice[at], point[at] = size, k, p - starts[k]
-        total = own_cost[k] + cost[stops[k] - 1]
-        size = own_memory[k] + memory[stops[k] - 1]
+                best[at], choice[at], point[at] = size, k, p - first
+        total, size = own_cost[k] + cost[last], own_memory[k] + memory[last]
         if total < least or (total == least and size < least_memory):
-            least, least_memory = total, size
-            least_choice, least_point = k, stops[k] - 1 - starts[k]
+            least, least_memory, least_choice, least_point = total, size, k, last - first
     kept = np.empty(cells, np.int64)
     count = 0
     smallest = least_memory
