@@ -12,7 +12,7 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.explain import explain
 from terascope.physical.settings import APART, SAMPLED, LowSettings, SharingSettings
-from terascope.physical.statistics import measured, prospects, sampling
+from terascope.physical.statistics import measured, sampling
 from terascope.physical.statistics.prospects import prospect_of
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.traffic import generate
@@ -73,7 +73,7 @@ def test_where_more_can_be_saved_the_source_is_sampled(
     capture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if there were more of it."""
-    monkeypatch.setattr(prospects, "about_tuples", lambda _: 1e9)
+    monkeypatch.setattr(Interface, "estimated_tuples", lambda _: 1e9)
     compiled = bound(TREE, capture)
     assert [one.used for one in compiled.job().decisions] == [True]
     assert compiled.job().reads == bound(TREE, capture, SAMPLED).job().reads

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.connectors.packets.compiled import store64
+from terascope.connectors.packets.words import store64
 from terascope.kernels.columns.dictionary import Codes, Ints
 from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
 
