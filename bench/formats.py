@@ -28,6 +28,7 @@ from rich.table import Table
 from terascope.connectors.base import Column, ReadReport
 from terascope.connectors.registry import parse_interface
 from terascope.execute.results.parts import PartWriter
+from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.columns.dictionary import dictionary_for
 from terascope.kernels.merge.groups import Block, GroupFields
 from terascope.kernels.tables.slots import Shape
@@ -66,7 +67,7 @@ def writing(folder: Path) -> Table:
     count, total = rng.integers(1, 200, ROWS), rng.integers(40, 150_000, ROWS)
     fields = tuple(Field(name, Type.IP) for name in ("src", "dst"))
     slots = tuple(Field(name, Type.LLONG) for name in ("n", "total"))
-    shape = Shape(2, ("count", "sum_int"))
+    shape = Shape(2, (COUNT, SUM_INT))
     dictionaries = [dictionary_for(Type.IP) for _ in KEYS]
     values = [pa.array([b"\x04" + n.to_bytes(4, "big") for n in range(most)]) for most in KEYS]
     own = [d.encode(v).astype(np.int64) for d, v in zip(dictionaries, values, strict=True)]
