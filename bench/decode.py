@@ -20,7 +20,7 @@ from terascope.connectors.base import LAYERS, ReadReport
 from terascope.connectors.base import Column as Field
 from terascope.connectors.packets.fields import ALL_FIELDS
 from terascope.connectors.registry import Interface, read_split
-from terascope.traffic import generate
+from terascope.traffic.trace import generate
 from terascope.types import Type
 
 SPLIT_BYTES = 4 << 20

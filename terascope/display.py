@@ -19,6 +19,7 @@ from rich.text import Text
 
 from terascope.plan.rel import Field
 from terascope.types import Type
+from terascope.units import plural
 
 WIDEST = 48
 """Letters of a cell at most."""
@@ -55,10 +56,8 @@ def cells(head: pa.Table) -> list[list[str]]:
 
 def rows_text(shown: int, total: int) -> str:
     """The footer of a table."""
-    plural = "" if total == 1 else "s"
-    if shown == total:
-        return f"{total:,} row{plural}"
-    return f"... {total - shown:,} more; {total:,} row{plural}"
+    rows = plural(total, "row")
+    return rows if shown == total else f"... {total - shown:,} more; {rows}"
 
 
 @dataclass(frozen=True)
@@ -78,13 +77,13 @@ class ResultTable:
         left_out = len(names) - fitting
         footer = rows_text(self.shown, self.total)
         if left_out:
-            footer += f"; {left_out} more column{'' if left_out == 1 else 's'} to the right"
+            footer += f"; {plural(left_out, 'more column')} to the right"
         yield Text(self.name, style="bold")
         yield self.table(fitting)
         yield Text(footer, style="dim")
 
     def table(self, fitting: int) -> Table:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+        table = plain_table()
         for field in self.fields[:fitting]:
             justify: JustifyMethod = "right" if is_number(field.type) else "left"
             table.add_column(Text(field.name), justify=justify, no_wrap=True)
@@ -98,6 +97,11 @@ def result_table(
 ) -> ResultTable:
     """The first rows of a result, to be printed on a rich console, at most `width` letters wide."""
     return ResultTable(name, tuple(fields), cells(head), head.num_rows, total, width or ANY_WIDTH)
+
+
+def plain_table() -> Table:
+    """An empty table as all commands show it: a line under the header and no other."""
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
 
 
 def stdout_console() -> Console:

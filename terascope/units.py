@@ -23,7 +23,7 @@ BYTES: Final = {
     "B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9,
     "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
 }  # fmt: skip
-COUNTS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+COUNTS: Final = {"k": 10**3, "m": 10**6, "g": 10**9}
 AMOUNT: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
 SPANS: Final = ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
@@ -100,9 +100,14 @@ def scaled_number(text: str) -> float:
     Raises:
         ValueError: the text is not such a number.
     """
-    matched = re.fullmatch(r"(.*?)([kKmMgG]?)", text.strip())
-    assert matched is not None
-    return float(matched[1]) * COUNTS[matched[2].lower()]
+    scale = COUNTS.get(text.strip()[-1:].lower())
+    try:
+        number = float(text if scale is None else text.strip()[:-1]) * (scale or 1)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"'{text}' is no number; write 10000, 10k or 2.5M")
+    return number
 
 
 # ---- printing ------------------------------------------------------------------------------------

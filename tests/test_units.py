@@ -96,9 +96,9 @@ def test_numbers_with_a_suffix(text: str, number: float) -> None:
     assert scaled_number(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "k", "10q", "1 000"])
+@pytest.mark.parametrize("text", ["", "k", "10q", "1 000", "inf"])
 def test_what_is_no_number(text: str) -> None:
-    with pytest.raises(ValueError, match="could not convert"):
+    with pytest.raises(ValueError, match="is no number; write 10000, 10k"):
         scaled_number(text)
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from terascope.config import load_config
 from terascope.session import QuerySet, Session
-from terascope.traffic import Profile, generate
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 
 if TYPE_CHECKING:
     from terascope.spark.api import SparkSession

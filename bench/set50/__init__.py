@@ -21,7 +21,8 @@ from bench.peers.polars import Polars
 from bench.peers.spark_sql import SparkSql
 from bench.peers.terascope import Terascope
 from bench.workload import Pair, Workload, same_rows
-from terascope.traffic import Profile, generate
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 
 PACKETS = 10_000_000
 SMALL = 20_000

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from bench.experiment import Settings, Tell
 from bench.harness import made_once
-from terascope.traffic import Profile, generate, link_files
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate, link_files
 
 PIECE_SECONDS = 30
 RATE = 220_000

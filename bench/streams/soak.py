@@ -22,7 +22,8 @@ from bench.harness import made_once
 from bench.streams.numbers import second_half, slope
 from bench.streams.streamed import Feed, Streamed, WithSeries, same_as_batch
 from terascope.running import StreamSettings
-from terascope.traffic import Profile, generate, link_files
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate, link_files
 
 MINUTES, QUICK_MINUTES = 10.0, 1.0
 RATE, QUICK_RATE = 20_000, 2_000

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from bench.experiment import Settings
 from bench.group_counts import REAL_FLOWS
 from bench.harness import made_once
-from terascope.traffic import FlowProfile
+from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import ATTRIBUTES, flow_batches
 
 Column: TypeAlias = NDArray[np.int64]

@@ -8,7 +8,8 @@ module of its name; what is slow to import is imported when a command needs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from inspect import Parameter
 from typing import Annotated
 
 import typer
@@ -16,11 +17,11 @@ import typer
 from terascope.cli.bench import bench
 from terascope.cli.calibrate import calibrate
 from terascope.cli.check import check
+from terascope.cli.command import as_command
 from terascope.cli.demo import demo
 from terascope.cli.explain import explain
 from terascope.cli.fmt import fmt
-from terascope.cli.generate import generate
-from terascope.cli.mistakes import told
+from terascope.cli.generate import generate, shape_flags
 from terascope.cli.run import run
 from terascope.cli.set import set_
 from terascope.cli.stats import stats
@@ -41,15 +42,22 @@ app = typer.Typer(
 )
 
 
-def add(command: Callable[..., None], panel: str | None = None) -> None:
+def add(
+    command: Callable[..., None], panel: str | None = None, more: Sequence[Parameter] = ()
+) -> None:
     """A command by the name of its function; `set_` leaves Python its own set."""
     name = command.__name__.removesuffix("_")
     help = help_text(command)
-    app.command(name, help=help, epilog=EXAMPLES[name], rich_help_panel=panel)(told(command))
+    app.command(name, help=help, epilog=EXAMPLES[name], rich_help_panel=panel)(
+        as_command(command, more)
+    )
 
 
-for batch_command in (check, fmt, explain, stats, run, generate, demo, bench, calibrate):
+for batch_command in (check, fmt, explain, stats, run):
     add(batch_command)
+add(generate, more=shape_flags())
+for other_command in (demo, bench, calibrate):
+    add(other_command)
 for stream_command in (status, why, tail, set_):
     add(stream_command, "A running set")
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from terascope.cli.binding import Debug
+from terascope.cli.command import Quiet
 
 NEEDED = ("duckdb", "matplotlib")
 """Packages no experiment can do without; a contender that is not installed is only left out."""
@@ -86,15 +86,13 @@ def bench(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the results that the contenders wrote.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    debug: Debug = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure Terascope beside other engines.
 
     Every contender runs in a process of its own on the same cores, in turn, several times, and
     their answers are compared. Prints a table, writes CSV, JSON and a picture.
     """
-    del debug
     check_packages()
     from bench.experiment import DATA_VERSION, Settings
     from bench.harness import Rules, run_experiment

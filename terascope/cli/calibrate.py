@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from terascope.cli.binding import Debug
+from terascope.cli.command import Quiet
 
 if TYPE_CHECKING:
     from terascope.physical.statistics.calibrate import FunctionCost
@@ -22,8 +22,7 @@ def calibrate(
             help="Where to keep the costs; in the user's cache folder if not told.",
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    debug: Debug = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure what every function costs on this machine.
 
@@ -31,7 +30,6 @@ def calibrate(
     it. They are kept in a small file, and used from then on; without it every function has an
     estimate. A configuration file can overrule any of them: [costs] str_regex_match = 50.
     """
-    del debug
     from terascope.analysis.costs import write_measured
     from terascope.cli.progress import counting
     from terascope.physical.statistics.calibrate import about_machine, builtin_scalars

@@ -5,29 +5,12 @@ from __future__ import annotations
 import typer
 from rich.text import Text
 
-from terascope.cli.binding import (
-    ConfigFile,
-    Debug,
-    Files,
-    FunctionFiles,
-    Params,
-    Sets,
-    SourceOptions,
-    Sources,
-    bound_session,
-    loaded,
-)
+from terascope.cli.binding import Binding, Files, loaded
 
 
 def check(
     files: Files,
-    source: Sources = None,
-    source_option: SourceOptions = None,
-    set_: Sets = None,
-    param: Params = None,
-    functions: FunctionFiles = None,
-    config: ConfigFile = None,
-    debug: Debug = False,
+    binding: Binding,
 ) -> None:
     """Look for mistakes in a query set, and list its queries with their columns.
 
@@ -36,15 +19,13 @@ def check(
     """
     from terascope.display import stdout_console
     from terascope.explain import picture
+    from terascope.units import plural
 
-    del debug  # told() looks at it
-    session = bound_session(source, source_option, set_, param, functions, config)
-    queries = loaded(session, files)
+    queries = loaded(binding.session(), files)
     queries.check()
     boxes = [b for b in picture(queries.compiled, "plan").boxes if b.kind == "stream"]
     visible = sum("internal" not in box.marks for box in boxes)
-    plural = "y" if visible == 1 else "ies"
-    typer.echo(f"ok: {visible} quer{plural} in {queries.source.name}")
+    typer.echo(f"ok: {plural(visible, 'query', 'queries')} in {queries.source.name}")
     width = max((len(box.name) for box in boxes), default=0)
     console = stdout_console()
     for box in boxes:

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from terascope.cli.binding import Debug
-
 
 def demo(
     seed: Annotated[int, typer.Option(help="Another number, other traffic.", min=0)] = 7,
@@ -33,19 +31,14 @@ def demo(
             show_default=False,
         ),
     ] = None,
-    debug: Debug = False,
 ) -> None:
     """Generate traffic with an attack in it, and find the attack.
 
     Two minutes of traffic, about ten queries of the papers over it, and at the end the attacked
     host and the time, with the tables they followed from.
     """
-    from terascope.cli.generate import scenario_name
+    from terascope.cli.generate import checked, scenario_name
     from terascope.demo import run_demo
-    from terascope.traffic import ProfileError
 
-    del debug
-    try:
-        run_demo(seed=seed, victim=victim, start=start, scenario=scenario_name(scenario), keep=keep)
-    except ProfileError as mistake:
-        raise typer.BadParameter(str(mistake)) from None
+    name = scenario_name(scenario)
+    checked(lambda: run_demo(seed=seed, victim=victim, start=start, scenario=name, keep=keep))

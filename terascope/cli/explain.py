@@ -2,63 +2,41 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias, cast, get_args
 
 import typer
 
-from terascope.cli.binding import (
-    ConfigFile,
-    Debug,
-    Files,
-    FunctionFiles,
-    Params,
-    Sets,
-    SourceOptions,
-    Sources,
-    bound_session,
-    loaded,
-)
+from terascope.cli.binding import Binding, Files, loaded
 
-
-class Stage(StrEnum):
-    AST = "ast"
-    PLAN = "plan"
-    OPTIMIZED = "optimized"
-    SPLIT = "split"
-    JOB = "job"
-    STREAM = "stream"
+Stage: TypeAlias = Literal["ast", "plan", "optimized", "split", "job", "stream"]
+Format: TypeAlias = Literal["text", "json", "dot", "html"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
 
 
 def stage_named(text: str) -> Stage:
     """Read the name of a stage. `halves`, the former name of `split`, still works."""
-    if text not in (*Stage, "halves"):
-        names = ", ".join(f"'{stage}'" for stage in Stage)
+    found = next((stage for stage in STAGES if stage == text), None)
+    if found is None and text != "halves":
+        names = ", ".join(f"'{stage}'" for stage in STAGES)
         raise typer.BadParameter(f"'{text}' is not one of {names}.")
-    return Stage.SPLIT if text == "halves" else Stage(text)
-
-
-class Format(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    DOT = "dot"
-    HTML = "html"
+    return found or "split"
 
 
 def explain(
     files: Files,
+    binding: Binding,
     stage: Annotated[
-        Stage,
+        str,
         typer.Option(
             help="ast: as read; plan: as bound; optimized: after all rules; "
             "split: what runs next to the sources and what above, as GSQL; "
             "job: what will be done; "
-            "stream: which slices a stream keeps, what closes them, when rows are let go.",
+            "stream: which slices a stream keeps, what closes them, when rows are emitted.",
             parser=stage_named,
-            metavar="|".join(Stage),
+            metavar="|".join(STAGES),
         ),
-    ] = Stage.OPTIMIZED,
-    format: Annotated[Format, typer.Option("--format", "-f", help="How to show it.")] = Format.TEXT,
+    ] = "optimized",
+    format: Annotated[Format, typer.Option("--format", "-f", help="How to show it.")] = "text",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also list what each rule changed (optimized).")
     ] = False,
@@ -70,13 +48,6 @@ def explain(
             " did: tuples in and out, probes, evictions, bytes, time.",
         ),
     ] = False,
-    source: Sources = None,
-    source_option: SourceOptions = None,
-    set_: Sets = None,
-    param: Params = None,
-    functions: FunctionFiles = None,
-    config: ConfigFile = None,
-    debug: Debug = False,
 ) -> None:
     """Show how a query set is understood and how it will be run.
 
@@ -85,12 +56,11 @@ def explain(
 
         terascope explain flows.gsql -s trace.pcap --analyze
     """
-    del debug
-    session = bound_session(source, source_option, set_, param, functions, config)
+    session = binding.session()
     queries = loaded(session, files)
     if analyze:
         with session:
             queries.check()
-            typer.echo(queries.run().explain(format.value), nl=False)
+            typer.echo(queries.run().explain(format), nl=False)
         return
-    typer.echo(queries.explain(stage.value, format.value, verbose), nl=False)
+    typer.echo(queries.explain(cast(Stage, stage), format, verbose), nl=False)

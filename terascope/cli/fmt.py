@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from terascope.cli.binding import Debug, read_set
+from terascope.cli.binding import read_set
 
 
 def fmt(
@@ -21,14 +21,12 @@ def fmt(
     check: Annotated[
         bool, typer.Option("--check", help="Only say which files are not formatted; exit 1 if any.")
     ] = False,
-    debug: Debug = False,
 ) -> None:
     """Print query sets as canonical GSQL: keywords in capitals, a clause a line, comments kept."""
     from terascope.cli.mistakes import errors, tell
     from terascope.diagnostic import QueryError
     from terascope.syntax.format import format_source
 
-    del debug
     if write and check:
         raise typer.BadParameter("give one of --write and --check", param_hint="--write")
     failed = False

@@ -1,65 +1,11 @@
-"""Mistakes on the command line: one clear line on stderr and the right exit code, no traceback.
-
-In: a command function. Out: the same function, that ends with exit code 1 when the query set or
-its input is wrong. `--debug` shows the traceback of what nobody expected.
-"""
+"""Mistakes for a person to read: one clear line on stderr, or a diagnostic with its place."""
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from functools import wraps
-from typing import ParamSpec
 
-import typer
 from rich.console import Console
 from rich.text import Text
-
-P = ParamSpec("P")
-INTERRUPTED = 130
-
-
-def told(command: Callable[P, None]) -> Callable[P, None]:
-    """The command, with its mistakes told."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        debug = bool(kwargs.get("debug"))
-        try:
-            with nullcontext() if debug else unlogged():
-                command(*args, **kwargs)
-        except (typer.Exit, typer.Abort, typer.BadParameter):
-            raise
-        except KeyboardInterrupt:
-            errors().print("interrupted", style="yellow")
-            raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:
-            # Whoever read the results has seen enough; nothing may be written at exit either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
-        except Exception as mistake:
-            if debug:
-                raise
-            tell(mistake)
-            raise typer.Exit(1) from None
-
-    return run
-
-
-@contextmanager
-def unlogged() -> Iterator[None]:
-    """Libraries log, with tracebacks, what is told here in one line: an interrupted call of the JVM
-    above all.
-    """
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)
 
 
 def errors() -> Console:

@@ -4,118 +4,99 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias, cast
 
 import typer
 from rich.text import Text
 
-from terascope.cli.binding import (
-    ConfigFile,
-    Debug,
-    EngineFlag,
-    EngineOption,
-    Files,
-    FunctionFiles,
-    Low,
-    Params,
-    Sets,
-    SourceOptions,
-    Sources,
-    bound_session,
-    loaded,
-)
-from terascope.cli.stream_flags import (
-    BatchBytes,
-    CheckpointFolder,
-    HeartbeatFlag,
-    LateFolder,
-    LivenessFlag,
-    Port,
-    ReplayFlag,
-    ReplayLimit,
-    SkewFlag,
-    SpeedFlag,
-    StreamFlags,
-    Streaming,
-    TriggerFlag,
-    UntilIdle,
-    check_speed,
-    not_for_streams,
-    only_for_streams,
-    stream_settings,
-)
+from terascope.cli.binding import Binding, Files, loaded
+from terascope.cli.command import flag
+from terascope.cli.stream_flags import StreamFlags
 
 if TYPE_CHECKING:
     from terascope.cli.printing import Show, TextFormat, Told
+    from terascope.cli.row_printer import RowsFormat
     from terascope.cli.run_stream import Destination
-    from terascope.cli.stream_rows import RowsFormat
     from terascope.output import FileFormat
     from terascope.results import Results
     from terascope.running import StreamFormat
     from terascope.session import QuerySet, Session
 
 
-class Format(StrEnum):
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-    NDJSON = "ndjson"
-    PARQUET = "parquet"
+LowLevel: TypeAlias = Literal["native", "catalyst", "auto"]
+Format: TypeAlias = Literal["table", "csv", "json", "ndjson", "parquet"]
+
+
+PARQUET_TO_STDOUT = "parquet goes to files: give --output DIR"
+TABLE_TO_FILES = "a table goes to the screen: leave out --output"
+PARTS_TO_STDOUT = "parts are files: give --output DIR, and --format csv or parquet"
+PARTS_OF_STREAM = "a stream always writes folders of files: leave it out"
+STRICT_STREAM = "a stream counts what is malformed and goes on"
+EXPLAIN_STREAM = "terascope status shows what a stream does: leave it out"
+LOCAL_STREAM = "a stream runs in Spark: leave it out, or say spark"
+JSON_STREAM = "json is one object with an end: take ndjson for a stream"
+
+
+@dataclass(frozen=True)
+class ResultFlags:
+    """Where rows go, and in which form."""
+
+    PANEL: ClassVar = "Results"
+    output: Path | None = flag(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Write every query to DIR/NAME.csv (or .json, .ndjson, .parquet), with a manifest"
+        " beside it; all of them or none.",
+    )
+    format: Format | None = flag(
+        "--format",
+        "-f",
+        help="table on stdout, csv with --output, unless something else is said.",
+    )
+    parts: bool = flag(
+        "--parts",
+        default=False,
+        help="With --output, and csv or parquet: every query is a folder DIR/NAME of files,"
+        " written by Spark's tasks as they finish, rows in no particular order. The fastest way"
+        " to large results.",
+    )
+    rows: int = flag("--rows", default=20, help="Rows shown of each table.", min=0)
+    strict: bool | None = flag(
+        "--strict",
+        help="Malformed packets or rows are an error, and nothing is written.",
+    )
+    explain: bool = flag(
+        "--explain",
+        default=False,
+        help="Afterwards show, on stderr, the physical plan with what every operator did.",
+    )
+
+    def check(self, stream: bool) -> None:
+        """Raise a mistake of usage when flags do not go together."""
+        to_files, format = self.output is not None, self.format
+        parts_fit = to_files and format in (None, "csv", "parquet")
+        wrong = (
+            (not to_files and format == "parquet", "--format", PARQUET_TO_STDOUT),
+            (to_files and format == "table", "--format", TABLE_TO_FILES),
+            (self.parts and not parts_fit, "--parts", PARTS_TO_STDOUT),
+            (stream and self.explain, "--explain", EXPLAIN_STREAM),
+            (stream and self.parts, "--parts", PARTS_OF_STREAM),
+            (stream and self.strict, "--strict", STRICT_STREAM),
+            (stream and format == "json", "--format", JSON_STREAM),
+        )
+        for is_wrong, name, why in wrong:
+            if is_wrong:
+                raise typer.BadParameter(why, param_hint=name)
 
 
 def run(
     files: Files,
-    source: Sources = None,
-    source_option: SourceOptions = None,
-    set_: Sets = None,
-    param: Params = None,
-    functions: FunctionFiles = None,
-    config: ConfigFile = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Write every query to DIR/NAME.csv (or .json, .ndjson, .parquet), with a manifest"
-            " beside it; all of them or none.",
-            rich_help_panel="Results",
-            show_default=False,
-        ),
-    ] = None,
-    format: Annotated[
-        Format | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="table on stdout, csv with --output, unless something else is said.",
-            rich_help_panel="Results",
-            show_default=False,
-        ),
-    ] = None,
-    parts: Annotated[
-        bool,
-        typer.Option(
-            "--parts",
-            help="With --output, and csv or parquet: every query is a folder DIR/NAME of files,"
-            " written by Spark's tasks as they finish, rows in no particular order. The fastest way"
-            " to large results.",
-            rich_help_panel="Results",
-        ),
-    ] = False,
-    rows: Annotated[
-        int, typer.Option(help="Rows shown of each table.", min=0, rich_help_panel="Results")
-    ] = 20,
-    strict: Annotated[
-        bool | None,
-        typer.Option(
-            "--strict",
-            help="Malformed packets or rows are an error, and nothing is written.",
-            rich_help_panel="Results",
-        ),
-    ] = None,
+    binding: Binding,
+    results: ResultFlags,
+    streams: StreamFlags,
     master: Annotated[
         str | None,
         typer.Option(
@@ -124,31 +105,25 @@ def run(
             show_default=False,
         ),
     ] = None,
-    engine: EngineFlag = None,
-    low: Low = None,
-    stream: Streaming = False,
-    checkpoint: CheckpointFolder = None,
-    speed: SpeedFlag = None,
-    until_idle: UntilIdle = False,
-    heartbeat: HeartbeatFlag = None,
-    skew: SkewFlag = None,
-    replay_limit: ReplayLimit = None,
-    replay: ReplayFlag = None,
-    liveness: LivenessFlag = None,
-    trigger: TriggerFlag = None,
-    batch_bytes: BatchBytes = None,
-    late: LateFolder = None,
-    port: Port = None,
-    explain: Annotated[
-        bool,
+    engine: Annotated[
+        Literal["local", "spark", "auto"] | None,
         typer.Option(
-            "--explain",
-            help="Afterwards show, on stderr, the physical plan with what every operator did.",
-            rich_help_panel="Results",
+            help="What computes a batch: this process alone (local), or Spark. auto, which is the"
+            " default, takes local where Spark would take longer to start than the work takes, and"
+            " Spark where a master is given. The rows are the same.",
+            show_default=False,
         ),
-    ] = False,
+    ] = None,
+    low: Annotated[
+        LowLevel | None,
+        typer.Option(
+            help="Who runs the low level: compiled kernels where the source is read (native), or"
+            " Spark's operators over its tuples (catalyst). auto, which is the default, takes"
+            " native wherever the source can host it.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
-    debug: Debug = False,
 ) -> None:
     """Run a query set over its sources and give the rows of every visible query.
 
@@ -165,60 +140,22 @@ def run(
     folder DIR/NAME of files with a manifest that only grows. Started again with the same checkpoint
     it goes on where it was, and no row comes twice.
     """
-    del debug
-    if output is None and format is Format.PARQUET:
-        raise typer.BadParameter("parquet goes to files: give --output DIR", param_hint="--format")
-    if output is not None and format is Format.TABLE:
-        raise typer.BadParameter(
-            "a table goes to the screen: leave out --output", param_hint="--format"
-        )
-    if parts and (output is None or format not in (None, Format.CSV, Format.PARQUET)):
-        raise typer.BadParameter(
-            "parts are files: give --output DIR, and --format csv or parquet", param_hint="--parts"
-        )
-    if stream:
-        not_for_streams(
-            {
-                "--explain": (explain, "terascope status shows what a stream does: leave it out"),
-                "--parts": (parts, "a stream always writes folders of files: leave it out"),
-                "--strict": (strict, "a stream counts what is malformed and goes on"),
-                "--engine": (
-                    engine is EngineOption.LOCAL,
-                    "a stream runs in Spark: leave it out, or say spark",
-                ),
-                "--format": (
-                    format is Format.JSON,
-                    "json is one object with an end: take ndjson for a stream",
-                ),
-            }
-        )
-        check_speed(speed)
-    else:
-        only_for_streams(
-            {
-                "--checkpoint": checkpoint, "--speed": speed, "--until-idle": until_idle,
-                "--heartbeat": heartbeat, "--skew": skew, "--trigger": trigger,
-                "--batch-bytes": batch_bytes, "--late": late, "--port": port,
-                "--replay-limit": replay_limit, "--replay": replay or None,
-                "--liveness": liveness,
-            }
-        )  # fmt: skip
-    settings = stream_settings(
-        heartbeat, skew, trigger, batch_bytes, port, replay_limit, replay, liveness
+    results.check(streams.stream)
+    if streams.stream and engine == "local":
+        raise typer.BadParameter(LOCAL_STREAM, param_hint="--engine")
+    streams.check()
+    session = binding.session(
+        master=master, strict=results.strict, low=low, engine=engine, **streams.settings()
     )
-    session = bound_session(
-        source, source_option, set_, param, functions, config, master=master, strict=strict,
-        low=low, settings=settings, engine=engine,
-    )  # fmt: skip
     with session:
         queries = loaded(session, files)
-        if stream:
+        output, format, rows = results.output, results.format, results.rows
+        if streams.stream:
             from terascope.cli.run_stream import stream_set
 
-            flags = StreamFlags(checkpoint, speed, until_idle, late)
-            stream_set(session, queries, flags, destination(output, format, rows), quiet)
+            stream_set(session, queries, streams, destination(output, format, rows), quiet)
         else:
-            run_set(session, queries, output, format, rows, quiet, parts, explain)
+            run_set(session, queries, output, format, rows, quiet, results.parts, results.explain)
 
 
 def destination(output: Path | None, format: Format | None, rows: int) -> Destination:
@@ -228,9 +165,9 @@ def destination(output: Path | None, format: Format | None, rows: int) -> Destin
     from terascope.cli.run_stream import Destination
 
     if output is None:
-        shown = cast("RowsFormat", (format or Format.TABLE).value)
+        shown = cast("RowsFormat", format or "table")
         return Destination(None, "parquet", shown, rows)
-    return Destination(output, cast("StreamFormat", (format or Format.CSV).value), "table", rows)
+    return Destination(output, cast("StreamFormat", format or "csv"), "table", rows)
 
 
 def run_set(
@@ -257,9 +194,9 @@ def run_set(
         with phases(quiet, lambda: running_tasks(session)) as tell:
             if output is None or folder is None:
                 results = queries.run(progress=tell)
-                show = computed(results, format or Format.TABLE, rows, tell)
+                show = computed(results, format or "table", rows, tell)
             else:
-                file_format = cast("FileFormat", (format or Format.CSV).value)
+                file_format = cast("FileFormat", format or "csv")
                 results = queries.write_into(folder, file_format, parts, tell)
                 show = written(results, output, file_format, parts, quiet)
     show()
@@ -275,21 +212,22 @@ def computed(results: Results, format: Format, rows: int, tell: Told) -> Show:
     """Rows for stdout."""
     from terascope.cli.printing import computed_rows, computed_tables
 
-    if format is Format.TABLE:
+    if format == "table":
         return computed_tables(results, rows, tell)
-    return computed_rows(results, cast("TextFormat", format.value), tell)
+    return computed_rows(results, cast("TextFormat", format), tell)
 
 
 def written(results: Results, output: Path, format: FileFormat, parts: bool, quiet: bool) -> Show:
     """Rows are in files; what is returned says where they went."""
     from terascope.cli.mistakes import errors
     from terascope.output import file_name
+    from terascope.units import plural
 
     def show() -> None:
         for name, count in results.written.items():
             path = output / (file_name(name) if parts else file_name(name, format))
             if not quiet:
-                errors().print(f"{path}: {count:,} row{'' if count == 1 else 's'}")
+                errors().print(f"{path}: {plural(count, 'row')}")
 
     return show
 
@@ -305,14 +243,13 @@ def running_tasks(session: Session) -> tuple[int, int] | None:
 
 def summary(queries: QuerySet, results: Results, seconds: float) -> str:
     """The last line: what was read and how long it took."""
-    from terascope.units import readable_bytes
+    from terascope.units import plural, readable_bytes
 
     total = results.total
     names = ", ".join(results.reports) or "nothing"
-    number = len(queries.queries)
     chosen = "" if results.choice is None else f" ({results.choice})"
     return (
-        f"{number} quer{'y' if number == 1 else 'ies'} over {names}: {total.tuples:,} tuples,"
+        f"{plural(len(queries.queries), 'query', 'queries')} over {names}: {total.tuples:,} tuples,"
         f" {readable_bytes(total.bytes_read)} read,"
         f" {sum(total.malformed.values()):,} malformed, {seconds:.1f} s{chosen}"
     )

@@ -22,18 +22,20 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
+from terascope.cli.command import INTERRUPTED
 from terascope.cli.live_view import LiveView, stderr_console
-from terascope.cli.mistakes import INTERRUPTED, errors, tell_line
+from terascope.cli.mistakes import errors, tell_line
 from terascope.cli.progress import phases
+from terascope.cli.row_printer import RowPrinter, RowsFormat
 from terascope.cli.stream_flags import StreamFlags
-from terascope.cli.stream_rows import ConsoleRows, RowsFormat
 from terascope.operate.notices import late_text, malformed_text
 from terascope.operate.server import HOST, StatusServer
 from terascope.streaming.state.runs import announced
-from terascope.units import readable_seconds
+from terascope.units import plural, readable_seconds
 
 if TYPE_CHECKING:
     from terascope.config import Config
+    from terascope.operate.callback import Callback
     from terascope.operate.status import Status
     from terascope.physical.stream.plan import StreamPlan
     from terascope.running import RunningSet, StreamFormat, StreamSettings
@@ -167,8 +169,11 @@ def interrupted_text(given: Path | None, output: Path | None) -> str:
     )
 
 
-def console_rows(plan: StreamPlan, to: Destination) -> ConsoleRows:
-    return ConsoleRows(to.rows_format, {o.name: o.fields for o in plan.outputs}, to.rows)
+def console_rows(plan: StreamPlan, to: Destination) -> Callback:
+    """A callback of the run that prints rows: each row comes after it is durable."""
+    fields = {output.name: output.fields for output in plan.outputs}
+    printer = RowPrinter(to.rows_format, len(fields) > 1, to.rows)
+    return lambda query, batch, rows: printer.show(query, batch, fields[query], rows)
 
 
 def console_of(to: Destination) -> Console:
@@ -185,8 +190,7 @@ def tell_end(
     """What there is, and how to go on."""
     if to.output is not None:
         for query in last.queries:
-            plural = "" if query.rows == 1 else "s"
-            errors().print(f"{running.folder(query.name)}: {query.rows:,} row{plural}")
+            errors().print(f"{running.folder(query.name)}: {plural(query.rows, 'row')}")
     for source in last.sources:
         if source.late:
             tell_line("note", late_text(source))
@@ -194,7 +198,7 @@ def tell_end(
             tell_line("note", malformed_text(source))
     lasted = readable_seconds(last.run.updated - last.run.started)
     tuples = sum(source.tuples for source in last.sources)
-    batches = f"{last.run.batch + 1:,} batch{'' if last.run.batch == 0 else 'es'}"
+    batches = plural(last.run.batch + 1, "batch", "batches")
     what = f"{tuples:,} tuples read, {batches}, {lasted}"
     if running.ended:
         errors().print(f"all was read: {what}", style="dim")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from terascope.cli.binding import Debug, pairs
-from terascope.cli.operating import Checkpoint, asked, found
+from terascope.cli.binding import pairs
+from terascope.cli.command import Checkpoint
 
 if TYPE_CHECKING:
     from terascope.functions.base import Value
@@ -27,7 +27,6 @@ def set_(
     timeout: Annotated[
         float, typer.Option(help="Seconds to wait until the run has taken it.", min=0)
     ] = 60.0,
-    debug: Debug = False,
 ) -> None:
     """Give a parameter of a running set another value, without stopping the run.
 
@@ -35,13 +34,14 @@ def set_(
     of one value and half of another. It stays when the run is started again with the --param that
     it was started with before; another --param wins, for it was given later.
     """
+    from terascope.operate.client import fetch_status
     from terascope.operate.control_requests import send_request
+    from terascope.streaming.state.runs import find_run
 
-    del debug
     ((name, value),) = pairs("NAME=VALUE", [assignment], "NAME=VALUE")
-    run = found(checkpoint)
+    run = find_run(checkpoint)
     is_it = check_value(run, name, value)
-    if is_it(asked(run).parameters.get(name)):
+    if is_it(fetch_status(run).parameters.get(name)):
         typer.echo(f"{name} is {value} already")
         return
     send_request(run, name, value)
@@ -88,11 +88,12 @@ def wait_until(
     Raises:
         StreamError: the run is gone, or has not taken it in time.
     """
+    from terascope.operate.client import fetch_status
     from terascope.streaming.mistakes import StreamError
 
     until = clock() + timeout
     while True:
-        status = asked(run)
+        status = fetch_status(run)
         if is_it(status.parameters.get(name)):
             return status
         if clock() >= until:

@@ -7,22 +7,12 @@ from typing import Annotated
 
 import typer
 
-from terascope.cli.binding import (
-    ConfigFile,
-    Debug,
-    Files,
-    FunctionFiles,
-    Params,
-    Sets,
-    SourceOptions,
-    Sources,
-    bound_session,
-    loaded,
-)
+from terascope.cli.binding import Binding, Files, loaded
 
 
 def stats(
     files: Files,
+    binding: Binding,
     tuples: Annotated[
         str | None,
         typer.Option(
@@ -37,13 +27,6 @@ def stats(
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False,
-    source: Sources = None,
-    source_option: SourceOptions = None,
-    set_: Sets = None,
-    param: Params = None,
-    functions: FunctionFiles = None,
-    config: ConfigFile = None,
-    debug: Debug = False,
 ) -> None:
     """Estimate how many groups the queries of a set have, from a sample of their sources.
 
@@ -52,18 +35,15 @@ def stats(
     a source: which share of the tuples passes. A source that is read whole is counted exactly.
     Needs no Spark.
     """
-    del debug
     from terascope.cli.generate import count_of
     from terascope.cli.stats_view import StatsView, documents
     from terascope.display import stdout_console
     from terascope.physical.statistics.sampling import SampleLimits, sample_source
 
-    given = {
-        "sample_tuples": None if tuples is None else count_of(tuples, "--tuples"),
-        "sample_seconds": seconds,
-    }
-    session = bound_session(
-        source, source_option, set_, param, functions, config, low="auto", settings=given
+    session = binding.session(
+        low="auto",
+        sample_tuples=None if tuples is None else count_of(tuples, "--tuples"),
+        sample_seconds=seconds,
     )
     job = loaded(session, files).compiled.apart().job()
     limits = SampleLimits(session.config.sample_tuples, session.config.sample_seconds)

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from terascope.display import plain_table
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.statistics.sampling import SourceSample
 from terascope.plan.show import show_expr
@@ -151,7 +151,3 @@ def shares_table(name: str, rows: Sequence[Document]) -> Table:
     for row in rows:
         table.add_row(Text(row[name]), f"{100 * row['share']:.2f}%")
     return table
-
-
-def plain_table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")

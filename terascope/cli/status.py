@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from terascope.cli.binding import Debug
-from terascope.cli.operating import Checkpoint, asked, found
+from terascope.cli.command import Checkpoint
 
 if TYPE_CHECKING:
     from terascope.streaming.state.runs import Run
@@ -31,41 +30,42 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Look again every second, until Ctrl-C.")
     ] = False,
-    debug: Debug = False,
 ) -> None:
     """Show how a running set is: its sources, its queries, and what it takes of the machine.
 
-    A source's promise says that nothing earlier will come from it; a query's lag, how far its
+    A source's watermark says that nothing earlier will come from it; a query's lag, how far its
     closed windows are behind the present. The same is served at /status, and for Prometheus at
     /metrics, on the port that run prints.
     """
-    del debug
     if json and watch:
         raise typer.BadParameter("--json shows one status; call it again", param_hint="--watch")
-    run = found(checkpoint)
+    from terascope.cli.status_view import StatusView, operator_table
+    from terascope.display import stdout_console
+    from terascope.operate.client import fetch_status
+    from terascope.streaming.state.runs import find_run
+
+    run = find_run(checkpoint)
     if watch:
         watched(run)
     elif json:
-        typer.echo(asked(run).to_json())
+        typer.echo(fetch_status(run).to_json())
     else:
-        from terascope.cli.status_view import StatusView, operator_table
-        from terascope.display import stdout_console
-
-        now = asked(run)
+        now = fetch_status(run)
         stdout_console().print(StatusView(now))
         if operators:
             stdout_console().print(operator_table(now.operators))
 
 
 def watched(run: Run) -> None:
-    """One status after the other, until the run is over or somebody has seen enough."""
+    """Show one status after the other, until the run is over or Ctrl-C."""
     from terascope.cli.live_view import LiveView
     from terascope.display import stdout_console
+    from terascope.operate.client import fetch_status
     from terascope.operate.status import OVER
 
     with LiveView(stdout_console()) as view:
         while run.is_alive:
-            now = asked(run)
+            now = fetch_status(run)
             view.show(now)
             if now.run.state in OVER:
                 return

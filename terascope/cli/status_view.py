@@ -11,19 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from rich import box
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from terascope.display import plain_table
 from terascope.operate.causes import slow_callback
 from terascope.operate.notices import late_count, late_remedy, replay_text, waiting_text
 from terascope.operate.status import OperatorStatus, QueryStatus, RunStatus, SourceStatus, Status
 from terascope.units import (
     UNKNOWN,
+    plural,
     readable_bytes,
     readable_count,
-    readable_moment,
     readable_seconds,
 )
 
@@ -92,14 +92,14 @@ def run_line(run: RunStatus) -> Text:
     if run.batch >= 0:
         line.append(f"  batch {run.batch:,} in {readable_seconds(run.batch_seconds)}")
     if run.restarts:
-        line.append(f"  {run.restarts:,} restart{'' if run.restarts == 1 else 's'}", style="yellow")
+        line.append(f"  {plural(run.restarts, 'restart')}", style="yellow")
     return line
 
 
 def second_line(status: Status) -> Text:
     """What it takes of the machine."""
     run, store = status.run, status.store
-    segments = f"{store.segments:,} segment{'' if store.segments == 1 else 's'}"
+    segments = plural(store.segments, "segment")
     memory = readable_bytes(run.driver_memory_bytes)
     workers = readable_bytes(run.worker_memory_bytes)
     return one_line(
@@ -200,7 +200,7 @@ def first_line(text: str) -> str:
 
 def table_of(*columns: tuple[str, int, JustifyMethod]) -> Table:
     """A table whose columns have their widths whatever is in them."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    table = plain_table()
     for name, width, justify in columns:
         table.add_column(name, min_width=width, justify=justify, no_wrap=True)
     return table
@@ -215,7 +215,7 @@ def source_table(sources: Sequence[SourceStatus], name_width: int) -> Table:
     table = table_of(
         ("source", max(6, name_width), "left"),
         ("rate/s", 7, "right"),
-        ("promise", 19, "left"),
+        ("watermark", 19, "left"),
         ("backlog", 7, "right"),
         ("late", 7, "right"),
         ("malformed", 9, "right"),
@@ -224,19 +224,12 @@ def source_table(sources: Sequence[SourceStatus], name_width: int) -> Table:
         table.add_row(
             Text(source.name, style="red" if source.stalled else ""),
             readable_count(source.rate),
-            Text(promise_text(source)),
+            Text(source.watermark_text or UNKNOWN),
             readable_bytes(source.backlog_bytes),
             counted(source.late),
             counted(source.malformed),
         )
     return table
-
-
-def promise_text(source: SourceStatus) -> str:
-    """A moment where there is one, otherwise the value of the first ordered column."""
-    if source.promise_ns is not None:
-        return readable_moment(source.promise_ns)
-    return next((f"{name} {value}" for name, value in source.promise.items()), UNKNOWN)
 
 
 def counted(number: int) -> Text:
@@ -255,7 +248,7 @@ def query_table(queries: Sequence[QueryStatus], name_width: int) -> Table:
         ("rows", 7, "right"),
         ("closed until", 19, "left"),
         ("lag", 10, "right"),
-        ("held", 7, "right"),
+        ("pending", 7, "right"),
         ("open", 4, "right"),
         ("waits for", 9, "left"),
     )
@@ -265,7 +258,7 @@ def query_table(queries: Sequence[QueryStatus], name_width: int) -> Table:
             readable_count(query.rows),
             Text(query.closed_until or query.last_epoch or UNKNOWN),
             readable_seconds(query.lag_seconds),
-            readable_bytes(query.held_bytes),
+            readable_bytes(query.pending_bytes),
             f"{query.open_slices:,}",
             Text(query.holds[0].input if query.holds else ""),
             style="" if query.visible else "dim",

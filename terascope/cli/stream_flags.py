@@ -1,186 +1,118 @@
 """The flags of `terascope run --stream`.
 
-In: words. Out: `StreamFlags`, and settings that win over those of the configuration. A flag that is
-not of its form, or that makes no sense beside another, is a mistake of usage.
+In: text. Out: `StreamFlags`, and settings that win over those of the configuration. A malformed
+flag, or one that makes no sense beside another, is a mistake of usage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import ClassVar, TypeVar
 
 import typer
 
-T = TypeVar("T")
-PANEL = "Streams"
+from terascope.cli.command import FLAG, flag
 
-Streaming = Annotated[
-    bool,
-    typer.Option(
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StreamFlags:
+    """How a set runs as a stream."""
+
+    PANEL: ClassVar = "Streams"
+    stream: bool = flag(
         "--stream",
+        default=False,
         help="Follow the sources as they grow and give rows as their windows close, until Ctrl-C.",
-        rich_help_panel=PANEL,
-    ),
-]
-CheckpointFolder = Annotated[
-    Path | None,
-    typer.Option(
+    )
+    checkpoint: Path | None = flag(
         "--checkpoint",
         metavar="DIR",
         help="What is needed to go on after a stop or a failure; OUTPUT/.checkpoint by default.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-SpeedFlag = Annotated[
-    str | None,
-    typer.Option(
+    )
+    speed: str | None = flag(
         "--speed",
         metavar="1x|10x|max",
         help="Replay what is there by the time in it, as fast as it came, faster, or at once.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-UntilIdle = Annotated[
-    bool,
-    typer.Option(
+    )
+    until_idle: bool = flag(
         "--until-idle",
+        default=False,
         help="End when all that is there was read; windows that are open close then.",
-        rich_help_panel=PANEL,
-    ),
-]
-HeartbeatFlag = Annotated[
-    str | None,
-    typer.Option(
+    )
+    heartbeat: str | None = flag(
         "--heartbeat",
         metavar="1s|500ms|off",
-        help="How often silent sources, too, say how late it is; 1s by default.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-SkewFlag = Annotated[
-    str | None,
-    typer.Option(
+        help="How often the clock moves the watermarks of silent sources; 1s by default.",
+    )
+    skew: str | None = flag(
         "--skew",
         metavar="2s",
         help="How far a silent source may be behind the clock: 2s by default, 0s with --speed.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-ReplayLimit = Annotated[
-    str | None,
-    typer.Option(
+    )
+    replay_limit: str | None = flag(
         "--replay-limit",
         metavar="1m|off",
         help="A source whose first tuples are further from the clock (and the skew) is a replay and"
         " keeps its own clock: silence closes none of its windows; 1m by default.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-ReplayFlag = Annotated[
-    list[str] | None,
-    typer.Option(
+    )
+    replay: list[str] | None = flag(
         "--replay",
         metavar="NAME|all",
         help="A source that is a replay whatever its first tuples say.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-LivenessFlag = Annotated[
-    str | None,
-    typer.Option(
+    )
+    liveness: str | None = flag(
         "--liveness",
         metavar="5m|off",
         help="How long others wait for a source that is gone, or for a replay that gives nothing;"
         " 5m by default.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-TriggerFlag = Annotated[
-    str | None,
-    typer.Option(
-        "--trigger",
-        metavar="1s",
-        help="From one micro-batch to the next; 1s by default.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-BatchBytes = Annotated[
-    str | None,
-    typer.Option(
-        "--batch-bytes",
-        metavar="256MB",
-        help="What a micro-batch reads at most.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-LateFolder = Annotated[
-    Path | None,
-    typer.Option(
+    )
+    trigger: str | None = flag(
+        "--trigger", metavar="1s", help="From one micro-batch to the next; 1s by default."
+    )
+    batch_bytes: str | None = flag(
+        "--batch-bytes", metavar="256MB", help="What a micro-batch reads at most."
+    )
+    late: Path | None = flag(
         "--late",
         metavar="DIR",
         help="Keep tuples that come when their window is closed; otherwise they are only counted.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-Port = Annotated[
-    int | None,
-    typer.Option(
+    )
+    port: int | None = flag(
         "--port",
         metavar="N",
         help="Where /status and /metrics are served on this machine; any that is free by default.",
         min=0,
         max=65535,
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
+    )
 
+    def settings(self) -> dict[str, object]:
+        """The settings that flags give, by the names of the configuration; None: not given."""
+        from terascope.units import seconds, seconds_or_never, seconds_or_off, size
 
-@dataclass(frozen=True)
-class StreamFlags:
-    """What only this run is to do; all else are settings."""
+        return {
+            "heartbeat": read("--heartbeat", self.heartbeat, seconds_or_off),
+            "skew": read("--skew", self.skew, seconds),
+            "trigger": read("--trigger", self.trigger, seconds),
+            "batch_bytes": read("--batch-bytes", self.batch_bytes, size),
+            "port": self.port,
+            "replay_limit": read("--replay-limit", self.replay_limit, seconds_or_never),
+            "replay": self.replay or None,
+            "liveness": read("--liveness", self.liveness, seconds_or_never),
+        }
 
-    checkpoint: Path | None = None
-    speed: str | None = None
-    until_idle: bool = False
-    late: Path | None = None
-
-
-def stream_settings(
-    heartbeat: str | None,
-    skew: str | None,
-    trigger: str | None,
-    batch_bytes: str | None,
-    port: int | None,
-    replay_limit: str | None = None,
-    replay: list[str] | None = None,
-    liveness: str | None = None,
-) -> dict[str, object]:
-    """By the names of the configuration; None: no flag was given."""
-    from terascope.units import seconds, seconds_or_never, seconds_or_off, size
-
-    return {
-        "heartbeat": read("--heartbeat", heartbeat, seconds_or_off),
-        "skew": read("--skew", skew, seconds),
-        "trigger": read("--trigger", trigger, seconds),
-        "batch_bytes": read("--batch-bytes", batch_bytes, size),
-        "port": port,
-        "replay_limit": read("--replay-limit", replay_limit, seconds_or_never),
-        "replay": replay or None,
-        "liveness": read("--liveness", liveness, seconds_or_never),
-    }
+    def check(self) -> None:
+        """Without --stream the other flags mean nothing; with it --speed must be a speed."""
+        if self.stream:
+            check_speed(self.speed)
+            return
+        for field in fields(self):
+            if getattr(self, field.name) not in (None, False, []):
+                name = field.metadata[FLAG].default
+                raise typer.BadParameter("is for streams: give --stream, too", param_hint=name)
 
 
 def read(flag: str, text: str | None, parse: Callable[[object], T]) -> T | None:
@@ -199,17 +131,3 @@ def check_speed(speed: str | None) -> None:
         Speed.parse(speed)
     except SourceError as mistake:
         raise typer.BadParameter(str(mistake), param_hint="--speed") from None
-
-
-def only_for_streams(given: Mapping[str, object]) -> None:
-    """Flags that mean nothing without --stream."""
-    for flag, value in given.items():
-        if value not in (None, False):
-            raise typer.BadParameter("is for streams: give --stream, too", param_hint=flag)
-
-
-def not_for_streams(given: Mapping[str, tuple[object, str]]) -> None:
-    """Flags that mean nothing with it, each with why."""
-    for flag, (value, why) in given.items():
-        if value not in (None, False):
-            raise typer.BadParameter(why, param_hint=flag)

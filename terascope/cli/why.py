@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from terascope.cli.binding import Debug
-from terascope.cli.operating import Checkpoint, asked, found, query_named
+from terascope.cli.command import Checkpoint
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,18 +19,23 @@ if TYPE_CHECKING:
 def why(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A query of the running set.")],
     checkpoint: Checkpoint = None,
-    debug: Debug = False,
 ) -> None:
     """Say which input holds the window of a query back, by how much, and what to do about it.
 
-    A window closes when every input has promised that nothing earlier will come. An input that is
-    another query of the set is followed to the sources.
+    A window closes when the watermark of every input has passed its end: then nothing earlier will
+    come. An input that is another query of the set is followed to the sources.
     """
-    del debug
     from terascope.display import stdout_console
+    from terascope.operate.client import fetch_status
+    from terascope.streaming.mistakes import StreamError
+    from terascope.streaming.state.runs import find_run
 
-    status = asked(found(checkpoint))
-    tell_why(stdout_console(), status, query_named(status, query), frozenset())
+    status = fetch_status(find_run(checkpoint))
+    found = status.query(query)
+    if found is None:
+        known = ", ".join(q.name for q in status.queries) or "none"
+        raise StreamError(f"{status.run.set_name} has no query '{query}'; it has: {known}")
+    tell_why(stdout_console(), status, found, frozenset())
 
 
 def tell_why(console: Console, status: Status, query: QueryStatus, told: frozenset[str]) -> None:
@@ -69,22 +73,21 @@ def tell_why(console: Console, status: Status, query: QueryStatus, told: frozens
 
 
 def cause_table(found: tuple[Cause, ...]) -> Table:
-    """All inputs that hold back, the smallest promise first."""
-    from rich import box
-    from rich.table import Table
+    """All inputs that hold back, the earliest watermark first."""
     from rich.text import Text
 
+    from terascope.display import plain_table
     from terascope.units import UNKNOWN, readable_seconds
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    table = plain_table()
     table.add_column("input", no_wrap=True)
-    table.add_column("promise", no_wrap=True)
+    table.add_column("watermark", no_wrap=True)
     table.add_column("behind", justify="right", no_wrap=True)
     table.add_column("why")
     for cause in found:
         table.add_row(
             Text(cause.input or UNKNOWN),
-            Text(cause.promise or UNKNOWN),
+            Text(cause.watermark or UNKNOWN),
             readable_seconds(cause.behind_seconds),
             Text(cause.what),
         )

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,9 @@ from rich.panel import Panel
 from terascope.display import result_table
 from terascope.results import Results
 from terascope.session import Session
-from terascope.traffic import GenerateReport, Profile, Scenario, generate
+from terascope.traffic.profile import Profile, Scenario
+from terascope.traffic.trace import GenerateReport, generate
+from terascope.units import NANOSECONDS, readable_bytes, readable_moment
 
 if TYPE_CHECKING:
     from terascope.spark.api import SparkSession
@@ -61,14 +62,11 @@ class Attack:
 
     def __str__(self) -> str:
         share = 100 * self.answered / self.syns
+        began, ended = (readable_moment(t * NANOSECONDS) for t in (self.began, self.ended))
         return (
-            f"{self.host} was under a SYN flood from {clock(self.began)} to {clock(self.ended)} UTC"
+            f"{self.host} was under a SYN flood from {began} to {ended} UTC"
             f": {self.syns:,} SYNs, of which it answered {share:.1f}%"
         )
-
-
-def clock(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def find_attack(rows: Iterable[Mapping[str, Any]]) -> Attack | None:
@@ -161,7 +159,7 @@ def show_tables(results: Results, console: Console) -> None:
         console.print()
     total = results.total
     console.print(
-        f"read {total.tuples:,} packets, {total.bytes_read / 1e6:.1f} MB, "
+        f"read {total.tuples:,} packets, {readable_bytes(total.bytes_read)}, "
         f"{sum(total.malformed.values())} malformed"
     )
 

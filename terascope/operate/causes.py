@@ -1,7 +1,7 @@
 """Why a query's window is still open, and what to do about it.
 
-In: a `Status`. Out: `Cause`s, the input that holds the window back most first. A window closes when
-every input has promised that nothing earlier will come; so one input is enough to hold it.
+In: a `Status`. Out: `Cause`s, the input with the earliest watermark first. A window closes when the
+watermark of every input has passed its end; so one input is enough to hold it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ SILENT_HEARTBEATS: Final = 3
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason, and what to do. `input` is None when it is not an input that holds back."""
+    """One reason, and what to do. `input` is None when no input holds the window back."""
 
     kind: Kind
     input: str | None
-    promise: str | None
+    watermark: str | None
     behind_seconds: float | None
     what: str
     advice: str
@@ -56,7 +56,7 @@ def causes(status: Status, query: QueryStatus) -> tuple[Cause, ...]:
 
 
 def cause_of(hold: Hold, status: Status) -> Cause:
-    """Why one input has not promised more."""
+    """Why the watermark of one input is not later."""
     source = status.source(hold.input)
     if source is not None:
         kind, what, advice = source_cause(source, hold, status)
@@ -65,10 +65,10 @@ def cause_of(hold: Hold, status: Status) -> Cause:
         what = "is computed by this set, and is not closed further"
         advice = f"see what holds it back: terascope why {hold.input}"
     else:
-        kind, what, advice = "other", "has promised no more", "terascope status shows all inputs"
+        kind, what, advice = "other", "has no later watermark", "terascope status shows all inputs"
     if kind in ("other", "stream") and hold.reason:
-        what = hold.reason  # the run knows more than can be seen from here
-    return Cause(kind, hold.input, hold.promise, hold.behind_seconds, what, advice)
+        what = hold.reason  # the run knows more than the status
+    return Cause(kind, hold.input, hold.watermark, hold.behind_seconds, what, advice)
 
 
 def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind, str, str]:
@@ -111,7 +111,7 @@ def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind
             return (
                 "silent",
                 silence,
-                f"its clock() column promises by itself within"
+                f"nothing: the clock moves its watermark on within"
                 f" {readable_seconds(status.run.heartbeat_seconds)} and its declared disorder",
             )
         return (
@@ -134,29 +134,29 @@ def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind
         )
     return (
         "other",
-        "has promised no more",
+        "has no later watermark",
         "nothing, if it is behind for less than a window: the next tuples close it",
     )
 
 
 def is_silent(source: SourceStatus, status: Status) -> bool:
-    """Whether it gave nothing for some heartbeats."""
+    """Whether a source gave nothing for some heartbeats."""
     return source.silent_seconds > SILENT_HEARTBEATS * patience(status)
 
 
 def patience(status: Status) -> float:
-    """How old a promise is when all is well."""
+    """How old a watermark is when all is well."""
     return max(status.run.heartbeat_seconds, status.run.trigger_seconds, status.run.batch_seconds)
 
 
 def declared_seconds(source: SourceStatus) -> float | None:
-    """The disorder a source may have, where it is one of time."""
+    """The declared disorder of a source in seconds; None when its unit is not one of time."""
     unit = SECONDS.get(source.disorder_unit)
     return None if unit is None else source.disorder_declared * unit
 
 
 def slow_callback(status: Status) -> tuple[Cause, ...]:
-    """No batch begins before the callback has returned, whatever the inputs have promised."""
+    """No batch begins before the callback has returned, whatever the watermarks are."""
     call = status.run.callback
     if call is None or call.seconds <= SILENT_HEARTBEATS * patience(status):
         return ()
@@ -168,19 +168,19 @@ def slow_callback(status: Status) -> tuple[Cause, ...]:
 
 
 def slow_flush(status: Status, query: QueryStatus) -> tuple[Cause, ...]:
-    """All inputs have promised enough: what is open is the run's own work."""
+    """All watermarks have passed the end of the window: the run itself is behind."""
     lag = query.lag_seconds or 0.0
     if not query.flushing or lag <= SILENT_HEARTBEATS * patience(status):
         return ()
     slices = f"{query.open_slices:,} slice{' is' if query.open_slices == 1 else 's are'}"
-    what = f"{slices} waiting to be written; batches take"
+    what = f"{slices} complete and not written yet; batches take"
     what += f" {readable_seconds(status.run.batch_seconds)}"
     advice = "give the run more cores, a longer --trigger, or fewer queries"
     return (Cause("flush", None, None, lag, what, advice),)
 
 
 def expectation(status: Status, query: QueryStatus) -> str:
-    """When the next window of a query closes that nothing holds back."""
+    """When the next window of a query closes, if nothing holds it back."""
     if query.closed_until == THE_END:
         return "all sources have ended, and all its rows are written"
     if status.run.batch < 0:

@@ -1,224 +1,191 @@
 """A status as Prometheus metrics. In: a `Status`. Out: metric families, made anew at every scrape,
-so that a source or query that is gone is gone here, too.
+so that a source or query that is gone from the set is gone from the metrics, too.
+
+A metric has the name of a field of the status, and its value, unless a function says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from terascope.operate.status import QueryStatus, SourceStatus, Status
-from terascope.streaming.replan.sharing_status import TreeStatus, WindowStatus
+from terascope.operate.status import Status
 from terascope.units import NANOSECONDS
 
-Row: TypeAlias = tuple[tuple[str, ...], float | None]
-"""The labels of a sample, and its value; None when there is none."""
+Measures: TypeAlias = Mapping[str, str | tuple[str, Callable[[Any], float | None]]]
+"""By the name of a metric: its help, or its help and its value. A value of None is no sample."""
+Labelled: TypeAlias = Iterable[tuple[tuple[str, ...], object]]
+"""Things with the values of their labels."""
+
+RUN_COUNTERS: Final[Measures] = {
+    "batches": ("Micro-batches completed.", lambda run: run.batch + 1),
+    "restarts": "Restarts after failures.",
+    "callback_seconds": "Time in calls of the callback.",
+}
+RUN_GAUGES: Final[Measures] = {
+    "run_started_seconds": ("Start, unix time.", lambda run: run.started),
+    "run_updated_seconds": ("Last status, unix time.", lambda run: run.updated),
+    "batch_seconds": "Time the last batch took.",
+    "callback_waiting_seconds": (
+        "How long the run has waited for the call of the callback that is at work.",
+        lambda run: 0.0 if run.callback is None else run.callback.seconds,
+    ),
+    "driver_memory_bytes": "Memory of the driver.",
+    "worker_memory_bytes": "Memory of all workers.",
+}
+STORE_GAUGES: Final[Measures] = {
+    "bytes": "Bytes kept for open slices.",
+    "files": "Files kept for open slices.",
+    "segments": "Segments kept for open slices.",
+    "open_slices": "Slices not closed yet.",
+    "groups": "Groups kept for open slices.",
+}
+SOURCE_COUNTERS: Final[Measures] = {
+    "tuples": "Tuples read.",
+    "bytes": "Bytes read.",
+    "late": "Tuples that came after their window was closed.",
+    "malformed": "Packets or rows that could not be read.",
+    "skipped_bytes": "Bytes of damaged input that were skipped.",
+    "heartbeats": ("Heartbeats given.", lambda source: source.heartbeat),
+}
+SOURCE_GAUGES: Final[Measures] = {
+    "watermark_seconds": (
+        "Unix time before which no tuple will come any more.",
+        lambda source: unix_seconds(source.watermark_ns),
+    ),
+    "rate": "Tuples a second, lately.",
+    "backlog_bytes": "Bytes that are there and not read yet.",
+    "silent_seconds": "Time since the last tuple.",
+    "heartbeat_age_seconds": "Time since the last heartbeat.",
+    "disorder": (
+        "Largest disorder seen, in the source's unit.",
+        lambda source: source.disorder_observed,
+    ),
+    "stalled": ("1 while its watermark stands still.", lambda source: source.stalled is not None),
+    "away": "1 while it cannot be read.",
+    "replay": "1 while it keeps its own clock, far from the wall clock.",
+    "left_behind": "1 while others go on without it.",
+}
+REASON_COUNTERS: Final[Measures] = {
+    "malformed_by_reason": (
+        "Packets, rows or files that could not be read, by reason; the reasons are a fixed set.",
+        float,
+    ),
+}
+QUERY_COUNTERS: Final[Measures] = {
+    "rows": "Rows given.",
+    "late": "Tuples that came after their window of it was closed.",
+}
+QUERY_GAUGES: Final[Measures] = {
+    "lag_seconds": "How far its closed windows are behind the present.",
+    "closed_seconds": (
+        "Unix time up to which its windows are closed.",
+        lambda query: unix_seconds(query.closed_until_ns),
+    ),
+    "pending_rows": "Rows kept until their window closes.",
+    "pending_bytes": "Bytes kept until their window closes.",
+    "open_slices": "Slices not closed yet.",
+}
+LOW_COUNTERS: Final[Measures] = {
+    "tuples": ("Tuples looked at next to the source.", lambda stream: stream.tuples_in),
+    "passed": "Tuples that passed its filter.",
+    "evicted": "Groups put out of a full table.",
+}
+TREE_GAUGES: Final[Measures] = {
+    "intermediate": "Intermediate aggregates.",
+    "tables": (
+        "Tables of several aggregations with the same keys.",
+        lambda tree: len(tree.tables),
+    ),
+    "since_seconds": ("When the tree took its place, unix time.", lambda tree: tree.since),
+    "gain": "Part of the cost that it was expected to save.",
+    "possible_gain": "What another tree would save now.",
+    "probes_per_tuple": "Hash operations, counted.",
+}
+WINDOW_GAUGES: Final[Measures] = {
+    "planned_rate": ("Tuples a second that slices were planned for.", lambda family: family.rate),
+    "planned_measured": (
+        "1: that rate was measured; 0: assumed.",
+        lambda family: family.measured,
+    ),
+    "planned_seconds": ("When slices were planned, unix time.", lambda family: family.since),
+    "rate": (
+        "Tuples a second of the slices that were closed last.",
+        lambda family: family.rate_now,
+    ),
+    "clusters": ("Clusters of windows that share slices.", lambda family: len(family.clusters)),
+    "retired": "Clusters without new tuples that windows still have.",
+    "possible_gain": "What other slices would save now.",
+}
+COST_GAUGES: Final[Measures] = {
+    "cost": (
+        "What an alternative costs at the planned rate, in microseconds a second.",
+        lambda cost: cost,
+    ),
+}
+INFO_GAUGES: Final[Measures] = {
+    "info": ("What is running; the value is always 1.", lambda run: 1),
+}
 
 
+@dataclass(frozen=True)
 class StatusCollector(Collector):
-    """Asks for the newest status when it is asked."""
+    """The metrics of the newest status; there are none before the first one."""
 
-    def __init__(self, latest: Callable[[], Status | None]) -> None:
-        self._latest = latest
+    latest: Callable[[], Status | None]
 
     def collect(self) -> Iterator[Metric]:
-        """All families; none before the first status."""
-        status = self._latest()
+        status = self.latest()
         if status is not None:
-            yield from run_families(status)
-            yield from source_families(status.sources)
-            yield from query_families(status.queries)
-            yield from low_families(status)
-            yield from tree_families(status.trees)
-            yield from window_families(status.windows)
+            yield from status_families(status)
 
 
-def counter(
-    name: str, help: str, rows: Iterable[Row], labels: tuple[str, ...] = ()
-) -> CounterMetricFamily:
-    family = CounterMetricFamily(name, help, labels=labels)
-    for values, amount in rows:
-        if amount is not None:
-            family.add_metric(values, amount)
-    return family
-
-
-def gauge(
-    name: str, help: str, rows: Iterable[Row], labels: tuple[str, ...] = ()
-) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, help, labels=labels)
-    for values, amount in rows:
-        if amount is not None:
-            family.add_metric(values, amount)
-    return family
-
-
-def run_families(status: Status) -> Iterator[Metric]:
-    """The run as a whole, and its store."""
-    run, store = status.run, status.store
-
-    def one(amount: float) -> list[Row]:
-        return [((), amount)]
-
-    yield gauge(
-        "terascope_run_info",
-        "What is running; the value is always 1.",
-        [((run.set_name, run.state), 1)],
-        ("set", "state"),
+def status_families(status: Status) -> Iterator[Metric]:
+    """All families of a status."""
+    run = status.run
+    yield from families(
+        "run", ("set", "state"), [((run.set_name, run.state), run)], {}, INFO_GAUGES
     )
-    yield gauge("terascope_run_started_seconds", "Start, unix time.", one(run.started))
-    yield gauge("terascope_run_updated_seconds", "Last status, unix time.", one(run.updated))
-    yield counter("terascope_batches", "Micro-batches completed.", one(run.batch + 1))
-    yield gauge("terascope_batch_seconds", "Time the last batch took.", one(run.batch_seconds))
-    yield counter("terascope_restarts", "Restarts after failures.", one(run.restarts))
-    waiting = 0.0 if run.callback is None else run.callback.seconds
-    yield gauge(
-        "terascope_callback_waiting_seconds",
-        "How long the run has waited for the call of the callback that is at work.",
-        one(waiting),
-    )
-    yield counter(
-        "terascope_callback_seconds", "Time in calls of the callback.", one(run.callback_seconds)
-    )
-    memory = (run.driver_memory_bytes, run.worker_memory_bytes)
-    yield gauge("terascope_driver_memory_bytes", "Memory of the driver.", one(memory[0]))
-    yield gauge("terascope_worker_memory_bytes", "Memory of all workers.", one(memory[1]))
-    yield gauge("terascope_store_bytes", "Bytes kept for open slices.", one(store.bytes))
-    yield gauge("terascope_store_files", "Files kept for open slices.", one(store.files))
-    yield gauge("terascope_store_segments", "Segments kept for open slices.", one(store.segments))
-    yield gauge("terascope_store_open_slices", "Slices not closed yet.", one(store.open_slices))
-    yield gauge("terascope_store_groups", "Groups kept for open slices.", one(store.groups))
+    yield from families("", (), [((), run)], RUN_COUNTERS, RUN_GAUGES)
+    yield from families("store", (), [((), status.store)], {}, STORE_GAUGES)
+    sources = [((s.name,), s) for s in status.sources]
+    yield from families("source", ("source",), sources, SOURCE_COUNTERS, SOURCE_GAUGES)
+    reasons = [((*n, why), many) for n, s in sources for why, many in s.malformed_reasons.items()]
+    yield from families("source", ("source", "reason"), reasons, REASON_COUNTERS, {})
+    queries = [((q.name,), q) for q in status.queries]
+    yield from families("query", ("query",), queries, QUERY_COUNTERS, QUERY_GAUGES)
+    low = [((stream.name,), stream) for stream in status.low]
+    yield from families("low", ("stream",), low, LOW_COUNTERS, {})
+    trees = [((tree.source, tree.queries[0]), tree) for tree in status.trees]
+    yield from families("tree", ("source", "first"), trees, {}, TREE_GAUGES)
+    labels = ("on", "keys", "first")
+    windows = [((w.on, ", ".join(w.keys), w.queries[0]), w) for w in status.windows if w.queries]
+    yield from families("windows", labels, windows, {}, WINDOW_GAUGES)
+    costs = [((*which, name), cost) for which, w in windows for name, cost in w.costs.items()]
+    yield from families("windows", (*labels, "alternative"), costs, {}, COST_GAUGES)
 
 
-SOURCE_COUNTERS: tuple[tuple[str, str, Callable[[SourceStatus], float]], ...] = (
-    ("tuples", "Tuples read.", lambda s: s.tuples),
-    ("bytes", "Bytes read.", lambda s: s.bytes),
-    ("late", "Tuples that came after their window was closed.", lambda s: s.late),
-    ("malformed", "Packets or rows that could not be read.", lambda s: s.malformed),
-    ("skipped_bytes", "Bytes of damaged input that were skipped.", lambda s: s.skipped_bytes),
-    ("heartbeats", "Heartbeats given.", lambda s: s.heartbeat),
-)
-SOURCE_GAUGES: tuple[tuple[str, str, Callable[[SourceStatus], float | None]], ...] = (
-    (
-        "promise_seconds",
-        "Unix time before which no tuple will come any more.",
-        lambda s: None if s.promise_ns is None else s.promise_ns / NANOSECONDS,
-    ),
-    ("rate", "Tuples a second, lately.", lambda s: s.rate),
-    ("backlog_bytes", "Bytes that are there and not read yet.", lambda s: s.backlog_bytes),
-    ("silent_seconds", "Time since the last tuple.", lambda s: s.silent_seconds),
-    ("heartbeat_age_seconds", "Time since the last heartbeat.", lambda s: s.heartbeat_age_seconds),
-    ("disorder", "Largest disorder seen, in the source's unit.", lambda s: s.disorder_observed),
-    ("stalled", "1 while it gives no promise.", lambda s: float(s.stalled is not None)),
-    ("away", "1 while it cannot be read.", lambda s: float(s.away)),
-    (
-        "replay",
-        "1 while it keeps its own clock, far from that on the wall.",
-        lambda s: float(s.replay),
-    ),
-    ("left_behind", "1 while others go on without it.", lambda s: float(s.left_behind)),
-)
-QUERY_GAUGES: tuple[tuple[str, str, Callable[[QueryStatus], float | None]], ...] = (
-    ("lag_seconds", "How far its closed windows are behind the present.", lambda q: q.lag_seconds),
-    (
-        "closed_seconds",
-        "Unix time up to which its windows are closed.",
-        lambda q: None if q.closed_until_ns is None else q.closed_until_ns / NANOSECONDS,
-    ),
-    ("held_rows", "Rows kept until their window closes.", lambda q: q.held_rows),
-    ("held_bytes", "Bytes kept until their window closes.", lambda q: q.held_bytes),
-    ("open_slices", "Slices not closed yet.", lambda q: q.open_slices),
-)
+def families(
+    subject: str, labels: tuple[str, ...], things: Labelled, counters: Measures, gauges: Measures
+) -> Iterator[Metric]:
+    """A family for each measure, with a sample for each thing whose value is known."""
+    prefix = f"terascope_{subject}_" if subject else "terascope_"
+    kinds = ((CounterMetricFamily, counters), (GaugeMetricFamily, gauges))
+    for kind, measures in kinds:
+        for name, measure in measures.items():
+            help, value = (measure, None) if isinstance(measure, str) else measure
+            family = kind(prefix + name, help, labels=labels)
+            for values, thing in things:
+                amount = getattr(thing, name) if value is None else value(thing)
+                if amount is not None:
+                    family.add_metric(values, amount)
+            yield family
 
 
-def source_families(sources: tuple[SourceStatus, ...]) -> Iterator[Metric]:
-    """Every source, by the label `source`."""
-    for name, help, count in SOURCE_COUNTERS:
-        rows: list[Row] = [((s.name,), count(s)) for s in sources]
-        yield counter(f"terascope_source_{name}", help, rows, ("source",))
-    reasons: list[Row] = [
-        ((s.name, why), count)
-        for s in sources
-        for why, count in sorted(s.malformed_reasons.items())
-    ]
-    yield counter(
-        "terascope_source_malformed_by_reason",
-        "Packets, rows or files that could not be read, by reason; the reasons are a fixed set.",
-        reasons,
-        ("source", "reason"),
-    )
-    for name, help, amount in SOURCE_GAUGES:
-        rows = [((s.name,), amount(s)) for s in sources]
-        yield gauge(f"terascope_source_{name}", help, rows, ("source",))
-
-
-def query_families(queries: tuple[QueryStatus, ...]) -> Iterator[Metric]:
-    """Every named stream, by the label `query`."""
-    written: list[Row] = [((q.name,), q.rows) for q in queries]
-    yield counter("terascope_query_rows", "Rows given.", written, ("query",))
-    late: list[Row] = [((q.name,), q.late) for q in queries]
-    help = "Tuples that came after their window of it was closed."
-    yield counter("terascope_query_late", help, late, ("query",))
-    for name, help, amount in QUERY_GAUGES:
-        rows: list[Row] = [((q.name,), amount(q)) for q in queries]
-        yield gauge(f"terascope_query_{name}", help, rows, ("query",))
-
-
-def low_families(status: Status) -> Iterator[Metric]:
-    """What runs next to the sources, by the label `stream`."""
-    labels = ("stream",)
-    low = status.low
-    come: list[Row] = [((one.name,), one.tuples_in) for one in low]
-    passed: list[Row] = [((one.name,), one.passed) for one in low]
-    evicted: list[Row] = [((one.name,), one.evicted) for one in low]
-    yield counter("terascope_low_tuples", "Tuples looked at next to the source.", come, labels)
-    yield counter("terascope_low_passed", "Tuples that passed its filter.", passed, labels)
-    yield counter("terascope_low_evicted", "Groups put out of a full table.", evicted, labels)
-
-
-TREE_GAUGES: tuple[tuple[str, str, Callable[[TreeStatus], float | None]], ...] = (
-    ("intermediate", "Intermediate aggregates.", lambda t: t.intermediate),
-    ("tables", "Tables of several aggregations with the same keys.", lambda t: len(t.tables)),
-    ("since_seconds", "When the tree took its place, unix time.", lambda t: t.since),
-    ("gain", "Part of the cost that it was expected to save.", lambda t: t.gain),
-    ("possible_gain", "What another tree would save now.", lambda t: t.possible_gain),
-    ("probes_per_tuple", "Hash operations, counted.", lambda t: t.probes_per_tuple),
-)
-
-
-def tree_families(trees: tuple[TreeStatus, ...]) -> Iterator[Metric]:
-    """Aggregations that could share tables and trees, by the source and the first of them."""
-    for name, help, amount in TREE_GAUGES:
-        rows: list[Row] = [((t.source, t.queries[0]), amount(t)) for t in trees]
-        yield gauge(f"terascope_tree_{name}", help, rows, ("source", "first"))
-
-
-WINDOW_GAUGES: tuple[tuple[str, str, Callable[[WindowStatus], float | None]], ...] = (
-    ("planned_rate", "Tuples a second that slices were planned for.", lambda w: w.rate),
-    ("planned_measured", "1: that rate was measured; 0: assumed.", lambda w: float(w.measured)),
-    ("planned_seconds", "When slices were planned, unix time.", lambda w: w.since),
-    ("rate", "Tuples a second of the slices that were closed last.", lambda w: w.rate_now),
-    ("clusters", "Clusters of windows that share slices.", lambda w: len(w.clusters)),
-    ("retired", "Clusters without new tuples that windows still have.", lambda w: w.retired),
-    ("possible_gain", "What other slices would save now.", lambda w: w.possible_gain),
-)
-
-
-def window_families(windows: tuple[WindowStatus, ...]) -> Iterator[Metric]:
-    """Windows that could share slices, by what they are on, their keys and the first of their
-    queries.
-    """
-    labels = "on", "keys", "first"
-    told = {(w.on, ", ".join(w.keys), w.queries[0]): w for w in windows if w.queries}
-    for name, help, amount in WINDOW_GAUGES:
-        rows: list[Row] = [(which, amount(w)) for which, w in told.items()]
-        yield gauge(f"terascope_windows_{name}", help, rows, labels)
-    costs: list[Row] = [
-        ((*which, name), cost) for which, w in told.items() for name, cost in w.costs.items()
-    ]
-    help = "What an alternative costs at the planned rate, in microseconds a second."
-    yield gauge("terascope_windows_cost", help, costs, (*labels, "alternative"))
+def unix_seconds(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / NANOSECONDS

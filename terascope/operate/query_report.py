@@ -88,8 +88,8 @@ class QueryReporter:
             closed_until=closed.text,
             closed_until_ns=closed.ns,
             lag_seconds=None if closed.ns is None else (now_ns - closed.ns) / NANOSECONDS,
-            held_rows=sum(s.rows for s in held),
-            held_bytes=sum(s.length for s in held),
+            pending_rows=sum(s.rows for s in held),
+            pending_bytes=sum(s.length for s in held),
             open_slices=open_slices(held, report.state),
             holds=self.holds(output, leaves, report, mine, now_ns, closed.next_ns),
             late=sum(s.late_queries.get(output.name, 0) for s in mine),
@@ -110,8 +110,8 @@ class QueryReporter:
             last_epoch=closed.last_epoch,
             closed_until=closed.text,
             closed_until_ns=closed.ns,
-            held_rows=sum(s.rows for s in held),
-            held_bytes=sum(s.length for s in held),
+            pending_rows=sum(s.rows for s in held),
+            pending_bytes=sum(s.length for s in held),
             open_slices=open_slices(held, state),
         )
 
@@ -125,7 +125,7 @@ class QueryReporter:
         if state.ended:
             return Closed(THE_END)
         if not waits(output, self._plan):
-            told = [s.promise_ns for s in sources]
+            told = [s.watermark_ns for s in sources]
             least = min((ns for ns in told if ns is not None), default=None)
             return (
                 Closed() if least is None or None in told else Closed(readable_moment(least), least)
@@ -184,12 +184,12 @@ class QueryReporter:
         patience = self._pace.patience(report.seconds) + self._pace.skew_seconds
         found = []
         for source in sources:
-            ns = source.promise_ns
+            ns = source.watermark_ns
             behind = None if ns is None else (now_ns - ns) / NANOSECONDS
             late = source.silent_seconds if behind is None else behind
             is_due = next_ns is None or next_ns <= now_ns or source.stalled is not None
-            if (late > patience and is_due) or not source.promise:
-                found.append((ns or 0, Hold(source.name, promise_text(source), behind)))
+            if (late > patience and is_due) or not source.watermarks:
+                found.append((ns or 0, Hold(source.name, source.watermark_text, behind)))
         return tuple(hold for _, hold in sorted(found, key=lambda one: one[0]))
 
 
@@ -242,12 +242,6 @@ def last_epoch(expr: Expr, value: SliceValue | None) -> str | None:
     """The last one that is closed, where epochs are counted one by one."""
     one_by_one = not (isinstance(expr, Col) and (expr.name in (WSTART, WEND) or "#" in expr.name))
     return str(value - 1) if isinstance(value, int) and one_by_one else None
-
-
-def promise_text(source: SourceStatus) -> str | None:
-    if source.promise_ns is not None:
-        return readable_moment(source.promise_ns)
-    return next((f"{name} {value}" for name, value in source.promise.items()), None)
 
 
 # ---- the store -----------------------------------------------------------------------------------

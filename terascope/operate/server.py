@@ -1,26 +1,32 @@
 """The server of a run, on this machine only: `/status`, `/metrics` and `/health`.
 
-In: the status the runner publishes. Out: JSON for the commands, metrics for Prometheus, and for
-whoever watches the process 200 while batches come and 503 when they do not.
+In: the status that the runner publishes. Out: JSON for the commands, metrics for Prometheus by the
+application and the server of prometheus_client, and for a supervisor 200 while batches come and 503
+when they do not. A page that a browser shows may resolve its own name to this machine: therefore a
+request is answered only when its one Host is a name of this server.
 """
 
 from __future__ import annotations
 
 import json
 import socketserver
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
+from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.exposition import ThreadingWSGIServer
 
 from terascope.operate.metrics import StatusCollector
 from terascope.operate.status import OVER, Status
 from terascope.streaming.mistakes import StreamError
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 HOST: Final = "127.0.0.1"
 OWN_NAMES: Final = (HOST, "localhost", "[::1]")
@@ -28,9 +34,9 @@ UNEXPECTED: Final = (
     "the Host of the request is not 127.0.0.1, localhost or [::1] with the port of this server;"
     " the setting status_hosts allows others"
 )
+READ_ONLY: Final = "pages can only be read, with GET"
 LEAST_PATIENCE: Final = 10.0
 PATIENT_TRIGGERS: Final = 5
-JSON: Final = "application/json; charset=utf-8"
 
 
 class StatusServer:
@@ -43,8 +49,8 @@ class StatusServer:
         look: Callable[[], Status] | None = None,
         hosts: Iterable[str] = (),
     ) -> None:
-        """Port 0: any that is free; `port` then says which. `look`: asked for the status when a
-        page is; without it, what was published last is shown. `hosts`: what the Host of a request
+        """Port 0: any free one, which `port` then names. `look`: called for the status of each
+        request; without it the status published last is served. `hosts`: what the Host of a request
         may be besides the names of this machine, such as `proxy.example:8443`.
 
         Raises:
@@ -54,10 +60,18 @@ class StatusServer:
         self._look = look
         self._status: Status | None = None
         self._last_batch = clock()
-        self._metrics = CollectorRegistry()
-        self._metrics.register(StatusCollector(lambda: self._status))
-        self._server = LoopbackServer(port, self)
-        self.port = int(self._server.server_address[1])
+        registry = CollectorRegistry()
+        registry.register(StatusCollector(lambda: self._status))
+        self._metrics: WSGIApplication = make_wsgi_app(registry)
+        try:
+            self._server = make_server(HOST, port, self._answer, LoopbackServer, Handler)
+        except (OSError, OverflowError) as problem:
+            reason = getattr(problem, "strerror", None) or str(problem)
+            raise StreamError(
+                f"cannot listen on port {port} of {HOST}: {reason.lower()};"
+                " give another port, or none and a free one is taken"
+            ) from problem
+        self.port = self._server.server_port
         own = {f"{name}:{self.port}" for name in OWN_NAMES}
         self.hosts = frozenset(own | {host.lower() for host in hosts})
         self._thread = threading.Thread(
@@ -87,100 +101,80 @@ class StatusServer:
 
     # ---- pages -----------------------------------------------------------------------------------
 
-    def page(self, path: str, accept: str) -> tuple[HTTPStatus, str, bytes]:
-        """What a path shows: the code, the type, the content."""
-        if self._look is not None:
-            self.publish(self._look())
+    def _answer(self, request: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        """Answer a request. Several Host headers come here as one text with commas."""
+        if request.get("HTTP_HOST", "").lower() not in self.hosts:
+            code, content = HTTPStatus.FORBIDDEN, as_json({"error": UNEXPECTED})
+        elif request["REQUEST_METHOD"] != "GET":
+            code, content = HTTPStatus.METHOD_NOT_ALLOWED, as_json({"error": READ_ONLY})
+        else:
+            if self._look is not None:
+                self.publish(self._look())
+            if request["PATH_INFO"] == "/metrics":
+                return self._metrics(request, start)
+            code, content = self._page(request["PATH_INFO"])
+        start(
+            f"{code.value} {code.phrase}",
+            [
+                ("Content-Type", "application/json; charset=utf-8"),
+                ("Content-Length", str(len(content))),
+                ("Cache-Control", "no-store"),
+            ],
+        )
+        return [content]
+
+    def _page(self, path: str) -> tuple[HTTPStatus, bytes]:
         match path:
+            case "/status" if self._status is not None:
+                return HTTPStatus.OK, self._status.to_json().encode()
             case "/status":
-                return self._status_page()
-            case "/metrics":
-                encode, kind = choose_encoder(accept)
-                return HTTPStatus.OK, kind, encode(self._metrics)
+                starting = {"error": "the run is starting: there is no status yet"}
+                return HTTPStatus.SERVICE_UNAVAILABLE, as_json(starting)
             case "/health":
-                return self._health_page()
+                return self._health()
             case _:
                 known = {"error": f"no page '{path}'; there are /status, /metrics and /health"}
-                return HTTPStatus.NOT_FOUND, JSON, as_json(known)
+                return HTTPStatus.NOT_FOUND, as_json(known)
 
-    def _status_page(self) -> tuple[HTTPStatus, str, bytes]:
-        if self._status is None:
-            starting = {"error": "the run is starting: there is no status yet"}
-            return HTTPStatus.SERVICE_UNAVAILABLE, JSON, as_json(starting)
-        return HTTPStatus.OK, JSON, self._status.to_json().encode()
-
-    def _health_page(self) -> tuple[HTTPStatus, str, bytes]:
+    def _health(self) -> tuple[HTTPStatus, bytes]:
         age = max(0.0, self._clock() - self._last_batch)
         run = None if self._status is None else self._status.run
-        trigger = 0.0 if run is None else run.trigger_seconds
-        patience = max(LEAST_PATIENCE, PATIENT_TRIGGERS * trigger)
+        patience = max(LEAST_PATIENCE, PATIENT_TRIGGERS * (run.trigger_seconds if run else 0.0))
         state = "starting" if run is None else run.state
         healthy = age < patience and state not in OVER
-        told = {
+        facts = {
             "healthy": healthy,
             "state": state,
             "batch": None if run is None else run.batch,
             "last_batch_seconds_ago": round(age, 3),
             "patience_seconds": patience,
         }
-        code = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
-        return code, JSON, as_json(told)
+        return HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE, as_json(facts)
 
 
-def as_json(told: object) -> bytes:
-    return json.dumps(told).encode() + b"\n"
+def as_json(content: object) -> bytes:
+    return json.dumps(content).encode() + b"\n"
 
 
-class LoopbackServer(ThreadingHTTPServer):
-    """Reachable from this machine only."""
-
-    daemon_threads = True
-
-    def __init__(self, port: int, shown: StatusServer) -> None:
-        self.shown = shown
-        try:
-            super().__init__((HOST, port), Handler)
-        except (OSError, OverflowError) as problem:
-            reason = getattr(problem, "strerror", None) or str(problem)
-            raise StreamError(
-                f"cannot listen on port {port} of {HOST}: {reason.lower()};"
-                " give another port, or none and a free one is taken"
-            ) from problem
+class LoopbackServer(ThreadingWSGIServer):
+    """prometheus_client's server, without a look-up of the machine's name."""
 
     def server_bind(self) -> None:
-        """Without the name of the host, for which a name server might be asked."""
         socketserver.TCPServer.server_bind(self)
         self.server_name = HOST
         self.server_port = int(self.server_address[1])
+        self.setup_environ()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that says nothing, or goes away, is not news: stderr is the live view's."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(WSGIRequestHandler):
     """One request."""
 
-    server: LoopbackServer
-    timeout = 10  # whoever says nothing holds no thread for long
-
-    def do_GET(self) -> None:
-        shown = self.server.shown
-        if self._is_expected:
-            path, accept = self.path.partition("?")[0], self.headers.get("Accept", "")
-            code, kind, content = shown.page(path, accept)
-        else:
-            code, kind, content = HTTPStatus.FORBIDDEN, JSON, as_json({"error": UNEXPECTED})
-        self.send_response(code)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        self.wfile.write(content)
-
-    @property
-    def _is_expected(self) -> bool:
-        """Whether the one Host of a request is a name of this server: a page that a browser shows
-        may resolve its own name to this machine, and must not read what a run does.
-        """
-        hosts = self.headers.get_all("Host") or []
-        return len(hosts) == 1 and hosts[0].strip().lower() in self.server.shown.hosts
+    timeout = 10  # a client that says nothing holds no thread for long
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are not news: stderr is the live view's."""
+        """Requests are not news either."""

@@ -1,8 +1,8 @@
-"""What a running set says of itself: pure data, made after every micro-batch.
+"""The status of a running set: pure data, made after every micro-batch.
 
-In: facts of the runner. Out: a `Status`, and the same as JSON and back. Fields that are added later
-have defaults, and fields that are not known are passed over: a command may be older or newer than
-the run it looks at. Numbers are finite; what is not known is None.
+A `Status` is written as JSON and read back. New fields have defaults, and unknown fields are
+ignored: a command may be older or newer than the run it looks at. Numbers are finite; an unknown
+value is None.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from terascope.streaming.mistakes import StreamError
 from terascope.streaming.replan.sharing_status import TreeStatus, WindowStatus
+from terascope.units import readable_moment
 
 State: TypeAlias = Literal["starting", "running", "restarting", "stopping", "stopped", "failed"]
 OVER: frozenset[State] = frozenset({"stopped", "failed"})
@@ -64,15 +65,15 @@ class RunStatus:
     driver_memory_bytes: int = 0
     worker_memory_bytes: int = 0
     parameter_edges: Mapping[str, str] = field(default_factory=dict)
-    """Of parameters that were changed: the slice edge from which the new value holds."""
+    """By parameter that was changed: the slice edge from which the new value is valid."""
     callback: CallStatus | None = None
     callback_seconds: float = 0.0
-    """What all calls of the callback took that have returned, in this process."""
+    """Time in calls of the callback that have returned, in this process."""
 
 
 @dataclass(frozen=True)
 class SourceStatus:
-    """One source. Its promise: tuples with earlier values will not come any more."""
+    """One source. Its watermark: no tuple with an earlier value will follow."""
 
     name: str
     kind: str
@@ -80,9 +81,9 @@ class SourceStatus:
     """Tuples a second, lately."""
     tuples: int = 0
     bytes: int = 0
-    promise_ns: int | None = None
-    promise: Mapping[str, int | float | str] = field(default_factory=dict)
-    """The promise of each ordered column."""
+    watermark_ns: int | None = None
+    watermarks: Mapping[str, int | float | str] = field(default_factory=dict)
+    """The watermark of each ordered column."""
     backlog_bytes: int = 0
     late: int = 0
     malformed: int = 0
@@ -99,18 +100,18 @@ class SourceStatus:
     """Its main ordered column gets smaller with time."""
     silent_seconds: float = 0.0
     stalled: str | None = None
-    """Why no promise can be had from it; None when all is well."""
+    """Why its watermark stands still; None when all is well."""
     heartbeat: int = 0
     """The sequence number of its last heartbeat."""
     heartbeat_age_seconds: float = 0.0
     clock: bool = True
-    """Whether a column is declared clock(): then silence, too, moves the promise on."""
+    """Whether a column is declared clock(): then silence, too, moves the watermark on."""
     begun: bool = True
     """Whether it has given a tuple."""
     replay: bool = False
-    """It keeps its own clock, which is far from that on the wall: silence closes no window."""
+    """It keeps its own clock, far from the wall clock: silence closes no window."""
     replay_behind_seconds: float | None = None
-    """Of a replay: how far its last tuple is behind the clock on the wall; negative: before it."""
+    """Of a replay: how far its last tuple is behind the wall clock; negative: ahead of it."""
     away: bool = False
     """It cannot be read; `stalled` says why."""
     waited_for_seconds: float | None = None
@@ -124,14 +125,21 @@ class SourceStatus:
     late_after_absence: bool = False
     """Its last late tuples are of a time when others went on without it."""
 
+    @property
+    def watermark_text(self) -> str | None:
+        """The watermark as a moment where a clock tells it, else that of the first column."""
+        if self.watermark_ns is not None:
+            return readable_moment(self.watermark_ns)
+        return next((f"{name} {value}" for name, value in self.watermarks.items()), None)
+
 
 @dataclass(frozen=True)
 class Hold:
-    """An input that holds the window of a query back."""
+    """An input whose watermark keeps a window of a query open."""
 
     input: str
     """A source or another stream of the set."""
-    promise: str | None
+    watermark: str | None
     behind_seconds: float | None
     reason: str = ""
 
@@ -147,11 +155,11 @@ class QueryStatus:
     closed_until: str | None = None
     closed_until_ns: int | None = None
     lag_seconds: float | None = None
-    held_rows: int = 0
-    held_bytes: int = 0
+    pending_rows: int = 0
+    pending_bytes: int = 0
     open_slices: int = 0
     holds: tuple[Hold, ...] = ()
-    """The smallest promise first."""
+    """The earliest watermark first."""
     late: int = 0
     """Tuples of its sources that came when their window was closed."""
     inputs: tuple[str, ...] = ()
@@ -159,12 +167,12 @@ class QueryStatus:
     closes_ns: int | None = None
     """The end of its next window: what the watermarks of its inputs must reach, as a moment."""
     flushing: bool = False
-    """Slices are complete, and wait for the run to write them."""
+    """Slices are complete, and the run has not written them yet."""
 
 
 @dataclass(frozen=True)
 class StoreStatus:
-    """What the slices that are still open keep on disk."""
+    """What open slices keep on disk."""
 
     files: int = 0
     bytes: int = 0
@@ -214,7 +222,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Status:
-    """Everything that is known of a run after a micro-batch."""
+    """A run after a micro-batch."""
 
     run: RunStatus
     sources: tuple[SourceStatus, ...] = ()

@@ -1,4 +1,4 @@
-"""A profile in one line, as a source's location says it.
+"""A profile in one line, as the location of a generated source.
 
 In: `rate=10000,seed=1,duration=60,scenario=syn_flood`, the words of `terascope generate`. Out: a
 `Profile` and how it is to run. `victim`, `start`, `length` and `intensity` say how the scenarios
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from terascope.diagnostic import SourceError
 from terascope.traffic.profile import Profile, ProfileError, Scenario
+from terascope.units import scaled_number
 
 ENDLESS_SECONDS: Final = 30 * 86_400.0
 """What a source without an end is planned for: its rate is even over this time."""
@@ -21,7 +22,6 @@ ENDLESS_START, ENDLESS_LENGTH = 10.0, 20.0
 WHOLE: Final = frozenset({"packets", "seed", "links", "hosts", "servers", "snaplen"})
 OF_SCENARIO: Final = {"victim": "victim", "start": "start", "length": "duration",
                       "intensity": "intensity"}  # fmt: skip
-SUFFIXES: Final = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ class Wanted:
 
     def profile(self, start_time: float) -> Profile:
         """The profile, with the start it has by itself or this one."""
-        told = dict(self.settings)
-        return Profile(**({"start_time": start_time} | told))
+        return Profile(**({"start_time": start_time} | dict(self.settings)))
 
 
 def parse_words(location: str) -> Wanted:
@@ -46,7 +45,7 @@ def parse_words(location: str) -> Wanted:
     Raises:
         SourceError: a word is unknown, or its value makes no sense.
     """
-    told: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     scenarios: list[dict[str, Any]] = []
     link: int | None = None
     known = {field.name for field in fields(Profile)} - {"scenarios"}
@@ -64,24 +63,24 @@ def parse_words(location: str) -> Wanted:
         elif name == "link":
             link = int(number(name, value))
         elif name in known:
-            told[name] = int(number(name, value)) if name in WHOLE else number(name, value)
+            settings[name] = int(number(name, value)) if name in WHOLE else number(name, value)
         else:
             listed = ", ".join(sorted(known | {"scenario", "link", *OF_SCENARIO}))
             raise SourceError(f"unknown word '{name}' of a generate source; known: {listed}")
-    return _wanted(told, scenarios, link)
+    return _wanted(settings, scenarios, link)
 
 
-def _wanted(told: dict[str, Any], scenarios: list[dict[str, Any]], link: int | None) -> Wanted:
-    endless = "duration" not in told and "packets" not in told
+def _wanted(settings: dict[str, Any], scenarios: list[dict[str, Any]], link: int | None) -> Wanted:
+    endless = "duration" not in settings and "packets" not in settings
     if endless:
-        told["duration"] = ENDLESS_SECONDS
+        settings["duration"] = ENDLESS_SECONDS
         for one in scenarios:
             one.setdefault("start", ENDLESS_START)
             one.setdefault("duration", ENDLESS_LENGTH)
     try:
         if scenarios:
-            told["scenarios"] = tuple(Scenario(**one) for one in scenarios)
-        wanted = Wanted(tuple(told.items()), endless, link, "start_time" in told)
+            settings["scenarios"] = tuple(Scenario(**one) for one in scenarios)
+        wanted = Wanted(tuple(settings.items()), endless, link, "start_time" in settings)
         links = wanted.profile(0.0).links
     except ProfileError as mistake:
         raise SourceError(f"generate source: {mistake}") from None
@@ -92,8 +91,7 @@ def _wanted(told: dict[str, Any], scenarios: list[dict[str, Any]], link: int | N
 
 def number(name: str, text: str) -> float:
     """10000, 10k, 2.5M."""
-    scale = SUFFIXES.get(text[-1:].lower(), 1)
     try:
-        return float(text if scale == 1 else text[:-1]) * scale
+        return scaled_number(text)
     except ValueError:
         raise SourceError(f"{name}={text} of a generate source is not a number") from None

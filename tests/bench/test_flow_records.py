@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.traffic import FlowProfile, ProfileError, generate_flows
-from terascope.traffic.flow_records import ATTRIBUTES, ROW_GROUP
+from terascope.traffic.flow_profile import FlowProfile
+from terascope.traffic.flow_records import ATTRIBUTES, ROW_GROUP, generate_flows
+from terascope.traffic.profile import ProfileError
 from tests.cli.calls import call
 
 RECORDS = 600_000

@@ -8,7 +8,8 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from terascope.cli import app
-from terascope.traffic import Profile, Scenario, generate
+from terascope.traffic.profile import Profile, Scenario
+from terascope.traffic.trace import generate
 
 FLOWS = """\
 QUERY flows:

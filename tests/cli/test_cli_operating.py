@@ -132,11 +132,11 @@ def test_why_names_the_input_and_what_to_do(faked: Faked) -> None:
         "late: 3 tuples of eth0 came too late (talkers 3): give a --skew that is 4.0 s longer, or"
         " more: the clock had closed their window",
         "",
-        "input   promise               behind   why",
+        "input   watermark             behind   why",
         "─" * 91,
         "eth1    2023-11-14 22:33:35     35 s"
         "   is stalled: no file of the folder has grown for 35 s",
-        "eth0    2023-11-14 22:34:09    1.0 s   has promised no more",
+        "eth0    2023-11-14 22:34:09    1.0 s   has no later watermark",
         "",
         "eth1 is stalled: no file of the folder has grown for 35 s",
         "what to do: see to eth1; the window closes as soon as it gives tuples or heartbeats",
@@ -159,7 +159,7 @@ def test_why_of_a_query_that_is_well_or_slow_or_not_there(faked: Faked) -> None:
     assert "nothing holds it back" in call("why", "scanners").out
     slow = QueryStatus("slow", closed_until="100", lag_seconds=90.0, open_slices=9, flushing=True)
     faked.server.publish(replace(STATUS, queries=(slow,)))
-    assert "slow: 9 slices are waiting to be written" in call("why", "slow").out
+    assert "slow: 9 slices are complete and not written yet" in call("why", "slow").out
     called = call("why", "moon")
     assert called.code == 1
     assert "flows.gsql has no query 'moon'; it has: slow" in called.err

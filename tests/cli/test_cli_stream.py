@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from terascope.cli.row_printer import RowPrinter
 from terascope.cli.run_stream import AtOnce, Stopping
-from terascope.cli.stream_rows import ConsoleRows
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.operate.subscription import Subscription
@@ -139,12 +139,13 @@ def test_the_second_signal_stops_at_once() -> None:
 def test_rows_as_csv_have_one_header_or_one_a_block(
     queries: tuple[str, ...], expected: str
 ) -> None:
-    rows = ConsoleRows("csv", dict.fromkeys(queries, (Field("n", Type.UINT),)), 20)
+    printer = RowPrinter("csv", named=len(queries) > 1)
+    fields = (Field("n", Type.UINT),)
     table = pa.table({"n": pa.array([1, 2], pa.int64())})
     raw = io.BytesIO()
     with redirect_stdout(io.TextIOWrapper(raw, write_through=True)):
-        rows("a", 0, table)
-        rows("a", 1, table)
+        printer.show("a", 0, fields, table)
+        printer.show("a", 1, fields, table)
         assert raw.getvalue().decode() == expected
 
 
@@ -264,11 +265,11 @@ def test_a_run_is_watched_loses_its_jvm_is_terminated_and_goes_on(
     told = json.loads(status.out)
     (source,) = told["sources"]
     assert 0 < source["tuples"] < PACKETS
-    assert source["promise_ns"] > 10**18
+    assert source["watermark_ns"] > 10**18
     talkers = next(q for q in told["queries"] if q["name"] == "talkers")
     assert talkers["rows"] > 0
-    assert talkers["held_rows"] > 0
-    assert talkers["closed_until_ns"] <= source["promise_ns"]
+    assert talkers["pending_rows"] > 0
+    assert talkers["closed_until_ns"] <= source["watermark_ns"]
     assert told["low"][0]["tuples_in"] == source["tuples"]
     assert told["run"]["driver_memory_bytes"] > 10**8
     shown = call("status").out

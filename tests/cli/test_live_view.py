@@ -73,12 +73,12 @@ def test_the_tables() -> None:
         "3 tuples of eth0 came too late (talkers 3)",
         "  give a --skew that is 4.0 s longer, or more: the clock had closed their window",
         "",
-        "source    rate/s   promise               backlog      late   malformed",
+        "source    rate/s   watermark             backlog      late   malformed",
         "─" * 70,
         "eth0      12,346   2023-11-14 22:34:09       0 B         3           0",
         "eth1           0   2023-11-14 22:33:35    3.4 MB         0           2",
         "",
-        "query         rows   closed until                 lag      held   open   waits for",
+        "query         rows   closed until                 lag   pending   open   waits for",
         "─" * 82,
         "talkers      1,204   2023-11-14 22:33:30         40 s    1.2 MB      4   eth1",
         "scanners        17   170000124                  2.1 s       0 B      1",
@@ -123,7 +123,10 @@ def test_widths_do_not_change_with_the_numbers() -> None:
     grown = replace(
         STATUS,
         sources=(replace(ETH0, rate=7.0, late=99_999), replace(ETH1, backlog_bytes=99_900_000)),
-        queries=(replace(TALKERS, rows=3, lag_seconds=12_000.0, held_bytes=5), STATUS.queries[1]),
+        queries=(
+            replace(TALKERS, rows=3, lag_seconds=12_000.0, pending_bytes=5),
+            STATUS.queries[1],
+        ),
     )
     heads = (6, 7, 11, 12)
     before, after = shown(STATUS), shown(grown)

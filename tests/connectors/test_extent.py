@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from terascope.connectors.registry import Interface
-from terascope.traffic import generate
 from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 
 PACKETS = 5000
 

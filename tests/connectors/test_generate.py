@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.traffic import Profile, ProfileError, Scenario, generate, link_files
+from terascope.traffic.profile import Profile, ProfileError, Scenario
+from terascope.traffic.trace import generate, link_files
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 START = 1_700_000_000

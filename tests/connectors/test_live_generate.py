@@ -10,7 +10,8 @@ from terascope.connectors.live.journal import FILE_NAME
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source, SourceError
 from terascope.pipeline import Bindings, compile_set
-from terascope.traffic import Profile, generate
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 from tests.connectors.live_reading import SECOND, Run, live, read, replay
 
 NOW = 1_700_000_000

@@ -15,7 +15,7 @@ from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.traffic import Profile
+from terascope.traffic.profile import Profile
 from terascope.types import Type, format_ip
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from terascope.diagnostic import Source
 from terascope.explain import Stage, explain
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.sources import ConnectorSources
-from terascope.traffic import Profile, generate
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 from terascope.types import Type, format_ip
 from tests.agreement import agreed_answers
 

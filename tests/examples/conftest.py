@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from terascope.traffic import Profile, Scenario, generate
+from terascope.traffic.profile import Profile, Scenario
+from terascope.traffic.trace import generate
 
 
 @pytest.fixture(scope="session")

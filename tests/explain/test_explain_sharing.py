@@ -14,8 +14,8 @@ from terascope.physical.low_plan import LowAggregate
 from terascope.physical.settings import SAMPLED, LowSettings, TreeSettings
 from terascope.physical.statistics.sampling import SampleLimits
 from terascope.pipeline import Bindings, Compiled, compile_set
-from terascope.traffic import generate
 from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 
 ALL_OF_IT = SampleLimits(tuples=1 << 15, seconds=60.0)
 """However busy the machine is: two plans of a set are then the same."""

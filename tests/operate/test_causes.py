@@ -42,25 +42,30 @@ ETH0 = SourceStatus("eth0", "csv")
             "has been silent for 35 s, and none of its columns is a clock",
             "declare clock() on the time column in the PROTOCOL of eth0",
         ),
-        (replace(ETH0, silent_seconds=35.0), "silent", "has been silent for 35 s", "promises by"),
+        (
+            replace(ETH0, silent_seconds=35.0),
+            "silent",
+            "has been silent for 35 s",
+            "the clock moves its watermark on",
+        ),
         (
             replace(ETH0, disorder_declared=60_000, disorder_unit="ms", disorder_observed=12),
             "disorder",
             "may give tuples that are up to 1 min late",
             "declare less disorder for eth0: 12 ms is what was seen so far",
         ),
-        (replace(ETH0, disorder_declared=5), "other", "has promised no more", "nothing"),
+        (replace(ETH0, disorder_declared=5), "other", "has no later watermark", "nothing"),
         (
             replace(ETH0, disorder_declared=99, disorder_unit="packets"),
             "other",
-            "has promised no more",
+            "has no later watermark",
             "nothing",
         ),
     ],
 )
 def test_a_source(source: SourceStatus, kind: str, what: str, advice: str) -> None:
     (cause,) = causes(*held_by(source))
-    assert (cause.kind, cause.input, cause.promise, cause.behind_seconds) == (
+    assert (cause.kind, cause.input, cause.watermark, cause.behind_seconds) == (
         *(kind, "eth0", "100", 35.0),
     )
     assert cause.what == what
@@ -78,7 +83,7 @@ def test_another_stream_of_the_set_and_an_input_nobody_knows() -> None:
     above = QueryStatus("heavy", holds=(Hold("talkers", "100", 40.0), Hold("moon", None, None)))
     stream, unknown = causes(replace(STATUS, queries=(above, TALKERS)), above)
     assert (stream.kind, stream.advice[-21:]) == ("stream", "terascope why talkers")
-    assert (unknown.kind, unknown.promise) == ("other", None)
+    assert (unknown.kind, unknown.watermark) == ("other", None)
 
 
 def test_order_is_that_of_the_holds() -> None:
@@ -89,7 +94,7 @@ def test_a_slow_flush_is_the_run_itself() -> None:
     waiting = QueryStatus("talkers", lag_seconds=40.0, open_slices=7, flushing=True)
     (cause,) = causes(STATUS, waiting)
     assert (cause.kind, cause.input) == ("flush", None)
-    assert cause.what == "7 slices are waiting to be written; batches take 0.31 s"
+    assert cause.what == "7 slices are complete and not written yet; batches take 0.31 s"
     assert causes(STATUS, replace(waiting, lag_seconds=2.0)) == ()
     assert causes(STATUS, replace(waiting, flushing=False)) == (), "its window is not over yet"
 

@@ -153,7 +153,7 @@ def groups(plan: StreamPlan, low: int, high: int, rows: int = 5, length: int = 1
 
 def test_nothing_is_known_before_the_first_batch(plan: StreamPlan) -> None:
     status = Driven(plan).status(LinkState("eth1", 300, 1, 1, "cannot read it", None))
-    assert [(s.name, s.kind, s.promise, s.clock) for s in status.sources] == [
+    assert [(s.name, s.kind, s.watermarks, s.clock) for s in status.sources] == [
         ("eth0", "pcap", {}, True),
         ("eth1", "pcap", {}, True),
     ]
@@ -164,7 +164,7 @@ def test_nothing_is_known_before_the_first_batch(plan: StreamPlan) -> None:
     assert Status.from_json(status.to_json()) == status
 
 
-def test_rates_counts_and_promises_of_sources(plan: StreamPlan) -> None:
+def test_rates_counts_and_watermarks_of_sources(plan: StreamPlan) -> None:
     run = Driven(plan)
     run.run(2, {"eth0": heard(100, 0, 1.9)}, {"eth0": 2, "eth1": 2}, seconds=2.0)
     run.run(
@@ -175,12 +175,12 @@ def test_rates_counts_and_promises_of_sources(plan: StreamPlan) -> None:
     eth0, eth1 = run.status(LinkState("eth0", 55, 2, 1, None, None)).sources
     assert eth0.rate == pytest.approx(400 / 4)
     assert (eth0.tuples, eth0.bytes, eth0.late, eth0.malformed) == (400, 40_000, 2, 3)
-    assert eth0.promise == {"timestamp": ns(BEGIN + 3.5), "time": BEGIN + 3}
-    assert eth0.promise_ns == ns(BEGIN + 3.5)
+    assert eth0.watermarks == {"timestamp": ns(BEGIN + 3.5), "time": BEGIN + 3}
+    assert eth0.watermark_ns == ns(BEGIN + 3.5)
     assert (eth0.disorder_observed, eth0.disorder_declared, eth0.disorder_unit) == (40, 0, "ns")
     assert eth0.backlog_bytes == 55
     assert eth0.silent_seconds == 0
-    assert eth1.promise_ns == ns(BEGIN + 2), "what was promised stays promised"
+    assert eth1.watermark_ns == ns(BEGIN + 2), "a watermark never goes back"
     assert (eth1.rate, eth1.silent_seconds) == (0.0, 2.0)
 
 
@@ -221,14 +221,14 @@ def test_queries_are_closed_as_far_as_their_windows(plan: StreamPlan) -> None:
     assert talkers.closed_until == "2023-11-14 22:13:40"
     assert talkers.closed_until_ns == ns(BEGIN + 20)
     assert talkers.lag_seconds == pytest.approx(6)
-    assert (talkers.held_rows, talkers.held_bytes, talkers.open_slices) == (12, 200, 3)
+    assert (talkers.pending_rows, talkers.pending_bytes, talkers.open_slices) == (12, 200, 3)
     again = status.query("again")
     assert again is not None
     assert again.closed_until == talkers.closed_until
     syns = status.query("syns")
     assert syns is not None
     assert syns.closed_until_ns == ns(BEGIN + 25), "a selection waits for nothing"
-    assert (syns.held_rows, syns.holds) == (0, ())
+    assert (syns.pending_rows, syns.holds) == (0, ())
     assert (status.store.segments, status.store.files, status.store.groups) == (2, 2, 12)
     assert status.store.open_slices == 3
 
@@ -259,7 +259,7 @@ def test_the_slowest_input_holds_back(plan: StreamPlan) -> None:
     talkers, syns = status.query("talkers"), status.query("syns")
     assert talkers is not None
     (hold,) = talkers.holds
-    assert (hold.input, hold.promise) == ("eth1", "2023-11-14 22:13:25")
+    assert (hold.input, hold.watermark) == ("eth1", "2023-11-14 22:13:25")
     assert hold.behind_seconds == pytest.approx(34)
     assert causes(status, talkers)[0].kind == "stalled"
     assert syns is not None
@@ -351,7 +351,7 @@ def test_after_a_restart_the_checkpoint_is_known_before_the_first_batch(plan: St
     assert (status.store.open_slices, status.store.segments) == (3, 1)
     talkers = status.query("talkers")
     assert talkers is not None
-    assert (talkers.open_slices, talkers.held_rows, talkers.rows) == (3, 7, 11)
+    assert (talkers.open_slices, talkers.pending_rows, talkers.rows) == (3, 7, 11)
     assert talkers.closed_until == "2023-11-14 22:13:40"
 
 
@@ -393,7 +393,7 @@ def test_groups_that_live_on_are_held_too() -> None:
     kept = Segment(living.key, "rows", 0, "x.slices", 0, 40, 4, 1, 2)
     run.run(2, {"eth0": heard(5, 0, 2)}, {"eth0": 2}, (kept,))
     (query,) = run.status().queries
-    assert (query.held_rows, query.held_bytes, query.open_slices) == (4, 40, 0)
+    assert (query.pending_rows, query.pending_bytes, query.open_slices) == (4, 40, 0)
 
 
 def test_memory_of_a_family_of_processes() -> None:
@@ -448,6 +448,6 @@ def test_a_declared_disorder_is_taken_off(tmp_path: Path) -> None:
     )
     run.run(9, {"log": seen}, {"log": None})
     (log,) = run.status().sources
-    assert (log.promise, log.promise_ns) == ({"at": BEGIN + 4}, ns(BEGIN + 4))
+    assert (log.watermarks, log.watermark_ns) == ({"at": BEGIN + 4}, ns(BEGIN + 4))
     assert (log.disorder_observed, log.disorder_declared, log.disorder_unit) == (2, 5, "s")
     assert log.clock

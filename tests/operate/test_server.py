@@ -90,13 +90,13 @@ def test_metrics_are_for_prometheus(server: StatusServer) -> None:
     assert found["terascope_source_bytes_total", ("eth0",)] == 9_876_543_210
     assert found["terascope_source_late_total", ("eth0",)] == 3
     assert found["terascope_source_malformed_total", ("eth1",)] == 2
-    assert found["terascope_source_promise_seconds", ("eth1",)] == NOW - 35
+    assert found["terascope_source_watermark_seconds", ("eth1",)] == NOW - 35
     assert found["terascope_source_backlog_bytes", ("eth1",)] == 3_400_000
     assert found["terascope_source_stalled", ("eth0",)] == 0
     assert found["terascope_source_stalled", ("eth1",)] == 1
     assert found["terascope_query_rows_total", ("talkers",)] == 1204
     assert found["terascope_query_lag_seconds", ("talkers",)] == 40
-    assert found["terascope_query_held_bytes", ("talkers",)] == 1_234_567
+    assert found["terascope_query_pending_bytes", ("talkers",)] == 1_234_567
     assert found["terascope_store_bytes", ()] == 12_300_000
     assert found["terascope_store_segments", ()] == 14
     assert found["terascope_batch_seconds", ()] == 0.31
@@ -131,13 +131,13 @@ def test_metrics_of_windows(server: StatusServer) -> None:
 
 def test_what_is_not_known_has_no_sample_and_what_is_gone_is_gone(server: StatusServer) -> None:
     server.publish(STATUS)
-    silent = replace(ETH0, promise_ns=None)
+    silent = replace(ETH0, watermark_ns=None)
     server.publish(
         replace(STATUS, sources=(silent,), queries=(replace(TALKERS, lag_seconds=None),))
     )
     found = samples(server)
     assert ("terascope_source_tuples_total", ("eth0",)) in found
-    assert ("terascope_source_promise_seconds", ("eth0",)) not in found
+    assert ("terascope_source_watermark_seconds", ("eth0",)) not in found
     assert ("terascope_query_lag_seconds", ("talkers",)) not in found
     assert not [key for key in found if key[1] == ("eth1",)]
 
@@ -246,5 +246,5 @@ def test_two_hosts_are_refused_and_nothing_can_be_changed_over_http(server: Stat
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
         connection.request(method, "/set?threshold=1", body="threshold=1")
-        assert connection.getresponse().status == 501
+        assert connection.getresponse().status == 405
         connection.close()

@@ -22,7 +22,7 @@ def test_json_and_back_is_the_same() -> None:
     assert again.queries[0].holds[0].input == "eth1"
     assert again.traces[0].hops[1][0] == "low1"
     # Numbers stay exact, and of their kind: nanoseconds do not fit into a float.
-    odd = replace(ETH1, promise={"a": 2**62 + 1, "b": 0.5, "c": "1.5"}, promise_ns=2**60 + 1)
+    odd = replace(ETH1, watermarks={"a": 2**62 + 1, "b": 0.5, "c": "1.5"}, watermark_ns=2**60 + 1)
     assert Status.from_json(replace(STATUS, sources=(odd,)).to_json()).sources == (odd,)
 
 
@@ -32,7 +32,7 @@ def test_names_in_json_are_those_of_the_fields() -> None:
     assert told["sources"][1]["stalled"] == "no file of the folder has grown for 35 s"
     assert told["queries"][0]["holds"][0] == {
         "input": "eth1",
-        "promise": "2023-11-14 22:33:35",
+        "watermark": "2023-11-14 22:33:35",
         "behind_seconds": 35.0,
         "reason": "",
     }

@@ -15,8 +15,8 @@ from terascope.physical.settings import APART, SAMPLED, LowSettings, SharingSett
 from terascope.physical.statistics import measured, sampling
 from terascope.physical.statistics.prospects import prospect_of
 from terascope.pipeline import Bindings, Compiled, compile_set
-from terascope.traffic import generate
 from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 
 OFF = replace(APART, windows="unshared")
 KEYS = ["srcIP, destIP, srcPort, destPort", "srcIP, destIP", "srcIP, destPort", "srcIP"]

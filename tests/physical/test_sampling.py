@@ -21,7 +21,8 @@ from terascope.physical.statistics.sampled_splits import reading
 from terascope.physical.statistics.sampling import SampleLimits, SourceSample, sample_source
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.show import show_expr
-from terascope.traffic import FlowProfile, generate_flows
+from terascope.traffic.flow_profile import FlowProfile
+from terascope.traffic.flow_records import generate_flows
 from tests.cli.calls import small_trace
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

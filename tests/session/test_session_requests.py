@@ -20,7 +20,8 @@ from terascope.operate.control_requests import send_request
 from terascope.running import StreamSettings
 from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.runs import find_run
-from terascope.traffic import Profile, generate
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

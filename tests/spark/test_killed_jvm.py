@@ -20,7 +20,8 @@ from terascope.operate.subscription import Subscription
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.traffic import Profile, generate
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 from tests.agreement import delivered
 from tests.properties.stream_cases import readable
 from tests.spark.killed_jvm import KILLED_AFTER, NAMES, QUERIES

@@ -16,7 +16,8 @@ import pytest
 
 from terascope.reference.rows import Row
 from terascope.streaming.state.manifest import DeliveredBatch, ManifestReader
-from terascope.traffic import Profile, generate
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 from tests.spark.killed_runs import RUNS, STREAMED
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]

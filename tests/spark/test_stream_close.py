@@ -14,7 +14,8 @@ from terascope.operate.subscription import Subscription
 from terascope.running import StreamSettings
 from terascope.session import Session
 from terascope.streaming.report import BatchReport
-from terascope.traffic import Profile, generate
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -13,7 +13,8 @@ from terascope.physical.stream.plan import StreamPlan
 from terascope.running import planned_stream
 from terascope.session import Session
 from terascope.spark.stream.runner import Runner, RunSettings
-from terascope.traffic import Profile, generate
+from terascope.traffic.profile import Profile
+from terascope.traffic.trace import generate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
