@@ -38,10 +38,11 @@ from terascope.operate.control_requests import (
 )
 from terascope.operate.notices import Notices
 from terascope.operate.parameter_changes import changes_of, current, note_given
-from terascope.operate.reporting import Reporter, RunFacts, Supervised
+from terascope.operate.reporting import Reporter, Supervised
 from terascope.operate.server import StatusServer
 from terascope.operate.showing import SHOWN
-from terascope.operate.status import CallStatus, Status
+from terascope.operate.source_report import RunFacts
+from terascope.operate.status import CallStatus, RunStatus, Status
 from terascope.operate.subscription import Subscription
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.rules import SetTexts, plan_stream
@@ -175,8 +176,8 @@ class RunningSet:
         self.run = self._public.enter_context(announced(run(server.port)))
 
     def _batch(self, report: BatchReport) -> None:
-        self._reporter.hear(report)
-        for line in self._notices.hear(report, {s.name: s for s in self.status().sources}):
+        self._reporter.ingest(report)
+        for line in self._notices.ingest(report, {s.name: s for s in self.status().sources}):
             self._say(line)
         if self._sink is not None:
             self._sink.deliver(report.batch)
@@ -602,22 +603,26 @@ def run_facts(
     output: str | Path | None,
     settings: StreamSettings,
 ) -> RunFacts:
-    """What the status of a run always says."""
+    """What does not change in the status of the run."""
     values = plan.job.parameters
-    return RunFacts(
+    run = RunStatus(
         os.getpid(),
         time.time(),
         compiled.source.title,
         str(Path(checkpoint).absolute()),
         None if output is None else str(Path(output).absolute()),
-        settings.trigger_seconds,
-        settings.heartbeat_seconds,
-        settings.skew,
+        trigger_seconds=settings.trigger_seconds,
+        heartbeat_seconds=settings.heartbeat_seconds,
+        skew_seconds=settings.skew,
+    )
+    parameters = {
+        p.name: str(cast_value(values.get(p.name, p.value), p.type, Type.STRING))
+        for p in compiled.plan.parameters
+    }
+    return RunFacts(
+        run,
         settings.speed is None,
-        {
-            p.name: str(cast_value(values.get(p.name, p.value), p.type, Type.STRING))
-            for p in compiled.plan.parameters
-        },
+        parameters,
         settings.liveness_seconds,
         liveness_limits(compiled.plan),
     )

@@ -169,7 +169,7 @@ def read_set(file: Path) -> Source:
 
 
 def loaded(session: Session, files: list[Path]) -> QuerySet:
-    """The query set of one file or several; its warnings are told."""
+    """The query set of one file or several; its warnings are printed."""
     from terascope.cli.mistakes import tell_diagnostic
     from terascope.diagnostic import Source, render_one
     from terascope.session import QuerySet

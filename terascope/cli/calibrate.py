@@ -19,7 +19,7 @@ def calibrate(
         typer.Option(
             "--output",
             "-o",
-            help="Where to keep the costs; in the user's cache folder if not told.",
+            help="Where to keep the costs; in the user's cache folder by default.",
         ),
     ] = None,
     quiet: Quiet = False,

@@ -58,7 +58,7 @@ def as_command(
     def run(debug: bool, **flags: Any) -> None:
         for name, group in groups.items():
             flags[name] = group(**{f.name: flags.pop(f.name) for f in fields(group)})
-        with mistakes_told(debug):
+        with mistakes_reported(debug):
             function(**flags)
 
     flags: list[Parameter] = []
@@ -90,7 +90,7 @@ def keyword(name: str, annotation: Any, default: Any) -> Parameter:
 
 
 @contextmanager
-def mistakes_told(debug: bool) -> Iterator[None]:
+def mistakes_reported(debug: bool) -> Iterator[None]:
     """Turn exceptions into a line on stderr and an exit code."""
     try:
         with nullcontext() if debug else unlogged():

@@ -1,7 +1,7 @@
 """A running stream on stderr while it runs.
 
-In: a `Status` after every micro-batch. Out: on a terminal tables that stand still, elsewhere a
-plain line every ten seconds and whenever something changes that somebody should know of.
+In: a `Status` after every micro-batch. Out: on a terminal tables that stand still, elsewhere a plain
+line every ten seconds and at every change of state.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class LiveView:
         self._quiet = quiet
         self._clock = clock
         self._live: Live | None = None
-        self._told: tuple[object, ...] | None = None
-        self._told_at = 0.0
+        self._printed: tuple[object, ...] | None = None
+        self._printed_at = 0.0
 
     def __enter__(self) -> LiveView:
         if not self._quiet and self._console.is_terminal:
@@ -76,21 +76,21 @@ class LiveView:
     def _is_news(self, status: Status) -> bool:
         news = events(status)
         now = self._clock()
-        if news == self._told and now - self._told_at < BETWEEN_LINES:
+        if news == self._printed and now - self._printed_at < BETWEEN_LINES:
             return False
-        self._told, self._told_at = news, now
+        self._printed, self._printed_at = news, now
         return True
 
 
 def events(status: Status) -> tuple[object, ...]:
-    """What is told at once when it changes."""
+    """Facts whose change is printed at once."""
     stalled = tuple((s.name, s.stalled) for s in status.sources if s.stalled is not None)
     run = status.run
     return run.state, run.restarts, run.last_error, stalled, tuple(status.parameters.items())
 
 
 def plain_line(status: Status) -> str:
-    """One line that says how a run is."""
+    """The status in one line."""
     run = status.run
     rate = readable_count(sum(source.rate for source in status.sources))
     rows = readable_count(sum(query.rows for query in status.queries if query.visible))

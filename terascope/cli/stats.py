@@ -16,14 +16,14 @@ def stats(
     tuples: Annotated[
         str | None,
         typer.Option(
-            help="So many tuples are counted at most, such as 200k or 1M; 64 Ki if not told.",
+            help="So many tuples are counted at most, such as 200k or 1M; 64 Ki by default.",
             show_default=False,
         ),
     ] = None,
     seconds: Annotated[
         float | None,
         typer.Option(
-            help="How long a source is read for; 1 if not told.", min=0.0, show_default=False
+            help="How long a source is read for; 1 by default.", min=0.0, show_default=False
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False,

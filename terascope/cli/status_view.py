@@ -125,9 +125,7 @@ def tree_lines(status: Status) -> list[Text]:
         if one.probes_per_tuple is not None:
             line += f"; {one.probes_per_tuple:.1f} hash operations a tuple"
         lines.append(line)
-    if len(lines) > MOST_TREES:
-        lines[MOST_TREES - 1 :] = [f"{len(lines) - MOST_TREES + 1:,} more trees"]
-    return [one_line(line, "dim") for line in lines]
+    return few_lines(lines, MOST_TREES, "trees", "dim")
 
 
 def window_lines(status: Status) -> list[Text]:
@@ -145,22 +143,20 @@ def window_lines(status: Status) -> list[Text]:
         if one.retired:
             line += f"; {one.retired:,} earlier still read"
         lines.append(line)
-    if len(lines) > MOST_TREES:
-        lines[MOST_TREES - 1 :] = [f"{len(lines) - MOST_TREES + 1:,} more families of windows"]
-    return [one_line(line, "dim") for line in lines]
+    return few_lines(lines, MOST_TREES, "families of windows", "dim")
 
 
 def alarm_lines(status: Status) -> list[Text]:
     """What somebody should see to."""
-    alarms = [stall_text(s) for s in status.sources if s.stalled is not None]
-    if len(alarms) > MOST_ALARMS:
-        more = len(alarms) - MOST_ALARMS + 1
-        alarms[MOST_ALARMS - 1 :] = [f"{more:,} more sources are stalled"]
+    failed = status.run.last_error if status.run.state != "running" else None
+    stalls = [stall_text(s) for s in status.sources if s.stalled is not None]
     unusable = [(s, *file) for s in status.sources for file in s.unusable_files.items()]
-    alarms += [f"{s.name}: '{path}': {why}" for s, path, why in unusable[:MOST_ALARMS]]
-    if status.run.last_error and status.run.state != "running":
-        alarms.insert(0, f"last error: {first_line(status.run.last_error)}")
-    return [one_line(alarm, "bold red") for alarm in alarms]
+    files = [f"{s.name}: '{path}': {why}" for s, path, why in unusable]
+    return [
+        *([one_line(f"last error: {first_line(failed)}", "bold red")] if failed else ()),
+        *few_lines(stalls, MOST_ALARMS, "sources are stalled", "bold red"),
+        *few_lines(files, MOST_ALARMS, "files", "bold red"),
+    ]
 
 
 def stall_text(source: SourceStatus) -> str:
@@ -181,9 +177,14 @@ def note_lines(status: Status) -> list[Text]:
     ]
     for source in (s for s in status.sources if s.late):
         notes += [late_count(source), f"  {late_remedy(source)}"]
-    if len(notes) > MOST_NOTES:
-        notes[MOST_NOTES - 1 :] = [f"{len(notes) - MOST_NOTES + 1:,} more lines on sources"]
-    return [one_line(note, "yellow") for note in notes]
+    return few_lines(notes, MOST_NOTES, "lines on sources", "yellow")
+
+
+def few_lines(lines: list[str], most: int, rest: str, style: str) -> list[Text]:
+    """At most so many lines; where there are more, the last one counts the rest."""
+    if len(lines) > most:
+        lines = [*lines[: most - 1], f"{len(lines) - most + 1:,} more {rest}"]
+    return [one_line(line, style) for line in lines]
 
 
 def one_line(text: str, style: str = "") -> Text:

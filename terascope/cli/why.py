@@ -38,7 +38,7 @@ def why(
     tell_why(stdout_console(), status, found, frozenset())
 
 
-def tell_why(console: Console, status: Status, query: QueryStatus, told: frozenset[str]) -> None:
+def tell_why(console: Console, status: Status, query: QueryStatus, seen: frozenset[str]) -> None:
     """The causes of one query, then those of the query that holds it back."""
     from rich.text import Text
 
@@ -64,8 +64,8 @@ def tell_why(console: Console, status: Status, query: QueryStatus, told: frozens
         console.print(cause_table(found))
         console.print()
     below = status.query(first.input) if first.kind == "stream" and first.input else None
-    if below is not None and below.name not in told:
-        tell_why(console, status, below, told | {query.name})
+    if below is not None and below.name not in seen:
+        tell_why(console, status, below, seen | {query.name})
         return
     who = f"{query.name}:" if first.input is None else first.input
     console.print(Text.assemble((who, "bold"), f" {first.what}"))

@@ -1,10 +1,10 @@
-"""A function that is called with the rows of every batch.
+"""Callbacks: a function that is called with the rows of every batch.
 
-In: the folders of the queries, whose manifests say which batches are delivered. Out: calls
-`f(query, batch, rows)`, batch by batch in order, each after its rows are durable. A batch counts as
-taken when the call returns: its number is put under `callback/` by rename, and a batch that is not
-noted there is called again with the same number and the same rows. An object with a method `last`
-knows itself what it has taken, with its rows in one transaction: then every batch comes once.
+In: the folders of the queries, whose manifests list the delivered batches. Out: calls
+`f(query, batch, rows)`, batch by batch in order, each after its rows are durable. A batch is
+acknowledged when the call returns: its number is written under `callback/` by rename. A batch that
+is not acknowledged is called again with the same number and rows. An object with a method `last`
+stores the number with the rows in one transaction: then every batch comes once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from terascope.streaming.state.runs import write_whole
 
 
 class Callback(Protocol):
-    """What takes rows: a function, or an object that can be called."""
+    """A function, or an object that can be called, that takes rows."""
 
     def __call__(self, query: str, batch: int, rows: pa.Table, /) -> None: ...
 
@@ -37,7 +37,7 @@ class Remembers(Protocol):
     """A callback that stores the numbers of batches with their rows."""
 
     def last(self, query: str, /) -> int | None:
-        """The last batch of a query that it has; None: it has none."""
+        """The last stored batch of a query; None: none is stored."""
         ...
 
 
@@ -52,7 +52,7 @@ class CallAtWork:
 
 
 class CallbackSink:
-    """Calls a callback with all that it has not taken yet. Not for several threads at once."""
+    """Calls a callback with all batches that are not acknowledged. Not for several threads."""
 
     def __init__(
         self,
@@ -62,31 +62,32 @@ class CallbackSink:
         keep: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`notes`: where acknowledgements are. `keep`: results are somebody's; otherwise those that
-        were acknowledged and are old are removed.
+        """`notes`: the folder of acknowledgements. `keep`: all results stay; otherwise old ones are
+        removed after their acknowledgement.
         """
         self._clock = clock
         self.at_work: CallAtWork | None = None
-        """The call that everything waits for; other threads may look."""
+        """The call that the run waits for; other threads may read it."""
         self.seconds = 0.0
-        """What all calls took that have returned."""
+        """Time in calls that have returned."""
         self._callback = callback
         self._notes = notes
-        self._taken = {query: self._last(query) for query in folders}
+        self._acknowledged = {query: self._last(query) for query in folders}
         for query, folder in folders.items():
             self._check(query, folder)
         self._streams = {
-            query: Subscription(folder, follow=False, since_batch=self._taken[query])
+            query: Subscription(folder, follow=False, since_batch=self._acknowledged[query])
             for query, folder in folders.items()
         }
         self._retention = {} if keep else {q: Retention(folder) for q, folder in folders.items()}
 
     def _check(self, query: str, folder: Path) -> None:
-        """A callback that has less than what was removed cannot be given the rest."""
+        """Refuse a callback that lacks batches whose files are removed."""
         gone = removed_until(folder)
-        if self._taken[query] < gone:
+        last = self._acknowledged[query]
+        if last < gone:
             raise StreamError(
-                f"the callback has rows of {query} up to batch {self._taken[query]}, and those up"
+                f"the callback has rows of {query} up to batch {last}, and those up"
                 f" to batch {gone} were acknowledged before and are removed; give an output folder,"
                 " in which all rows stay, or begin anew with another checkpoint"
             )
@@ -104,8 +105,8 @@ class CallbackSink:
             return -1
 
     def deliver(self, newest: int) -> int:
-        """Call with everything that is delivered and not taken; `newest`: the batch that was done
-        last. Returns how many calls those were. What the callback raises is raised.
+        """Call with every batch that is delivered and not acknowledged; returns how many calls.
+        `newest`: the last batch that is done. An exception of the callback is raised.
         """
         calls = 0
         streams = [self._batches(place, query) for place, query in enumerate(self._streams)]
@@ -114,7 +115,7 @@ class CallbackSink:
             self._acknowledge(query, number)
             calls += 1
         for query, retention in self._retention.items():
-            retention.remove(self._taken[query], newest)
+            retention.remove(self._acknowledged[query], newest)
         return calls
 
     def _call(self, query: str, batch: int, rows: pa.Table) -> None:
@@ -133,4 +134,4 @@ class CallbackSink:
     def _acknowledge(self, query: str, batch: int) -> None:
         if not isinstance(self._callback, Remembers):
             write_whole(self._note(query), json.dumps({"batch": batch}) + "\n")
-        self._taken[query] = batch
+        self._acknowledged[query] = batch

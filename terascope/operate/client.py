@@ -1,4 +1,4 @@
-"""Asking a run for its status. In: a `Run`. Out: a `Status`, over HTTP on this machine."""
+"""The status of a run, fetched over HTTP on this machine. In: a `Run`. Out: a `Status`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fetch_status(run: Run, patience: float = PATIENCE) -> Status:
     Raises:
         StreamError: the run does not answer, or has none yet.
     """
-    # Not through urllib, which would ask the proxy of the environment.
+    # Not with urllib, which would use the proxy of the environment.
     connection = HTTPConnection(HOST, run.port, timeout=patience)
     try:
         connection.request("GET", "/status")

@@ -1,7 +1,7 @@
-"""What the low level did since the run began, query by query.
+"""The work of the low level since the run began, query by query.
 
-In: the heartbeats of its tasks, which carry their counters and when each operator had them in hands
-(dissertation 4.6). Out: a `LowStatus` for each low-level stream, and the last traces.
+In: the heartbeats of the tasks, with their counters and the time at which each operator passed them
+on (dissertation 4.6). Out: a `LowStatus` for each low-level stream, and the last traces.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ AT_WORK: Final = ("low level", "slice store")
 
 @dataclass
 class Done:
-    """By one low-level query so far."""
+    """The work of one low-level query so far."""
 
     tuples: int = 0
     passed: int = 0
     evicted: int = 0
     partials: int = 0
     seconds: float = 0.0
-    """Of the tasks it ran in, for all their queries together."""
+    """Time of its tasks, for all their queries together."""
 
 
 class LowReporter:
-    """Adds up what heartbeats tell."""
+    """Adds up the counters of heartbeats."""
 
     def __init__(
         self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]
     ) -> None:
-        """`readers`: by low-level stream, the queries that are made of it."""
+        """`readers`: by low-level stream, the queries above it."""
         self._done: dict[str, Done] = {}
         self._traces: deque[Trace] = deque(maxlen=KEPT_TRACES)
         self._measures: dict[str, Measure] = {}
         self.follow(streams, readers)
 
     def follow(self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]) -> None:
-        """The set has changed; streams that are there still go on counting."""
+        """Report on another set; streams that are still in it keep their counters."""
         self._streams = tuple(streams)
         self._readers = readers
         self._done = {stream.name: self._done.get(stream.name, Done()) for stream in streams}
 
-    def hear(self, report: BatchReport) -> None:
-        """The heartbeats of a batch."""
+    def ingest(self, report: BatchReport) -> None:
+        """Take the heartbeats of a batch."""
         for beat in report.beats:
             self._add(beat)
         for beat in report.beats[:TRACES_A_BATCH]:

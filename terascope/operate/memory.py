@@ -1,4 +1,4 @@
-"""What a run takes of the machine's memory, as the system counts it.
+"""The memory of a run, as the system counts it.
 
 In: nothing but /proc. Out: bytes of the driver, which is this process and the JVM it started, and
 of the workers, which are the other processes that descend from them. Where there is no /proc,
@@ -27,16 +27,16 @@ class Process:
 
 
 def used_memory(pid: int, processes: list[Process]) -> tuple[int, int]:
-    """Of the driver and of its workers."""
+    """Bytes of the driver and of its workers."""
     children: dict[int, list[Process]] = {}
     for one in processes:
         children.setdefault(one.parent, []).append(one)
     driver = sum(one.memory_bytes for one in processes if one.pid == pid)
     workers = 0
-    waiting = list(children.get(pid, ()))
-    while waiting:
-        one = waiting.pop()
-        waiting += children.get(one.pid, ())
+    pending = list(children.get(pid, ()))
+    while pending:
+        one = pending.pop()
+        pending += children.get(one.pid, ())
         if one.name == JVM:
             driver += one.memory_bytes
         else:
@@ -45,15 +45,15 @@ def used_memory(pid: int, processes: list[Process]) -> tuple[int, int]:
 
 
 def running_processes(proc: Path = Path("/proc")) -> list[Process]:
-    """All that can be seen."""
+    """All processes that can be seen."""
     found = []
     for path in proc.glob("[0-9]*/stat"):
         try:
-            told = path.read_text(encoding="ascii", errors="replace")
+            text = path.read_text(encoding="ascii", errors="replace")
         except OSError:
             continue  # it ended while we looked
         # The name of a program may have spaces and brackets; what follows the last one is plain.
-        head, _, rest = told.rpartition(")")
+        head, _, rest = text.rpartition(")")
         number, _, name = head.partition(" (")
         facts = rest.split()
         found.append(Process(int(number), int(facts[1]), name, int(facts[21]) * PAGE))
@@ -61,6 +61,6 @@ def running_processes(proc: Path = Path("/proc")) -> list[Process]:
 
 
 def memory_now() -> tuple[int, int]:
-    """Of this process as a driver, and of its workers."""
+    """Bytes of this process as a driver, and of its workers."""
     driver, workers = used_memory(os.getpid(), running_processes())
     return driver or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, workers

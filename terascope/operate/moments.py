@@ -1,7 +1,7 @@
-"""Values of a stream as moments of time, where they are told by a clock.
+"""Values of ordered expressions as moments of time, where a clock stands behind them.
 
 In: an ordered expression over a relation, and a value of it. Out: the moment, in nanoseconds since
-1970, at which the clock of the source reaches that value; None when no clock stands behind it.
+1970, at which the clock of the source reaches that value; None when there is no clock.
 For `time/60` and the value 28333333 that is the beginning of this minute.
 """
 
@@ -34,7 +34,7 @@ from terascope.plan.rel import (
 
 
 def moment_ns(expr: Expr, value: Value, rel: Rel, trees: Trees) -> int | None:
-    """When an expression over `rel` comes to a value."""
+    """The moment at which an expression over `rel` reaches a value."""
     if value is None or value is ALL:
         return None
     if isinstance(expr, Col):

@@ -1,8 +1,8 @@
-"""What a person should hear of while a set runs, once, when it happens.
+"""Notices: lines for a person, once, when something happens to a source of a running set.
 
 In: the report of every micro-batch. Out: lines: a source is a replay, or has caught up; it is gone,
-is back, or is left behind; its first tuples are late; a file cannot be used. The status says the
-same as long as it lasts.
+is back, or is left behind; its first tuples are late; a file cannot be used. The status shows the
+same for as long as it is true.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from terascope.connectors.live import LinkOffset
 from terascope.operate.status import CallStatus, SourceStatus
 from terascope.streaming.report import BatchReport
-from terascope.units import SECONDS, readable_seconds
+from terascope.units import SECONDS, plural, readable_seconds
 
 
 class Notices:
@@ -22,12 +22,12 @@ class Notices:
     def __init__(self) -> None:
         self._before: Mapping[str, LinkOffset] = {}
         self._late: set[str] = set()
-        """Sources of whose late tuples was told."""
+        """Sources with a notice about their late tuples."""
         self._files: set[str] = set()
-        """Files that were told to be unusable, as long as the status names them."""
+        """Files with a notice that they are unusable, as long as the status names them."""
 
-    def hear(self, report: BatchReport, sources: Mapping[str, SourceStatus]) -> list[str]:
-        """What is new since the last batch."""
+    def ingest(self, report: BatchReport, sources: Mapping[str, SourceStatus]) -> list[str]:
+        """The notices of a batch."""
         after = report.offset.links
         found = [
             line
@@ -50,7 +50,7 @@ class Notices:
 
 
 def changes(source: SourceStatus, before: LinkOffset, after: LinkOffset) -> Iterator[str]:
-    """What has become of one source."""
+    """The notices about one source."""
     if after.is_replay and not before.is_replay:
         yield f"{source.name} {replay_text(source)}"
     if before.is_replay and after.is_replay is False:
@@ -65,7 +65,7 @@ def changes(source: SourceStatus, before: LinkOffset, after: LinkOffset) -> Iter
 
 
 def replay_text(source: SourceStatus) -> str:
-    """What it means that a source is a replay."""
+    """That a source is a replay, and what that means."""
     behind = source.replay_behind_seconds
     if behind is None:
         where = ""
@@ -95,16 +95,16 @@ def waiting_text(source: SourceStatus) -> str:
 
 MOST_QUERIES: Final = 3
 LONGEST_SKEW: Final = 3600.0
-"""Seconds: whoever is further behind is not merely slow."""
+"""Seconds: a source that is further behind is not merely slow."""
 
 
 def late_text(source: SourceStatus) -> str:
-    """Which tuples of a source came too late, for whom, and what would have helped."""
+    """How many tuples of a source came too late, for which queries, and what would have helped."""
     return f"{late_count(source)}: {late_remedy(source)}"
 
 
 def malformed_text(source: SourceStatus) -> str:
-    """What of a source could not be used, with the reasons and the files."""
+    """How much of a source could not be used, with the reasons and the files."""
     many = sorted(source.malformed_reasons.items(), key=lambda one: (-one[1], one[0]))
     words = [f"{count:,} {why}" for why, count in many]
     if source.skipped_bytes:
@@ -119,10 +119,8 @@ def late_count(source: SourceStatus) -> str:
     shown = ", ".join(f"{name} {count:,}" for name, count in many[:MOST_QUERIES])
     if len(many) > MOST_QUERIES:
         shown += f" and {len(many) - MOST_QUERIES:,} more"
-    plural = "" if source.late == 1 else "s"
-    return f"{source.late:,} tuple{plural} of {source.name} came too late" + (
-        f" ({shown})" if shown else ""
-    )
+    queries = f" ({shown})" if shown else ""
+    return f"{plural(source.late, 'tuple')} of {source.name} came too late{queries}"
 
 
 def late_remedy(source: SourceStatus) -> str:
@@ -151,7 +149,7 @@ def late_remedy(source: SourceStatus) -> str:
 
 
 def disorder_text(source: SourceStatus) -> str:
-    """The disorder that was seen, in seconds where it is one of time."""
+    """The observed disorder, in seconds where its unit is one of time."""
     unit = SECONDS.get(source.disorder_unit)
     if unit is None:
         return f"{source.disorder_observed:g}"

@@ -1,20 +1,21 @@
-"""How each query of a run is.
+"""The status of each query of a run.
 
-In: a plan, the report of a batch, the sources' status. Out: a `QueryStatus` for each visible query:
-how far it is closed, what is kept for its open slices, and which inputs hold it back.
+In: a plan, the report of a batch, the statuses of the sources. Out: a `QueryStatus` for each
+visible query: up to where it is closed, what is kept for its open slices, and which inputs hold it
+back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from terascope.analysis.moving import is_number
 from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Value
 from terascope.operate.moments import moment_ns
-from terascope.operate.source_report import Pace
+from terascope.operate.source_report import RunFacts
 from terascope.operate.status import THE_END, Hold, QueryStatus, SourceStatus, StoreStatus
 from terascope.physical.stream.plan import LowStream, StreamOutput, StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
@@ -31,7 +32,7 @@ AT_END = "its rows are known when all sources have ended"
 
 @dataclass(frozen=True)
 class Closed:
-    """How far a query is closed."""
+    """Up to where a query is closed."""
 
     text: str | None = None
     ns: int | None = None
@@ -41,22 +42,22 @@ class Closed:
 
 
 class QueryReporter:
-    """Makes the status of one query after the other."""
+    """Makes the statuses of queries."""
 
-    def __init__(self, plan: StreamPlan, pace: Pace) -> None:
+    def __init__(self, plan: StreamPlan, facts: RunFacts) -> None:
         self._plan = plan
-        self._pace = pace
+        self._facts = facts
         below = {output.name: streams_below(plan, output.name) for output in plan.outputs}
         self.leaves = {
             query: tuple(stream for stream in plan.low if stream.name in names)
             for query, names in below.items()
         }
-        """By query: the low-level streams that it is made of."""
+        """By query: the low-level streams below it."""
         kept = plan.leaves
         self._keys = {
             query: {kept[name] for name in names if name in kept} for query, names in below.items()
         }
-        # The same edge is asked for after every batch until the next one closes.
+        # The same edge is converted after every batch until the next slice closes.
         self._moment = lru_cache(maxsize=1024)(self._find_moment)
 
     def _find_moment(self, expr: Expr, value: Value, rel: Rel) -> int | None:
@@ -71,26 +72,32 @@ class QueryReporter:
         now_ns: int,
         resumed: StreamState | None = None,
     ) -> QueryStatus:
-        """What is known of a query; before the first batch, what the checkpoint knows."""
-        if report is None:
-            return self.resumed(output, rows, resumed)
+        """The status of a query; before the first batch it is that of the checkpoint."""
+        state = resumed if report is None else report.state
+        if state is None or output.name not in state.queries:
+            return QueryStatus(output.name, rows=rows)
         leaves = self.leaves[output.name]
         read = {name for leaf in leaves for name in leaf.scan.interfaces}
-        mine = [s for s in sources if s.name in read]
-        now_ns = present_of(mine, now_ns)
-        closed = self.closed(output, report.state, mine)
+        mine = [] if report is None else [s for s in sources if s.name in read]
+        closed = self.closed(output, state, mine)
         keys = self._keys[output.name]
-        held = [s for s in report.state.segments if s.stream in keys]
-        return QueryStatus(
+        pending = [s for s in state.segments if s.stream in keys]
+        known = QueryStatus(
             output.name,
             rows=rows,
             last_epoch=closed.last_epoch,
             closed_until=closed.text,
             closed_until_ns=closed.ns,
+            pending_rows=sum(s.rows for s in pending),
+            pending_bytes=sum(s.length for s in pending),
+            open_slices=open_slices(pending, state),
+        )
+        if report is None:
+            return known
+        now_ns = present_of(mine, now_ns)
+        return replace(
+            known,
             lag_seconds=None if closed.ns is None else (now_ns - closed.ns) / NANOSECONDS,
-            pending_rows=sum(s.rows for s in held),
-            pending_bytes=sum(s.length for s in held),
-            open_slices=open_slices(held, report.state),
             holds=self.holds(output, leaves, report, mine, now_ns, closed.next_ns),
             late=sum(s.late_queries.get(output.name, 0) for s in mine),
             inputs=tuple(s.name for s in mine),
@@ -98,38 +105,20 @@ class QueryReporter:
             flushing=any(is_flushing(leaf, report, self._plan) for leaf in leaves),
         )
 
-    def resumed(self, output: StreamOutput, rows: int, state: StreamState | None) -> QueryStatus:
-        """What a checkpoint knows of a query."""
-        if state is None or output.name not in state.queries:
-            return QueryStatus(output.name, rows=rows)
-        closed = self.closed(output, state, ())
-        held = [s for s in state.segments if s.stream in self._keys[output.name]]
-        return QueryStatus(
-            output.name,
-            rows=rows,
-            last_epoch=closed.last_epoch,
-            closed_until=closed.text,
-            closed_until_ns=closed.ns,
-            pending_rows=sum(s.rows for s in held),
-            pending_bytes=sum(s.length for s in held),
-            open_slices=open_slices(held, state),
-        )
-
-    # ---- how far
+    # ---- up to where it is closed
 
     def closed(
         self, output: StreamOutput, state: StreamState, sources: Sequence[SourceStatus]
     ) -> Closed:
-        """Everything before this was delivered."""
+        """Up to where all rows were delivered."""
         progress = state.queries[output.name]
         if state.ended:
             return Closed(THE_END)
         if not waits(output, self._plan):
-            told = [s.watermark_ns for s in sources]
-            least = min((ns for ns in told if ns is not None), default=None)
-            return (
-                Closed() if least is None or None in told else Closed(readable_moment(least), least)
-            )
+            moments = [s.watermark_ns for s in sources if s.watermark_ns is not None]
+            if not moments or len(moments) < len(sources):
+                return Closed()
+            return Closed(readable_moment(min(moments)), min(moments))
         if output.release is None:
             assert output.low is not None
             stream = self._plan.low[output.low]
@@ -146,7 +135,7 @@ class QueryReporter:
         return self.reached(list(zip(values, bounds, strict=True)), release.node)
 
     def reached(self, parts: Sequence[tuple[Expr, SliceValue | None]], rel: Rel) -> Closed:
-        """Where values stand that rows are let go by; the earliest counts."""
+        """The earliest of the values up to which rows were emitted."""
         if not parts or any(value is None for _, value in parts):
             return Closed()
         moments = [self._moment(expr, value, rel) for expr, value in parts]
@@ -160,7 +149,7 @@ class QueryReporter:
             following = self._moment(expr, value + 1, rel)
         return Closed(text, least, last, following)
 
-    # ---- what it waits for
+    # ---- what holds it back
 
     def holds(
         self,
@@ -171,8 +160,8 @@ class QueryReporter:
         now_ns: int,
         next_ns: int | None,
     ) -> tuple[Hold, ...]:
-        """The inputs that keep windows open, the earliest promise first. None when all have
-        promised enough, and what is open is the run's own work, or when the next window, which ends
+        """The inputs that keep windows open, the earliest watermark first. There are none when all
+        watermarks are late enough and the run itself is behind, or when the next window, which ends
         at `next_ns`, is not over yet.
         """
         if report.state.ended or not waits(output, self._plan):
@@ -181,7 +170,7 @@ class QueryReporter:
             return (Hold("the sources", None, None, AT_END),)
         if any(is_flushing(leaf, report, self._plan) for leaf in leaves):
             return ()
-        patience = self._pace.patience(report.seconds) + self._pace.skew_seconds
+        patience = self._facts.patience(report.seconds) + self._facts.run.skew_seconds
         found = []
         for source in sources:
             ns = source.watermark_ns
@@ -194,7 +183,7 @@ class QueryReporter:
 
 
 def present_of(sources: Sequence[SourceStatus], now_ns: int) -> int:
-    """What time it is for a query: that of its last tuple when all its sources are replays."""
+    """The present of a query: the time of its last tuple when all its sources are replays."""
     behind = [s.replay_behind_seconds for s in sources if s.replay]
     known = [b for b in behind if b is not None]
     if not sources or len(known) < len(sources):
@@ -203,7 +192,7 @@ def present_of(sources: Sequence[SourceStatus], now_ns: int) -> int:
 
 
 def waits(output: StreamOutput, plan: StreamPlan) -> bool:
-    """Whether rows wait for their slice to close; those of a selection need not."""
+    """Whether rows are pending until their slice closes; those of a selection are not."""
     if output.release is not None:
         return output.release.kind != "at_once"
     assert output.low is not None
@@ -220,16 +209,16 @@ def read_of(stream: LowStream) -> Read:
 
 
 def is_flushing(stream: LowStream, report: BatchReport, plan: StreamPlan) -> bool:
-    """Whether slices of a stream are promised to be complete and have not been let go yet."""
+    """Whether slices of a stream are complete by the watermark, and not emitted yet."""
     if stream.groups is None or stream.value is None:
         return False
     unlimited = Watermarks(plan.trees, report.watermarks.scan)
-    promise = unlimited.of(epoch_column(stream), read_of(stream))
+    watermark = unlimited.of(epoch_column(stream), read_of(stream))
     until = report.state.streams[stream.key].until
-    if not is_number(promise) or (until is not None and promise <= until):
+    if not is_number(watermark) or (until is not None and watermark <= until):
         return False
-    waiting = (s for s in report.state.segments if s.stream == stream.key and s.kind == "groups")
-    return any(segment.has_before(promise) for segment in waiting)
+    pending = (s for s in report.state.segments if s.stream == stream.key and s.kind == "groups")
+    return any(segment.has_before(watermark) for segment in pending)
 
 
 def first_open(state: StreamState, key: str) -> int | None:
@@ -239,7 +228,7 @@ def first_open(state: StreamState, key: str) -> int | None:
 
 
 def last_epoch(expr: Expr, value: SliceValue | None) -> str | None:
-    """The last one that is closed, where epochs are counted one by one."""
+    """The last closed epoch, where epochs are counted one by one."""
     one_by_one = not (isinstance(expr, Col) and (expr.name in (WSTART, WEND) or "#" in expr.name))
     return str(value - 1) if isinstance(value, int) and one_by_one else None
 

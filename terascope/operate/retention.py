@@ -1,5 +1,5 @@
-"""Results that nobody asked to have: they are kept until whoever reads them has acknowledged them,
-and a while longer for those who look on.
+"""Retention of results without an output folder: files are kept until the callback has acknowledged
+them, and a hundred batches longer for subscribers.
 
 In: the folder of a query, and up to which batch its rows were acknowledged. Out: data files of
 older batches are removed, the manifest stays as it is. `removed.json` says up to which batch files
@@ -21,26 +21,24 @@ KEPT_BATCHES: Final = 100
 
 
 class Retention:
-    """Removes what is old of one query."""
+    """Removes the old files of one query."""
 
     def __init__(self, folder: Path, kept: int = KEPT_BATCHES) -> None:
         self._folder = folder
         self._kept = kept
         self._reader = ManifestReader(folder)
-        self._waiting: list[DeliveredBatch] = []
+        self._pending: list[DeliveredBatch] = []
 
     def remove(self, acknowledged: int, newest: int) -> int:
-        """Remove the files of batches that are acknowledged, and older than the newest by more than
-        is kept. Returns how many files those are.
+        """Remove the files of acknowledged batches that are older than the batches to keep; returns
+        their number.
 
         Raises:
             StreamError: the manifest is not of its form, or the note cannot be written.
         """
         until = min(acknowledged, newest - self._kept)
-        self._waiting += [
-            entry for entry in self._reader.new() if isinstance(entry, DeliveredBatch)
-        ]
-        old = [batch for batch in self._waiting if batch.number <= until]
+        self._pending += [entry for entry in self._reader.new() if isinstance(entry, DeliveredBatch)]
+        old = [batch for batch in self._pending if batch.number <= until]
         if not old:
             return 0
         last = max(batch.number for batch in old)
@@ -50,7 +48,7 @@ class Retention:
         for path in files:
             if is_part(path):
                 path.unlink(missing_ok=True)
-        self._waiting = [batch for batch in self._waiting if batch.number > until]
+        self._pending = [batch for batch in self._pending if batch.number > until]
         return len(files)
 
 

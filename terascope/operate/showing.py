@@ -1,8 +1,8 @@
-"""Streams that deliver nothing, shown to whoever asks for them while the set runs.
+"""Internal streams of a set, delivered on request while the set runs.
 
-In: a plan, and the internal streams that somebody follows. Out: the plan with a visible copy of
-each, and of all that it reads: nothing that was there before is planned otherwise. To the engine a
-stream that is shown is a new query of the set: it begins with its first whole slice.
+In: a plan, and the names of requested internal streams. Out: the plan with a visible copy of each
+and a copy of all streams that it reads: the planning of the other streams does not change. For the
+engine a copy is a new query of the set: it begins with its first whole slice.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from terascope.plan.plan import Plan, Stream
 from terascope.plan.rel import Read, Rel, inputs, with_inputs
 
 SHOWN: Final = "#shown"
-"""Behind the name of a copy; no query can be called so."""
+"""The end of the name of a copy; no query can have such a name."""
 
 
 def internal_streams(plan: Plan) -> list[str]:
-    """Those that a user has named and that are not delivered."""
+    """The names of streams that a user has written and that are not delivered."""
     return [stream.name for stream in plan if not stream.visible and stream.text]
 
 
@@ -28,7 +28,7 @@ def shown_name(name: str) -> str:
 
 
 def with_shown(plan: Plan, names: Collection[str]) -> Plan:
-    """The plan that delivers these internal streams, too."""
+    """The plan that also delivers these internal streams."""
     copies: dict[str, Stream] = {}
 
     def copied(name: str) -> str:

@@ -1,8 +1,8 @@
-"""How each source of a run is.
+"""The status of each source of a run.
 
-In: a plan, the reports of its batches, what the links say. Out: a `SourceStatus` for each
-interface: how fast it is, what it has promised, and whether it gives signs of life. A sign of life
-is a tuple, or that the source was looked at and everything older than now is there (a heartbeat).
+In: a plan, the reports of its batches, the states of the links. Out: a `SourceStatus` for each
+interface: its rate, its watermark, and whether it gives signs of life. A sign of life is a tuple,
+or a heartbeat: the source was looked at, and everything older than now was there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from terascope.analysis.order import FINENESS
 from terascope.connectors.arrival import is_arrival
 from terascope.connectors.live import LinkOffset, LinkState, Offset
 from terascope.functions.base import Trend, Value
-from terascope.operate.status import SourceStatus
+from terascope.operate.status import RunStatus, SourceStatus
 from terascope.physical.stream.plan import StreamPlan
 from terascope.plan.rel import SourceField
 from terascope.streaming.closing import reached
@@ -29,27 +29,31 @@ OVERDUE = 3
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How often a run is to be heard of."""
+class RunFacts:
+    """What does not change while a set runs."""
 
-    trigger_seconds: float
-    heartbeat_seconds: float
-    skew_seconds: float
+    run: RunStatus
+    """Its first status."""
+    live: bool = True
+    """Whether the present is that of the wall clock; in a replay the trace has its own."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
     liveness_seconds: float = math.inf
     own_liveness_seconds: Mapping[str, float] = field(default_factory=dict)
+    """By source, where queries give it a limit of its own."""
 
     def patience(self, batch_seconds: float) -> float:
         """How long a source may give no sign of life."""
-        return OVERDUE * (self.heartbeat_seconds + max(self.trigger_seconds, batch_seconds))
+        run = self.run
+        return OVERDUE * (run.heartbeat_seconds + max(run.trigger_seconds, batch_seconds))
 
 
 @dataclass
 class SignsOfLife:
-    """Of one source, batch by batch."""
+    """The signs of life of one source, batch by batch."""
 
     count: int
     last: float
-    """When the last one came."""
+    """When the last sign came."""
     quiet_ns: int | None
 
 
@@ -60,16 +64,14 @@ class Pulse:
         self._signs: dict[str, SignsOfLife] = {}
         self._last_batch = 0.0
         self.first_ns: int | None = None
-        """What time it was for the run when it was first heard of."""
+        """The present of the run at its first report."""
 
-    def hear(self, report: BatchReport, at: float) -> None:
-        """A batch that ended `at`."""
+    def ingest(self, report: BatchReport, at: float) -> None:
+        """Take the report of a batch that ended `at`."""
         self._last_batch = at
         if self.first_ns is None:
             self.first_ns = report.offset.now_ns
-        spoken = {
-            n for beat in report.beats for n, heard in beat.interfaces.items() if heard.tuples
-        }
+        spoken = {n for beat in report.beats for n, part in beat.interfaces.items() if part.tuples}
         for name, link in report.offset.links.items():
             known = self._signs.get(name)
             if known is None:
@@ -107,14 +109,14 @@ def ordered_columns(plan: StreamPlan) -> dict[str, tuple[SourceField, ...]]:
 
 
 def fineness(column: SourceField) -> int:
-    """What tells least of a source comes last: when its tuples arrive is the same for all."""
+    """Ticks a second of a clock. The arrival time, the same for all sources, comes last."""
     if column.clock is None:
         return 0
     return -1 if is_arrival(column.read_from) else FINENESS[column.clock]
 
 
-def promised(column: SourceField, seen: Seen | None, skew_ns: int) -> Value:
-    """No tuple with an earlier value will come; the declared disorder is taken off."""
+def watermark_of(column: SourceField, seen: Seen | None, skew_ns: int) -> Value:
+    """The watermark of a column: the value reached so far, less the declared disorder."""
     assert column.slope is not None
     value = reached(column, seen, skew_ns)
     rising = column.slope.trend is Trend.INCREASING
@@ -126,11 +128,11 @@ def promised(column: SourceField, seen: Seen | None, skew_ns: int) -> Value:
 
 @dataclass(frozen=True)
 class SourceReporter:
-    """Makes the status of one source after the other."""
+    """Makes the statuses of sources."""
 
     columns: Mapping[str, tuple[SourceField, ...]]
     kinds: Mapping[str, str]
-    pace: Pace
+    facts: RunFacts
     pulse: Pulse
     streams: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By query: the keys of the low-level streams that it is made of."""
@@ -143,7 +145,7 @@ class SourceReporter:
         rate: float,
         now_ns: int,
     ) -> SourceStatus:
-        """What is known of a source; before the first batch that is little."""
+        """The status of a source; before the first batch little is known."""
         columns = self.columns[name]
         clock = next((c for c in columns if c.clock is not None), None)
         backlog = 0 if link is None else link.backlog_bytes
@@ -155,11 +157,11 @@ class SourceReporter:
             )  # fmt: skip
         seen = report.state.seen.get(name) or Seen()
         here = report.offset.link(name)
-        skew_ns = round(self.pace.skew_seconds * NANOSECONDS)
+        skew_ns = round(self.facts.run.skew_seconds * NANOSECONDS)
         watermarks = {
             c.read_from: value
             for c in columns
-            if isinstance(value := promised(c, seen, skew_ns), int | float)
+            if isinstance(value := watermark_of(c, seen, skew_ns), int | float)
         }
         main = columns[0] if columns else None
         last_ns = seen.last_tuple_ns if seen.last_tuple_ns is not None else self.pulse.first_ns
@@ -188,7 +190,7 @@ class SourceReporter:
             clock=clock is not None,
             begun=here.begun or seen.tuples > 0,
             replay=bool(here.is_replay),
-            replay_behind_seconds=behind_the_wall(clock, seen, here, now_ns),
+            replay_behind_seconds=replay_distance(clock, seen, here, now_ns),
             away=here.is_away,
             waited_for_seconds=self.waited_for(name, report.offset),
             left_behind=here.is_left_behind,
@@ -206,43 +208,41 @@ class SourceReporter:
         return {query: count for query, count in counts.items() if count}
 
     def waited_for(self, name: str, offset: Offset) -> float | None:
-        """How long others will still wait for a source; None: it is as it should be, or they wait
-        for ever, or no more.
+        """How long others will still wait for a source that gives nothing. None: the source is
+        well, or there is no limit, or others do not wait any more.
         """
         link = offset.link(name)
-        limit = self.pace.own_liveness_seconds.get(name, self.pace.liveness_seconds)
+        limit = self.facts.own_liveness_seconds.get(name, self.facts.liveness_seconds)
         if link.is_left_behind or link.alive_ns is None or math.isinf(limit):
             return None
         silent = (offset.now_ns - link.alive_ns) / NANOSECONDS
-        is_missed = link.is_away or (link.is_replay and silent > self.pace.heartbeat_seconds)
+        is_missed = link.is_away or (link.is_replay and silent > self.facts.run.heartbeat_seconds)
         return max(0.0, limit - silent) if is_missed else None
 
     def overdue(self, name: str, report: BatchReport, backlog: int) -> str | None:
-        """Why it is to be called stalled though its link knows of nothing."""
-        beat = self.pace.heartbeat_seconds
+        """Why a source is stalled whose link reports no problem; None: it is not."""
+        beat = self.facts.run.heartbeat_seconds
         link = report.offset.link(name)
         if not beat or backlog or report.state.ended or link.is_replay:
             return None
         if not link.begun and link.quiet_ns is None:
-            return None  # there is no window that it could close
+            return None  # no window can be open
         behind_ns = report.offset.now_ns - (link.quiet_ns or 0)
         age = self.pulse.age(name)
         # In a replay the clock of the run may stand still while others are read.
-        if behind_ns <= OVERDUE * beat * NANOSECONDS or age <= self.pace.patience(report.seconds):
+        if behind_ns <= OVERDUE * beat * NANOSECONDS or age <= self.facts.patience(report.seconds):
             return None
         return f"no heartbeat for {readable_seconds(age)}"
 
 
 def disorder_of(column: SourceField, seen: Seen) -> float:
-    """By how much a tuple came behind a later one, at most; where values fall, as far as late
-    tuples tell.
-    """
+    """The largest distance of a tuple behind a later one; where values fall, of a late tuple."""
     known = seen.late_behind if column.falls else seen.disorder
     return known.get(column.read_from, 0)
 
 
 def late_seconds(columns: Sequence[SourceField], seen: Seen) -> float | None:
-    """How far a late tuple was behind a closed window, at most, where a clock tells."""
+    """The largest distance of a late tuple behind a closed window, where a clock measures it."""
     found = [
         seen.late_behind[c.read_from] / FINENESS[c.clock]
         for c in columns
@@ -252,25 +252,25 @@ def late_seconds(columns: Sequence[SourceField], seen: Seen) -> float | None:
 
 
 def late_after_absence(columns: Sequence[SourceField], seen: Seen) -> bool:
-    """Whether the last late tuples are of a time when others went on without their source."""
+    """Whether the last late tuples are from a time when others went on without their source."""
     if any(seen.late_smallest.get(name, value) < value for name, value in seen.passed.items()):
         return True
     moments = [clock_ns(column, seen.late_smallest) for column in columns]
     return seen.left_ns is not None and any(m is not None and m < seen.left_ns for m in moments)
 
 
-def behind_the_wall(
+def replay_distance(
     clock: SourceField | None, seen: Seen, link: LinkOffset, now_ns: int
 ) -> float | None:
-    """How far the last tuple of a replay is behind the clock on the wall."""
+    """How far the last tuple of a replay is behind the wall clock, in seconds."""
     if not link.is_replay:
         return None
     last_ns = clock_ns(clock, seen.largest)
     return None if last_ns is None else (now_ns - last_ns) / NANOSECONDS
 
 
-def clock_ns(clock: SourceField | None, watermarks: Mapping[str, int | float]) -> int | None:
+def clock_ns(clock: SourceField | None, values: Mapping[str, int | float]) -> int | None:
     """A value of the clock column as a moment."""
-    if clock is None or clock.clock is None or clock.read_from not in watermarks:
+    if clock is None or clock.clock is None or clock.read_from not in values:
         return None
-    return round(watermarks[clock.read_from] * (NANOSECONDS // FINENESS[clock.clock]))
+    return round(values[clock.read_from] * (NANOSECONDS // FINENESS[clock.clock]))

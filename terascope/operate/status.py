@@ -48,11 +48,11 @@ class RunStatus:
     set_name: str
     checkpoint: str
     output: str | None
-    batch: int
+    batch: int = -1
     """The last micro-batch that is complete; -1 before the first."""
-    batch_seconds: float
-    state: State
-    updated: float
+    batch_seconds: float = 0.0
+    state: State = "starting"
+    updated: float = 0.0
     """When this was made, in unix seconds."""
     restarts: int = 0
     last_error: str | None = None

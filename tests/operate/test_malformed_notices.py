@@ -27,10 +27,12 @@ def test_a_file_is_told_when_it_is_found_to_be_unusable_and_not_again() -> None:
             0, Offset({}), StreamState(), [], {}, Watermarks(Trees({}), lambda scan: {}), 1.0
         ),
     )
-    assert notices.hear(report, {"eth0": source()}) == []
-    assert notices.hear(report, {"eth0": source("/in/a")}) == [f"eth0: '/in/a' is malformed: {WHY}"]
-    assert notices.hear(report, {"eth0": source("/in/a")}) == []
-    assert notices.hear(report, {"eth0": source("/in/a", "/in/b")}) == [
+    assert notices.ingest(report, {"eth0": source()}) == []
+    assert notices.ingest(report, {"eth0": source("/in/a")}) == [
+        f"eth0: '/in/a' is malformed: {WHY}"
+    ]
+    assert notices.ingest(report, {"eth0": source("/in/a")}) == []
+    assert notices.ingest(report, {"eth0": source("/in/a", "/in/b")}) == [
         f"eth0: '/in/b' is malformed: {WHY}"
     ]
 

@@ -15,8 +15,9 @@ from terascope.operate.memory import Process, used_memory
 from terascope.operate.moments import moment_ns
 from terascope.operate.query_report import covered
 from terascope.operate.rates import Rates
-from terascope.operate.reporting import Reporter, RunFacts, Supervised
-from terascope.operate.status import Status
+from terascope.operate.reporting import Reporter, Supervised
+from terascope.operate.source_report import RunFacts
+from terascope.operate.status import RunStatus, Status
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.plan.expr import Col
@@ -72,9 +73,8 @@ class Driven:
     def __init__(self, plan: StreamPlan, live: bool = True, heartbeat: float = 1.0) -> None:
         self.plan = plan
         self.clock = Clock(BEGIN)
-        facts = RunFacts(
-            7, BEGIN, "set.gsql", "/state", None, 1.0, heartbeat, 0.0, live, {"least": "3"}
-        )
+        run = RunStatus(7, BEGIN, "set.gsql", "/state", None, heartbeat_seconds=heartbeat)
+        facts = RunFacts(run, live, {"least": "3"})
         self.reporter = Reporter(plan, facts, self.clock, lambda: (1000, 50))
         self.state = StreamState(
             streams={stream.key: StreamProgress() for stream in plan.low},
@@ -124,7 +124,7 @@ class Driven:
         report = BatchReport(
             self.batch, offset, state, [beat], {}, watermarks, seconds, [("sinks", 3.0)]
         )
-        self.reporter.hear(report)
+        self.reporter.ingest(report)
         return report
 
     def status(self, *links: LinkState, rows: dict[str, int] | None = None) -> Status:

@@ -15,8 +15,9 @@ from typing import Final
 from terascope.connectors.live import LiveSettings
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.operate.reporting import Reporter, RunFacts, Supervised
-from terascope.operate.status import Status
+from terascope.operate.reporting import Reporter, Supervised
+from terascope.operate.source_report import RunFacts
+from terascope.operate.status import RunStatus, Status
 from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.spark.stream.runner import RunSettings
@@ -68,11 +69,12 @@ class Followed:
         settings = replace(settings, live=replace(live, own_liveness_ns=in_ns))
         run = PlainRun(compiled, settings, self.log, lambda: self.now * SECOND)
         plan = plan_stream(compiled.job(live=True), SetTexts(compiled.texts()))
-        facts = RunFacts(
+        first = RunStatus(
             1, NOW, "set.gsql", "state", None, heartbeat_seconds=live.heartbeat_ns / SECOND,
-            skew_seconds=SKEW, liveness_seconds=(live.liveness_ns or 0) / SECOND,
-            own_liveness_seconds=own,
+            skew_seconds=SKEW,
         )  # fmt: skip
+        liveness = (live.liveness_ns or 0) / SECOND
+        facts = RunFacts(first, liveness_seconds=liveness, own_liveness_seconds=own)
         self.reporter = Reporter(plan, facts, lambda: float(self.now), lambda: (0, 0))
         return run
 
@@ -105,7 +107,7 @@ class Followed:
         known = len(self.run.reports)
         self.run.step(kill)
         for report in self.run.reports[known:]:
-            self.reporter.hear(report)
+            self.reporter.ingest(report)
             self.heard.append(report)
 
     def restart(self) -> None:
