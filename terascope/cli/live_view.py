@@ -1,7 +1,7 @@
 """A running stream on stderr while it runs.
 
-In: a `Status` after every micro-batch. Out: on a terminal tables that stand still, elsewhere a plain
-line every ten seconds and at every change of state.
+In: a `Status` after every micro-batch. Out: on a terminal tables that stand still, elsewhere a
+plain line every ten seconds and at every change of state.
 """
 
 from __future__ import annotations
