@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from terascope.traffic.profile import ProfileError
+from terascope.traffic.profile import ProfileError, check_ranges
 
 EPOCH_EDGE: Final = 1_699_999_800
 """A full five minutes, so that an hour of records has twelve epochs."""
@@ -13,6 +13,12 @@ RECORDS_PER_TUPLE: Final = 8
 TUPLES_PER_PAIR: Final = 4
 PAIRS_PER_ADDRESS: Final = 8
 MOST_TUPLES: Final = 8_000_000
+RANGES: Final = {
+    "records": (1, 2**40),
+    "duration": (1, 2**31),
+    "start_time": (0, 2**32 - 1),
+    "seed": (0, 2**63 - 1),
+}
 
 
 @dataclass(frozen=True)
@@ -29,17 +35,7 @@ class FlowProfile:
     tuple_exponent: float = 0.48
 
     def __post_init__(self) -> None:
-        for name, least, most in (
-            ("records", 1, 2**40),
-            ("duration", 1, 2**31),
-            ("start_time", 0, 2**32 - 1),
-            ("seed", 0, 2**63 - 1),
-        ):
-            if not least <= getattr(self, name) <= most:
-                raise ProfileError(f"{name} must lie between {least} and {most}")
-        for name in ("source_exponent", "pair_exponent", "tuple_exponent"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ProfileError(f"{name} must be at least 0 and less than 1")
+        check_ranges(self, RANGES)
         if self.start_time + self.duration >= 2**32:
             raise ProfileError("the records would end after 2106")
 

@@ -7,7 +7,6 @@ thirteen attributes of NetFlow.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +18,10 @@ import pyarrow.parquet as pq
 
 from terascope.traffic.flow_population import TCP, FlowPopulation, populate_flows
 from terascope.traffic.flow_profile import FlowProfile
+from terascope.traffic.part_files import replaced
 from terascope.traffic.randomness import Array, generator
 
 ROW_GROUP: Final = 128 << 10
-ATTRIBUTES: Final = (
-    *("srcIP", "dstIP", "srcPort", "dstPort", "protocol", "tos", "tcp_flags"),
-    *("input", "output", "srcAS", "dstAS", "srcMask", "dstMask"),
-)
-"""The thirteen of a NetFlow record."""
-
 SCHEMA: Final = pa.schema(
     [
         pa.field(name, type, nullable=False)
@@ -51,6 +45,8 @@ SCHEMA: Final = pa.schema(
         )
     ]
 )
+ATTRIBUTES: Final = tuple(SCHEMA.names[1:-2])
+"""The thirteen of a NetFlow record: all but time, packets and bytes."""
 # Seen flags of a flow: whole ones, pieces cut by a timeout, scans, refusals.
 _FLAGS: Final = np.array([0x1B, 0x10, 0x18, 0x1A, 0x02, 0x13, 0x12, 0x14, 0x04, 0x1F], np.uint8)
 _FLAG_SHARES: Final = np.cumsum([0.34, 0.18, 0.16, 0.10, 0.08, 0.05, 0.04, 0.03, 0.01, 0.01])
@@ -77,20 +73,17 @@ def generate_flows(
     Raises:
         OSError: the file cannot be written.
     """
-    part = output.with_name(f".{output.name}.{os.getpid()}.part")
-    try:
-        with pq.ParquetWriter(part, SCHEMA, compression="zstd") as writer:
-            done = 0
-            for batch in flow_batches(profile):
-                writer.write_batch(batch, row_group_size=ROW_GROUP)
-                done += batch.num_rows
-                if progress is not None:
-                    progress(done, profile.records)
-        size = part.stat().st_size
-        part.replace(output)
-    finally:
-        part.unlink(missing_ok=True)
-    return FlowReport(output, profile.records, size)
+    with (
+        replaced([output]) as (part,),
+        pq.ParquetWriter(part, SCHEMA, compression="zstd") as writer,
+    ):
+        done = 0
+        for batch in flow_batches(profile):
+            writer.write_batch(batch, row_group_size=ROW_GROUP)
+            done += batch.num_rows
+            if progress is not None:
+                progress(done, profile.records)
+    return FlowReport(output, profile.records, output.stat().st_size)
 
 
 def flow_batches(profile: FlowProfile) -> Iterator[pa.RecordBatch]:

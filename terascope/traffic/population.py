@@ -26,7 +26,6 @@ MAX_PAIRS = 500_000
 class Population:
     """Addresses are 32-bit numbers; an IPv6 address is made from its number when it is written."""
 
-    hosts: Array
     servers: Array
     """By popularity, the most popular first."""
     pair_host: Array
@@ -56,7 +55,6 @@ def populate(profile: Profile, flows: float) -> Population:
     cumulative = np.cumsum(shares)
     cumulative[-1] = 1.0
     return Population(
-        hosts,
         servers,
         hosts[pair_host],
         servers[pair_server],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -25,21 +26,33 @@ MAX_HOSTS: Final = 2_000_000
 MAX_SERVERS: Final = 100_000
 MAX_LINKS: Final = 64
 WHOLE_PACKET: Final = 65535
-_FRACTIONS: Final = (
-    "udp_share",
-    "dns_share",
-    "icmp_share",
-    "http_share",
-    "ipv6_share",
-    "retransmission_rate",
-    "rst_rate",
-    "unanswered_rate",
-    "diurnal_amplitude",
-)
+RANGES: Final = {
+    "hosts": (1, MAX_HOSTS),
+    "servers": (1, MAX_SERVERS),
+    "links": (1, MAX_LINKS),
+    "snaplen": (54, WHOLE_PACKET),
+    "mean_flow": (2, 1_000_000),
+    "burstiness": (0, 3),
+    "seed": (0, 2**63 - 1),
+    "start_time": (0, 2**32 - 1),
+    **dict.fromkeys(("udp_share", "dns_share", "icmp_share", "http_share", "ipv6_share"), (0, 1)),
+    **dict.fromkeys(("retransmission_rate", "rst_rate", "unanswered_rate"), (0, 1)),
+    "diurnal_amplitude": (0, 1),
+}
 
 
 class ProfileError(ValueError):
     """A setting that makes no sense, said in one line."""
+
+
+def check_ranges(profile: object, ranges: Mapping[str, tuple[float, float]]) -> None:
+    """Raise a ProfileError for a setting outside of its range, or a Zipf exponent that is none."""
+    for name, (least, most) in ranges.items():
+        if not least <= getattr(profile, name) <= most:
+            raise ProfileError(f"{name} must lie between {least} and {most}")
+    for name in ("source_exponent", "pair_exponent", "tuple_exponent"):
+        if not 0 <= getattr(profile, name) < 1:
+            raise ProfileError(f"{name} must be at least 0 and less than 1")
 
 
 @dataclass(frozen=True)
@@ -132,27 +145,10 @@ class Profile:
             if isinstance(value, float) and not math.isfinite(value):
                 raise ProfileError(f"{field.name} must be a finite number")
         self._check_extent()
-        for name in _FRACTIONS:
-            if not 0 <= getattr(self, name) <= 1:
-                raise ProfileError(f"{name} must lie between 0 and 1")
         for one, other in (("udp_share", "icmp_share"), ("rst_rate", "unanswered_rate")):
             if getattr(self, one) + getattr(self, other) > 1:
                 raise ProfileError(f"{one} and {other} must not exceed 1 together")
-        for name in ("source_exponent", "pair_exponent", "tuple_exponent"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ProfileError(f"{name} must be at least 0 and less than 1")
-        for name, least, most in (
-            ("hosts", 1, MAX_HOSTS),
-            ("servers", 1, MAX_SERVERS),
-            ("links", 1, MAX_LINKS),
-            ("snaplen", 54, WHOLE_PACKET),
-            ("mean_flow", 2, 1_000_000),
-            ("burstiness", 0, 3),
-            ("seed", 0, 2**63 - 1),
-            ("start_time", 0, 2**32 - 1),
-        ):
-            if not least <= getattr(self, name) <= most:
-                raise ProfileError(f"{name} must lie between {least} and {most}")
+        check_ranges(self, RANGES)
         if self.diurnal_period <= 0:
             raise ProfileError("diurnal_period must be more than 0 seconds")
 
@@ -192,19 +188,20 @@ class Profile:
             return self.rate
         if self.packets is None:
             return 10_000.0
-        weight = self.seconds
-        for scenario in self.active_scenarios:
-            start, end = self.interval(scenario)
-            weight += scenario.packet_share * max(0.0, min(end, self.seconds) - start)
-        return self.packets / weight
+        return self.packets / self._quiet_seconds
 
     @property
     def expected_packets(self) -> int:
         """All packets, quiet and scenario: exact when given, else what to expect."""
         if self.packets is not None:
             return self.packets
+        return max(1, round(self.quiet_rate * self._quiet_seconds))
+
+    @property
+    def _quiet_seconds(self) -> float:
+        """Seconds of quiet traffic with as many packets as the whole trace."""
         total = self.seconds
         for scenario in self.active_scenarios:
             start, end = self.interval(scenario)
             total += scenario.packet_share * max(0.0, min(end, self.seconds) - start)
-        return max(1, round(self.quiet_rate * total))
+        return total

@@ -6,13 +6,13 @@ of what is in them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from terascope.traffic.part_files import replaced
 from terascope.traffic.profile import Profile, ProfileError
 from terascope.traffic.randomness import Array
 from terascope.traffic.stream import TrafficStream, open_stream
@@ -40,8 +40,6 @@ class GenerateReport:
     packets: tuple[int, ...]
     """Of each file."""
     bytes: int
-    first_ns: int | None
-    last_ns: int | None
     scenarios: tuple[ScenarioReport, ...]
 
     @property
@@ -73,35 +71,21 @@ def generate(
         raise ProfileError(f"unknown format '{format}', choose pcap or parquet")
     stream = open_stream(profile)
     files = link_files(output, profile.links)
-    partial = [path.with_name(f".{path.name}.{os.getpid()}.part") for path in files]
     counts = [0] * len(files)
-    first: int | None = None
-    last: int | None = None
-    try:
-        with ExitStack() as opened:
-            writers: list[_Writer] = []
-            for part in partial:
-                writer = _open(stream, part, format, output)
-                opened.callback(writer.close)
-                writers.append(writer)
-            for chunk in stream.chunks():
-                if not len(chunk):
-                    continue
-                first = int(chunk["time"][0]) if first is None else first
-                last = int(chunk["time"][-1])
-                for link, writer in enumerate(writers):
-                    mine = chunk if len(writers) == 1 else chunk[chunk["link"] == link]
-                    writer.write(mine)
-                    counts[link] += len(mine)
-                if progress is not None:
-                    progress(sum(counts), max(profile.expected_packets, sum(counts)))
-        size = sum(part.stat().st_size for part in partial)
-        for part, path in zip(partial, files, strict=True):
-            part.replace(path)
-    finally:
-        for part in partial:
-            part.unlink(missing_ok=True)
-    return GenerateReport(files, tuple(counts), size, first, last, _scenario_reports(stream))
+    with replaced(files) as parts, ExitStack() as opened:
+        writers: list[_Writer] = []
+        for part in parts:
+            writers.append(_open(stream, part, format, output))
+            opened.callback(writers[-1].close)
+        for chunk in stream.chunks():
+            for link, writer in enumerate(writers):
+                mine = chunk if len(writers) == 1 else chunk[chunk["link"] == link]
+                writer.write(mine)
+                counts[link] += len(mine)
+            if progress is not None:
+                progress(sum(counts), max(profile.expected_packets, sum(counts)))
+    size = sum(path.stat().st_size for path in files)
+    return GenerateReport(files, tuple(counts), size, _scenario_reports(stream))
 
 
 def link_files(output: Path, links: int) -> tuple[Path, ...]:

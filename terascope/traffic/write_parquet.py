@@ -14,36 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from terascope.traffic.addresses import texts
-from terascope.traffic.conversations import SYN
+from terascope.traffic.conversations import PACKET, SYN
 from terascope.traffic.flows import TCP, UDP
 from terascope.traffic.frames import ETHERNET
 from terascope.traffic.randomness import Array
 
 ROW_GROUP: Final = 1 << 20
-_INTEGERS_BEFORE: Final = ("time", "timestamp", "ipversion")
-_INTEGERS_AFTER: Final = (
-    "protocol",
-    "len",
-    "wirelen",
-    "caplen",
-    "hdr_length",
-    "tos",
-    "ttl",
-    "id",
-    "offset",
-    "srcPort",
-    "destPort",
-    "flags",
-    "sequence_number",
-    "ack_number",
-    "window",
-    "data_length",
-)
-SCHEMA: Final = pa.schema(
-    [(name, pa.int64()) for name in _INTEGERS_BEFORE]
-    + [("srcIP", pa.string()), ("destIP", pa.string())]
-    + [(name, pa.int64()) for name in _INTEGERS_AFTER]
-)
 
 
 def packet_columns(packets: Array, snaplen: int, custom: Array) -> pa.Table:
@@ -83,7 +59,7 @@ def packet_columns(packets: Array, snaplen: int, custom: Array) -> pa.Table:
         "window": number(packets["window"], is_tcp),
         "data_length": number(packets["payload"], has_ports),
     }
-    return pa.table(columns, schema=SCHEMA)
+    return pa.table(columns)
 
 
 def _address_texts(numbers: Array, versions: Array, custom: Array) -> pa.Array:
@@ -98,24 +74,25 @@ class ParquetWriter:
     """One Parquet file being written."""
 
     def __init__(self, path: Path, snaplen: int, custom: Array) -> None:
-        self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd")
+        schema = packet_columns(np.zeros(0, PACKET), snaplen, custom).schema
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
         self._snaplen = snaplen
         self._custom = custom
-        self._waiting: list[pa.Table] = []
+        self._pending: list[pa.Table] = []
         self._rows = 0
 
     def write(self, packets: Array) -> None:
         if not len(packets):
             return
-        self._waiting.append(packet_columns(packets, self._snaplen, self._custom))
+        self._pending.append(packet_columns(packets, self._snaplen, self._custom))
         self._rows += len(packets)
         while self._rows >= ROW_GROUP:
-            table = pa.concat_tables(self._waiting)
+            table = pa.concat_tables(self._pending)
             self._writer.write_table(table.slice(0, ROW_GROUP), row_group_size=ROW_GROUP)
-            self._waiting = [table.slice(ROW_GROUP)]
+            self._pending = [table.slice(ROW_GROUP)]
             self._rows -= ROW_GROUP
 
     def close(self) -> None:
         if self._rows:
-            self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=ROW_GROUP)
+            self._writer.write_table(pa.concat_tables(self._pending), row_group_size=ROW_GROUP)
         self._writer.close()

@@ -166,7 +166,6 @@ def test_a_number_of_packets_is_exact(tmp_path: Path) -> None:
     )
     packets = list(read_pcap(tmp_path / "n.pcap"))
     assert report.total_packets == len(packets) == 12_345
-    assert (report.first_ns, report.last_ns) == (packets[0].timestamp, packets[-1].timestamp)
     assert packets[-1].timestamp / 1e9 - START == pytest.approx(5, rel=0.2)
     assert report.bytes == (tmp_path / "n.pcap").stat().st_size
     assert seen[-1] == (12_345, 12_345)
