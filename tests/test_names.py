@@ -15,7 +15,6 @@ SHARED_STILL: dict[str, int] = {
     "Counters": 2,
     "Edge": 2,
     "First": 2,
-    "Format": 2,
     "Groups": 2,
     "Part": 2,
     "Piece": 2,

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Extent:
+class ExtentFlags:
     """How much to generate, and from when on."""
 
     PANEL: ClassVar = "Extent"
@@ -49,7 +49,7 @@ class Extent:
 
 
 @dataclass(frozen=True)
-class Events:
+class ScenarioFlags:
     """What happens on top of the quiet traffic."""
 
     PANEL: ClassVar = "Scenarios"
@@ -134,8 +134,8 @@ def generate(
             metavar="FILE", help="Where to: .pcap, .pcap.gz or .parquet.", show_default=False
         ),
     ],
-    extent: Extent,
-    events: Events,
+    extent: ExtentFlags,
+    events: ScenarioFlags,
     quiet: Quiet = False,
     **shape: Any,
 ) -> None:
@@ -158,7 +158,7 @@ def generate(
 # ---- flags ---------------------------------------------------------------------------------------
 
 
-def packet_profile(extent: Extent, events: Events, shape: dict[str, Any]) -> Profile:
+def packet_profile(extent: ExtentFlags, events: ScenarioFlags, shape: dict[str, Any]) -> Profile:
     scenarios = events.scenarios()
     return checked(
         lambda: Profile(
@@ -175,7 +175,7 @@ def packet_profile(extent: Extent, events: Events, shape: dict[str, Any]) -> Pro
     )
 
 
-def flow_profile(extent: Extent, records: str, shape: dict[str, Any]) -> FlowProfile:
+def flow_profile(extent: ExtentFlags, records: str, shape: dict[str, Any]) -> FlowProfile:
     exponents = {name: shape[name] for name in SHAPE if name.endswith("_exponent")}
     return checked(
         lambda: FlowProfile(

@@ -1,8 +1,8 @@
 """All packets of a trace, in order of time, a chunk at a time.
 
-In: a profile. Out: a `Stream`: chunks of PACKET records sorted by time, and what the scenarios did.
-Memory is bounded: a flow is expanded when it starts, and its packets wait in the bucket of the
-chunk they fall in.
+In: a profile. Out: a `TrafficStream`: chunks of PACKET records in order of time, and the casts of
+the scenarios. Memory is bounded: a flow is expanded when it starts, and its packets are kept in the
+bucket of their chunk.
 """
 
 from __future__ import annotations
