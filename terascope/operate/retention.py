@@ -37,7 +37,9 @@ class Retention:
             StreamError: the manifest is not of its form, or the note cannot be written.
         """
         until = min(acknowledged, newest - self._kept)
-        self._pending += [entry for entry in self._reader.new() if isinstance(entry, DeliveredBatch)]
+        self._pending += [
+            entry for entry in self._reader.new() if isinstance(entry, DeliveredBatch)
+        ]
         old = [batch for batch in self._pending if batch.number <= until]
         if not old:
             return 0
