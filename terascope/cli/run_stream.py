@@ -172,7 +172,8 @@ def interrupted_text(given: Path | None, output: Path | None) -> str:
 def console_rows(plan: StreamPlan, to: Destination) -> Callback:
     """A callback of the run that prints rows: each row comes after it is durable."""
     fields = {output.name: output.fields for output in plan.outputs}
-    printer = RowPrinter(to.rows_format, len(fields) > 1, to.rows)
+    named = len(fields) > 1 or to.rows_format == "ndjson"
+    printer = RowPrinter(to.rows_format, named, to.rows)
     return lambda query, batch, rows: printer.show(query, batch, fields[query], rows)
 
 
