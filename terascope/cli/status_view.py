@@ -269,7 +269,7 @@ def query_table(queries: Sequence[QueryStatus], name_width: int) -> Table:
 
 def operator_table(operators: Sequence[OperatorStatus]) -> Table:
     """What physical operators did; figures that are zero are left blank."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = plain_table()
     table.add_column("operator")
     for word in ("in", "out", "probes", "evicted", "exchanged", "spilled", "time"):
         table.add_column(word, justify="right")
