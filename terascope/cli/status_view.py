@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from rich import box
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -269,7 +270,7 @@ def query_table(queries: Sequence[QueryStatus], name_width: int) -> Table:
 
 def operator_table(operators: Sequence[OperatorStatus]) -> Table:
     """What physical operators did; figures that are zero are left blank."""
-    table = plain_table()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("operator")
     for word in ("in", "out", "probes", "evicted", "exchanged", "spilled", "time"):
         table.add_column(word, justify="right")
