@@ -66,11 +66,11 @@ def flow_streams(path: Path) -> Iterator[Named]:
     epochs = table.column("time").to_numpy() // EPOCH
     rows = np.flatnonzero(epochs == epochs[len(epochs) // 2])
     for keys in FLOW_KEYS:
-        lanes = [
+        vectors = [
             attribute_hashes(table.column(k).to_numpy()[rows].astype(np.int64), k)
             for k in keys.split()
         ]
-        yield f"generated {keys}", set_hashes(lanes, len(rows))
+        yield f"generated {keys}", set_hashes(vectors, len(rows))
 
 
 def real_streams(path: Path) -> Iterator[Named]:
@@ -83,12 +83,12 @@ def real_streams(path: Path) -> Iterator[Named]:
                 text = io.StringIO(decompress(file.read()).decode())
                 lines += [line.split("\t") for line in text if not line.startswith("#")]
     for keys in REAL_KEYS:
-        lanes = []
+        vectors = []
         for key in keys.split():
             codes: Ints
             _, codes = np.unique([line[REAL_FIELDS[key]] for line in lines], return_inverse=True)
-            lanes.append(attribute_hashes(codes, key))
-        yield f"real {keys}", set_hashes(lanes, len(lines))
+            vectors.append(attribute_hashes(codes, key))
+        yield f"real {keys}", set_hashes(vectors, len(lines))
 
 
 @dataclass(frozen=True)

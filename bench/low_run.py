@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import process_time
 
-from terascope.execute.grouping.waiting import own
+from terascope.execute.grouping.pending_groups import own
 from terascope.execute.merge import Merger
 from terascope.execute.prepare import prepare
 from terascope.execute.rows.windows import Sequences

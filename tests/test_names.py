@@ -10,18 +10,9 @@ PACKAGE = Path(__file__).parents[1] / "terascope"
 
 SHARED_STILL: dict[str, int] = {
     "Aggregate": 2,
-    "Asked": 2,
-    "Constant": 2,
-    "Counters": 2,
-    "Edge": 2,
-    "First": 2,
-    "Groups": 2,
     "Part": 2,
-    "Piece": 2,
     "Rank": 2,
     "Source": 2,
-    "State": 2,
-    "Tree": 2,
 }
 """Names that several classes have, and how many. The list only gets shorter."""
 

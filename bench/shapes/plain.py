@@ -54,7 +54,7 @@ def run_set(text: str, sources: Sequence[str], memory_bytes: int = 1 << 30) -> R
         groups: dict[int, list[tuple[int, Path]]] = {}
         for read in planned.reads:
             numbers = stream_numbers(job, read)
-            own = tuple(p for p in planned.pairings if p.left.stream in numbers)
+            own = tuple(p for p in planned.joins if p.left.stream in numbers)
             reading = NativeRead(read, numbers, planned.targets, sink, TASKS, own)
             for bundle in native_bundles(reading, TASKS):
                 for row in low_rows(reading, bundle):
@@ -64,7 +64,7 @@ def run_set(text: str, sources: Sequence[str], memory_bytes: int = 1 << 30) -> R
                         groups.setdefault(row.destination, []).append((row.stream, path))
                     else:
                         told.append(row)
-        merging = Merging(planned.targets, sink, memory_bytes, planned.pairings)
+        merging = Merging(planned.targets, sink, memory_bytes, planned.joins)
         for some in groups.values():
             told += merging.merged((stream, path.read_bytes()) for stream, path in some)
         parts = [Part.of(row.told or "") for row in told if row.kind == "part"]

@@ -69,8 +69,8 @@ def statistics_of(stream: Stream, share: float = 1.0) -> SampledStatistics:
     columns = stream.epoch(0)
     tuples = len(next(iter(columns.values())))
     rows = np.flatnonzero(np.random.default_rng(tuples).random(tuples) < share)
-    lanes = {name: attribute_hashes(codes[rows], name) for name, codes in columns.items()}
-    return SampledStatistics(lanes, len(rows), float(tuples))
+    vectors = {name: attribute_hashes(codes[rows], name) for name, codes in columns.items()}
+    return SampledStatistics(vectors, len(rows), float(tuples))
 
 
 def executed(stream: Stream, tree: Tree, kind: TableKind, statistics: Statistics) -> HashOperations:

@@ -48,11 +48,11 @@ class Skewed:
         epochs = [self.stream.epoch(number) for number in range(self.stream.epochs)]
         for keys in KEY_SETS:
             names = [name_in(self.stream, key) for key in keys.split()]
-            lanes = [
+            vectors = [
                 attribute_hashes(np.concatenate([epoch[name] for epoch in epochs]), name)
                 for name in names
             ]
-            counted = count_groups(set_hashes(lanes, self.stream.records))
+            counted = count_groups(set_hashes(vectors, self.stream.records))
             found[WRONG] += counted.tuples != self.stream.records
             found[groups(keys)] = float(counted.groups)
             found[exponent(keys)] = slope(counted)

@@ -18,9 +18,9 @@ import pyarrow as pa
 from terascope.execute.meter import Meter
 from terascope.execute.results.parts import GROUP_BYTES, Part, PartWriter
 from terascope.execute.rows.early import Early, early
-from terascope.execute.rows.pairs import Paired, Pairs, Up
 from terascope.execute.rows.regroup import Regrouping
 from terascope.execute.rows.steps import run_steps
+from terascope.execute.rows.task_joins import Paired, TaskJoins, Up
 from terascope.execute.rows.top import Ranking
 from terascope.files import make_folder
 from terascope.kernels.columns.dictionary import Dictionary, Ints
@@ -30,7 +30,7 @@ from terascope.kernels.merge.payload import pack_batches
 from terascope.physical.delivery import Direct, Sink, Target
 from terascope.physical.ownership import Epochs
 from terascope.physical.row_pipeline import Regroup, Top
-from terascope.physical.task_join import Pairing
+from terascope.physical.task_join import TaskJoin
 
 Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters"]
 """Partial groups to be merged; tuples for Spark; a part that was written; a query whose rest Spark
@@ -59,7 +59,7 @@ class Delivery:
         targets: Mapping[int, Target],
         sink: Sink | None,
         destination: int,
-        pairings: Sequence[Pairing] = (),
+        joins: Sequence[TaskJoin] = (),
         owned: Mapping[int, Epochs | None] | None = None,
         starts: Mapping[str, int | float] | None = None,
         meter: Meter | None = None,
@@ -74,10 +74,10 @@ class Delivery:
         self._destination = destination
         groups = {n: t.groups for n, t in targets.items() if t.groups is not None}
         memory_bytes = 0 if sink is None else sink.memory_bytes
-        self._pairs = Pairs(pairings, groups, owned or {}, memory_bytes)
+        self._pairs = TaskJoins(joins, groups, owned or {}, memory_bytes)
         self._rest: Counter[str] = Counter()
-        self._waiting: dict[int, list[pa.RecordBatch]] = {}
-        self._waiting_bytes: Counter[int] = Counter()
+        self._pending: dict[int, list[pa.RecordBatch]] = {}
+        self._pending_bytes: Counter[int] = Counter()
         self._writers: dict[str, PartWriter] = {}
         self._early: dict[str, Early] = {}
         self._collected: dict[str, tuple[Direct, Ranking | Regrouping]] = {}
@@ -165,29 +165,31 @@ class Delivery:
             if isinstance(one, Up):
                 if not one.columns.num_rows:
                     continue
-                self._rest[one.pairing.query] += one.columns.nbytes
-                query, rows = one.pairing.query, one.columns.num_rows
+                self._rest[one.join.query] += one.columns.nbytes
+                query, rows = one.join.query, one.columns.num_rows
                 self._meter.add(f"leftovers {query}", taken=rows)
                 yield from self._wait(one.number, one.columns)
             else:
-                self._meter.add(f"join {one.pairing.query}", given=one.columns.num_rows)
-                self._writer(one.pairing).write(one.columns)
+                self._meter.add(f"join {one.join.query}", given=one.columns.num_rows)
+                self._writer(one.join).write(one.columns)
 
     # ---- on the way
 
     def _wait(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
-        self._waiting.setdefault(stream, []).append(columns)
-        self._waiting_bytes[stream] += columns.nbytes
-        if self._waiting_bytes[stream] >= PAYLOAD_BYTES:
+        self._pending.setdefault(stream, []).append(columns)
+        self._pending_bytes[stream] += columns.nbytes
+        if self._pending_bytes[stream] >= PAYLOAD_BYTES:
             yield from self._hand_up(stream)
 
     def _hand_up(self, stream: int) -> Iterator[Outgoing]:
         """As few payloads as there are many batches: each is a stream of its own."""
-        self._waiting_bytes[stream] = 0
-        for payload in pack_batches(self._waiting.pop(stream, ())):
+        self._pending_bytes[stream] = 0
+        for payload in pack_batches(self._pending.pop(stream, ())):
             yield Outgoing(stream, self._destination, "rows", payload)
 
-    def _writer(self, query: Direct | Pairing, places: tuple[int, ...] | None = None) -> PartWriter:
+    def _writer(
+        self, query: Direct | TaskJoin, places: tuple[int, ...] | None = None
+    ) -> PartWriter:
         if query.query not in self._writers:
             assert self._sink is not None
             folder = self._sink.folder_of(query.query)
@@ -208,7 +210,7 @@ class Delivery:
     def close(self) -> Iterator[Outgoing]:
         """What is left; all files are complete then."""
         yield from self._paired(self._pairs.close())
-        for stream in list(self._waiting):
+        for stream in list(self._pending):
             yield from self._hand_up(stream)
         for direct, collected in self._collected.values():
             for batch in collected.results():

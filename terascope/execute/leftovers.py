@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
 from terascope.execute.results.parts import Part, write_part
-from terascope.execute.rows.pairs import MEMORY_SHARE, joined
+from terascope.execute.rows.task_joins import MEMORY_SHARE, joined
 from terascope.execute.rows.top import plain
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import Sink
-from terascope.physical.task_join import Pairing, Side
+from terascope.physical.task_join import Side, TaskJoin
 
 
 def small_leftovers(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:
@@ -39,7 +39,7 @@ def small_leftovers(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:
 class LeftoverJoin:
     """Joins the leftover rows of all tasks, those of each task join in one go."""
 
-    pairings: tuple[Pairing, ...]
+    joins: tuple[TaskJoin, ...]
     sink: Sink
 
     def parts(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Part]:
@@ -47,7 +47,7 @@ class LeftoverJoin:
         rows: dict[int, list[pa.RecordBatch]] = {}
         for stream, payload in packed:
             rows.setdefault(stream, []).extend(unpack_tuples(payload))
-        for pairing in self.pairings:
+        for pairing in self.joins:
             sides = [together(rows.pop(side.rest, []), side) for side in pairing.sides]
             made = joined(pairing, sides[0], sides[1])
             yield write_part(self.sink, pairing.query, pairing.fields, made)

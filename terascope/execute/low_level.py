@@ -22,12 +22,12 @@ from terascope.execute.reading_task import NativeRead
 from terascope.execute.reports import Reports, reports_from_json
 from terascope.execute.results.parts import Part
 from terascope.execute.task_reports import Packed
-from terascope.kernels.codegen.preload import tell_used
+from terascope.kernels.codegen.preload import report_used
 from terascope.kernels.merge.window_kernel import assemble_kernel
 from terascope.physical.delivery import Sink
 from terascope.physical.job import Deliveries, Job, SourceRead
 from terascope.physical.rules.finish_in_tasks import stream_numbers
-from terascope.physical.task_join import Pairing
+from terascope.physical.task_join import TaskJoin
 from terascope.plan.rel import Field, Rel
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -81,7 +81,7 @@ def prepare_kernels(planned: Deliveries, tell: Progress, processes: int) -> None
     for target in planned.targets.values():
         if target.feeds and target.groups is not None:
             assemble_kernel(target.groups.shape)
-    tell_used()
+    report_used()
 
 
 class LowLevelRun(Generic[OnePass, HighRows]):
@@ -120,7 +120,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
 
     def _read(self, read: SourceRead) -> None:
         planned, numbers = self._planned, stream_numbers(self._job, read)
-        own = tuple(p for p in planned.pairings if p.left.stream in numbers)
+        own = tuple(p for p in planned.joins if p.left.stream in numbers)
         leftovers = leftover_streams(own)
         reading = NativeRead(read, numbers, planned.targets, self._sink, self._destinations, own)
         one = self._engine.read(reading, leftovers)
@@ -142,37 +142,37 @@ class LowLevelRun(Generic[OnePass, HighRows]):
 
     def _merge(self) -> OnePass:
         """Merge all partial groups. The driver merges few of them: a shuffle takes longer."""
-        pairings = self._planned.pairings
-        merging = Merging(self._planned.targets, self._sink, self._budget, pairings)
+        joins = self._planned.joins
+        merging = Merging(self._planned.targets, self._sink, self._budget, joins)
         if self._groups.is_small:
             merged = self._engine.holding(list(merging.merged(self._groups.pairs())))
         else:
             having = [one for some in self._partial.values() for one in some]
-            leftovers, size = leftover_streams(pairings), self._groups.size
+            leftovers, size = leftover_streams(joins), self._groups.size
             merged = self._engine.merge(having, merging, leftovers, size, self._destinations)
         self._take_reports(merged)
-        sides = [side for p in pairings for side in p.sides]
+        sides = [side for p in joins for side in p.sides]
         for number in {*self._partial, *(s.rest for s in sides if s.stream in self._partial)}:
             self._sources[number].append(merged)
         return merged
 
     def _join_leftovers(self) -> None:
         """Join leftover rows in one task, or here; the high level joins those that are many."""
-        pairings, sizes = self._planned.pairings, self._leftover_bytes
+        joins, sizes = self._planned.joins, self._leftover_bytes
         small = small_leftovers(sizes, self._budget)
         if small and self._sink is not None:
-            joining = LeftoverJoin(tuple(p for p in pairings if p.query in small), self._sink)
+            joining = LeftoverJoin(tuple(p for p in joins if p.query in small), self._sink)
             if self._leftovers.is_small:
                 self._result.parts += joining.parts(self._leftovers.pairs())
             else:
-                having = [one for n in leftover_streams(pairings) for one in self._sources[n]]
+                having = [one for n in leftover_streams(joins) for one in self._sources[n]]
                 self._result.parts += self._engine.join_leftovers(having, joining)
         joined = self._planned.joined
         self._result.leftover = {q: joined[q].rest for q in sizes if q not in small}
 
     def _hand_up(self) -> None:
         """Rows for the high level."""
-        done = (p for p in self._planned.pairings if p.query not in self._result.leftover)
+        done = (p for p in self._planned.joins if p.query not in self._result.leftover)
         unread = set(leftover_streams(done))
         for number, target in self._planned.targets.items():
             if target.high and number not in unread:
@@ -180,6 +180,6 @@ class LowLevelRun(Generic[OnePass, HighRows]):
                 self._result.rows[target.name] = made
 
 
-def leftover_streams(pairings: Iterable[Pairing]) -> list[int]:
+def leftover_streams(joins: Iterable[TaskJoin]) -> list[int]:
     """The numbers under which the leftover rows of both sides of joins are sent."""
-    return [side.rest for pairing in pairings for side in pairing.sides]
+    return [side.rest for pairing in joins for side in pairing.sides]

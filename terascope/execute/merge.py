@@ -22,7 +22,7 @@ import numpy as np
 from terascope.functions.overflow import SUM, Overflow
 from terascope.kernels.columns.dictionary import Codes, Ints, dictionary_for
 from terascope.kernels.columns.memory import give_back
-from terascope.kernels.merge.groups import NO_EPOCH, Block, Groups
+from terascope.kernels.merge.groups import NO_EPOCH, Block, MergedGroups
 from terascope.kernels.merge.merge_rows import (
     STRIP,
     fits,
@@ -155,7 +155,7 @@ class Merger:
 
     # ---- giving groups ---------------------------------------------------------------------------
 
-    def results(self) -> Iterator[Groups]:
+    def results(self) -> Iterator[MergedGroups]:
         """All groups. The blocks of one `Groups` have to be drawn before the next is asked for; the
         merger is empty afterwards.
 
@@ -167,7 +167,7 @@ class Merger:
             if len(self._table):
                 self._table.combine()
                 several = self._table.has_any(self._wide.ranges)
-                yield Groups(self._dictionaries, self._blocks(self.shape), several)
+                yield MergedGroups(self._dictionaries, self._blocks(self.shape), several)
                 self._start()
             return
         for merger in self._spilled():

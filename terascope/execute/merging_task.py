@@ -18,9 +18,9 @@ from terascope.execute.meter import Meter
 from terascope.execute.rows.windows import Sequences
 from terascope.functions.overflow import overflow_of
 from terascope.kernels.merge.float_ranges import finished_blocks
-from terascope.kernels.merge.groups import Block, Groups
+from terascope.kernels.merge.groups import Block, MergedGroups
 from terascope.physical.delivery import Sink, Target
-from terascope.physical.task_join import Pairing
+from terascope.physical.task_join import TaskJoin
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Merging:
     targets: Mapping[int, Target]
     sink: Sink | None
     memory_bytes: int
-    pairings: tuple[Pairing, ...] = ()
+    joins: tuple[TaskJoin, ...] = ()
 
     def merged(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Outgoing]:
         """`packed`: streams and their packed groups."""
         meter = Meter()
-        delivery = Delivery(self.targets, self.sink, 0, self.pairings, meter=meter)
+        delivery = Delivery(self.targets, self.sink, 0, self.joins, meter=meter)
         mergers: dict[int, Merger] = {}
         for number, payload in packed:
             if number not in mergers:
@@ -52,7 +52,7 @@ class Merging:
         yield Outgoing(-1, 0, "counters", None, json.dumps(meter.report()))
 
     def delivered(
-        self, number: int, groups: Groups, delivery: Delivery, meter: Meter
+        self, number: int, groups: MergedGroups, delivery: Delivery, meter: Meter
     ) -> Iterator[Outgoing]:
         """Groups, and the windows that are made of them."""
         target = self.targets[number]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias, assert_never
 
 from terascope.execute.grouping.aggregator import group_fields
-from terascope.execute.grouping.tree import Tree, tree_of
+from terascope.execute.grouping.tree import AggregateTrees, tree_of
 from terascope.kernels.codegen.compilers import Compilers
 from terascope.kernels.codegen.program import functions
 from terascope.kernels.merge.merge_source import combine_kernel
@@ -77,11 +77,11 @@ def prepare_windows(slices: Regroup, tell: Told) -> None:
 
 
 def node_uses(
-    tree: Tree, place: int, node: LowAggregate, is_inner: bool
+    tree: AggregateTrees, place: int, node: LowAggregate, is_inner: bool
 ) -> Iterator[tuple[Use, Shape]]:
     """The kernels of a node of a tree, but those that only NULLs call for."""
     edge = tree.edges[place]
-    if not tree.is_view(place):
+    if not tree.is_tableless(place):
         read = node if edge is None else edge.query
         yield from table_uses(read)
         some = edge is not None and edge.present != 0  # other groups of the parent have no values

@@ -16,7 +16,7 @@ import numpy as np
 
 from terascope.connectors.base import Split
 from terascope.execute.delivery import Delivery, Outgoing
-from terascope.execute.grouping.waiting import own
+from terascope.execute.grouping.pending_groups import own
 from terascope.execute.meter import Meter
 from terascope.execute.reports import reports_to_json
 from terascope.execute.task import Groups, LowTask, Reached, Ready, Tuples
@@ -28,7 +28,7 @@ from terascope.physical.delivery import Sink, Target
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.ownership import Epochs, owned
-from terascope.physical.task_join import Pairing
+from terascope.physical.task_join import TaskJoin
 
 PARTIAL_ROWS = 1 << 17
 """Partials of a stream wait until they are so many."""
@@ -46,7 +46,7 @@ class NativeRead:
     targets: Mapping[int, Target]
     sink: Sink | None
     destinations: int
-    pairings: tuple[Pairing, ...] = ()
+    joins: tuple[TaskJoin, ...] = ()
     """The joins of its streams."""
 
 
@@ -86,7 +86,7 @@ def low_rows(reading: NativeRead, bundle: Bundle) -> Iterator[Outgoing]:
     task = LowTask(read.low, owned, meter)
     home = bundle.number % reading.destinations
     mine = {reading.streams[place]: epochs for place, epochs in owned.items()}
-    delivery = Delivery(reading.targets, reading.sink, home, reading.pairings, mine, meter=meter)
+    delivery = Delivery(reading.targets, reading.sink, home, reading.joins, mine, meter=meter)
     partials = Partials(reading, meter)
     for ready in task.run(bundle.splits, read.clocks):
         yield from taken(ready, reading, delivery, partials)
@@ -118,17 +118,17 @@ class Partials:
     def __init__(self, reading: NativeRead, meter: Meter) -> None:
         self._reading = reading
         self._meter = meter
-        self._waiting: dict[int, list[Groups]] = {}
+        self._pending: dict[int, list[Groups]] = {}
         self._rows: Counter[int] = Counter()
         self._bytes = 0
         low = reading.read.low
         self._memory_bytes = 1 << 30 if low is None else low.memory_bytes
 
     def take(self, stream: int, groups: Groups) -> Iterator[Outgoing]:
-        waiting = self._waiting.setdefault(stream, [])
+        waiting = self._pending.setdefault(stream, [])
         if waiting and not same_dictionaries(waiting[0], groups):
             yield from self._send(stream)
-            waiting = self._waiting.setdefault(stream, [])
+            waiting = self._pending.setdefault(stream, [])
         block = replace(groups.block, rows=own(groups.block.rows))
         waiting.append(replace(groups, block=block))
         self._bytes += block.rows.nbytes
@@ -146,7 +146,7 @@ class Partials:
             yield row
 
     def _packed(self, stream: int) -> Iterator[Outgoing]:
-        waiting = self._waiting.pop(stream)
+        waiting = self._pending.pop(stream)
         self._rows[stream] = 0
         self._bytes -= sum(g.block.rows.nbytes for g in waiting)
         target = self._reading.targets[stream]
@@ -168,7 +168,7 @@ class Partials:
             yield Outgoing(stream, destination, "groups", payload)
 
     def close(self) -> Iterator[Outgoing]:
-        for stream in list(self._waiting):
+        for stream in list(self._pending):
             yield from self._send(stream)
 
 

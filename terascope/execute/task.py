@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 from terascope.connectors.base import ReadReport, Split
 from terascope.connectors.registry import read_split
 from terascope.execute.grouping.aggregator import Aggregator
-from terascope.execute.grouping.choices import Choice, Choices
-from terascope.execute.grouping.descent import Descent
-from terascope.execute.grouping.gathered import Gathering
-from terascope.execute.grouping.tree import Edge, tree_of
-from terascope.execute.grouping.views import View
+from terascope.execute.grouping.pending_tuples import PendingTuples
+from terascope.execute.grouping.selections import Selection, Selections
+from terascope.execute.grouping.tableless_node import TablelessNode
+from terascope.execute.grouping.tree import ParentEdge, tree_of
+from terascope.execute.grouping.tree_edges import TreeEdges
 from terascope.execute.meter import Meter
 from terascope.execute.reports import Reports, add_report, note_clocks
 from terascope.kernels.codegen.program import functions
+from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
 from terascope.kernels.columns.dictionary import Codes, Dictionary, Ints
-from terascope.kernels.columns.lanes import Batch, Dictionaries
 from terascope.kernels.columns.memory import give_back, keep_freed_memory
 from terascope.kernels.merge.groups import Block
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowSelect
@@ -44,7 +44,7 @@ LARGE_ROWS = 1 << 19
 FIXED_BYTES = 64 << 20
 """What a task needs beside its data, more than an interpreter with nothing to do."""
 BATCH_COST = 3
-"""Lanes that wait need so many times their own memory when they are grouped: to be put in order,
+"""Vectors that wait need so many times their own memory when they are grouped: to be put in order,
 and for the groups of one query."""
 
 
@@ -78,7 +78,7 @@ Ready: TypeAlias = Groups | Tuples | Reached
 
 
 @dataclass
-class Counters:
+class TaskCounters:
     """What the low level did, for explain and for proofs."""
 
     tuples: int = 0
@@ -109,11 +109,11 @@ class Counters:
         }
 
 
-def counters_of(plan: LowPlan) -> Counters:
+def counters_of(plan: LowPlan) -> TaskCounters:
     """All zero."""
     queries, nodes = len(plan.queries), len(plan.queries) + len(plan.inner)
     sizes = (len(plan.predicates), queries, nodes, nodes, nodes, queries)
-    return Counters(0, *(np.zeros(size, np.int64) for size in sizes))
+    return TaskCounters(0, *(np.zeros(size, np.int64) for size in sizes))
 
 
 class LowTask:
@@ -134,49 +134,49 @@ class LowTask:
         self._first, self._second = programs(plan)
         self._prefilter, self._derive = functions(self._first, plan.compiled)
         _, self._derive_keys = functions(self._second, plan.compiled)
-        self._choices = Choices(self._first.words)
-        self._chosen = [self._choices.of(node) for node in (*plan.queries, *plan.inner)]
+        self._selections = Selections(self._first.words)
+        self._chosen = [self._selections.of(node) for node in (*plan.queries, *plan.inner)]
         roots = [(self._chosen[place], self._tree.nodes[place]) for place in self._tree.roots]
-        self._gathering = Gathering([(c, node) for c, node in roots if node is not None])
+        self._pending_tuples = PendingTuples([(c, node) for c, node in roots if node is not None])
         self._memory_bytes = max(plan.memory_bytes // 2, plan.memory_bytes - FIXED_BYTES)
         self._begin()
 
     def _begin(self) -> None:
         """Dictionaries and tables, all empty."""
-        self._dictionaries = Dictionaries()
+        self._dictionaries = TaskDictionaries()
         self._aggregators = {
             place: self._aggregator(place, node)
             for place, node in enumerate(self._tree.nodes)
             if node is not None
         }
         for place, aggregator in self._aggregators.items():
-            children: list[tuple[Edge, Aggregator]] = []
-            views: list[View] = []
+            children: list[tuple[ParentEdge, Aggregator]] = []
+            views: list[TablelessNode] = []
             for child in self._tree.children(place):
                 edge, below = self._tree.edges[child], self._aggregators[child]
-                if isinstance(below, View):
+                if isinstance(below, TablelessNode):
                     views.append(below)
                 elif edge is not None:
                     children.append((edge, below))
             if children or views:
-                aggregator.below = Descent(aggregator.query, children, views)
+                aggregator.below = TreeEdges(aggregator.query, children, views)
         self._surrendered: dict[int, set[int]] = {}
         """By node: the epochs of which some groups have gone up as partials."""
         self._sizes: dict[int, int] = {}
         self._used = 0
 
-    def _aggregator(self, place: int, node: LowAggregate) -> Aggregator | View:
+    def _aggregator(self, place: int, node: LowAggregate) -> Aggregator | TablelessNode:
         tree, is_inner = self._tree, not self._is_query(place)
         edge, parent = tree.edges[place], tree.parents[place]
         if edge is None or parent is None:
             return Aggregator(node, self._dictionaries, self.plan.compiled, None, is_inner)
-        if not tree.is_view(place):
+        if not tree.is_tableless(place):
             return Aggregator(node, self._dictionaries, self.plan.compiled, edge.query, is_inner)
         above = tree.nodes[parent]
         assert above is not None
         # A bounded table may evict a group again and again.
         once = tree.table_of(place).table.kind == "open" or not self.plan.compiled
-        return View(node, above, edge, self._dictionaries, once, is_inner)
+        return TablelessNode(node, above, edge, self._dictionaries, once, is_inner)
 
     def _is_query(self, place: int) -> bool:
         return place < len(self.plan.queries)
@@ -212,28 +212,28 @@ class LowTask:
 
     def _is_full(self) -> bool:
         """Whether there is no memory for another batch as large as the last."""
-        size = self._gathering.size + self._gathering.last_size
+        size = self._pending_tuples.size + self._pending_tuples.last_size
         room = self._memory_bytes * 5 // 8 - self._dictionaries.memory_bytes
         return BATCH_COST * size > room
 
     def _is_batch(self, place: int) -> bool:
         """Whether a batch should end with a split: a group that is cut has to be merged."""
-        if self._gathering.rows < BATCH_ROWS:
+        if self._pending_tuples.rows < BATCH_ROWS:
             return False
         read = [timeline for query, timeline in self._timelines.items() if self._is_query(query)]
         cut = sum(not timeline.ends_with(place) for timeline in read)
-        most = len(read) // 2 if self._gathering.rows >= LARGE_ROWS else 0
+        most = len(read) // 2 if self._pending_tuples.rows >= LARGE_ROWS else 0
         return cut <= most
 
     # ---- tuples
 
     def _see(self, columns: pa.RecordBatch) -> Iterator[Ready]:
         """A batch as it was read: who takes which of its tuples?"""
-        batch = Batch(columns, self._dictionaries, self._first, self._derive)
+        batch = VectorBatch(columns, self._dictionaries, self._first, self._derive)
         self.counters.tuples += len(batch)
         with self.meter.timing("prefilter"):
             bits = batch.prefilter_bits(self._prefilter, self.counters.evaluated)
-            chosen = self._choices.rows(batch, bits)
+            chosen = self._selections.rows(batch, bits)
         for place, query in enumerate(self.plan.queries):
             rows = chosen[self._chosen[place].entry]
             self.counters.passed[place] += len(rows)
@@ -242,14 +242,14 @@ class LowTask:
                     found = project(batch, query, rows)
                 yield Tuples(place, found)
         if self._aggregators:
-            keyed = Batch(columns, self._dictionaries, self._second, self._derive_keys)
-            self._gathering.add(keyed, chosen)
+            keyed = VectorBatch(columns, self._dictionaries, self._second, self._derive_keys)
+            self._pending_tuples.add(keyed, chosen)
 
     def _take_all(self, then: int) -> Iterator[Ready]:
         """All batches that wait, as one; the splits from `then` on may have more tuples."""
-        if not self._gathering.rows:
+        if not self._pending_tuples.rows:
             return
-        tuples = self._gathering.take()
+        tuples = self._pending_tuples.take()
         for root, aggregator in self._in_good_order():
             with self.meter.timing(f"group {aggregator.query.name}"):
                 aggregator.take(tuples, self._chosen[root])
@@ -264,7 +264,7 @@ class LowTask:
 
     def _in_good_order(self) -> list[tuple[int, Aggregator]]:
         """Nodes that take tuples; those that put the same ones apart by the same key together."""
-        order: dict[tuple[Choice, int], list[tuple[int, Aggregator]]] = {}
+        order: dict[tuple[Selection, int], list[tuple[int, Aggregator]]] = {}
         for place in self._tree.roots:
             aggregator = self._aggregators[place]
             assert isinstance(aggregator, Aggregator), "only a child is a view"
@@ -412,7 +412,7 @@ def rows_of(columns: pa.RecordBatch) -> int:
     return int(columns.num_rows)
 
 
-def project(batch: Batch, query: LowSelect, rows: Codes) -> pa.RecordBatch:
+def project(batch: VectorBatch, query: LowSelect, rows: Codes) -> pa.RecordBatch:
     """The columns of a selection; those of the source are copied together."""
     plain = list(dict.fromkeys(e.name for _, e in query.items if isinstance(e, Col)))
     taken = batch.columns.select(plain).take(pa.array(rows))

@@ -27,7 +27,7 @@ from terascope.physical.operators import (
     TreeEdge,
     WriteRows,
 )
-from terascope.physical.row_pipeline import Keep, RowProgram
+from terascope.physical.row_pipeline import Keep, RowPipeline
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
 from terascope.units import readable_bytes
@@ -109,7 +109,7 @@ def figures(measure: Measure) -> Facts:
     return tuple(found)
 
 
-def steps(pipeline: RowProgram) -> str:
+def steps(pipeline: RowPipeline) -> str:
     """The steps of a row pipeline; steps after a rank or another aggregation come last."""
     conditions = [
         show_expr(step.predicate)

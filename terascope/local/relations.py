@@ -25,7 +25,7 @@ from terascope.functions.base import Value, ValueMistake
 from terascope.local.engine import batch_of
 from terascope.physical.row_pipeline import (
     Regroup,
-    RowProgram,
+    RowPipeline,
     Top,
     extended,
     is_computable,
@@ -57,7 +57,7 @@ from terascope.types import Type
 
 COMPILED_ROWS: Final = 1 << 20
 """Aggregations of more rows are worth machine code, which may have to be compiled first."""
-NO_STEPS: Final = RowProgram("", ())
+NO_STEPS: Final = RowPipeline("", ())
 
 Operator: TypeAlias = Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]
 """The rows of a relation from those of its inputs."""
@@ -125,7 +125,7 @@ def aggregate_operator(rel: Aggregate, parameters: Parameters, compiled: bool) -
     """Each grouping set is an aggregation of its own; keys that are not in it are NULL."""
     if rel.emit_empty is not None:
         return None
-    programs: list[tuple[RowProgram, Regroup]] = []
+    programs: list[tuple[RowPipeline, Regroup]] = []
     for chosen in [[name for name, _ in rel.keys]] if rel.sets is None else rel.sets:
         keys = tuple((name, expr) for name, expr in rel.keys if name in chosen)
         program = regrouped(NO_STEPS, keys, rel.aggs, parameters)
@@ -160,7 +160,7 @@ def join_operator(rel: Join, parameters: Parameters) -> Operator | None:
         return None
     if not all(can_match(a.type, b.type) for a, b in bound):
         return None
-    after: RowProgram | None = NO_STEPS
+    after: RowPipeline | None = NO_STEPS
     if rel.residual is not None:  # an outer row that fails it has no partner
         inner = rel.kind == "inner"
         after = extended(after, [rel.residual], parameters, None) if inner else None

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from terascope.files import PRIVATE, escaped
 from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.job_windows import Windows
-from terascope.physical.row_pipeline import KeptOrder, RowProgram
+from terascope.physical.row_pipeline import KeptOrder, RowPipeline
 from terascope.plan.rel import Field
 
 PartFormat: TypeAlias = Literal["parquet", "held", "csv", "ndjson"]
@@ -38,7 +38,7 @@ class Direct:
     """A query whose rows the tasks write themselves."""
 
     query: str
-    program: RowProgram
+    program: RowPipeline
     fields: tuple[Field, ...]
     places: tuple[int, ...] | None = None
     """When it merely picks columns of the stream: which."""

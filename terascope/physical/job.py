@@ -26,7 +26,7 @@ from terascope.physical.row_pipeline import (
 )
 from terascope.physical.settings import Destination
 from terascope.physical.statistics.prospects import Prospect
-from terascope.physical.task_join import Joining, Pairing
+from terascope.physical.task_join import Joining, TaskJoin
 from terascope.plan.expr import Expr
 from terascope.plan.rel import (
     Field,
@@ -166,7 +166,7 @@ class Deliveries:
     """The reads with a low level, which does what it can for its targets."""
 
     @property
-    def pairings(self) -> tuple[Pairing, ...]:
+    def joins(self) -> tuple[TaskJoin, ...]:
         return tuple(made.pairing for made in self.joined.values())
 
     @property

@@ -20,8 +20,8 @@ from typing import Final, Literal, TypeAlias
 from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.job_windows import Windows
 from terascope.physical.low_plan import LowAggregate, LowSelect
-from terascope.physical.row_pipeline import Regroup, RowProgram, Top
-from terascope.physical.task_join import Pairing
+from terascope.physical.row_pipeline import Regroup, RowPipeline, Top
+from terascope.physical.task_join import TaskJoin
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Rel
 
@@ -151,7 +151,7 @@ class AssembleWindows(PhysicalOperator):
 class RunPipeline(PhysicalOperator):
     """Filter and project the finished rows of one stream for one query."""
 
-    pipeline: RowProgram
+    pipeline: RowPipeline
 
     @property
     def choice(self) -> str:
@@ -184,7 +184,7 @@ class RegroupRows(PhysicalOperator):
 class JoinGroups(PhysicalOperator):
     """Join the groups of two streams epoch by epoch where both are complete."""
 
-    join: Pairing
+    join: TaskJoin
 
     @property
     def choice(self) -> str:

@@ -1,6 +1,6 @@
 """A row pipeline: conditions and projections on finished rows, then a rank or another aggregation.
 
-In: a query over a low-level stream. Out: a `RowProgram`, which a task runs on columns, so that it
+In: a query over a low-level stream. Out: a `RowPipeline`, which a task runs on columns, so that it
 can write the rows of the query itself; None for a query that does anything else.
 """
 
@@ -73,7 +73,7 @@ Step: TypeAlias = Keep | Compute
 
 
 @dataclass(frozen=True)
-class RowProgram:
+class RowPipeline:
     """Steps, one after the other; for a task to run on every batch of results."""
 
     stream: str
@@ -83,7 +83,7 @@ class RowProgram:
     """What is then done to all rows of an epoch together: the first of them go on, or groups."""
     after: tuple[Step, ...] = ()
 
-    def extended(self, step: Step) -> RowProgram:
+    def extended(self, step: Step) -> RowPipeline:
         if self.whole is None:
             return replace(self, steps=(*self.steps, step))
         return replace(self, after=(*self.after, step))
@@ -94,7 +94,7 @@ def picking(fields: Sequence[Field]) -> Compute:
     return Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
 
 
-def picked(program: RowProgram, names: Sequence[str]) -> tuple[int, ...] | None:
+def picked(program: RowPipeline, names: Sequence[str]) -> tuple[int, ...] | None:
     """The places of the columns a program merely picks out of `names`; None when it does more."""
     current = {name: place for place, name in enumerate(names)}
     last: tuple[int, ...] = tuple(current.values())
@@ -114,23 +114,23 @@ def picked(program: RowProgram, names: Sequence[str]) -> tuple[int, ...] | None:
     return last
 
 
-def row_program(
+def row_pipeline(
     rel: Rel, trees: Mapping[str, Rel], parameters: Mapping[str, Value]
-) -> RowProgram | None:
+) -> RowPipeline | None:
     """A query as steps over the low-level stream it goes back to; None when it does anything else.
 
     `trees`: the other queries above the low level, which it may read.
     """
     below = row_source(rel, trees)
     if below is not None:
-        return stepped(rel, row_program(below, trees, parameters), parameters)
+        return stepped(rel, row_pipeline(below, trees, parameters), parameters)
     match rel:
         case Read(stream=stream):
-            return RowProgram(stream, ())
+            return RowPipeline(stream, ())
         case Rank(source, per, order, limit):
-            return ranked(row_program(source, trees, parameters), per, order, limit, parameters)
+            return ranked(row_pipeline(source, trees, parameters), per, order, limit, parameters)
         case Aggregate(source, keys, aggs, sets=None, emit_empty=None):
-            return regrouped(row_program(source, trees, parameters), keys, aggs, parameters)
+            return regrouped(row_pipeline(source, trees, parameters), keys, aggs, parameters)
         case _:
             return None
 
@@ -149,8 +149,8 @@ def row_source(rel: Rel, relations: Mapping[str, Rel]) -> Rel | None:
 
 
 def stepped(
-    rel: Rel, below: RowProgram | None, parameters: Mapping[str, Value]
-) -> RowProgram | None:
+    rel: Rel, below: RowPipeline | None, parameters: Mapping[str, Value]
+) -> RowPipeline | None:
     """One more operator that looks at a row at a time: a condition or a projection. Any other that
     does so, as a rank without a limit, changes no row.
     """
@@ -165,11 +165,11 @@ def stepped(
 
 
 def extended(
-    below: RowProgram | None,
+    below: RowPipeline | None,
     expressions: list[Expr],
     parameters: Mapping[str, Value],
     names: list[str] | None,
-) -> RowProgram | None:
+) -> RowPipeline | None:
     if below is None:
         return None
     bound = [simpler_tests(with_values(expr, parameters)) for expr in expressions]
@@ -180,12 +180,12 @@ def extended(
 
 
 def ranked(
-    below: RowProgram | None,
+    below: RowPipeline | None,
     per: tuple[str, ...],
     order: tuple[tuple[Expr, bool], ...],
     limit: int | None,
     parameters: Mapping[str, Value],
-) -> RowProgram | None:
+) -> RowPipeline | None:
     """The rows of a pipeline, of which the first few of each window are kept."""
     if below is None or limit is None:
         return None
@@ -196,11 +196,11 @@ def ranked(
 
 
 def regrouped(
-    below: RowProgram | None,
+    below: RowPipeline | None,
     keys: tuple[Named, ...],
     aggs: tuple[NamedAgg, ...],
     parameters: Mapping[str, Value],
-) -> RowProgram | None:
+) -> RowPipeline | None:
     if below is None or below.whole is not None:
         return None
     kept = [one for name, agg in aggs for one in sub_aggregates(name, agg)]
@@ -246,7 +246,7 @@ def is_float_sum(agg: AggCall) -> bool:
     return isinstance(agg.function, Sum) and not agg.distinct and agg.args[0].type is Type.FLOAT
 
 
-def origin(program: RowProgram, name: str) -> str | None:
+def origin(program: RowPipeline, name: str) -> str | None:
     """The column of the stream that a column after the steps is, if it is one as it is."""
     for step in reversed(program.steps):
         if isinstance(step, Compute):
@@ -278,7 +278,7 @@ def with_values(expr: Expr, parameters: Mapping[str, Value]) -> Expr:
     return transform(expr, lambda e: Lit(parameters[e.name], e.type) if isinstance(e, Param) else e)
 
 
-def columns_read(program: RowProgram) -> frozenset[str] | None:
+def columns_read(program: RowPipeline) -> frozenset[str] | None:
     """The columns of the stream that a program reads; None: all."""
     found: set[str] = set()
     for step in program.steps:

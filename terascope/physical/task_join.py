@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from terascope.physical.row_pipeline import (
-    RowProgram,
+    RowPipeline,
 )
 from terascope.plan.expr import Expr
 from terascope.plan.rel import (
@@ -32,14 +32,14 @@ class Side:
 
     stream: int
     """The low-level stream its rows are made of."""
-    program: RowProgram
+    program: RowPipeline
     fields: tuple[Field, ...]
     rest: int
     """The number under which its rows go up that cannot be joined here."""
 
 
 @dataclass(frozen=True)
-class Pairing:
+class TaskJoin:
     """A query that joins two streams of groups; see plan.rel.Join."""
 
     query: str
@@ -50,7 +50,7 @@ class Pairing:
     ahead: int
     """An epoch of the left meets the one so many before it on the right."""
     fills: tuple[Named, ...]
-    after: RowProgram
+    after: RowPipeline
     """What is done to the rows of the join."""
     fields: tuple[Field, ...]
 
@@ -63,7 +63,7 @@ class Pairing:
 class Joining:
     """A join of the tasks, and the same for Spark."""
 
-    pairing: Pairing
+    pairing: TaskJoin
     rest: Rel
     """Reads the streams `rest_name(query, 0)` and `rest_name(query, 1)`."""
 

@@ -103,7 +103,7 @@ class SparkBatchEngine:
         return DriverPass(self.spark, rows)
 
     def join_leftovers(self, passes: Sequence[SparkPass], joining: LeftoverJoin) -> list[Part]:
-        numbers = [side.rest for pairing in joining.pairings for side in pairing.sides]
+        numbers = [side.rest for join in joining.joins for side in join.sides]
         rows = all_rows(passes)
         packed = rows.filter((F.col("kind") == "rows") & F.col("stream").isin(numbers))
         together = packed.select("stream", "payload").coalesce(1)

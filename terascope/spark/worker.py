@@ -12,7 +12,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from terascope.kernels.codegen.preload import tell_used
+from terascope.kernels.codegen.preload import report_used
 from terascope.spark.mistakes import telling
 
 _done = 0
@@ -33,7 +33,7 @@ def settle() -> None:
     """
     global _done
     _done += 1
-    tell_used()
+    report_used()
     if _done & (_done - 1) == 0:
         gc.collect()
         gc.freeze()

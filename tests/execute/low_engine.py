@@ -13,7 +13,7 @@ from typing import Any
 from terascope.connectors.registry import Interface
 from terascope.execute.merge import Merger
 from terascope.execute.rows.windows import Sequences
-from terascope.execute.task import Counters, Groups, LowTask, Reached
+from terascope.execute.task import Groups, LowTask, Reached, TaskCounters
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.float_ranges import finished_blocks
 from terascope.kernels.merge.payload import pack
@@ -36,7 +36,7 @@ DESTINATIONS = 3
 
 def low_rows(
     job: Job, tasks: int, folder: Path, merge_bytes: int = 1 << 28
-) -> tuple[dict[str, list[Row]], list[Counters]]:
+) -> tuple[dict[str, list[Row]], list[TaskCounters]]:
     """The rows of all low-level streams, by name, and what each task counted."""
     numbers = {output.name: output for output in job.low}
     rows: dict[str, list[Row]] = {name: [] for name in numbers}

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from terascope.execute.grouping.aggregator import Aggregator, group_fields
-from terascope.execute.grouping.choices import Chosen
-from terascope.execute.grouping.gathered import Gathering
+from terascope.execute.grouping.pending_tuples import PendingTuples
+from terascope.execute.grouping.selections import Admission
 from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
 from terascope.functions.aggregates.extremes import MAX_INT, MIN_INT
 from terascope.functions.slots import SUM_INT, SlotKind
 from terascope.kernels.codegen.program import functions, program
-from terascope.kernels.columns.lanes import Batch, Dictionaries
+from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.physical.low_plan import LowAggregate, Slot
 from terascope.physical.programs import outputs_of
@@ -46,12 +46,12 @@ def run(
     """The groups of some batches, each taken by itself."""
     made = program((), outputs_of([asked]))
     _, derive = functions(made, compiled=False)
-    dictionaries = Dictionaries()
-    chosen = Chosen(0, (0,) * len(asked.slots))
-    gathering, aggregator = Gathering([(chosen, asked)]), Aggregator(asked, dictionaries, True)
+    dictionaries = TaskDictionaries()
+    chosen = Admission(0, (0,) * len(asked.slots))
+    gathering, aggregator = PendingTuples([(chosen, asked)]), Aggregator(asked, dictionaries, True)
     for given in batches:
         columns = pa.RecordBatch.from_pydict({n: pa.array(v, pa.int64()) for n, v in given.items()})
-        batch = Batch(columns, dictionaries, made, derive)
+        batch = VectorBatch(columns, dictionaries, made, derive)
         gathering.add(batch, {0: np.arange(len(batch), dtype=np.int32)})
         aggregator.take(gathering.take(), chosen)
         aggregator.settle()

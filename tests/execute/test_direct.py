@@ -28,7 +28,7 @@ from terascope.physical.planner import plan_job
 from terascope.physical.row_pipeline import Regroup, Top
 from terascope.physical.rules.finish_in_tasks import deliveries, direct_queries, stream_numbers
 from terascope.physical.settings import SAMPLED, LowSettings, SharingSettings, TableSettings
-from terascope.physical.task_join import Pairing, rest_name
+from terascope.physical.task_join import TaskJoin, rest_name
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
 from terascope.reference.context import Evaluation
@@ -54,7 +54,7 @@ class Written:
 
 def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) -> Written:
     planned = deliveries(job, writing=True, sorted_later=True)
-    targets, pairings, fields = planned.targets, planned.pairings, planned.fields
+    targets, pairings, fields = planned.targets, planned.joins, planned.fields
     sink = Sink(str(folder), "held", compiled=False, memory_bytes=memory)
     outgoing: list[Outgoing] = []
     payloads: dict[int, list[tuple[int, bytes]]] = {}
@@ -96,7 +96,7 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
 
 
 def joined_in_one_task(
-    pairing: Pairing, sink: Sink, packed: list[tuple[int, bytes | None]]
+    pairing: TaskJoin, sink: Sink, packed: list[tuple[int, bytes | None]]
 ) -> list[Row]:
     own = [(s, p) for s, p in packed if p and s in {side.rest for side in pairing.sides}]
     (part,) = LeftoverJoin((pairing,), sink).parts(own)

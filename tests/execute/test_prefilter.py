@@ -10,7 +10,7 @@ import pytest
 
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.execute.task import Counters, LowTask, Reached
+from terascope.execute.task import LowTask, Reached, TaskCounters
 from terascope.physical.job import Job
 from terascope.physical.low_plan import LowPlan
 from terascope.physical.planner import plan_job
@@ -47,7 +47,7 @@ def queries(number: int, condition: str = SHARED) -> str:
     )
 
 
-def counters(job: Job, folder: Path) -> tuple[LowPlan, Counters]:
+def counters(job: Job, folder: Path) -> tuple[LowPlan, TaskCounters]:
     (read,) = job.reads
     assert read.low is not None
     _, counted = low_rows(job, 1, folder)

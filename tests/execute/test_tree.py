@@ -202,7 +202,7 @@ def check(plan: LowPlan, columns: Columns, around: Circumstances) -> None:
         above = tree.parents[place]
         if edge is not None and above is not None and not edge.present:
             left = counted.evicted[above] + counted.flushed[above]
-            if tree.is_view(place):
+            if tree.is_tableless(place):
                 assert counted.probes[place] == 0, "its groups are those of the parent"
                 assert counted.flushed[place] == left
             else:

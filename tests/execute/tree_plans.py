@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from terascope.connectors.base import Column
 from terascope.connectors.registry import parse_interface
 from terascope.execute.grouping.aggregator import group_fields
-from terascope.execute.task import Counters, Groups, LowTask, Tuples
+from terascope.execute.task import Groups, LowTask, TaskCounters, Tuples
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
-from terascope.kernels.merge.groups import Groups as SomeGroups
+from terascope.kernels.merge.groups import MergedGroups
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind, Where
 from terascope.physical.ownership import EVERYTHING
 from terascope.plan.expr import Col, Expr, Lit
@@ -108,7 +108,7 @@ def written(columns: Columns, folder: Path, row_group: int = 1 << 20) -> Path:
     return path
 
 
-def run(plan: LowPlan, path: Path, split_bytes: int = 1 << 30) -> tuple[Found, Counters]:
+def run(plan: LowPlan, path: Path, split_bytes: int = 1 << 30) -> tuple[Found, TaskCounters]:
     """The groups of every aggregation, each once."""
     splits = parse_interface(f"flows=parquet:{path}").splits(split_bytes)
     task = LowTask(plan, dict.fromkeys(range(len(plan.queries)), EVERYTHING))
@@ -119,7 +119,7 @@ def run(plan: LowPlan, path: Path, split_bytes: int = 1 << 30) -> tuple[Found, C
         if isinstance(ready, Groups):
             query = plan.queries[ready.query]
             assert isinstance(query, LowAggregate)
-            blocks = SomeGroups(ready.dictionaries, iter([ready.block]))
+            blocks = MergedGroups(ready.dictionaries, iter([ready.block]))
             for key, values in partials_of([blocks], group_fields(query).shape):
                 assert (query.name, key) not in whole, "said to be complete, and came again"
                 if ready.complete:

@@ -16,7 +16,7 @@ from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
 from terascope.functions.aggregates.extremes import MAX_FLOAT, MAX_INT, MIN_FLOAT, MIN_INT
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.columns.dictionary import Dictionary, dictionary_for
-from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, Groups, key_codes
+from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, MergedGroups, key_codes
 from terascope.kernels.tables.slots import Shape
 from terascope.plan.rel import Field
 from terascope.types import INT_MAX, INT_MIN, Type, parse_ip
@@ -124,7 +124,7 @@ def rows_of(
     return rows
 
 
-def partials_of(groups: Iterable[Groups], shape: Shape) -> list[Partial]:
+def partials_of(groups: Iterable[MergedGroups], shape: Shape) -> list[Partial]:
     """Rows as plain values again."""
     found: list[Partial] = []
     for some in groups:

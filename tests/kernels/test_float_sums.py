@@ -185,14 +185,14 @@ def float_of(exact: Fraction) -> float:
 @settings(max_examples=200, deadline=None, database=None)
 @given(st.lists(st.floats() | st.sampled_from(SPECIAL), min_size=1, max_size=30))
 def test_lanes_have_the_ranges_and_digits_of_python(values: list[float]) -> None:
-    lane = np.array(values)
-    ranges = ranges_of(lane)
+    vector = np.array(values)
+    ranges = ranges_of(vector)
     expected = [to_digits(value) for value in values]
     if ranges is None:
         assert all(range_ == 0 for range_, _ in expected)
         return
     assert ranges.tolist() == [range_ for range_, _ in expected]
-    digits = digits_of(lane, ranges)
+    digits = digits_of(vector, ranges)
     for i, (range_, own) in enumerate(expected):
         if range_:
             assert digits[:, i].tolist() == list(own)

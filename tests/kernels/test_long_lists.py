@@ -16,7 +16,7 @@ from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.execute.rows.steps import admitted
 from terascope.functions.members import Members
-from terascope.kernels.codegen.members import member_lane
+from terascope.kernels.codegen.members import member_vector
 from terascope.physical.settings import SAMPLED, LowSettings, TableSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.build import list_call
@@ -83,16 +83,16 @@ FLOATS = [0.0, -0.0, 1.5, -1.5, math.inf, -math.inf, math.nan, 1e-300, 2.0**53]
     [[7], [0, 80, 4095], NUMBERS, [INT_MIN, INT_MAX], [7, None], [None], list(range(0, 9999, 7))],
 )
 def test_integers(listed: list[int | None]) -> None:
-    assert_lane(Members.of(listed), np.array(NUMBERS, np.int64), Type.LLONG)
+    assert_vector(Members.of(listed), np.array(NUMBERS, np.int64), Type.LLONG)
 
 
 @pytest.mark.parametrize("listed", [[0.0], [-0.0], [math.nan], FLOATS, [1.5, None], [math.inf]])
 def test_floats_equal_as_everywhere_else(listed: list[float | None]) -> None:
-    assert_lane(Members.of(listed), np.array(FLOATS, np.float64), Type.FLOAT)
+    assert_vector(Members.of(listed), np.array(FLOATS, np.float64), Type.FLOAT)
 
 
-def assert_lane(members: Members, values: NDArray[Any], type: Type) -> None:
-    found, known = member_lane(members, values, np.ones(len(values), np.uint8))
+def assert_vector(members: Members, values: NDArray[Any], type: Type) -> None:
+    found, known = member_vector(members, values, np.ones(len(values), np.uint8))
     expected = [members.has(value) for value in values.tolist()]
     assert [bool(f) if k else None for f, k in zip(found, known, strict=True)] == expected
     batch = pa.RecordBatch.from_arrays([pa.array(values)], ["x"])

@@ -40,18 +40,18 @@ def made(predicates: list[Expr], derived: list[Expr]) -> Program:
 def computed(program: Program, compiled: bool) -> tuple[list[Any], list[Any], Any]:
     """The words of the prefilter, what is derived, and how often predicates were evaluated."""
     rng = np.random.default_rng(1)
-    lanes: dict[Expr, Any] = {
+    vectors: dict[Expr, Any] = {
         column: (rng.integers(0, 200, COUNT), (rng.random(COUNT) < 0.9).view(np.uint8))
         for column in (X, Y)
     }
     prefilter, derive = functions(program, compiled)
     counted = np.zeros(sum(len(p.counters) for p in program.prefilter.pieces), np.int64)
     bits = [np.full(COUNT, 77, np.uint64) for _ in program.prefilter.arrays]
-    given = [array for one in program.prefilter.inputs for array in lanes[one.expr]]
+    given = [array for one in program.prefilter.inputs for array in vectors[one.expr]]
     prefilter(COUNT, counted, *given, *bits)
     types = {s.array: s.dtype for p in program.derive.pieces for s in p.stores}
     outputs = [np.zeros(COUNT, types[name]) for name in program.derive.arrays]
-    given = [array for one in program.derive.inputs for array in lanes[one.expr]]
+    given = [array for one in program.derive.inputs for array in vectors[one.expr]]
     derive(COUNT, np.zeros(0, np.int64), *given, *outputs)
     return bits, outputs, counted
 
@@ -80,7 +80,7 @@ def test_what_is_compiled_is_bounded(many: int, monkeypatch: pytest.MonkeyPatch)
     compiled: list[int] = []
     by_numpy = programs.by_numpy
 
-    def noted(piece: programs.Piece) -> programs.Kernel:
+    def noted(piece: programs.CodePiece) -> programs.Kernel:
         compiled.append(len(piece.lines))
         return by_numpy(piece)
 

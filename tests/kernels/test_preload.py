@@ -12,12 +12,12 @@ from terascope.kernels.codegen.preload import VARIABLE
 USING = """
 import numpy as np
 from terascope.kernels.merge.merge_source import combine_kernel
-from terascope.kernels.codegen.preload import tell_used
+from terascope.kernels.codegen.preload import report_used
 from terascope.kernels.tables.slots import Shape
 combine_kernel(Shape(1, ()))
 
-tell_used()
-tell_used()
+report_used()
+report_used()
 """
 FORKING = """
 import sys
@@ -30,7 +30,7 @@ from terascope.kernels.merge.merge_source import combine_kernel
 from terascope.kernels.tables.slots import Shape
 combine_kernel(Shape(1, ()))
 print(len(loaded))
-preload.tell_used()
+preload.report_used()
 """
 
 

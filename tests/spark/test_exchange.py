@@ -26,7 +26,7 @@ from terascope.kernels.merge.groups import Block, GroupFields
 from terascope.kernels.merge.payload import pack
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import Direct, Sink, Target
-from terascope.physical.row_pipeline import Compute, RowProgram
+from terascope.physical.row_pipeline import Compute, RowPipeline
 from terascope.plan.expr import Col
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import schema_of
@@ -133,7 +133,7 @@ def test_partials_of_all_workers_meet(spark: SparkSession) -> None:
 def test_tasks_write_what_they_have_merged(spark: SparkSession, tmp_path: Path) -> None:
     fields = (GROUPS.fields[3], GROUPS.fields[1])
     last = Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
-    direct = Direct("q", RowProgram("low", (last,)), fields, (3, 1))
+    direct = Direct("q", RowPipeline("low", (last,)), fields, (3, 1))
     target = Target("low", GROUPS.fields, GROUPS, False, (direct,))
     told = merged(spark, 10, target, Sink(str(tmp_path), "parquet")).collect()
     assert {row.kind for row in told} == {"part"}

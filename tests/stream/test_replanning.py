@@ -359,7 +359,7 @@ def sample(epoch: int, few: str, count: int = 2000) -> TupleSample:
         "d": random.integers(0, 3, count),
     }
     epochs = np.full(count, epoch, np.int64)
-    prints = {name: lane.astype(np.uint32) for name, lane in keys.items()}
+    prints = {name: vector.astype(np.uint32) for name, vector in keys.items()}
     return TupleSample(family_of(PAIRS).key, 1.0, epochs, prints)
 
 

@@ -141,7 +141,7 @@ def test_aggregations_with_the_same_keys_have_one_table() -> None:
     assert (table.signature, table.rest, table.anyof) == ((), (), ())
     assert {slot.where for slot in table.slots} == {None, Where((0,)), Where((0, 1))}
     tree = tree_of(made.low)
-    assert [tree.is_view(place) for place in range(5)] == [True, True, True, False, False]
+    assert [tree.is_tableless(place) for place in range(5)] == [True, True, True, False, False]
     assert tree.roots == [3, 4], "one look-up a tuple for three, and the other"
     assert widened_places(RIVALS, made.low) == {}
 

@@ -63,9 +63,9 @@ def plan(signature: tuple[int, ...] = ()) -> LowPlan:
 
 
 def tuples(rows: Sequence[tuple[int | None, int | None, str | None]]) -> pa.RecordBatch:
-    lanes = zip(*rows, strict=True)
+    vectors = zip(*rows, strict=True)
     types = [pa.int64(), pa.int64(), pa.string()]
-    arrays = [pa.array(lane, type) for lane, type in zip(lanes, types, strict=True)]
+    arrays = [pa.array(vector, type) for vector, type in zip(vectors, types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, list(TYPES))
 
 

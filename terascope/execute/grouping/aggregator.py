@@ -13,14 +13,14 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.execute.grouping.choices import Choice, Chosen
-from terascope.execute.grouping.descent import Descent
-from terascope.execute.grouping.gathered import Gathered, reading_slots
+from terascope.execute.grouping.pending_groups import PendingGroups, Released
+from terascope.execute.grouping.pending_tuples import TupleVectors, reading_slots
+from terascope.execute.grouping.selections import Admission, Selection
 from terascope.execute.grouping.set_apart import SetApart, set_apart
-from terascope.execute.grouping.waiting import Released, Waiting
+from terascope.execute.grouping.tree_edges import TreeEdges
 from terascope.functions.slots import SUM_INT
+from terascope.kernels.columns.batch import TaskDictionaries, Vector
 from terascope.kernels.columns.dictionary import Codes, Masks, NumberDictionary
-from terascope.kernels.columns.lanes import Dictionaries, Lane
 from terascope.kernels.merge.groups import NO_EPOCH, GroupFields, Rows, key_codes, largest
 from terascope.kernels.tables.bounded_tables import BoundedTable, capacity_for
 from terascope.kernels.tables.numpy_table import NumpyTable
@@ -58,7 +58,7 @@ class Aggregator:
     def __init__(
         self,
         query: LowAggregate,
-        dictionaries: Dictionaries,
+        dictionaries: TaskDictionaries,
         compiled: bool,
         read: LowAggregate | None = None,
         is_inner: bool = False,
@@ -67,7 +67,7 @@ class Aggregator:
         `is_inner`: groups that leave the table only go down the tree, and wait for nobody.
         """
         self.query = query
-        self.below: Descent | None = None
+        self.below: TreeEdges | None = None
         """Where groups that leave the table go, too."""
         self._read = read or query
         self._is_inner = is_inner
@@ -93,7 +93,7 @@ class Aggregator:
         """How many groups there were the last time."""
         self._table = self._make_table(compiled)
         once = not isinstance(self._table, BoundedTable)  # it may evict a group again and again
-        self._waiting = Waiting(self.shape, once)
+        self._pending = PendingGroups(self.shape, once)
 
     def _make_table(self, compiled: bool) -> OpenTable | NumpyTable | BoundedTable:
         choice = self.query.table
@@ -107,11 +107,11 @@ class Aggregator:
 
     @property
     def spilled_bytes(self) -> int:
-        return self._waiting.spilled_bytes
+        return self._pending.spilled_bytes
 
     @property
     def memory_bytes(self) -> int:
-        return self._table.memory_bytes + self._waiting.memory_bytes
+        return self._table.memory_bytes + self._pending.memory_bytes
 
     @property
     def is_open(self) -> bool:
@@ -120,7 +120,7 @@ class Aggregator:
 
     @property
     def is_empty(self) -> bool:
-        return self._held == 0 and self._waiting.is_empty and not self.below
+        return self._held == 0 and self._pending.is_empty and not self.below
 
     @property
     def _held(self) -> int:
@@ -130,7 +130,7 @@ class Aggregator:
 
     # ---- tuples
 
-    def take(self, tuples: Gathered, chosen: Chosen) -> None:
+    def take(self, tuples: TupleVectors, chosen: Admission) -> None:
         """The tuples of a choice."""
         rows = tuples.chosen[chosen.entry]
         if len(rows):
@@ -138,17 +138,17 @@ class Aggregator:
             self._take(tuples, chosen, rows)
             self._pour()
 
-    def _take(self, tuples: Gathered, chosen: Chosen, rows: Codes) -> None:
+    def _take(self, tuples: TupleVectors, chosen: Admission, rows: Codes) -> None:
         entry = chosen.entry
         codes = [tuples.codes(expr, entry) for expr in self.query.plain_keys]
         wanted = reading_slots(self._read, chosen)
-        lanes = [tuples.argument(slot, choice, entry) for slot, choice in wanted]
-        values, masks = [v for v, _ in lanes], [m for _, m in lanes]
+        vectors = [tuples.argument(slot, selection, entry) for slot, selection in wanted]
+        values, masks = [v for v, _ in vectors], [m for _, m in vectors]
         epochs = self._epochs(tuples, entry)
         if self.shape.ranges:
-            own = set_apart(tuples, rows, self._read, codes, lanes, self.shape)
+            own = set_apart(tuples, rows, self._read, codes, vectors, self.shape)
             values = own.values
-            lanes = list(zip(values, masks, strict=True))
+            vectors = list(zip(values, masks, strict=True))
             if own.groups is not None:
                 self._leave_apart(own, epochs)
                 rows = own.rows
@@ -168,15 +168,15 @@ class Aggregator:
             self._add(rows, [first, *codes], values, masks)
         else:
             present = all(tuples.is_present(m) for m in masks)
-            sure = present and tuples.count * most_of(tuples, self._summed(lanes)) < NO_OVERFLOW
+            sure = present and tuples.count * most_of(tuples, self._summed(vectors)) < NO_OVERFLOW
             name = ("runs", self._epoch_key, entry, id(rows))
             for epoch, some in tuples.once(name, runs, epochs, rows):
                 if epoch != self._epoch:
                     self._empty()
                     self._epoch, self._reach, self._complete = epoch, 0, True
-                if self._add_apart(tuples, chosen, some, codes, lanes, sure):
+                if self._add_apart(tuples, chosen, some, codes, vectors, sure):
                     continue
-                self._reach += len(some) * most_of(tuples, self._summed(lanes))
+                self._reach += len(some) * most_of(tuples, self._summed(vectors))
                 self._complete = self._complete and present
                 fine = self._complete and self._reach < NO_OVERFLOW
                 self._add(some, codes, values, None if fine else masks)
@@ -188,7 +188,7 @@ class Aggregator:
         none = np.full(len(own.groups), NO_EPOCH, np.int64)
         self._leave_mixed(none if epochs is None else epochs[own.apart], own.groups)
 
-    def _epochs(self, tuples: Gathered, choice: Choice) -> Epochs | None:
+    def _epochs(self, tuples: TupleVectors, choice: Selection) -> Epochs | None:
         if self.query.epoch is None:
             return None
         values, masks = tuples.number(self._epoch_key, choice)
@@ -246,18 +246,18 @@ class Aggregator:
             return 0
         return id(self.key_dictionaries[self._most_different])
 
-    def _summed(self, lanes: Sequence[Lane]) -> list[Values]:
+    def _summed(self, vectors: Sequence[Vector]) -> list[Values]:
         arguments = [s for s in self._read.slots if s.kept.takes_argument]
-        pairs = zip(arguments, lanes, strict=True)
+        pairs = zip(arguments, vectors, strict=True)
         return [values for slot, (values, _) in pairs if slot.kept == SUM_INT]
 
     def _add_apart(
         self,
-        tuples: Gathered,
-        chosen: Chosen,
+        tuples: TupleVectors,
+        chosen: Admission,
         some: Codes,
         codes: Sequence[Codes],
-        lanes: Sequence[Lane],
+        vectors: Sequence[Vector],
         sure: bool,
     ) -> bool:
         """Group tuples part by part, if they are many or stand so; FALSE when they do not, or when
@@ -265,21 +265,21 @@ class Aggregator:
         """
         keys = self.query.plain_keys
         by = tuples.apart_by
-        lane: Callable[[Values], Values]
+        vector: Callable[[Values], Values]
         if by is not None and by[0] in keys and len(some) == tuples.count and self.is_open:
-            key, edges, lane = by[0], by[1], itself
+            key, edges, vector = by[0], by[1], itself
         elif self._is_large(some):
             place = self._most_different
             apart = tuples.apart(codes[place], chosen.entry, some)
-            key, edges, lane = keys[place], apart.edges, apart.lane
+            key, edges, vector = keys[place], apart.edges, apart.vector
         else:
             return False
         found = group_parts(
             Shape(self.shape.keys, self._read.shape.slots),
             edges,
-            [lane(c) for c in codes],
-            [lane(values) for values, _ in lanes],
-            None if sure else [lane(masks) for _, masks in lanes],
+            [vector(c) for c in codes],
+            [vector(values) for values, _ in vectors],
+            None if sure else [vector(masks) for _, masks in vectors],
         )
         if found is None:
             return False
@@ -287,7 +287,7 @@ class Aggregator:
         self._last = len(groups)
         self.flushed += len(groups)
         if not self._is_inner:
-            self._waiting.add(self._epoch, groups)
+            self._pending.add(self._epoch, groups)
         if self.below is not None:
             self.below.add_apart(self._epoch, groups, (key, begins))
         return True
@@ -320,13 +320,13 @@ class Aggregator:
 
     def _leave(self, epoch: int, groups: Rows) -> None:
         if not self._is_inner:
-            self._waiting.add(epoch, groups)
+            self._pending.add(epoch, groups)
         if self.below is not None:
             self.below.add(epoch, groups)
 
     def _leave_mixed(self, epochs: Epochs, groups: Rows) -> None:
         if not self._is_inner:
-            self._waiting.add_mixed(epochs, groups)
+            self._pending.add_mixed(epochs, groups)
         if self.below is not None:
             self.below.add_mixed(epochs, groups)
 
@@ -343,7 +343,7 @@ class Aggregator:
     def spill(self) -> None:
         """All groups that wait or are in the table go to disk."""
         self.flush(None)
-        self._waiting.spill()
+        self._pending.spill()
         self.shrink()
 
     def shrink(self) -> None:
@@ -353,12 +353,12 @@ class Aggregator:
 
     def settle(self) -> None:
         """The batch is done: what waits must not hold on to its memory."""
-        self._waiting.settle()
+        self._pending.settle()
 
     def release(self, before: int | None) -> Iterator[Released]:
         """Groups of the epochs before one, or of all."""
         self.flush(before)
-        yield from self._waiting.release(before)
+        yield from self._pending.release(before)
 
     def counts(self) -> tuple[int, int, int]:
         """Probes, evicted and flushed groups since this was asked the last time."""
@@ -372,13 +372,13 @@ class Aggregator:
         return found
 
 
-def most_of(tuples: Gathered, summed: Sequence[Values]) -> int:
+def most_of(tuples: TupleVectors, summed: Sequence[Values]) -> int:
     """The largest size of a value that is summed."""
     return max((tuples.once(("most", id(v)), largest, v) for v in summed), default=0)
 
 
-def itself(lane: Values) -> Values:
-    return lane
+def itself(vector: Values) -> Values:
+    return vector
 
 
 def runs(epochs: Epochs, rows: Codes) -> list[tuple[int, Codes]]:

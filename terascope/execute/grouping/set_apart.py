@@ -1,7 +1,7 @@
 """Tuples that do not enter a table, because a FLOAT they sum is beyond the ordinary range.
 
-In: the tuples of a query, as lanes. Out: the tuples that enter, and for each of the others a row of
-its own, a partial group of one tuple (terascope.kernels.merge.float_ranges).
+In: the tuples of a query, as vectors. Out: the tuples that enter, and for each of the others a row
+of its own, a partial group of one tuple (terascope.kernels.merge.float_ranges).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.execute.grouping.gathered import Gathered
+from terascope.execute.grouping.pending_tuples import TupleVectors
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
 from terascope.functions.slots import COUNT_OF, RANGE
+from terascope.kernels.columns.batch import Values, Vector
 from terascope.kernels.columns.dictionary import Codes, Ints
-from terascope.kernels.columns.lanes import Lane, Values
 from terascope.kernels.merge.float_ranges import digits_of, ranges_of
 from terascope.kernels.merge.groups import Rows
 from terascope.kernels.tables.slots import Shape
@@ -31,40 +31,40 @@ class SetApart:
     rows: Codes
     """The tuples that enter."""
     values: list[Values]
-    """The lanes they are read from: a table asks for no range."""
+    """The vectors they are read from: a table asks for no range."""
     apart: Codes
     groups: Rows | None = None
     """A row for each tuple that is apart; None when there is none."""
 
 
 def set_apart(
-    tuples: Gathered,
+    tuples: TupleVectors,
     rows: Codes,
     query: LowAggregate,
     codes: Sequence[Codes],
-    lanes: Sequence[Lane],
+    vectors: Sequence[Vector],
     shape: Shape,
 ) -> SetApart:
-    """`query`: as its table reads it; `shape`: of its groups. `lanes`: of its slots that have an
+    """`query`: as its table reads it; `shape`: of its groups. `vectors`: of its slots that have an
     argument.
     """
     arguments = [slot for slot in query.slots if slot.kept.takes_argument]
     nothing = tuples.once("no values", np.zeros, tuples.count, np.int64)
-    pairs = list(zip(arguments, lanes, strict=True))
-    values = [nothing if slot.kept == RANGE else lane[0] for slot, lane in pairs]
+    pairs = list(zip(arguments, vectors, strict=True))
+    values = [nothing if slot.kept == RANGE else vector[0] for slot, vector in pairs]
     found: dict[Expr, tuple[Values, Ints]] = {}
     beyond = np.zeros(len(rows), np.bool_)
-    for slot, (lane, masks) in pairs:
+    for slot, (vector, masks) in pairs:
         if slot.kept == RANGE:
-            ranges = tuples.once(("ranges", id(lane)), ranges_of, lane)
+            ranges = tuples.once(("ranges", id(vector)), ranges_of, vector)
             if ranges is not None:
                 assert slot.argument is not None
-                found[slot.argument] = lane, ranges
+                found[slot.argument] = vector, ranges
                 beyond |= (ranges[rows] != 0) & (masks[rows] != 0)
     if not beyond.any():
         return SetApart(rows, values, rows[:0])
     apart = rows[beyond]
-    groups = lone_groups(apart, query.slots, codes, lanes, found, shape)
+    groups = lone_groups(apart, query.slots, codes, vectors, found, shape)
     return SetApart(rows[~beyond], values, apart, groups)
 
 
@@ -72,7 +72,7 @@ def lone_groups(
     apart: Codes,
     slots: Sequence[Slot],
     codes: Sequence[Codes],
-    lanes: Sequence[Lane],
+    vectors: Sequence[Vector],
     found: Mapping[Expr, tuple[Values, Ints]],
     shape: Shape,
 ) -> Rows:
@@ -83,26 +83,26 @@ def lone_groups(
         word = code[apart].astype(np.int64)
         groups[:, shape.first_word + k // 2] |= word << (32 if k % 2 == 0 else 0)
     digits = {
-        expr: digits_of(np.ascontiguousarray(lane[apart]), np.ascontiguousarray(ranges[apart]))
-        for expr, (lane, ranges) in found.items()
-        if lane.dtype == np.float64
+        expr: digits_of(np.ascontiguousarray(vector[apart]), np.ascontiguousarray(ranges[apart]))
+        for expr, (vector, ranges) in found.items()
+        if vector.dtype == np.float64
     }
-    left = iter(lanes)
+    left = iter(vectors)
     for j, slot in enumerate(slots):
         target = groups[:, shape.slot(j)]
         if not slot.kept.takes_argument:
             target[:] = 1
             continue
-        lane, masks = next(left)
+        vector, masks = next(left)
         valid = masks[apart] != 0
         groups[:, 0] |= valid.astype(np.int64) << (1 + j)
-        target[:] = np.where(valid, words_of(slot, lane, apart, found, digits), 0)
+        target[:] = np.where(valid, words_of(slot, vector, apart, found, digits), 0)
     return groups
 
 
 def words_of(
     slot: Slot,
-    lane: Values,
+    vector: Values,
     apart: Codes,
     found: Mapping[Expr, tuple[Values, Ints]],
     digits: Mapping[Expr, NDArray[np.int64]],
@@ -114,7 +114,7 @@ def words_of(
         assert slot.argument is not None
         known = found.get(slot.argument)
         return np.zeros(len(apart), np.int64) if known is None else known[1][apart]
-    own = lane[apart]
+    own = vector[apart]
     match slot.argument:
         case Call(function, (expr, Lit(value=int(place)))) if function == FLOAT_DIGIT:
             if expr in digits:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from terascope.execute.grouping.choices import Condition, condition_of, entry_of
+from terascope.execute.grouping.selections import Condition, condition_of, entry_of
 from terascope.functions.slots import COUNT, SlotKind
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot
 from terascope.plan.expr import Col, Expr
@@ -24,7 +24,7 @@ class TreeMistake(ValueError):
 
 
 @dataclass(frozen=True)
-class Edge:
+class ParentEdge:
     """A child as its table sees it."""
 
     query: LowAggregate
@@ -37,13 +37,13 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Tree:
+class AggregateTrees:
     """The nodes of a plan: its queries by their places, then its inner nodes."""
 
     nodes: tuple[LowAggregate | None, ...]
     """None: a selection, which is no node."""
     parents: tuple[int | None, ...]
-    edges: tuple[Edge | None, ...]
+    edges: tuple[ParentEdge | None, ...]
 
     def children(self, place: int) -> list[int]:
         return [child for child, parent in enumerate(self.parents) if parent == place]
@@ -59,7 +59,7 @@ class Tree:
         parent = self.parents[place]
         return [] if parent is None else [*self.above(parent), parent]
 
-    def is_view(self, place: int) -> bool:
+    def is_tableless(self, place: int) -> bool:
         """Whether a node has the keys of its parent: then it needs no table."""
         node, parent = self.nodes[place], self.parents[place]
         above = None if parent is None else self.nodes[parent]
@@ -70,7 +70,7 @@ class Tree:
     def table_of(self, place: int) -> LowAggregate:
         """The node in whose table the groups of a node are."""
         parent = self.parents[place]
-        if parent is not None and self.is_view(place):
+        if parent is not None and self.is_tableless(place):
             return self.table_of(parent)
         node = self.nodes[place]
         assert node is not None
@@ -83,7 +83,7 @@ class Tree:
         return [place for place, (node, parent) in pairs if node is not None and parent is None]
 
 
-def tree_of(plan: LowPlan) -> Tree:
+def tree_of(plan: LowPlan) -> AggregateTrees:
     """The tree of a plan, or the trees.
 
     Raises:
@@ -96,7 +96,7 @@ def tree_of(plan: LowPlan) -> Tree:
         if node is not None and places.setdefault(node.name, place) != place:
             raise TreeMistake(f"two nodes are called {node.name}")
     parents: list[int | None] = []
-    edges: list[Edge | None] = []
+    edges: list[ParentEdge | None] = []
     for node in nodes:
         if node is None or node.parent is None:
             parents.append(None)
@@ -109,7 +109,7 @@ def tree_of(plan: LowPlan) -> Tree:
         assert parent is not None
         edges.append(edge(node, parent))
     check_that_it_ends(nodes, parents)
-    return Tree(nodes, tuple(parents), tuple(edges))
+    return AggregateTrees(nodes, tuple(parents), tuple(edges))
 
 
 def check_that_it_ends(nodes: Sequence[LowAggregate | None], parents: Sequence[int | None]) -> None:
@@ -124,7 +124,7 @@ def check_that_it_ends(nodes: Sequence[LowAggregate | None], parents: Sequence[i
 # ---- one edge ------------------------------------------------------------------------------------
 
 
-def edge(child: LowAggregate, parent: LowAggregate) -> Edge:
+def edge(child: LowAggregate, parent: LowAggregate) -> ParentEdge:
     """How a child reads the groups of a parent."""
     if epoch_of(child) != epoch_of(parent) or child.interfaces != parent.interfaces:
         raise TreeMistake(f"{child.name} has other epochs than {parent.name}, or another source")
@@ -134,7 +134,7 @@ def edge(child: LowAggregate, parent: LowAggregate) -> Edge:
     places = tuple(place_of(child, slot, parent) for slot in child.slots)
     slots = tuple(merged(slot, place) for slot, place in zip(child.slots, places, strict=True))
     read = replace(child, signature=(), rest=(), anyof=(), slots=slots, parent=None)
-    return Edge(read, places, presence(child, parent))
+    return ParentEdge(read, places, presence(child, parent))
 
 
 def epoch_of(node: LowAggregate) -> Expr | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from terascope.kernels.merge.finish import Constant, Numbers, ResultColumn, arrow_column
+from terascope.kernels.merge.finish import ConstantColumn, Numbers, ResultColumn, arrow_column
 from terascope.types import Type
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def extent_of(column: ResultColumn, type: Type, descending: bool) -> Extent:
     """The extent of a page of a column; rows without a value have no place in its order."""
     sign = -1 if descending else 1
     match column:
-        case Constant(value, _):
+        case ConstantColumn(value, _):
             return Extent() if value is None else Extent(sign * value, sign * value)
         case Numbers(values, None):
             found = values

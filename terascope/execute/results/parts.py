@@ -32,13 +32,13 @@ from terascope.kernels.encode.parquet_thrift import RowGroup, file_metadata
 from terascope.kernels.encode.text import csv_header, csv_lines, json_lines
 from terascope.kernels.merge.finish import (
     Coded,
-    Constant,
+    ConstantColumn,
     Numbers,
     ResultColumn,
     arrow_column,
     result_columns,
 )
-from terascope.kernels.merge.groups import Block, GroupFields, Groups
+from terascope.kernels.merge.groups import Block, GroupFields, MergedGroups
 from terascope.kernels.merge.payload import portions
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.row_pipeline import KeptOrder
@@ -125,7 +125,7 @@ class PartWriter:
 
     # ---- groups ----------------------------------------------------------------------------------
 
-    def write_groups(self, groups: Groups, fields: GroupFields) -> None:
+    def write_groups(self, groups: MergedGroups, fields: GroupFields) -> None:
         """Groups as they are: the columns are those of `fields`, or some of them."""
         for block in groups.blocks:
             self.write_block(block, fields, groups.dictionaries)
@@ -324,7 +324,7 @@ class TextSink:
 
 def row_count(column: ResultColumn) -> int:
     match column:
-        case Constant(_, rows):
+        case ConstantColumn(_, rows):
             return rows
         case Coded(_, codes):
             return len(codes)

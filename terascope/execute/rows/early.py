@@ -19,11 +19,11 @@ from terascope.execute.rows.steps import run_steps
 from terascope.execute.rows.top import hopes
 from terascope.functions.base import Scalar
 from terascope.functions.roles import Comparator
-from terascope.kernels.codegen.program import vector
+from terascope.kernels.codegen.program import numpy_function
 from terascope.kernels.codegen.terms import Source
+from terascope.kernels.columns.batch import evaluated
 from terascope.kernels.columns.dictionary import Codes, Dictionary, all_valid
 from terascope.kernels.columns.finished_rows import FinishedRows
-from terascope.kernels.columns.lanes import evaluated
 from terascope.kernels.merge.finish import Numbers, columns, result_columns
 from terascope.kernels.merge.groups import Block, GroupFields, Rows, rows_at
 from terascope.machine_code import INTEGER, compiled_for, output
@@ -31,7 +31,7 @@ from terascope.machine_code import column as column_of
 from terascope.physical.row_pipeline import (
     Compute,
     Keep,
-    RowProgram,
+    RowPipeline,
     Step,
     Top,
     columns_read,
@@ -43,7 +43,7 @@ from terascope.types import INT_MAX, INT_MIN, Type
 
 
 @dataclass(frozen=True)
-class First:
+class FirstRows:
     """The rows of an epoch that can be among the first: by one number."""
 
     place: int
@@ -67,8 +67,8 @@ class Early:
 
     fields: GroupFields
     conditions: tuple[Expr, ...]
-    first: First | None
-    rest: RowProgram
+    first: FirstRows | None
+    rest: RowPipeline
     """The program without the conditions it begins with."""
     read: tuple[int, ...]
     """The places of the columns it reads."""
@@ -100,7 +100,7 @@ class Early:
         return block.passing(np.asarray(FinishedRows(made).passing(condition)))
 
 
-def early(program: RowProgram, fields: GroupFields) -> Early:
+def early(program: RowPipeline, fields: GroupFields) -> Early:
     """A program over the groups of a stream, as `Early`."""
     conditions, steps = conditions_first(program.steps)
     rest = replace(program, steps=steps)
@@ -186,8 +186,8 @@ def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArr
     other conditions.
     """
     slots = {f.name: len(fields.keys) + i for i, f in enumerate(fields.slots)}
-    wanted, _ = vector(condition)
-    lanes: list[Any] = []
+    wanted, _ = numpy_function(condition)
+    vectors: list[Any] = []
     for one in wanted:
         if one.source is not Source.NUMBER or one.expr.type is Type.BOOL:
             return None
@@ -197,12 +197,12 @@ def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArr
         (column,) = result_columns([block], fields, (), (place,))
         assert isinstance(column, Numbers)
         valid = all_valid(len(block.rows)) if column.valid is None else column.valid.view(np.uint8)
-        lanes += [column.values if column.valid is None else column.values * column.valid, valid]
-    values, present = evaluated(condition, lanes, len(block.rows))
+        vectors += [column.values if column.valid is None else column.values * column.valid, valid]
+    values, present = evaluated(condition, vectors, len(block.rows))
     return np.asarray((values != 0) & present)
 
 
-def first_of(program: RowProgram, fields: GroupFields) -> First | None:
+def first_of(program: RowPipeline, fields: GroupFields) -> FirstRows | None:
     """Of a program that ranks each epoch, by an integer that is a column of the groups."""
     top = program.whole
     if not isinstance(top, Top) or fields.epoch is None or not top.order:
@@ -215,7 +215,7 @@ def first_of(program: RowProgram, fields: GroupFields) -> First | None:
         return None
     slots = {f.name: len(fields.keys) + i for i, f in enumerate(fields.slots)}
     place = slots.get(origin(program, criterion.name) or "")
-    return None if place is None else First(place, descending, top.limit)
+    return None if place is None else FirstRows(place, descending, top.limit)
 
 
 def places_of(names: frozenset[str] | None, fields: GroupFields) -> tuple[int, ...]:

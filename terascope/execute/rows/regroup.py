@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from terascope.execute.grouping.aggregator import Aggregator, group_fields
-from terascope.execute.grouping.choices import Chosen
-from terascope.execute.grouping.gathered import Gathering
+from terascope.execute.grouping.pending_tuples import PendingTuples
+from terascope.execute.grouping.selections import Admission
 from terascope.functions.overflow import Overflow
 from terascope.kernels.codegen.program import functions, program
+from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
 from terascope.kernels.columns.dictionary import Dictionary
-from terascope.kernels.columns.lanes import Batch, Dictionaries
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.float_ranges import finished_blocks, has_ranges
 from terascope.kernels.merge.groups import Block, GroupFields
@@ -34,15 +34,15 @@ class Regrouping:
         self._sums = regroup.sums
         self._program = program((), outputs_of([query]))
         _, self._derive = functions(self._program, compiled=False)
-        self._dictionaries = Dictionaries()
-        self._chosen = Chosen(0, (0,) * len(query.slots))
-        self._gathering = Gathering([(self._chosen, query)])
+        self._dictionaries = TaskDictionaries()
+        self._chosen = Admission(0, (0,) * len(query.slots))
+        self._pending_tuples = PendingTuples([(self._chosen, query)])
         self._aggregator = Aggregator(query, self._dictionaries, compiled)
 
     def take(self, columns: pa.RecordBatch) -> None:
-        batch = Batch(columns, self._dictionaries, self._program, self._derive)
-        self._gathering.add(batch, {0: np.arange(len(batch), dtype=np.int32)})
-        self._aggregator.take(self._gathering.take(), self._chosen)
+        batch = VectorBatch(columns, self._dictionaries, self._program, self._derive)
+        self._pending_tuples.add(batch, {0: np.arange(len(batch), dtype=np.int32)})
+        self._aggregator.take(self._pending_tuples.take(), self._chosen)
         self._aggregator.settle()
 
     @property

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from terascope.functions.overflow import Overflow
 from terascope.kernels.columns.dictionary import Dictionary, Ints
-from terascope.kernels.merge.finish import Coded, Numbers, State, arrow_column, slot_column
+from terascope.kernels.merge.finish import Coded, Numbers, SlotStates, arrow_column, slot_column
 from terascope.kernels.merge.float_ranges import has_ranges, one_row_each
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, Rows, key_codes
 from terascope.kernels.merge.key_order import by_key
@@ -113,7 +113,7 @@ class Sequences:
         """The same as columns, keys as dictionary columns."""
         fields = self._fields
         for rows, wends in self._finished(self.of(windows.window, since, until)):
-            state = State(rows)
+            state = SlotStates(rows)
             arrays = []
             for place, field in enumerate(fields.fields):
                 if place == fields.epoch:

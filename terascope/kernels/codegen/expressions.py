@@ -1,13 +1,13 @@
 """Expressions as generated statements (dissertation 3.4.3): one text for machine code and numpy.
 
-In: expressions over columns of a source. Out: Python statements that compute them from lanes. The
+In: expressions over columns of a source. Out: Python statements that compute them from vectors. The
 statements use only what means the same for a number and for an array, so that the text in a loop
 over tuples is compiled by numba and the text without the loop is run by numpy: both paths give
 the same answers by construction.
 
 A value is a pair (value, valid). Text and addresses are seen through their dictionary: an
 expression of one such column and constants is computed once for each different value and becomes a
-lane of its own (`Source.LOOKUP`); tests of payload bytes are lanes, too (`Source.BYTES`).
+vector of its own (`Source.LOOKUP`); tests of payload bytes are vectors, too (`Source.BYTES`).
 `unsupported` says why an expression has no such form; it is then evaluated above.
 """
 

@@ -1,8 +1,8 @@
-"""Which values of a lane are in a long list of constants.
+"""Which values of a vector are in a long list of constants.
 
-In: a lane of numbers, and `Members`. Out: a lane of flags. The list is data, not code: a bit for
-each number where they lie close together, a hash table otherwise; a value is looked up once. NaN
-equals itself, and -0.0 is 0.0.
+In: a vector of numbers, and `Members`. Out: a vector of flags. The list is data, not code: a bit
+for each number where they lie close together, a hash table otherwise; a value is looked up once.
+NaN equals itself, and -0.0 is 0.0.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FULLNESS: Final = 4
 
 
 def among(w: Statements, call: Call, guard: str | None) -> Term:
-    """A lane of its own. The operand is computed here, too, for the sake of its overflows."""
+    """A vector of its own. The operand is computed here, too, for the sake of its overflows."""
     operand, listed = call.args
     if not isinstance(listed, Lit) or not isinstance(listed.value, Members):
         raise Unsupported("IN a list that is no constant")
@@ -38,7 +38,7 @@ def among(w: Statements, call: Call, guard: str | None) -> Term:
     return w.load(Source.MEMBERS, call)
 
 
-def member_lane(
+def member_vector(
     members: Members, values: NDArray[Any], valid: NDArray[Any]
 ) -> tuple[Flags, NDArray[np.uint8]]:
     """Whether each value is in the list, and where that is known."""

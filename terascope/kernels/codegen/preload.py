@@ -28,7 +28,7 @@ _read = 0
 _known: set[str] = set()
 
 
-def tell_used() -> None:
+def report_used() -> None:
     """Write down what this process has loaded since it was last asked."""
     global _told
     new, _told = loaded[_told:], len(loaded)

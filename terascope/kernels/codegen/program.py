@@ -1,4 +1,4 @@
-"""The generated kernels of a source: prefilter bits and derived lanes (3.4.2, 3.4.3).
+"""The generated kernels of a source: prefilter bits and derived vectors (3.4.2, 3.4.3).
 
 In: predicates and expressions. Out: a `Program`, the text of two functions and what they read and
 give. `prefilter` evaluates every shared predicate once for each tuple into a bit vector; `derive`
@@ -69,7 +69,7 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Piece:
+class CodePiece:
     """A generated function: what it reads, its statements, what it stores."""
 
     inputs: tuple[Input, ...]
@@ -79,25 +79,25 @@ class Piece:
     """Counters that go up by one for each tuple: the predicates evaluated."""
 
     def arguments(self) -> list[str]:
-        lanes = [f"{letter}{i}" for i in range(len(self.inputs)) for letter in "am"]
-        return [*lanes, *(store.array for store in self.stores)]
+        vectors = [f"{letter}{i}" for i in range(len(self.inputs)) for letter in "am"]
+        return [*vectors, *(store.array for store in self.stores)]
 
     def signature(self) -> list[Any]:
-        lanes = [
+        vectors = [
             array
             for one in self.inputs
-            for array in (column(lane_type(one.expr)), column(np.uint8))
+            for array in (column(vector_type(one.expr)), column(np.uint8))
         ]
-        return [INTEGER, output(np.int64), *lanes, *(output(s.dtype) for s in self.stores)]
+        return [INTEGER, output(np.int64), *vectors, *(output(s.dtype) for s in self.stores)]
 
 
 @dataclass(frozen=True)
 class Function:
     """What is computed of the tuples of a batch, piece by piece. It is called with the number of
-    tuples, the counters, the lanes it reads and the arrays it writes.
+    tuples, the counters, the vectors it reads and the arrays it writes.
     """
 
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[CodePiece, ...] = ()
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
@@ -108,19 +108,19 @@ class Function:
         """What it writes, in the order of the arguments."""
         return tuple(dict.fromkeys(s.array for piece in self.pieces for s in piece.stores))
 
-    def places(self, piece: Piece) -> list[int]:
+    def places(self, piece: CodePiece) -> list[int]:
         """Where a piece finds its arrays among the arguments."""
-        lanes = {one: place for place, one in enumerate(self.inputs)}
-        outputs = {name: 2 * len(lanes) + place for place, name in enumerate(self.arrays)}
-        found = [2 * lanes[one] + half for one in piece.inputs for half in (0, 1)]
+        vectors = {one: place for place, one in enumerate(self.inputs)}
+        outputs = {name: 2 * len(vectors) + place for place, name in enumerate(self.arrays)}
+        found = [2 * vectors[one] + half for one in piece.inputs for half in (0, 1)]
         return found + [outputs[store.array] for store in piece.stores]
 
 
 @dataclass
-class Cutting:
+class CodePieces:
     """Puts the pieces of a function together."""
 
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[CodePiece] = field(default_factory=list)
     writer: Writer = field(default_factory=Writer)
     stores: list[Store] = field(default_factory=list)
     counters: list[int] = field(default_factory=list)
@@ -136,7 +136,9 @@ class Cutting:
         """What comes now is of another piece."""
         if self.stores:
             w = self.writer
-            made = Piece(tuple(w.inputs), tuple(w.lines), tuple(self.stores), tuple(self.counters))
+            made = CodePiece(
+                tuple(w.inputs), tuple(w.lines), tuple(self.stores), tuple(self.counters)
+            )
             self.pieces.append(made)
         self.writer, self.stores, self.counters = Writer(), [], []
 
@@ -166,7 +168,7 @@ def program(predicates: Sequence[Expr], expressions: Sequence[Expr]) -> Program:
 
 def prefilter(predicates: Sequence[Expr]) -> Function:
     """A piece has bits of one word. One that finds bits of an earlier piece there adds its own."""
-    cutting = Cutting()
+    cutting = CodePieces()
     begun: set[str] = set()
     bits: list[str] = []
     for k, predicate in enumerate(predicates):
@@ -185,7 +187,7 @@ def prefilter(predicates: Sequence[Expr]) -> Function:
 
 
 def derive(expressions: Sequence[Expr]) -> Function:
-    cutting = Cutting()
+    cutting = CodePieces()
     for k, expr in enumerate(expressions):
         if cutting.is_full:
             cutting.cut()
@@ -212,7 +214,7 @@ def derived_expressions(wanted: Sequence[Expr]) -> tuple[Expr, ...]:
 # ---- as machine code, as numpy -------------------------------------------------------------------
 
 
-def looped(piece: Piece) -> str:
+def looped(piece: CodePiece) -> str:
     """A piece with its loop, for numba."""
     body = [*piece.lines, *(f"{store.array}@ = {store.text}" for store in piece.stores)]
     body = [line.replace("@", "[i]") for line in body]
@@ -222,7 +224,7 @@ def looped(piece: Piece) -> str:
     return "\n".join([PICK, "", "@kernel", header, *loop, ""])
 
 
-def plain(piece: Piece) -> str:
+def plain(piece: CodePiece) -> str:
     """The piece without it, for numpy."""
     body = [line.replace("@", "") for line in piece.lines]
     body += [f"{store.array}[:] = {store.text.replace('@', '')}" for store in piece.stores]
@@ -232,7 +234,7 @@ def plain(piece: Piece) -> str:
 
 
 @cache
-def by_numpy(piece: Piece) -> Kernel:
+def by_numpy(piece: CodePiece) -> Kernel:
     scope = dict(SCOPE)
     exec(compile(plain(piece), "<terascope numpy>", "exec"), scope)
     whole: Kernel = scope["piece"]
@@ -245,7 +247,7 @@ def by_numpy(piece: Piece) -> Kernel:
     return in_blocks
 
 
-def by_machine(piece: Piece) -> Kernel:
+def by_machine(piece: CodePiece) -> Kernel:
     module = load_module(looped(piece))
     kernel: Kernel = compile_for(module.piece, *piece.signature())
     return kernel
@@ -273,15 +275,15 @@ def ready(function: Function, compiled: bool) -> Kernel:
     return call
 
 
-def lane_type(expr: Expr) -> Any:
+def vector_type(expr: Expr) -> Any:
     if expr.type is Type.BOOL:
         return np.bool_
     return np.float64 if expr.type is Type.FLOAT else np.int64
 
 
 @cache
-def vector(expr: Expr) -> tuple[tuple[Input, ...], Callable[..., tuple[Any, Any, Any]]]:
-    """One expression as a numpy function of its lanes (a0, m0, a1, ...): value, valid, overflow."""
+def numpy_function(expr: Expr) -> tuple[tuple[Input, ...], Callable[..., tuple[Any, Any, Any]]]:
+    """An expression as a numpy function of its vectors a0, m0, a1, ...: value, valid, overflow."""
     w = Writer()
     term = w.term(expr)
     flags = w.overflows(expr) or "False"

@@ -1,8 +1,8 @@
 """The slice each tuple lies in (paper 0, algorithm 1): the low level's time key.
 
-In: a lane of times and the slices of a period. Out: a lane of edges. Times mostly move on a little
-or not at all: the slice of the last tuple is tried first, and looked for only when time has left
-it, however far (the loop that algorithm 1 leaves out). Slices are half-open.
+In: a vector of times and the slices of a period. Out: a vector of edges. Times mostly move on a
+little or not at all: the slice of the last tuple is tried first, and looked for only when time has
+left it, however far (the loop that algorithm 1 leaves out). Slices are half-open.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WANTED: Final[dict[str, Wanted]] = {"start": 0, "end": 1, "inside": 2}
 
 
 def sliced(w: Statements, call: Call, guard: str | None) -> Term:
-    """A lane of its own: what is looked up is the same for many tuples in a row."""
+    """A vector of its own: what is looked up is the same for many tuples in a row."""
     time, text = call.args
     if not isinstance(time, Col) or not is_number(time.type) or not isinstance(text, Lit):
         raise Unsupported(f"{call.function.name} of anything but a column and a constant")
@@ -42,7 +42,7 @@ def vector_of(call: Call) -> SliceVector:
     return parse_slices(str(text.value))
 
 
-def slice_lane(call: Call, times: NDArray[Any]) -> NDArray[Any]:
+def slice_values(call: Call, times: NDArray[Any]) -> NDArray[Any]:
     """What the function gives for each time; for NULLs anything."""
     vector, role = vector_of(call), call.function.role
     assert isinstance(role, SlicePart)

@@ -1,6 +1,6 @@
 """The statements of a kernel while they are written, and what all recipes write alike.
 
-In: terms. Out: lines of Python that give each step a name: reading a lane, choosing one of two
+In: terms. Out: lines of Python that give each step a name: reading a vector, choosing one of two
 values, converting to another type, noting an integer overflow.
 `terascope.kernels.codegen.expressions` adds how an expression becomes a term; recipes, which need
 the terms of their arguments, see it only as `Statements`.
@@ -47,7 +47,7 @@ class Statements(ABC):
         return name
 
     def load(self, source: Source, expr: Expr) -> Term:
-        """Read a lane: a0, a1, ... with validity m0, m1, ..."""
+        """Read a vector: a0, a1, ... with validity m0, m1, ..."""
         key = Input(source, expr)
         known = self._known.get((expr, None))
         if key in self.inputs and known is not None:

@@ -1,7 +1,7 @@
-"""What the text of a kernel is made of: values with their validity, and the lanes they come from.
+"""What the text of a kernel is made of: values with their validity, and the vectors they come from.
 
 In: types and constants. Out: a `Term`, the text of a value and the text of whether it is one (not
-NULL); an `Input`, a lane that statements read.
+NULL); an `Input`, a vector that statements read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Unsupported(Exception):
 
 
 class Source(enum.Enum):
-    """Where the values of a lane come from."""
+    """Where the values of a vector come from."""
 
     NUMBER = "number"
     """A column of numbers or BOOLs."""
@@ -37,7 +37,7 @@ class Source(enum.Enum):
 @hashed_once
 @dataclass(frozen=True)
 class Input:
-    """A lane the statements read."""
+    """A vector the statements read."""
 
     source: Source
     expr: Expr

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
 from terascope.hashing import GOLDEN, mix
-from terascope.kernels.columns.lengthening import Lengthening
+from terascope.kernels.columns.growing_array import GrowingArray
 from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
 from terascope.types import Type
 
@@ -481,7 +481,7 @@ class DerivedCodes:
         self._source = source
         self._function = function
         self._target = target
-        self._codes = Lengthening(np.int32)
+        self._codes = GrowingArray(np.int32)
 
     def codes(self) -> Codes:
         """One per code of the source."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from terascope.kernels.codegen.program import Function, Program
-from terascope.kernels.columns.lanes import Batch, Dictionaries
+from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
 from terascope.plan.expr import Expr
 from terascope.plan.optional import marked_column
 
@@ -24,7 +24,7 @@ class FinishedRows:
     """All rows of a batch."""
 
     def __init__(self, columns: pa.RecordBatch) -> None:
-        self._batch = Batch(columns, Dictionaries(), NOTHING, lambda *_: None)
+        self._batch = VectorBatch(columns, TaskDictionaries(), NOTHING, lambda *_: None)
         self._everybody = np.arange(columns.num_rows, dtype=np.int32)
 
     def column(self, expr: Expr) -> pa.Array:

@@ -1,7 +1,7 @@
 """Tests of payload bytes: does it begin with, contain, have at an offset; how long is it.
 
-In: a BINARY column as Arrow holds it, and the tuples somebody asks for. Out: a lane. These are the
-expensive predicates: they are evaluated only for tuples that passed the cheap ones, straight on
+In: a BINARY column as Arrow holds it, and the tuples somebody asks for. Out: a vector. These are
+the expensive predicates: they are evaluated only for tuples that passed the cheap ones, straight on
 the bytes of the batch.
 """
 

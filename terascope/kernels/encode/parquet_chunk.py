@@ -37,7 +37,7 @@ from terascope.kernels.encode.parquet_thrift import (
     varint,
 )
 from terascope.kernels.encode.text import readable
-from terascope.kernels.merge.finish import Coded, Constant, Numbers, ResultColumn
+from terascope.kernels.merge.finish import Coded, ConstantColumn, Numbers, ResultColumn
 from terascope.types import INT_MIN, Type
 
 Kind: TypeAlias = Literal["constants", "codes", "values"]
@@ -74,7 +74,7 @@ class ColumnPages:
 
     def _kind_of(self, column: ResultColumn) -> Kind:
         match column:
-            case Constant() if not self._varies:
+            case ConstantColumn() if not self._varies:
                 return "constants"
             case Coded() if self.type is not Type.BOOL:
                 return "codes"
@@ -96,10 +96,10 @@ class ColumnPages:
     def add(self, column: ResultColumn) -> None:
         self._kind = self._kind_of(column)
         match column:
-            case Constant(value, rows) if self._varies:
+            case ConstantColumn(value, rows) if self._varies:
                 valid = None if value is not None else np.zeros(rows, np.bool_)
                 self._add_numbers(np.full(rows, value or 0, np.int64), valid)
-            case Constant(value, rows):
+            case ConstantColumn(value, rows):
                 self._add_constant(value, rows)
             case Coded(dictionary, codes) if self.type is not Type.BOOL:
                 self._add_codes(dictionary, codes)

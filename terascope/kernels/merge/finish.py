@@ -25,7 +25,7 @@ from terascope.types import Type
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantColumn:
     """The same integer, or NULL, in every row."""
 
     value: int | None
@@ -48,7 +48,7 @@ class Numbers:
     valid: NDArray[np.bool_] | None = None
 
 
-ResultColumn: TypeAlias = Constant | Coded | Numbers | pa.Array
+ResultColumn: TypeAlias = ConstantColumn | Coded | Numbers | pa.Array
 
 
 def result_columns(
@@ -61,7 +61,7 @@ def result_columns(
     are views of the rows where there is but one block.
     """
     rows = blocks[0].rows if len(blocks) == 1 else np.concatenate([b.rows for b in blocks])
-    state = State(rows)
+    state = SlotStates(rows)
     made: list[ResultColumn] = []
     for place in range(len(fields.fields)) if places is None else places:
         if place == fields.epoch:
@@ -74,17 +74,19 @@ def result_columns(
     return made
 
 
-def epoch_column(blocks: Sequence[Block]) -> Constant | Numbers:
+def epoch_column(blocks: Sequence[Block]) -> ConstantColumn | Numbers:
     epochs = np.concatenate([block.epochs for block in blocks])
     if not len(epochs) or bool((epochs == epochs[0]).all()):
         rows = sum(len(block.rows) for block in blocks)
-        return Constant(int(epochs[0]) if len(epochs) and epochs[0] != NO_EPOCH else None, rows)
+        return ConstantColumn(
+            int(epochs[0]) if len(epochs) and epochs[0] != NO_EPOCH else None, rows
+        )
     values = np.repeat(epochs, np.concatenate([block.counts for block in blocks]))
     valid = values != NO_EPOCH
     return Numbers(values) if valid.all() else Numbers(np.where(valid, values, 0), valid)
 
 
-class State:
+class SlotStates:
     """Which slots of some rows have seen a value."""
 
     def __init__(self, rows: Rows) -> None:
@@ -110,7 +112,7 @@ def common_state(rows: Rows) -> np.int64:
     return state
 
 
-def slot_column(rows: Rows, state: State, fields: GroupFields, slot: int) -> Numbers:
+def slot_column(rows: Rows, state: SlotStates, fields: GroupFields, slot: int) -> Numbers:
     kind = fields.shape.slots[slot]
     valid = state.valid(slot) if kind.is_nullable else None
     words = rows[:, fields.shape.slot(slot)]
@@ -144,7 +146,7 @@ def columns(
 
 def arrow_column(column: ResultColumn, type: Type, plain: bool) -> pa.Array:
     match column:
-        case Constant(value, rows):
+        case ConstantColumn(value, rows):
             return pa.repeat(pa.scalar(value, arrow_type(type)), rows)
         case Coded(dictionary, codes):
             coded = without_null_value(compact(np.ascontiguousarray(codes), dictionary))

@@ -1,7 +1,7 @@
 """Sums of FLOATs in tables: values beyond the ordinary range, and groups that have several ranges.
 
-In: lanes of FLOATs, or rows of groups. Out: for lanes, the range of each value and the digits of
-those that are not ordinary (terascope.functions.exact_floats); for groups, one row each.
+In: vectors of FLOATs, or rows of groups. Out: for vectors, the range of each value and the digits
+of those that are not ordinary (terascope.functions.exact_floats); for groups, one row each.
 
 A slot of kind `range` says what range the five digits right behind it belong to. Tables hold
 digits of the ordinary range only. A tuple with any other value does not enter a table: it leaves at
@@ -48,7 +48,7 @@ END_ORDINARY = BIAS + 55
 LOWEST_PLACE = LOWEST - UNIT_EXPONENT
 
 
-# ---- lanes ---------------------------------------------------------------------------------------
+# ---- vectors -------------------------------------------------------------------------------------
 
 
 def ranges_of(values: NDArray[np.generic]) -> Ints | None:

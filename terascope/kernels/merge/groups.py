@@ -170,7 +170,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Groups:
+class MergedGroups:
     """Blocks whose codes are those of the same dictionaries, one for each coded key."""
 
     dictionaries: Sequence[Dictionary]

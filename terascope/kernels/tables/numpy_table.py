@@ -40,7 +40,7 @@ class NumpyTable:
         """Every batch gives its groups at once; a sum that overflows is cut into several."""
         del sizes
         if masks is None:
-            masks = [all_valid(len(lane)) for lane in values]
+            masks = [all_valid(len(vector)) for vector in values]
         parts = (
             [rows]
             if not self._may_overflow(rows, values, masks)
@@ -51,9 +51,9 @@ class NumpyTable:
 
     def _may_overflow(self, rows: Codes, values: Sequence[Values], masks: Sequence[Masks]) -> bool:
         arguments = [kind for kind in self.shape.slots if kind.takes_argument]
-        for kind, lane, mask in zip(arguments, values, masks, strict=True):
+        for kind, vector, mask in zip(arguments, values, masks, strict=True):
             if kind == SUM_INT:
-                total = np.abs(lane[rows].astype(np.float64) * (mask[rows] != 0)).sum()
+                total = np.abs(vector[rows].astype(np.float64) * (mask[rows] != 0)).sum()
                 if total > 9.2e18:
                     return True
         return False
@@ -85,11 +85,11 @@ class NumpyTable:
             if not kind.takes_argument:
                 target[:] = sizes
                 continue
-            lane, valid = values[place][rows][order], masks[place][rows][order] != 0
+            vector, valid = values[place][rows][order], masks[place][rows][order] != 0
             place += 1
             seen = np.add.reduceat(valid, starts) if len(starts) else np.zeros(0, np.int64)
             groups[:, 0] |= (seen > 0).astype(np.int64) << (j + 1)
-            result = np.where(seen > 0, reduced(kind, lane, valid, starts), 0)
+            result = np.where(seen > 0, reduced(kind, vector, valid, starts), 0)
             if kind.is_float:
                 target[:] = result.astype(np.float64).view(np.int64)
             else:
@@ -101,7 +101,7 @@ class NumpyTable:
 
 
 def reduced(
-    kind: SlotKind, lane: Values, valid: NDArray[np.bool_], starts: NDArray[np.intp]
+    kind: SlotKind, vector: Values, valid: NDArray[np.bool_], starts: NDArray[np.intp]
 ) -> NDArray[Any]:
     """One value for each group; of a group without values, anything."""
     if kind == COUNT_OF:
@@ -109,9 +109,9 @@ def reduced(
     if kind == RANGE:
         return np.zeros(len(starts), np.int64)
     if kind == SUM_INT:
-        return np.add.reduceat(np.where(valid, lane, 0), starts)
+        return np.add.reduceat(np.where(valid, vector, 0), starts)
     assert isinstance(kind, Fold)
-    values = np.where(valid, lane, kind.identity)
+    values = np.where(valid, vector, kind.identity)
     if kind.numpy:
         return np.asarray(getattr(np, kind.numpy).reduceat(values, starts))
     folded = np.frompyfunc(operation(kind), 2, 1).reduceat(values.astype(object), starts)

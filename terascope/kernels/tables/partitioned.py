@@ -38,22 +38,22 @@ PART_ROWS: Final = 1 << 11
 """About as many tuples as a part has."""
 MOST_PARTS: Final = 1 << 12
 STRETCH_ROWS: Final = 1 << 16
-"""Tuples that are put in order at a time: a lane of them is half of a core's own cache."""
+"""Tuples that are put in order at a time: a vector of them is half of a core's own cache."""
 
 
 class Apart:
-    """The tuples `rows` apart by one of their keys, and the lanes that were put in that order."""
+    """The tuples `rows` apart by one of their keys, and the vectors that were put in that order."""
 
     def __init__(self, codes: Codes, rows: Codes) -> None:
         self._rows = rows  # kept: no others can get their identity
         self._places, self.edges = partition(codes, rows)
-        self._lanes: dict[int, tuple[Values, Values]] = {}
+        self._vectors: dict[int, tuple[Values, Values]] = {}
 
-    def lane(self, lane: Values) -> Values:
-        """A lane of the batch, which is kept: no other can get its identity."""
-        known = self._lanes.get(id(lane))
+    def vector(self, vector: Values) -> Values:
+        """A vector of the batch, which is kept: no other can get its identity."""
+        known = self._vectors.get(id(vector))
         if known is None:
-            known = self._lanes[id(lane)] = lane, in_order(lane, self._rows, self._places)
+            known = self._vectors[id(vector)] = vector, in_order(vector, self._rows, self._places)
         return known[1]
 
 
@@ -95,21 +95,21 @@ def spread(codes: Codes, rows: Codes, bits: int, length: int, edges: Ints, place
             at[own_part] += 1
 
 
-def in_order(lane: Values, rows: Codes, places: Codes) -> Values:
-    """A lane in the order of the parts."""
-    if lane.base is all_valid(1).base:
+def in_order(vector: Values, rows: Codes, places: Codes) -> Values:
+    """A vector in the order of the parts."""
+    if vector.base is all_valid(1).base:
         return all_valid(len(rows))
-    out = np.empty(len(rows), lane.dtype)
-    scatters[lane.dtype.type](lane, rows, places, out)
+    out = np.empty(len(rows), vector.dtype)
+    scatters[vector.dtype.type](vector, rows, places, out)
     return out
 
 
-def scatter(lane: Values, rows: Codes, places: Codes, out: Values) -> None:
+def scatter(vector: Values, rows: Codes, places: Codes, out: Values) -> None:
     """Read one after the other and written to as many places as there are parts: the other way
     round every read would be of another line of the cache.
     """
     for i in range(len(rows)):
-        out[np.uint32(places[i])] = lane[np.uint32(rows[i])]
+        out[np.uint32(places[i])] = vector[np.uint32(rows[i])]
 
 
 scatters: Final = {

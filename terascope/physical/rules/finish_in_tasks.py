@@ -1,7 +1,7 @@
 """Who takes the rows of the low level: queries that tasks finish themselves, and Spark.
 
 In: a Job with low-level streams. Out: for each of these a `Target`, the queries that tasks write
-(`Direct`), and the joins that they make where both sides are at hand (`Pairing`).
+(`Direct`), and the joins that they make where both sides are at hand (`TaskJoin`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from terascope.physical.low_plan import LowPlan, LowSelect, expressions_of
 from terascope.physical.row_pipeline import (
     Keep,
     Regroup,
-    RowProgram,
+    RowPipeline,
     columns_read,
     origin,
     picked,
     picking,
-    row_program,
+    row_pipeline,
 )
 from terascope.physical.rules.join_in_tasks import joinings
 from terascope.physical.task_join import Joining, rest_name
@@ -89,7 +89,7 @@ def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
     found: dict[str, Direct] = {}
     for output in job.outputs:
         rel = trees[output.stream]
-        program = row_program(rel, trees, job.parameters)
+        program = row_pipeline(rel, trees, job.parameters)
         if program is not None and program.whole is not None:
             program = within_epochs(program, groups.get(program.stream))
         if program is None or program.stream not in low:
@@ -103,7 +103,7 @@ def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
     return found
 
 
-def within_epochs(program: RowProgram, groups: GroupFields | None) -> RowProgram | None:
+def within_epochs(program: RowPipeline, groups: GroupFields | None) -> RowPipeline | None:
     """A program that ranks or groups rows of one epoch only, so that one task has all of them."""
     if groups is None or groups.epoch is None:
         return None

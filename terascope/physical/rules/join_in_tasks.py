@@ -1,6 +1,6 @@
 """Joins that tasks can make: of two low-level aggregations, epoch by epoch.
 
-In: a Job, and the queries that tasks finish already. Out: for each join a `Pairing` for the tasks,
+In: a Job, and the queries that tasks finish already. Out: for each join a `TaskJoin` for the tasks,
 and the same join as a tree over what the tasks could not join, which Spark computes.
 
 A join is taken when an equality ties the epochs of both sides together, and when the equalities
@@ -18,17 +18,17 @@ from terascope.functions.roles import Addition
 from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.job import Job, Output
 from terascope.physical.row_pipeline import (
-    RowProgram,
+    RowPipeline,
     extended,
     is_computable,
     origin,
     picking,
-    row_program,
+    row_pipeline,
     row_source,
     stepped,
     with_values,
 )
-from terascope.physical.task_join import Joining, Pairing, Side, can_match, rest_name
+from terascope.physical.task_join import Joining, Side, TaskJoin, can_match, rest_name
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.plan.rel import Join, Read, Rel, with_inputs
 
@@ -70,7 +70,7 @@ def joining(job: Job, output: Output, sorted_later: bool, number: int) -> Joinin
     if not any(names_all_keys(bound, place, end) for place, end in enumerate(ends)):
         return None
     fields = output.part_fields(rel, sorted_later)
-    pairing = Pairing(
+    pairing = TaskJoin(
         output.stream,
         join.kind,
         left,
@@ -102,11 +102,11 @@ def chain_above_join(rel: Rel, trees: Mapping[str, Rel]) -> list[Rel] | None:
 
 def steps_above(
     chain: Sequence[Rel], join: Join, parameters: Mapping[str, Value]
-) -> RowProgram | None:
+) -> RowPipeline | None:
     """What is done to the rows of a join. Its residual is one more condition, if rows that fail it
     are simply none.
     """
-    program: RowProgram | None = RowProgram("", ())
+    program: RowPipeline | None = RowPipeline("", ())
     if join.residual is not None:
         if join.kind != "inner":
             return None
@@ -123,7 +123,7 @@ def sides_of(
     low = {output.name: i for i, output in enumerate(job.low)}
     made: list[Side] = []
     for place, rel in enumerate((join.left, join.right)):
-        program = row_program(rel, trees, job.parameters)
+        program = row_pipeline(rel, trees, job.parameters)
         if program is None or program.whole is not None or program.stream not in low:
             return None
         stream = low[program.stream]

@@ -26,7 +26,7 @@ from terascope.kernels.codegen.expressions import unsupported
 from terascope.kernels.codegen.program import functions as compiled_functions
 from terascope.kernels.codegen.program import program
 from terascope.kernels.codegen.terms import is_coded
-from terascope.kernels.columns.lanes import Batch, Dictionaries
+from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
 from terascope.kernels.columns.payload_tests import is_payload_test
 from terascope.physical.statistics.calibrate_samples import (
     Sample,
@@ -117,23 +117,25 @@ def native_ns(sample: Sample, batch: pa.RecordBatch) -> float:
     rows = np.arange(batch.num_rows, dtype=np.int32)
 
     def run() -> float:
-        lanes = Batch(batch, Dictionaries(), made, derive)
+        vectors = VectorBatch(batch, TaskDictionaries(), made, derive)
         if is_coded(sample.column.type):
-            lanes.column_codes(sample.column)  # the price of the column, not of the function
+            vectors.column_codes(sample.column)  # the price of the column, not of the function
         start = time.perf_counter()
-        evaluate(lanes, sample.call, rows)
+        evaluate(vectors, sample.call, rows)
         return time.perf_counter() - start
 
     return min(run() for _ in range(RUNS)) / len(rows) * 1e9
 
 
-def evaluate(lanes: Batch, call: Call, rows: np.ndarray[tuple[int], np.dtype[np.int32]]) -> None:
+def evaluate(
+    vectors: VectorBatch, call: Call, rows: np.ndarray[tuple[int], np.dtype[np.int32]]
+) -> None:
     if is_payload_test(call):
-        lanes.payload_lane(call, rows)
+        vectors.payload_vector(call, rows)
     elif is_coded(call.type):
-        lanes.key_codes(call)
+        vectors.key_codes(call)
     else:
-        lanes.number(call, rows)
+        vectors.number(call, rows)
 
 
 def python_ns(sample: Sample, batch: pa.RecordBatch) -> float:

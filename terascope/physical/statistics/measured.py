@@ -77,10 +77,12 @@ class Measured:
         sample = self.sample(read)
         if sample is None:
             return {}
-        lanes = [sample.passed(query.name) for query in queries]
-        total = int(np.count_nonzero(sample.any_of(lanes)))
+        vectors = [sample.passed(query.name) for query in queries]
+        total = int(np.count_nonzero(sample.any_of(vectors)))
         names = (query.name for query in queries)
-        return {name: len(lane) / max(1, total) for name, lane in zip(names, lanes, strict=True)}
+        return {
+            name: len(vector) / max(1, total) for name, vector in zip(names, vectors, strict=True)
+        }
 
     # ---- conditions
 

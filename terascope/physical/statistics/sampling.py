@@ -25,7 +25,7 @@ from terascope.connectors.base import Column, ReadReport, Split
 from terascope.connectors.registry import read_split
 from terascope.kernels.columns.dictionary import Ints
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
-from terascope.physical.statistics.sample_lanes import SampleLanes, SampleReader
+from terascope.physical.statistics.sample_vectors import SampleReader, SampleVectors
 from terascope.physical.statistics.sampled_splits import (
     Stripe,
     is_cut,
@@ -169,7 +169,7 @@ def evaluated(plan: LowPlan, some: SampledTuples) -> SourceSample:
         tuples_total=round(per_stripe * len(pieces)),
         splits_read=sum(len(pieces[place]) for place in some.done),
         splits_total=some.splits,
-        lanes=reader.lanes(),
+        vectors=reader.vectors(),
         runs=np.concatenate([np.zeros(0, np.int64), *runs]),
         begins=numbers.get(0),
         ends=numbers.get(len(pieces) - 1),
@@ -222,7 +222,7 @@ class SourceSample:
     """Of the source: counted when all of it was read, else estimated by the number of splits."""
     splits_read: int
     splits_total: int
-    lanes: SampleLanes
+    vectors: SampleVectors
     runs: Ints
     """Of each tuple: those of neighbouring splits have the same number."""
     begins: int | None
@@ -244,7 +244,7 @@ class SourceSample:
 
     def passed(self, query: str) -> Ints:
         """Which tuples a query takes."""
-        return self.lanes.passed[self._places[query]]
+        return self.vectors.passed[self._places[query]]
 
     def knows(self, query: LowQuery) -> bool:
         """Whether it was asked of this query."""
@@ -270,28 +270,28 @@ class SourceSample:
 
     def _bits(self, query: str) -> Bits:
         """A bit for each tuple that a query takes, in words."""
-        taken = np.zeros(-(-self.lanes.count // 64) * 64, np.bool_)
+        taken = np.zeros(-(-self.vectors.count // 64) * 64, np.bool_)
         taken[self.passed(query)] = True
         return np.packbits(taken).view(np.uint64)
 
     @property
     def tuples_kept(self) -> int:
-        return self.lanes.count
+        return self.vectors.count
 
     @property
     def share(self) -> float:
         """Of the tuples that were read."""
-        return self.lanes.count / max(1, self.tuples_read)
+        return self.vectors.count / max(1, self.tuples_read)
 
     @property
     def is_whole(self) -> bool:
         """Whether the sample is the source."""
-        return self.splits_read == self.splits_total and self.lanes.count == self.tuples_read
+        return self.splits_read == self.splits_total and self.vectors.count == self.tuples_read
 
     @cached_property
     def seconds(self) -> float | None:
         """The time that what was read covers."""
-        clock = self.lanes.clock
+        clock = self.vectors.clock
         if clock is None or not len(clock):
             return None
         spans = [clock[self.runs == run] for run in np.unique(self.runs)]
@@ -304,11 +304,11 @@ class SourceSample:
 
     def predicate_selectivity(self, bit: int) -> float:
         """The share of the tuples that pass a predicate of the prefilter."""
-        return self.lanes.predicates[bit] / max(1, self.lanes.count)
+        return self.vectors.predicates[bit] / max(1, self.vectors.count)
 
     def selectivity(self, query: int) -> float:
         """The share of the tuples that a query takes."""
-        return len(self.lanes.passed[query]) / max(1, self.lanes.count)
+        return len(self.vectors.passed[query]) / max(1, self.vectors.count)
 
     def statistics(self, query: LowAggregate, *others: LowAggregate) -> SampledStatistics:
         """Of the tuples that any of some queries takes, in the epochs of the first: the keys of all
@@ -321,19 +321,19 @@ class SourceSample:
         return known
 
     def _taken(self, queries: Sequence[LowAggregate]) -> Ints:
-        lanes = [self.passed(query.name) for query in queries]
-        return lanes[0] if len(lanes) == 1 else np.flatnonzero(self.any_of(lanes))
+        vectors = [self.passed(query.name) for query in queries]
+        return vectors[0] if len(vectors) == 1 else np.flatnonzero(self.any_of(vectors))
 
-    def any_of(self, lanes: Sequence[Ints]) -> NDArray[np.bool_]:
+    def any_of(self, vectors: Sequence[Ints]) -> NDArray[np.bool_]:
         """Which tuples are in one of some lists of them."""
-        found = np.zeros(self.lanes.count, np.bool_)
-        for lane in lanes:
-            found[lane] = True
+        found = np.zeros(self.vectors.count, np.bool_)
+        for vector in vectors:
+            found[vector] = True
         return found
 
     def _make(self, query: LowAggregate, rows: Ints) -> SampledStatistics:
         share = self.share or 1.0
-        selectivity = len(rows) / max(1, self.lanes.count)
+        selectivity = len(rows) / max(1, self.vectors.count)
         rate = None if self.rate is None else self.rate * selectivity
         expected = self.epoch_tuples.get(query, 0.0) * selectivity
         if query.epoch is None:
@@ -353,18 +353,18 @@ class SourceSample:
     ) -> SampledStatistics:
         if len(rows) > self.most:
             rows = np.sort(np.random.default_rng(SEED).choice(rows, self.most, replace=False))
-        names = {show_expr(expr): codes for expr, codes in self.lanes.keys.items()}
-        lanes = {name: attribute_hashes(codes[rows], name) for name, codes in names.items()}
+        names = {show_expr(expr): codes for expr, codes in self.vectors.keys.items()}
+        vectors = {name: attribute_hashes(codes[rows], name) for name, codes in names.items()}
         epoch_lane = None
         if values is not None and epochs > 1:
             epoch_lane = attribute_hashes(values[rows], EPOCH)
         places = self._within_epochs(rows, None if values is None else values[rows])
-        return SampledStatistics(lanes, len(rows), tuples, rate, epochs, epoch_lane, places)
+        return SampledStatistics(vectors, len(rows), tuples, rate, epochs, epoch_lane, places)
 
     def _within_epochs(self, rows: Ints, epochs: Ints | None) -> NDArray[np.float64]:
         """Where in its epoch each tuple stands: by the clock, else as they were read."""
         epochs = np.zeros(len(rows), np.int64) if epochs is None else epochs
-        clock = np.zeros(len(rows)) if self.lanes.clock is None else self.lanes.clock[rows]
+        clock = np.zeros(len(rows)) if self.vectors.clock is None else self.vectors.clock[rows]
         order = np.lexsort((rows, clock, epochs))
         _, first, counts = np.unique(epochs[order], return_index=True, return_counts=True)
         places = np.empty(len(rows))
@@ -386,14 +386,14 @@ class SourceSample:
         inside = self._inside(epoch, False)
         if not inside.number:
             inside = self._inside(epoch, True)
-        values, valid = self.lanes.epochs[epoch]
+        values, valid = self.vectors.epochs[epoch]
         if not inside.number and valid.any():  # the most that there is of one
             found, counts = np.unique(values[valid], return_counts=True)
             return WholeEpochs(values, valid & (values == found[counts.argmax()]), 0)
         return inside
 
     def _inside(self, epoch: Expr, with_ends: bool) -> WholeEpochs:
-        values, valid = self.lanes.epochs[epoch]
+        values, valid = self.vectors.epochs[epoch]
         taken = np.zeros(len(values), np.bool_)
         number = 0
         for run in np.unique(self.runs):

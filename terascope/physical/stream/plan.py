@@ -35,7 +35,7 @@ from terascope.physical.split.slicing import SliceFamily, Slicing
 from terascope.physical.stream.row_pipelines import RowPipelines
 from terascope.physical.stream.slice_streams import SliceStream, keys_of_family, tuples_of_family
 from terascope.physical.stream.windows import StoredWindows, WindowFamily
-from terascope.physical.task_join import Pairing
+from terascope.physical.task_join import TaskJoin
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field, Running, Scan
 
@@ -115,7 +115,7 @@ class WrittenByTasks:
 class StoredJoin:
     """A task joins the stored groups of two low-level streams."""
 
-    pairing: Pairing
+    pairing: TaskJoin
     tied: tuple[Expr, Expr]
     """Over the rows of either side: the values whose equality bounds the join in time."""
     placement: Placement = "close"

@@ -16,7 +16,7 @@ from terascope.functions.base import Value
 from terascope.physical.operators import Placement
 from terascope.physical.row_pipeline import (
     Compute,
-    RowProgram,
+    RowPipeline,
     is_computable,
     row_source,
     stepped,
@@ -31,9 +31,9 @@ class PipelineInput:
     """The row pipeline of one stored stream, in two pieces."""
 
     stream: str
-    below: RowProgram
+    below: RowPipeline
     """The steps up to the operator that the query is released at."""
-    above: RowProgram
+    above: RowPipeline
     """The steps after it."""
 
 
@@ -93,7 +93,7 @@ class _Unwinding:
         """From the top of a query down to that operator."""
         if rel == self.node:
             programs = self.below(rel)
-            nothing = RowProgram("", ())
+            nothing = RowPipeline("", ())
             return (
                 None
                 if programs is None
@@ -109,10 +109,10 @@ class _Unwinding:
         pairs = zip(below, changed, strict=True)
         return [replace(one, above=program) for one, program in pairs]
 
-    def below(self, rel: Rel) -> list[RowProgram] | None:
+    def below(self, rel: Rel) -> list[RowPipeline] | None:
         """From that operator down to what is stored."""
         if isinstance(rel, Read) and rel.stream in self.leaves:
-            return [RowProgram(rel.stream, ())]
+            return [RowPipeline(rel.stream, ())]
         if isinstance(rel, Merge):
             return all_or_none(self.merged(rel))
         source = row_source(rel, self.trees)
@@ -121,7 +121,7 @@ class _Unwinding:
             return None
         return all_or_none(self.step(rel, program) for program in programs)
 
-    def merged(self, rel: Merge) -> Iterator[RowProgram | None]:
+    def merged(self, rel: Merge) -> Iterator[RowPipeline | None]:
         for source in rel.sources:
             items = renamed(source.fields, rel.fields)
             programs = self.below(source)
@@ -131,7 +131,7 @@ class _Unwinding:
             for program in programs:
                 yield program.extended(items)
 
-    def step(self, rel: Rel, program: RowProgram) -> RowProgram | None:
+    def step(self, rel: Rel, program: RowPipeline) -> RowPipeline | None:
         if len(set(rel.names)) < len(rel.names):
             return None
         return stepped(rel, program, self.parameters)
@@ -147,7 +147,7 @@ def renamed(have: Sequence[Field], want: Sequence[Field]) -> Compute | None:
     return Compute(tuple(items)) if len({name for name, _ in items}) == len(items) else None
 
 
-def all_or_none(programs: Iterator[RowProgram | None]) -> list[RowProgram] | None:
+def all_or_none(programs: Iterator[RowPipeline | None]) -> list[RowPipeline] | None:
     found = list(programs)
     there = [program for program in found if program is not None]
     return there if len(there) == len(found) else None

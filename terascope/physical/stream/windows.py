@@ -23,7 +23,7 @@ from terascope.physical.job import LowOutput
 from terascope.physical.job_windows import Windows
 from terascope.physical.low_plan import Slot
 from terascope.physical.operators import Placement
-from terascope.physical.row_pipeline import Regroup, RowProgram, Top, row_program
+from terascope.physical.row_pipeline import Regroup, RowPipeline, Top, row_pipeline
 from terascope.physical.rules.window_assembly import Assembly
 from terascope.physical.split.drafts import Names
 from terascope.plan.expr import Col
@@ -54,7 +54,7 @@ class StoredWindows:
     windows: Windows
     slices: Regroup
     """The aggregation that makes groups of the stored rows of slices."""
-    program: RowProgram
+    program: RowPipeline
     """From the groups of windows to the rows of the query."""
     by_start: bool
     """Whether rows are released by the begin of their window, not by its end."""
@@ -128,7 +128,7 @@ class StoredWindowsPlanner:
         by_start = released_by_start(release)
         if by_start is None:
             return None
-        program = row_program(self._above[query], self._above, self._parameters)
+        program = row_pipeline(self._above[query], self._above, self._parameters)
         windows = None if program is None else self._made.get(program.stream)
         if program is None or windows is None:
             return None

@@ -42,7 +42,7 @@ class SampledPiece:
         if not self.met:
             return self
         rows = np.flatnonzero(np.logical_or.reduce([self.met[name] for name in conditions]))
-        keys = {name: lane[rows] for name, lane in self.keys.items()}
+        keys = {name: vector[rows] for name, vector in self.keys.items()}
         return SampledPiece(self.chance, keys, len(rows))
 
 
@@ -50,7 +50,7 @@ def pieces_of(sample: TupleSample) -> Iterable[tuple[int, SampledPiece]]:
     """The pieces of a sample, by epoch."""
     for epoch in np.unique(sample.epochs):
         rows = np.flatnonzero(sample.epochs == epoch)
-        keys = {name: lane[rows] for name, lane in sample.keys.items()}
+        keys = {name: vector[rows] for name, vector in sample.keys.items()}
         met = {name: flags[rows] for name, flags in sample.met.items()}
         yield int(epoch), SampledPiece(sample.chance, keys, len(rows), met)
 
@@ -118,13 +118,13 @@ def statistics_of(pieces: Sequence[SampledPiece]) -> SampledStatistics:
     if chance < 1.0:  # pieces of which no tuple was drawn are there, too
         seen = max(1, int(np.count_nonzero(counts)))
         number = max(1, round(sampled / expected_count(sampled / seen, chance)))
-    lanes = {}
+    vectors = {}
     for name in pieces[0].keys:
         values = [piece.keys[name][rows] for piece, rows in zip(pieces, kept, strict=True)]
-        lanes[name] = attribute_hashes(np.concatenate(values).astype(np.int64), name)
+        vectors[name] = attribute_hashes(np.concatenate(values).astype(np.int64), name)
     numbers = np.repeat(np.arange(len(pieces)), counts)
     return SampledStatistics(
-        lanes,
+        vectors,
         sampled,
         sampled / chance / number,
         epochs=number,

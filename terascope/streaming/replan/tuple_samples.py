@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.columns.dictionary import Ints
 from terascope.physical.low_plan import LowPlan
-from terascope.physical.statistics.sample_lanes import SampleLanes, SampleReader, union
+from terascope.physical.statistics.sample_vectors import SampleReader, SampleVectors, union
 from terascope.physical.statistics.sampling import Thinning
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
@@ -73,12 +73,12 @@ class TupleSample:
     def of(text: str) -> TupleSample:
         """The sample of such a text."""
         table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
-        lanes = {name: table.column(name).to_numpy() for name in table.column_names}
+        vectors = {name: table.column(name).to_numpy() for name in table.column_names}
         about = table.schema.metadata
         chance = float(json.loads(about[CHANCE]))
-        asked = [name for name in lanes if name.startswith(CONDITION)]
-        met = {name.removeprefix(CONDITION): lanes.pop(name) for name in asked}
-        return TupleSample(about[FAMILY].decode(), chance, lanes.pop(EPOCH), lanes, met)
+        asked = [name for name in vectors if name.startswith(CONDITION)]
+        met = {name.removeprefix(CONDITION): vectors.pop(name) for name in asked}
+        return TupleSample(about[FAMILY].decode(), chance, vectors.pop(EPOCH), vectors, met)
 
 
 class Sampler:
@@ -103,19 +103,19 @@ class Sampler:
         reader = SampleReader(self._plan)
         for columns in pa.Table.from_batches(batches).combine_chunks().to_batches():
             reader.add(columns)
-        lanes = reader.lanes()
+        vectors = reader.vectors()
         for family in self._families:
-            sample = self._of_family(family, reader, lanes)
+            sample = self._of_family(family, reader, vectors)
             if sample is not None:
                 yield sample
 
     def _of_family(
-        self, family: AggregateFamily, reader: SampleReader, lanes: SampleLanes
+        self, family: AggregateFamily, reader: SampleReader, vectors: SampleVectors
     ) -> TupleSample | None:
-        taken = [lanes.passed[self._places[query.name]] for query in family.members]
-        query, rows = family.members[0], union(taken, lanes.count)
+        taken = [vectors.passed[self._places[query.name]] for query in family.members]
+        query, rows = family.members[0], union(taken, vectors.count)
         assert query.epoch is not None
-        epochs, valid = lanes.epochs[query.keys[query.epoch][1]]
+        epochs, valid = vectors.epochs[query.keys[query.epoch][1]]
         rows = rows[valid[rows]]
         if not len(rows):
             return None
@@ -126,9 +126,9 @@ class Sampler:
         keys: dict[str, Prints] = {}
         for name, (expr, takers) in sorted(users.items(), key=lambda item: item[0]):
             # A key that may overflow was computed for the tuples of its own queries only.
-            asked = union(takers, lanes.count) if can_overflow(expr) else rows
-            prints = np.zeros(lanes.count, np.uint32)
-            hashes = reader.hashes(expr, lanes.keys[expr][asked])
+            asked = union(takers, vectors.count) if can_overflow(expr) else rows
+            prints = np.zeros(vectors.count, np.uint32)
+            hashes = reader.hashes(expr, vectors.keys[expr][asked])
             prints[asked] = (hashes >> np.uint64(32)).astype(np.uint32)
             keys[name] = prints[rows]
         met: dict[str, Flags] = {}

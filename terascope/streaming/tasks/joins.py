@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from terascope.execute.rows.pairs import joined
 from terascope.execute.rows.steps import run_steps
+from terascope.execute.rows.task_joins import joined
 from terascope.execute.rows.top import plain
 from terascope.kernels.columns.finished_rows import FinishedRows
 from terascope.physical.delivery import Sink
 from terascope.physical.row_pipeline import KeptOrder
-from terascope.physical.task_join import Pairing, Side
+from terascope.physical.task_join import Side, TaskJoin
 from terascope.plan.expr import Expr
 from terascope.streaming.engine import Report
 from terascope.streaming.stored_rows import StoredRows, StoredStream
@@ -29,7 +29,7 @@ from terascope.streaming.tasks.work import DueRange, in_order, report_part
 class DueJoin:
     """A join, and the range of its rows that is released."""
 
-    pairing: Pairing
+    pairing: TaskJoin
     left: StoredStream
     right: StoredStream
     values: tuple[Expr, Expr]

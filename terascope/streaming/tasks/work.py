@@ -19,7 +19,7 @@ from terascope.analysis.moving import ALL
 from terascope.connectors.base import arrow_type
 from terascope.execute.results.assemble import sorted_places
 from terascope.execute.results.parts import write_part
-from terascope.execute.rows.pairs import MEMORY_SHARE
+from terascope.execute.rows.task_joins import MEMORY_SHARE
 from terascope.execute.rows.top import plain
 from terascope.functions.base import Value
 from terascope.physical.delivery import Sink

@@ -1,9 +1,9 @@
-"""Groups that left a table and wait until their epoch is over.
+"""Groups that left a table and are pending until their epoch is over.
 
 In: rows of groups, with their epochs. Out: blocks of the epochs that are over, in which every group
-stands once. They wait in memory, or on disk when a task needs room. Most epochs stand in one lot
-only, and leave as they came; an epoch that several lots have is merged. No step is done for each
-epoch by itself, for there may be as many epochs as tuples.
+stands once. Pending groups are in memory, or spilled when a task needs room. The groups of most
+epochs come in one block and leave as they came; an epoch that several blocks have is merged. No
+step is done for each epoch by itself, for there may be as many epochs as tuples.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Released:
     whole: bool
 
 
-class Waiting:
+class PendingGroups:
     """The groups of one query."""
 
     def __init__(self, shape: Shape, once: bool) -> None:

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from terascope.execute.grouping.tree import Edge
-from terascope.execute.grouping.waiting import Released, Waiting
+from terascope.execute.grouping.pending_groups import PendingGroups, Released
+from terascope.execute.grouping.tree import ParentEdge
 from terascope.functions.slots import COUNT
+from terascope.kernels.columns.batch import TaskDictionaries
 from terascope.kernels.columns.dictionary import Codes, Ints
-from terascope.kernels.columns.lanes import Dictionaries
 from terascope.kernels.merge.groups import Rows
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.physical.low_plan import LowAggregate
 
 if TYPE_CHECKING:
-    from terascope.execute.grouping.descent import Descent
+    from terascope.execute.grouping.tree_edges import TreeEdges
 
 
-class View:
+class TablelessNode:
     """The groups of one query, out of the table of its parent."""
 
     is_open = False
@@ -38,8 +38,8 @@ class View:
         self,
         query: LowAggregate,
         parent: LowAggregate,
-        edge: Edge,
-        dictionaries: Dictionaries,
+        edge: ParentEdge,
+        dictionaries: TaskDictionaries,
         once: bool,
         is_inner: bool,
     ) -> None:
@@ -47,10 +47,10 @@ class View:
         they only go further down the tree.
         """
         self.query = query
-        self.below: Descent | None = None
+        self.below: TreeEdges | None = None
         self.key_dictionaries = [dictionaries.of_key(expr) for expr in query.plain_keys]
         self._columns = Columns(query, parent, edge)
-        self._waiting = Waiting(self._columns.own, once)
+        self._pending = PendingGroups(self._columns.own, once)
         self._is_inner = is_inner
         self._flushed = 0
 
@@ -61,7 +61,7 @@ class View:
         own, _ = self._columns.of(rows)
         self._flushed += len(own)
         if not self._is_inner:
-            self._waiting.add(epoch, own)
+            self._pending.add(epoch, own)
         if self.below is not None:
             self.below.add(epoch, own)
 
@@ -71,7 +71,7 @@ class View:
         own_epochs = epochs[places]
         self._flushed += len(own)
         if not self._is_inner:
-            self._waiting.add_mixed(own_epochs, own)
+            self._pending.add_mixed(own_epochs, own)
         if self.below is not None:
             self.below.add_mixed(own_epochs, own)
 
@@ -83,15 +83,15 @@ class View:
 
     @property
     def spilled_bytes(self) -> int:
-        return self._waiting.spilled_bytes
+        return self._pending.spilled_bytes
 
     @property
     def memory_bytes(self) -> int:
-        return self._waiting.memory_bytes
+        return self._pending.memory_bytes
 
     @property
     def is_empty(self) -> bool:
-        return self._waiting.is_empty and not self.below
+        return self._pending.is_empty and not self.below
 
     def flush(self, before: int | None) -> None:
         """There is no table; the parent was told before."""
@@ -99,16 +99,16 @@ class View:
         self.pour()
 
     def spill(self) -> None:
-        self._waiting.spill()
+        self._pending.spill()
 
     def shrink(self) -> None:
         """There is nothing to give back."""
 
     def settle(self) -> None:
-        self._waiting.settle()
+        self._pending.settle()
 
     def release(self, before: int | None) -> Iterator[Released]:
-        yield from self._waiting.release(before)
+        yield from self._pending.release(before)
 
     def counts(self) -> tuple[int, int, int]:
         """Probes, evicted and flushed groups since this was asked the last time."""
@@ -119,7 +119,7 @@ class View:
 class Columns:
     """Where the keys and slots of a query stand in the rows of its parent."""
 
-    def __init__(self, query: LowAggregate, parent: LowAggregate, edge: Edge) -> None:
+    def __init__(self, query: LowAggregate, parent: LowAggregate, edge: ParentEdge) -> None:
         self.own = Shape(len(query.plain_keys), query.shape.slots)
         theirs = Shape(len(parent.plain_keys), parent.shape.slots)
         keys = [parent.plain_keys.index(expr) for expr in query.plain_keys]

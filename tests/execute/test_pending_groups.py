@@ -7,8 +7,8 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from terascope.execute.grouping.pending_groups import MERGED_ROWS, PendingGroups
 from terascope.execute.grouping.spilled_groups import TAKEN_ROWS
-from terascope.execute.grouping.waiting import MERGED_ROWS, Waiting
 from terascope.functions.aggregates.extremes import MAX_INT
 from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.merge.groups import Rows
@@ -41,7 +41,9 @@ def expected(lots: list[Rows]) -> dict[int, tuple[int, int, int]]:
     }
 
 
-def released(waiting: Waiting, before: int | None) -> dict[int | None, dict[int, tuple[int, ...]]]:
+def released(
+    waiting: PendingGroups, before: int | None
+) -> dict[int | None, dict[int, tuple[int, ...]]]:
     found: dict[int | None, dict[int, tuple[int, ...]]] = defaultdict(dict)
     for one in waiting.release(before):
         assert one.whole
@@ -57,7 +59,7 @@ def released(waiting: Waiting, before: int | None) -> dict[int | None, dict[int,
 @pytest.mark.parametrize("disk", ["never", "once", "always"])
 def test_lots_are_merged(once: bool, disk: str) -> None:
     rng = np.random.default_rng(7)
-    waiting = Waiting(SHAPE, once)
+    waiting = PendingGroups(SHAPE, once)
     lots = {epoch: [lot(rng, 500, 900, once) for _ in range(4)] for epoch in (3, 4)}
     for number in range(4):
         for epoch in (3, 4):
@@ -76,7 +78,7 @@ def test_lots_are_merged(once: bool, disk: str) -> None:
 @pytest.mark.parametrize("disk", [False, True])
 def test_many_rows_are_merged_part_by_part(disk: bool) -> None:
     rng = np.random.default_rng(8)
-    waiting = Waiting(SHAPE, once=True)
+    waiting = PendingGroups(SHAPE, once=True)
     lots = [lot(rng, 2 * MERGED_ROWS, 3 * MERGED_ROWS) for _ in range(3)]
     for rows in lots:
         waiting.add(1, rows)
@@ -91,7 +93,7 @@ def test_many_rows_are_merged_part_by_part(disk: bool) -> None:
 def test_lots_of_many_epochs_are_merged(spread: int, disk: int, once: bool) -> None:
     """`spread`: of how many epochs the groups are; most stand in one lot, in all, or far apart."""
     rng = np.random.default_rng(spread + disk)
-    waiting = Waiting(SHAPE, once)
+    waiting = PendingGroups(SHAPE, once)
     lots: dict[int, list[Rows]] = defaultdict(list)
     for number in range(6):
         rows = lot(rng, 5_000, 6_000, once)
@@ -116,7 +118,7 @@ def test_lots_of_many_epochs_are_merged(spread: int, disk: int, once: bool) -> N
 
 def test_a_long_epoch_on_disk_among_short_ones() -> None:
     rng = np.random.default_rng(3)
-    waiting = Waiting(SHAPE, once=True)
+    waiting = PendingGroups(SHAPE, once=True)
     lots: dict[int, list[Rows]] = defaultdict(list)
     for _ in range(3):
         for epoch, number in ((1, 20), (2, TAKEN_ROWS // 2), (3, 2 * TAKEN_ROWS), (4, 9)):
@@ -132,14 +134,14 @@ def test_a_long_epoch_on_disk_among_short_ones() -> None:
 
 def test_a_single_lot_of_a_table_that_evicts_is_merged_too() -> None:
     rows = lot(np.random.default_rng(9), 300, 20, once=False)
-    waiting = Waiting(SHAPE, once=False)
+    waiting = PendingGroups(SHAPE, once=False)
     waiting.add_mixed(np.full(len(rows), 6, np.int64), rows)
     assert released(waiting, None) == {6: expected([rows])}
 
 
 @pytest.mark.parametrize("disk", [False, True])
 def test_sums_that_overflow_stay_apart(disk: bool) -> None:
-    waiting = Waiting(SHAPE, once=True)
+    waiting = PendingGroups(SHAPE, once=True)
     large = lot(np.random.default_rng(1), 10, 10)
     large[:, 3] = INT_MAX // 2 + 1
     for _ in range(2):
@@ -155,7 +157,7 @@ def test_a_full_disk_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -
     from terascope.diagnostic import OutputError
 
     monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
-    waiting = Waiting(SHAPE, once=True)
+    waiting = PendingGroups(SHAPE, once=True)
     waiting.add(1, lot(np.random.default_rng(1), 10, 10))
     with pytest.raises(OutputError, match="cannot be kept in '/nowhere/at/all'"):
         waiting.spill()

@@ -1,7 +1,7 @@
 """What a plan makes of the tuples of a sample.
 
-In: batches of tuples. Out: `SampleLanes`: who takes which of them, and the codes of every key. The
-predicates and the programs are those that a task runs.
+In: batches of tuples. Out: `SampleVectors`: who takes which of them, and the codes of every key.
+The predicates and the programs are those that a task runs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from terascope.analysis.order import FINENESS
 from terascope.functions.base import ValueMistake
 from terascope.kernels.codegen.program import WORD, functions
 from terascope.kernels.codegen.terms import is_number
+from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch, numbers
 from terascope.kernels.columns.dictionary import Codes, Hashes, Ints
-from terascope.kernels.columns.lanes import Batch, Dictionaries, numbers
 from terascope.kernels.columns.selection import select, words_of
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery, Where
 from terascope.physical.programs import programs
@@ -33,7 +33,7 @@ TICKS: Final[Mapping[str, int]] = {str(unit): ticks for unit, ticks in FINENESS.
 
 
 @dataclass(frozen=True)
-class SampleLanes:
+class SampleVectors:
     """The tuples of a sample."""
 
     count: int
@@ -50,7 +50,7 @@ class SampleLanes:
 
 
 class SampleReader:
-    """Puts the lanes of batches together."""
+    """Puts the vectors of batches together."""
 
     def __init__(self, plan: LowPlan) -> None:
         self._plan = plan
@@ -58,7 +58,7 @@ class SampleReader:
         # A sample is too small to compile anything for.
         self._prefilter, self._derive = functions(self._first, compiled=False)
         _, self._derive_keys = functions(self._second, compiled=False)
-        self._dictionaries = Dictionaries()
+        self._dictionaries = TaskDictionaries()
         self._clock = next((column for column in plan.columns if column.clock is not None), None)
         self._aggregations: list[int] = []
         self._key_users: dict[Expr, list[int]] = {}
@@ -77,11 +77,11 @@ class SampleReader:
         self._times: list[Seconds] = []
 
     def add(self, columns: pa.RecordBatch) -> None:
-        batch = Batch(columns, self._dictionaries, self._first, self._derive)
+        batch = VectorBatch(columns, self._dictionaries, self._first, self._derive)
         chosen = self._chosen(batch)
         for own, rows in zip(self._passed, chosen, strict=True):
             own.append(rows.astype(np.int64) + self._count)
-        keyed = Batch(columns, self._dictionaries, self._second, self._derive_keys)
+        keyed = VectorBatch(columns, self._dictionaries, self._second, self._derive_keys)
         somebody = union([chosen[p] for p in self._aggregations], len(batch))
         for expr, places in self._key_users.items():
             users = union([chosen[p] for p in places], len(batch))
@@ -95,7 +95,7 @@ class SampleReader:
             self._times.append(ticks / TICKS[self._clock.clock])
         self._count += len(batch)
 
-    def _chosen(self, batch: Batch) -> list[Codes]:
+    def _chosen(self, batch: VectorBatch) -> list[Codes]:
         """The tuples of each query, as a task has them."""
         bits = batch.prefilter_bits(self._prefilter, np.zeros_like(self._predicates))
         for bit in range(len(self._predicates)):
@@ -120,8 +120,8 @@ class SampleReader:
         """The hashes of the values of a key, by its codes."""
         return self._dictionaries.of_key(expr).hashes(codes)
 
-    def lanes(self) -> SampleLanes:
-        return SampleLanes(
+    def vectors(self) -> SampleVectors:
+        return SampleVectors(
             count=self._count,
             predicates=tuple(int(n) for n in self._predicates),
             passed=tuple(joined(rows, np.int64) for rows in self._passed),
@@ -149,7 +149,7 @@ def passing(bits: Sequence[Hashes], bit: int) -> int:
     return int(np.count_nonzero(bits[bit // WORD] & wanted))
 
 
-def codes(batch: Batch, expr: Expr, somebody: Codes, users: Codes) -> Codes:
+def codes(batch: VectorBatch, expr: Expr, somebody: Codes, users: Codes) -> Codes:
     """Of a key, for the tuples of all aggregations: what they share is asked for, too. One that
     overflows among tuples of others is computed for its own.
     """

@@ -1,8 +1,7 @@
-"""Lanes: the columns of a batch as the kernels want them.
+"""A batch of a source as vectors: the columns encoded for kernels.
 
 In: Arrow batches of a source. Out: numbers as arrays with a validity, text and addresses as codes.
-Dictionaries live as long as the task; everything else is made once for each batch, when it is first
-asked for.
+A dictionary lives as long as its task. A vector is made once for each batch, at its first use.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from terascope.functions.overflow import Overflow
 from terascope.functions.roles import AddressMask, SubnetTest
 from terascope.functions.subnets import parse_subnet
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
-from terascope.kernels.codegen.members import member_lane
-from terascope.kernels.codegen.program import Program, vector
-from terascope.kernels.codegen.slices import slice_lane
+from terascope.kernels.codegen.members import member_vector
+from terascope.kernels.codegen.program import Program, numpy_function
+from terascope.kernels.codegen.slices import slice_values
 from terascope.kernels.codegen.terms import Input, Source, is_coded, is_number
 from terascope.kernels.columns.addresses import masked, within
 from terascope.kernels.columns.dictionary import (
@@ -52,7 +51,7 @@ from terascope.plan.show import written
 from terascope.types import Type
 
 Values: TypeAlias = NDArray[Any]
-Lane: TypeAlias = tuple[Values, Masks]
+Vector: TypeAlias = tuple[Values, Masks]
 """Values and validity."""
 
 Fact = TypeVar("Fact")
@@ -60,7 +59,7 @@ Fact = TypeVar("Fact")
 ADDRESSES = "addresses"
 
 
-class Dictionaries:
+class TaskDictionaries:
     """The dictionaries of a task. All addresses share one, so that they can be compared by code;
     every other column and key has its own.
     """
@@ -162,14 +161,14 @@ class Facts:
 
 
 @dataclass
-class Batch(Facts):
-    """One batch of a source, seen as lanes."""
+class VectorBatch(Facts):
+    """One batch of a source, seen as vectors."""
 
     columns: pa.RecordBatch
-    dictionaries: Dictionaries
+    dictionaries: TaskDictionaries
     program: Program
     derive: Callable[..., Any]
-    _lanes: dict[Input, Lane] = field(default_factory=dict)
+    _vectors: dict[Input, Vector] = field(default_factory=dict)
     _codes: dict[Expr, Codes] = field(default_factory=dict)
     _derived: dict[Expr, tuple[Values, Masks, Masks | None]] | None = None
     _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict)
@@ -182,26 +181,26 @@ class Batch(Facts):
     def inputs(self, wanted: tuple[Input, ...]) -> list[Values]:
         return [array for one in wanted for array in self.input(one)]
 
-    def input(self, wanted: Input) -> Lane:
-        lane = self._lanes.get(wanted)
-        if lane is None:
-            lane = self._lanes[wanted] = self._input(wanted)
-        return lane
+    def input(self, wanted: Input) -> Vector:
+        vector = self._vectors.get(wanted)
+        if vector is None:
+            vector = self._vectors[wanted] = self._input(wanted)
+        return vector
 
-    def _input(self, wanted: Input) -> Lane:
+    def _input(self, wanted: Input) -> Vector:
         expr = wanted.expr
         if wanted.source is Source.NUMBER:
             assert isinstance(expr, Col)
             return numbers(self.columns.column(expr.name), expr.type)
         if wanted.source is Source.BYTES:
             everybody = np.arange(len(self), dtype=np.int32)
-            return self.payload_lane(expr, everybody)
+            return self.payload_vector(expr, everybody)
         if wanted.source is Source.SLICES:
             assert isinstance(expr, Call)
             times, valid = self.input(Input(Source.NUMBER, expr.args[0]))
-            return slice_lane(expr, times), valid
+            return slice_values(expr, times), valid
         if wanted.source is Source.MEMBERS:
-            return self.members_lane(expr)
+            return self.members_vector(expr)
         if isinstance(expr, Col):  # the codes themselves
             codes = self.column_codes(expr)
             return codes.astype(np.int64), (codes != NULL_CODE).view(np.uint8)
@@ -213,7 +212,7 @@ class Batch(Facts):
         codes = self.column_codes(coded_column(expr, name))
         return by_code[0][codes], by_code[1][codes]
 
-    def members_lane(self, expr: Expr) -> Lane:
+    def members_vector(self, expr: Expr) -> Vector:
         """Whether an operand is in a long list. It may overflow among tuples nobody asks about."""
         assert isinstance(expr, Call)
         operand, listed = expr.args
@@ -221,18 +220,18 @@ class Batch(Facts):
         if isinstance(operand, Col):
             values, valid = self.input(Input(Source.NUMBER, operand))
         else:
-            wanted, function = vector(operand)
+            wanted, function = numpy_function(operand)
             with np.errstate(all="ignore"):
                 value, known, _ = function(*self.inputs(wanted))
             values = np.broadcast_to(np.asarray(value), len(self))
             valid = np.broadcast_to(np.asarray(known, np.bool_), len(self)).view(np.uint8)
-        return member_lane(listed.value, values, valid)
+        return member_vector(listed.value, values, valid)
 
     def dictionaries_lookup(self, expr: Expr, name: str) -> pa.Array:
         self.column_codes(coded_column(expr, name))  # first: it may bring new values
         return self.dictionaries.lookup(expr)
 
-    def payload_lane(self, expr: Expr, rows: Codes) -> Lane:
+    def payload_vector(self, expr: Expr, rows: Codes) -> Vector:
         column = self.columns.column(payload_column(expr))
         values = payload_values(expr, column, rows)
         if expr.type is Type.BOOL:
@@ -247,22 +246,22 @@ class Batch(Facts):
         """
         bits = [np.empty(len(self), np.uint64) for _ in range(self.program.words)]
         if bits:
-            lanes = self.inputs(self.program.prefilter.inputs)
+            vectors = self.inputs(self.program.prefilter.inputs)
             with np.errstate(all="ignore"):
-                prefilter(len(self), evaluated, *lanes, *bits)
+                prefilter(len(self), evaluated, *vectors, *bits)
         return bits
 
-    # ---- derived lanes
+    # ---- derived vectors
 
-    def number(self, expr: Expr, rows: Codes) -> Lane:
+    def number(self, expr: Expr, rows: Codes) -> Vector:
         """A number for all tuples of the batch; an overflow among `rows` is an error."""
         if isinstance(expr, Col):
             return self.input(Input(Source.NUMBER, expr))
         if self._derived is None:
             self._derived = self._derive()
         if expr not in self._derived:  # a test of payload bytes
-            lane = self.payload_lane(expr, rows)
-            return spread(lane[0], rows, len(self)), spread(lane[1], rows, len(self))
+            vector = self.payload_vector(expr, rows)
+            return spread(vector[0], rows, len(self)), spread(vector[1], rows, len(self))
         values, masks, flags = self._derived[expr]
         if flags is not None and flags[rows].any():
             raise Overflow(written(expr))
@@ -290,9 +289,9 @@ class Batch(Facts):
             made[expr] = values, masks, flags
             outputs += [values, masks, *([] if flags is None else [flags])]
         if outputs:
-            lanes = self.inputs(self.program.derive.inputs)
+            vectors = self.inputs(self.program.derive.inputs)
             with np.errstate(all="ignore"):
-                self.derive(len(self), np.zeros(0, np.int64), *lanes, *outputs)
+                self.derive(len(self), np.zeros(0, np.int64), *vectors, *outputs)
         return made
 
     # ---- codes
@@ -347,8 +346,8 @@ class Batch(Facts):
             codes = self.column_codes(coded_column(expr, name))[rows]
             return self.dictionaries_lookup(expr, name).take(pa.array(codes))
         if expr in self.program.derived:
-            lane, mask = self.number(expr, rows)
-            values, valid = lane[rows], mask[rows] != 0
+            vector, mask = self.number(expr, rows)
+            values, valid = vector[rows], mask[rows] != 0
         else:
             values, valid = self.evaluate(expr, rows)
         if expr.type is Type.BOOL:
@@ -364,23 +363,25 @@ class Batch(Facts):
 
     def evaluate(self, expr: Expr, rows: Codes) -> tuple[Values, NDArray[np.bool_]]:
         """An expression by numpy, for some tuples: values, and where there are any."""
-        wanted, _ = vector(expr)
-        lanes: list[Values] = []
+        wanted, _ = numpy_function(expr)
+        vectors: list[Values] = []
         for one in wanted:
             if one.source is Source.BYTES:
-                lanes += self.payload_lane(one.expr, rows)
+                vectors += self.payload_vector(one.expr, rows)
             elif len(rows) == len(self):  # all of them
-                lanes += self.input(one)
+                vectors += self.input(one)
             else:
-                lanes += [array[rows] for array in self.input(one)]
-        return evaluated(expr, lanes, len(rows))
+                vectors += [array[rows] for array in self.input(one)]
+        return evaluated(expr, vectors, len(rows))
 
 
-def evaluated(expr: Expr, lanes: Sequence[Values], count: int) -> tuple[Values, NDArray[np.bool_]]:
-    """An expression by numpy, over the lanes it reads: values, and where there are any."""
-    _, function = vector(expr)
+def evaluated(
+    expr: Expr, vectors: Sequence[Values], count: int
+) -> tuple[Values, NDArray[np.bool_]]:
+    """An expression by numpy, over the vectors it reads: values, and where there are any."""
+    _, function = numpy_function(expr)
     with np.errstate(all="ignore"):
-        value, valid, overflow = function(*lanes)
+        value, valid, overflow = function(*vectors)
     if np.any(overflow):
         raise Overflow(written(expr))
     return (
@@ -390,14 +391,14 @@ def evaluated(expr: Expr, lanes: Sequence[Values], count: int) -> tuple[Values, 
 
 
 def spread(part: Values, rows: Codes, count: int) -> Values:
-    """Values of some tuples as a lane of all; of the others, anything."""
-    lane = np.zeros(count, part.dtype)
-    lane[rows] = part
-    return lane
+    """Values of some tuples as a vector of all; of the others, anything."""
+    vector = np.zeros(count, part.dtype)
+    vector[rows] = part
+    return vector
 
 
-def numbers(column: pa.Array, type: Type) -> Lane:
-    """A column of numbers as a lane; NULLs have the value 0."""
+def numbers(column: pa.Array, type: Type) -> Vector:
+    """A column of numbers as a vector; NULLs have the value 0."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if column.null_count and column.type in (pa.bool_(), pa.int64()):
@@ -409,7 +410,7 @@ def numbers(column: pa.Array, type: Type) -> Lane:
     return column.to_numpy(zero_copy_only=False), masks
 
 
-def present_numbers(column: pa.Array) -> Lane:
+def present_numbers(column: pa.Array) -> Vector:
     """The same for the columns of most sources, which have NULLs: in one pass, or two."""
     bits, data = (np.frombuffer(buffer, np.uint8) for buffer in column.buffers())
     masks = np.empty(len(column), np.uint8)

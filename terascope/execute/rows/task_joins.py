@@ -1,8 +1,8 @@
-"""Joins in a task: the groups of two streams meet where they are finished, epoch by epoch.
+"""Task joins: the groups of two streams are joined where they are finished, epoch by epoch.
 
 In: blocks of complete groups, and how far each stream has come. Out: rows of the join, for every
-epoch that the task has alone on both sides. Rows whose partners may be in another task go up as
-they are, and Spark joins them; so do rows that there is no memory for.
+epoch that the task has alone on both sides. Leftover rows, whose partners may be in another task or
+for which there is no memory, go up as they are, and are joined after the exchange.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.execute.grouping.waiting import own
+from terascope.execute.grouping.pending_groups import own
 from terascope.execute.rows.early import places_of
 from terascope.execute.rows.match import matched
 from terascope.execute.rows.steps import run_steps
@@ -25,7 +25,7 @@ from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields
 from terascope.physical.ownership import ALL, Epochs
 from terascope.physical.row_pipeline import columns_read
-from terascope.physical.task_join import Pairing, Side
+from terascope.physical.task_join import Side, TaskJoin
 from terascope.plan.rel import JoinKind
 
 MEMORY_SHARE: Final = 8
@@ -36,7 +36,7 @@ MEMORY_SHARE: Final = 8
 class Up:
     """Rows for Spark to join."""
 
-    pairing: Pairing
+    join: TaskJoin
     number: int
     columns: pa.RecordBatch
 
@@ -45,7 +45,7 @@ class Up:
 class Made:
     """Rows of a join."""
 
-    pairing: Pairing
+    join: TaskJoin
     columns: pa.RecordBatch
 
 
@@ -53,59 +53,59 @@ Paired: TypeAlias = Up | Made
 
 
 @dataclass(frozen=True)
-class Piece:
+class SidePiece:
     block: Block
     """In order of its epochs."""
     dictionaries: Sequence[Dictionary]
 
-    def where(self, runs: NDArray[np.bool_]) -> Piece:
-        return Piece(self.block.where(runs), self.dictionaries)
+    def where(self, runs: NDArray[np.bool_]) -> SidePiece:
+        return SidePiece(self.block.where(runs), self.dictionaries)
 
 
 @dataclass
-class Collected:
+class PendingSide:
     """The groups of one side of a join that wait for their partners."""
 
     side: Side
     shift: int
     """What makes an epoch of this side one of the left."""
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[SidePiece] = field(default_factory=list)
 
-    def take(self, before: int | None) -> list[Piece]:
+    def take(self, before: int | None) -> list[SidePiece]:
         """Those of the epochs before one, by the left's number, or all."""
         if before is None:
             taken, self.pieces = self.pieces, []
             return taken
         parts = [(piece, piece.block.split(before - self.shift)) for piece in self.pieces]
-        self.pieces = [Piece(left, p.dictionaries) for p, (_, left) in parts if len(left.rows)]
-        return [Piece(due, p.dictionaries) for p, (due, _) in parts if len(due.rows)]
+        self.pieces = [SidePiece(left, p.dictionaries) for p, (_, left) in parts if len(left.rows)]
+        return [SidePiece(due, p.dictionaries) for p, (due, _) in parts if len(due.rows)]
 
 
-class Meeting:
+class PendingJoin:
     """What one join has collected of either side."""
 
-    def __init__(self, pairing: Pairing) -> None:
-        self.pairing = pairing
-        self.left = Collected(pairing.left, 0)
-        self.right = Collected(pairing.right, pairing.ahead)
+    def __init__(self, join: TaskJoin) -> None:
+        self.join = join
+        self.left = PendingSide(join.left, 0)
+        self.right = PendingSide(join.right, join.ahead)
 
     @property
-    def sides(self) -> tuple[Collected, Collected]:
+    def sides(self) -> tuple[PendingSide, PendingSide]:
         return self.left, self.right
 
 
-class Pairs:
+class TaskJoins:
     """The joins of one task."""
 
     def __init__(
         self,
-        pairings: Sequence[Pairing],
+        joins: Sequence[TaskJoin],
         groups: Mapping[int, GroupFields],
         owned: Mapping[int, Epochs | None],
         memory_bytes: int,
     ) -> None:
         """`owned`: by stream, the epochs that no other task has."""
-        self._meetings = [Meeting(pairing) for pairing in pairings]
+        self._meetings = [PendingJoin(join) for join in joins]
         self._groups = groups
         self._owned = owned
         self._memory_bytes = memory_bytes
@@ -113,9 +113,9 @@ class Pairs:
         self._lost: dict[int, set[int]] = {}
         """By stream: the epochs that are not complete here."""
         self._reached: dict[int, int] = {}
-        self._meetings_of: dict[int, list[Meeting]] = {}
+        self._meetings_of: dict[int, list[PendingJoin]] = {}
         for meeting in self._meetings:
-            for stream in dict.fromkeys(side.stream for side in meeting.pairing.sides):
+            for stream in dict.fromkeys(side.stream for side in meeting.join.sides):
                 self._meetings_of.setdefault(stream, []).append(meeting)
 
     def __contains__(self, stream: int) -> bool:
@@ -137,17 +137,17 @@ class Pairs:
                     continue
                 whole = self._are_whole(meeting, block.epochs, collected.shift)
                 if not whole.all():
-                    piece = Piece(block.where(~whole), dictionaries)
-                    yield Up(meeting.pairing, side.rest, self._rows(side, [piece]))
+                    piece = SidePiece(block.where(~whole), dictionaries)
+                    yield Up(meeting.join, side.rest, self._rows(side, [piece]))
                 if whole.any():
                     if kept is None:
                         kept = replace(block, rows=own(block.rows))
                         self._bytes += kept.rows.nbytes
-                    collected.pieces.append(Piece(kept.where(whole), dictionaries))
+                    collected.pieces.append(SidePiece(kept.where(whole), dictionaries))
         if self._is_full():
             yield from self._make_room()
 
-    def _are_whole(self, meeting: Meeting, epochs: Ints, shift: int) -> NDArray[np.bool_]:
+    def _are_whole(self, meeting: PendingJoin, epochs: Ints, shift: int) -> NDArray[np.bool_]:
         """Which epochs of the side with that shift are complete in this task, on both sides."""
         whole: NDArray[np.bool_] = epochs != NO_EPOCH
         for collected in meeting.sides:
@@ -169,9 +169,9 @@ class Pairs:
         for meeting in self._meetings_of[stream]:
             yield from self._join(meeting)
 
-    def _join(self, meeting: Meeting) -> Iterator[Paired]:
+    def _join(self, meeting: PendingJoin) -> Iterator[Paired]:
         horizon = min(self._reached.get(one.side.stream, -ALL) + one.shift for one in meeting.sides)
-        ready: list[list[Piece]] = []
+        ready: list[list[SidePiece]] = []
         for one in meeting.sides:
             due = one.take(horizon)
             whole = [self._are_whole(meeting, piece.block.epochs, one.shift) for piece in due]
@@ -179,10 +179,10 @@ class Pairs:
             yield from self._up(meeting, one, [p.where(~w) for p, w in pairs if not w.all()])
             ready.append([p.where(w) for p, w in pairs if w.any()])
         left, right = ready
-        pairing = meeting.pairing
-        if (left or right) and can_give_rows(pairing.kind, bool(left), bool(right)):
-            rows = (self._rows(pairing.left, left), self._rows(pairing.right, right))
-            yield Made(pairing, joined(pairing, *rows))
+        join = meeting.join
+        if (left or right) and can_give_rows(join.kind, bool(left), bool(right)):
+            rows = (self._rows(join.left, left), self._rows(join.right, right))
+            yield Made(join, joined(join, *rows))
 
     def _is_full(self) -> bool:
         """Whether pending blocks take more memory than they may. The bytes are counted as blocks
@@ -213,13 +213,13 @@ class Pairs:
         self._bytes = 0
 
     def _up(
-        self, meeting: Meeting, collected: Collected, pieces: Sequence[Piece]
+        self, meeting: PendingJoin, collected: PendingSide, pieces: Sequence[SidePiece]
     ) -> Iterator[Paired]:
         if pieces:
             side = collected.side
-            yield Up(meeting.pairing, side.rest, self._rows(side, pieces))
+            yield Up(meeting.join, side.rest, self._rows(side, pieces))
 
-    def _rows(self, side: Side, pieces: Sequence[Piece]) -> pa.RecordBatch:
+    def _rows(self, side: Side, pieces: Sequence[SidePiece]) -> pa.RecordBatch:
         fields = self._groups[side.stream]
         read = places_of(columns_read(side.program), fields)
         if not pieces:
@@ -239,10 +239,10 @@ class Pairs:
             yield from self.reach(stream, ALL)
 
 
-def joined(pairing: Pairing, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
+def joined(join: TaskJoin, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a join, after what is done to them."""
-    made = matched(pairing.kind, left, right, pairing.equalities, pairing.fills)
-    return run_steps(pairing.after.steps, made)
+    made = matched(join.kind, left, right, join.equalities, join.fills)
+    return run_steps(join.after.steps, made)
 
 
 def can_give_rows(kind: JoinKind, left: bool, right: bool) -> bool:

@@ -7,14 +7,14 @@ import weakref
 import numpy as np
 import pyarrow as pa
 
+from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
 from terascope.kernels.columns.finished_rows import NOTHING
-from terascope.kernels.columns.lanes import Batch, Dictionaries
 
 
 def test_a_fact_keeps_the_array_it_is_named_after() -> None:
     """Else another array may get the same identity, and somebody the wrong fact."""
     columns = pa.RecordBatch.from_arrays([pa.array([1, 2, 3])], ["x"])
-    batch = Batch(columns, Dictionaries(), NOTHING, lambda *_: None)
+    batch = VectorBatch(columns, TaskDictionaries(), NOTHING, lambda *_: None)
     rows = np.array([0, 2], np.int32)
     kept = weakref.ref(rows)
     assert batch.once(("sum", id(rows)), np.sum, rows) == 2

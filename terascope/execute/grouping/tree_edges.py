@@ -1,10 +1,10 @@
-"""The way down an aggregate tree: groups that left the table of a parent, as tuples of its children
-(paper 4, III-D).
+"""The edges below one node of an aggregate tree: groups that left its table become tuples of its
+children (paper 4, III-D).
 
-In: rows of a parent's table, with their epochs, as they leave. Out: one set of lanes for all
-children, put to each of them. Rows wait until there are many, or until the parent is done with what
-it was given; a child sees them in the order in which they left. Children with the keys of the
-parent (`views.py`) get the rows themselves, at once.
+In: rows of the node's table, with their epochs, as they leave. Out: one set of vectors for all
+children, which each of them takes. Rows are pending until they are many, or until the node has
+taken all of its input; a child takes them in the order in which they left. Children with the keys
+of the node need no table (terascope.execute.grouping.tableless_node): they take the rows at once.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from terascope.execute.grouping.choices import Choice, Chosen
-from terascope.execute.grouping.gathered import Gathered, Name
-from terascope.execute.grouping.tree import Edge, epoch_of, slot_column
+from terascope.execute.grouping.pending_tuples import Name, TupleVectors
+from terascope.execute.grouping.selections import Admission, Selection
+from terascope.execute.grouping.tree import ParentEdge, epoch_of, slot_column
 from terascope.functions.slots import COUNT
+from terascope.kernels.columns.batch import Values
 from terascope.kernels.columns.dictionary import Codes, Ints, Masks, all_valid
-from terascope.kernels.columns.lanes import Values
 from terascope.kernels.merge.groups import Rows
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, output
@@ -28,27 +28,27 @@ from terascope.plan.expr import Expr
 
 if TYPE_CHECKING:
     from terascope.execute.grouping.aggregator import Aggregator
-    from terascope.execute.grouping.views import View
+    from terascope.execute.grouping.tableless_node import TablelessNode
 
 MOST_ROWS: Final = 1 << 16
 """So many rows are enough to be worth a step of their own."""
 
 
-class Descent:
+class TreeEdges:
     """From one parent to its children."""
 
     def __init__(
         self,
         parent: LowAggregate,
-        children: Sequence[tuple[Edge, Aggregator]],
-        views: Sequence[View] = (),
+        children: Sequence[tuple[ParentEdge, Aggregator]],
+        views: Sequence[TablelessNode] = (),
     ) -> None:
         self._parent = parent
         self._views = views
         self._shape = Shape(len(parent.plain_keys), parent.shape.slots)
         self._children = children
         bits = dict.fromkeys(edge.present for edge, _ in children)
-        self._choices: dict[int, Choice] = {present: n for n, present in enumerate(bits)}
+        self._selections: dict[int, Selection] = {present: n for n, present in enumerate(bits)}
         self._slots = sorted({place for edge, _ in children for place in edge.slots})
         self._keys = [
             (k, expr)
@@ -106,29 +106,31 @@ class Descent:
         self._put(rows, epochs, None)
 
     def _put(self, rows: Rows, epochs: Ints, by: tuple[Expr, Ints] | None) -> None:
-        groups = self._gathered(rows, epochs)
+        groups = self._tuple_vectors(rows, epochs)
         groups.apart_by = by
         for edge, child in sorted(self._children, key=lambda one: one[1].apart_by()):
-            choice = self._choices[edge.present]
-            child.take(groups, Chosen(choice, (choice,) * len(edge.query.slots)))
+            selection = self._selections[edge.present]
+            child.take(groups, Admission(selection, (selection,) * len(edge.query.slots)))
 
-    def _gathered(self, rows: Rows, epochs: Ints) -> Gathered:
+    def _tuple_vectors(self, rows: Rows, epochs: Ints) -> TupleVectors:
         state = np.ascontiguousarray(rows[:, 0])
-        lanes: dict[Name, Values] = {}
+        vectors: dict[Name, Values] = {}
         for k, expr in self._keys:
-            lanes["codes", expr, None] = codes_of(rows, self._shape, k)
+            vectors["codes", expr, None] = codes_of(rows, self._shape, k)
         for j in self._slots:
             slot = self._parent.slots[j]
             expr = slot_column(j, slot.kind)
-            lanes["values", expr, None] = words_of(rows, self._shape.slot(j), slot.kind.is_float)
+            vectors["values", expr, None] = words_of(rows, self._shape.slot(j), slot.kind.is_float)
             always = slot.kept == COUNT
-            lanes["masks", expr, None] = all_valid(len(rows)) if always else bit_of(state, 1 + j)
+            vectors["masks", expr, None] = all_valid(len(rows)) if always else bit_of(state, 1 + j)
         epoch = epoch_of(self._parent)
         if epoch is not None:
-            lanes["values", epoch, None] = epochs
-            lanes["masks", epoch, None] = all_valid(len(rows))
-        chosen = {choice: having(state, bits) for bits, choice in self._choices.items()}
-        return Gathered(len(rows), sum(lane.nbytes for lane in lanes.values()), chosen, lanes)
+            vectors["values", epoch, None] = epochs
+            vectors["masks", epoch, None] = all_valid(len(rows))
+        chosen = {selection: having(state, bits) for bits, selection in self._selections.items()}
+        return TupleVectors(
+            len(rows), sum(vector.nbytes for vector in vectors.values()), chosen, vectors
+        )
 
 
 def codes_of(rows: Rows, shape: Shape, key: int) -> Codes:

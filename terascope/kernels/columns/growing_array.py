@@ -1,7 +1,6 @@
 """An array that grows at its end.
 
-In: values, some at a time. Out: all of them, as one array. Its memory is used again after it was
-emptied.
+In: values, some at a time. Out: all of them, as one array. Its memory is used again after `take`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Lengthening:
+class GrowingArray:
     """Values behind each other."""
 
     def __init__(self, dtype: Any) -> None:

@@ -1,8 +1,8 @@
-"""Which tuples a query takes, and which of them each of its slots (dissertation 3.4.2: signatures).
+"""The tuples that a query selects, and those that each of its slots takes (dissertation 3.4.2).
 
 In: queries and, batch by batch, the bit vectors of the prefilter. Out: for every different
-condition the tuples that meet it. A predicate that is not a bit is evaluated at most once for a
-tuple, however many conditions have it.
+condition the positions of the tuples that meet it. A predicate that is not a bit of the prefilter
+is evaluated at most once for a tuple, however many conditions have it.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from terascope.kernels.columns.batch import VectorBatch
 from terascope.kernels.columns.dictionary import Codes, Hashes
-from terascope.kernels.columns.lanes import Batch
 from terascope.kernels.columns.selection import mark, select, words_of
 from terascope.physical.low_plan import LowAggregate, LowQuery, Slot, Where
 from terascope.plan.expr import Expr
 
-Choice: TypeAlias = int
+Selection: TypeAlias = int
 """Queries with the same condition have the same tuples, and this number."""
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Admission:
     """The tuples that enter an aggregation, and those of them that each of its slots takes."""
 
-    entry: Choice
-    slots: tuple[Choice, ...]
+    entry: Selection
+    slots: tuple[Selection, ...]
 
 
 @dataclass(frozen=True)
@@ -70,18 +70,18 @@ def condition_of(query: LowAggregate, slot: Slot) -> Condition:
     return entry if slot.where is None else entry.also(slot.where)
 
 
-class Choices:
+class Selections:
     """The different conditions of a plan, numbered as they come."""
 
     def __init__(self, words: int) -> None:
         """`words`: of the bit vector."""
         self._words = words
-        self._known: dict[object, Choice] = {}
+        self._known: dict[object, Selection] = {}
         self._conditions: list[Condition] = []
         self._asking: Counter[Expr] = Counter()
         """How many conditions have a predicate, alternatives one by one."""
 
-    def number(self, condition: Condition) -> Choice:
+    def number(self, condition: Condition) -> Selection:
         number = self._known.setdefault(condition.meaning, len(self._conditions))
         if number == len(self._conditions):
             self._conditions.append(condition)
@@ -89,23 +89,23 @@ class Choices:
                 self._asking.update(one.rest)
         return number
 
-    def of(self, query: LowQuery) -> Chosen:
+    def of(self, query: LowQuery) -> Admission:
         entry = self.number(entry_of(query))
         if not isinstance(query, LowAggregate):
-            return Chosen(entry, ())
-        return Chosen(entry, tuple(self.number(condition_of(query, s)) for s in query.slots))
+            return Admission(entry, ())
+        return Admission(entry, tuple(self.number(condition_of(query, s)) for s in query.slots))
 
-    def rows(self, batch: Batch, bits: Sequence[Hashes]) -> dict[Choice, Codes]:
+    def rows(self, batch: VectorBatch, bits: Sequence[Hashes]) -> dict[Selection, Codes]:
         """The tuples of a batch that each takes."""
-        asked = Asked(batch, bits, self._words, self._asking)
+        asked = BatchSelections(batch, bits, self._words, self._asking)
         return {number: asked.rows(c) for number, c in enumerate(self._conditions)}
 
 
-class Asked:
+class BatchSelections:
     """The conditions of one batch, and what is known of them by now."""
 
     def __init__(
-        self, batch: Batch, bits: Sequence[Hashes], words: int, asking: Mapping[Expr, int]
+        self, batch: VectorBatch, bits: Sequence[Hashes], words: int, asking: Mapping[Expr, int]
     ) -> None:
         """`asking`: how many conditions have a predicate. Answers to one of a single condition are
         not needed again.

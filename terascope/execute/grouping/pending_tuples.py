@@ -1,0 +1,219 @@
+"""Tuples of many batches, pending until aggregations take them: a table works best on many at once.
+
+In: batches as they were read, and the selection of each query. Out: one long vector for each key,
+argument and epoch. A pending key is held as the codes of its values, which take less memory than
+the columns the key is computed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from terascope.execute.grouping.selections import Admission, Selection
+from terascope.kernels.codegen.terms import is_number
+from terascope.kernels.columns.batch import Facts, Values, Vector, VectorBatch
+from terascope.kernels.columns.dictionary import Codes, Ints, Masks, all_valid
+from terascope.kernels.columns.growing_array import GrowingArray
+from terascope.kernels.columns.payload_tests import is_payload_test
+from terascope.kernels.columns.selection import mark
+from terascope.kernels.tables.partitioned import Apart
+from terascope.physical.low_plan import LowAggregate, Slot
+from terascope.plan.expr import Expr
+
+Kind: TypeAlias = Literal["codes", "values", "masks"]
+Name: TypeAlias = tuple[Kind, Expr, Selection | None]
+"""Of a vector; with a selection where only the tuples of that selection have values in it."""
+
+
+@dataclass
+class TupleVectors(Facts):
+    """The tuples of many batches, as vectors."""
+
+    count: int
+    size: int
+    """Memory of the vectors."""
+    chosen: Mapping[Selection, Codes]
+    vectors: Mapping[Name, Values]
+    apart_by: tuple[Expr, Ints] | None = None
+    """The key by which all of them, of one epoch, are apart already, and where the parts begin."""
+    _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict)
+    _apart_by: tuple[Codes, Selection] | None = None
+    _aparts: dict[int, Apart] = field(default_factory=dict)
+
+    def codes(self, expr: Expr, selection: Selection) -> Codes:
+        """Codes of a group key."""
+        return self._vector("codes", expr, selection)
+
+    def number(self, expr: Expr, selection: Selection) -> Vector:
+        return self._vector("values", expr, selection), self._vector("masks", expr, selection)
+
+    def validity(self, expr: Expr, selection: Selection) -> Masks:
+        """Where a value of any type is not NULL."""
+        return self._vector("masks", expr, selection)
+
+    def _vector(self, kind: Kind, expr: Expr, selection: Selection) -> Values:
+        shared = self.vectors.get((kind, expr, None))
+        return self.vectors[kind, expr, selection] if shared is None else shared
+
+    def argument(self, slot: Slot, selection: Selection, entry: Selection) -> Vector:
+        """What a slot takes of the tuples of `entry`: only those of `selection` are its own. Of
+        what is merely counted only the validity matters.
+        """
+        expr = slot.argument
+        masks = all_valid(self.count) if expr is None else self.validity(expr, selection)
+        if selection != entry:
+            masks = self._within(masks, selection)
+        if expr is None or not slot.kept.reads_value:
+            return self.once("no values", np.zeros, self.count, np.int64), masks
+        return self._vector("values", expr, selection), masks
+
+    def _within(self, masks: Masks, selection: Selection) -> Masks:
+        """A validity, but nothing is valid outside a selection."""
+        inside = self.once(("inside", selection), mask_of, self.chosen[selection], self.count)
+        if masks.base is all_valid(1).base:
+            return inside
+        return self.once(("valid inside", id(masks), selection), np.bitwise_and, masks, inside)
+
+    def is_present(self, masks: Masks) -> bool:
+        """Whether a validity has no gap."""
+        return masks.base is all_valid(1).base or self.once(("gaps", id(masks)), all_of, masks)
+
+    def apart(self, codes: Codes, selection: Selection, some: Codes) -> Apart:
+        """Some tuples of a selection, apart by one of their keys. Kept until others are wanted, or
+        another key: all of them would need many times the memory of the vectors.
+        """
+        by = self._apart_by
+        if by is None or by[0] is not codes or by[1] != selection:
+            self._aparts.clear()
+            self._apart_by = codes, selection
+        apart = self._aparts.get(id(some))
+        if apart is None:
+            apart = self._aparts[id(some)] = Apart(codes, some)
+        return apart
+
+
+def all_of(masks: Masks) -> bool:
+    return bool(masks.all())
+
+
+def mask_of(rows: Codes, count: int) -> Masks:
+    masks = np.zeros(count, np.uint8)
+    mark(rows, masks)
+    return masks
+
+
+class PendingTuples:
+    """Vectors that grow batch by batch, for some aggregations.
+
+    What was taken is read before more is added: the next tuples come to the same memory.
+    """
+
+    def __init__(self, queries: Sequence[tuple[Admission, LowAggregate]]) -> None:
+        self._queries = queries
+        self._names: dict[Name, list[Selection]] | None = None
+        self._vectors: dict[Name, GrowingArray] = {}
+        selections = (c for chosen, _ in queries for c in (chosen.entry, *chosen.slots))
+        self._chosen = {selection: GrowingArray(np.int32) for selection in selections}
+        self.rows = 0
+        self.last_size = 0
+        """Memory of the last batch's part."""
+
+    @property
+    def size(self) -> int:
+        return sum(vector.size for vector in (*self._vectors.values(), *self._chosen.values()))
+
+    def add(self, batch: VectorBatch, chosen: Mapping[Selection, Codes]) -> None:
+        if self._names is None:
+            self._names = vector_names(self._queries, chosen, len(batch))
+        before = self.size
+        for selection, places in self._chosen.items():
+            places.add(chosen[selection])[:] += np.int32(self.rows)
+        for name, selections in self._names.items():
+            piece = self._piece(batch, name, [chosen[selection] for selection in selections])
+            if piece is None:
+                if name not in self._vectors:
+                    continue
+                piece = all_valid(len(batch))
+            elif name not in self._vectors:
+                self._vectors[name] = GrowingArray(piece.dtype)
+                if name[0] == "masks":
+                    self._vectors[name].add(all_valid(self.rows))
+            self._vectors[name].add(piece)
+        self.rows += len(batch)
+        self.last_size = self.size - before
+
+    def _piece(self, batch: VectorBatch, name: Name, rows: Sequence[Codes]) -> Values | None:
+        """None for a validity of which there is nothing to say: all are valid. Each selection is
+        asked for: an overflow among its tuples is an error.
+        """
+        kind, expr, selection = name
+        if kind == "codes":
+            return batch.key_codes(expr) if selection is None else batch.some_codes(expr, rows[0])
+        if kind == "masks":
+            known = [batch.validity(expr, some) for some in rows]
+            return None if known[0].all() else known[0]
+        vectors = [batch.number(expr, some) for some in rows]
+        values, _ = vectors[0]
+        return values.astype(np.int64) if values.dtype == np.bool_ else values
+
+    def take(self) -> TupleVectors:
+        """All of it; nothing is left."""
+        count, size = self.rows, self.size
+        chosen = {selection: places.take() for selection, places in self._chosen.items()}
+        names = () if self._names is None else self._names
+        vectors = {
+            n: self._vectors[n].take() if n in self._vectors else all_valid(count) for n in names
+        }
+        for name in [name for name in self._vectors if name[0] == "masks"]:
+            del self._vectors[name]
+        self.rows = 0
+        return TupleVectors(count, size, chosen, vectors)
+
+
+def vector_names(
+    queries: Sequence[tuple[Admission, LowAggregate]], rows: Mapping[Selection, Codes], count: int
+) -> dict[Name, list[Selection]]:
+    """The vectors that queries read, and whose tuples must have values in each. A key of which only
+    few tuples are wanted is not made of the others, if nobody else wants it.
+    """
+    common = {
+        expr
+        for chosen, query in queries
+        for expr in query.plain_keys
+        if not is_number(expr.type) or 2 * len(rows[chosen.entry]) >= count
+    }
+    names: dict[Name, list[Selection]] = {}
+
+    def want(kind: Kind, expr: Expr, selection: Selection, shared: bool) -> None:
+        names.setdefault((kind, expr, None if shared else selection), []).append(selection)
+
+    for chosen, query in queries:
+        for expr in query.plain_keys:
+            want("codes", expr, chosen.entry, expr in common)
+        for expr, valued, selection in arguments(query, chosen):
+            if valued:
+                want("values", expr, selection, not is_payload_test(expr))
+            want("masks", expr, selection, not is_payload_test(expr))
+    return names
+
+
+def arguments(query: LowAggregate, chosen: Admission) -> list[tuple[Expr, bool, Selection]]:
+    """What a query reads as numbers, whether more of it than its validity, and of which tuples."""
+    slots = [
+        (slot.argument, slot.kept.reads_value, selection)
+        for slot, selection in reading_slots(query, chosen)
+        if slot.argument is not None
+    ]
+    if query.epoch is None:
+        return slots
+    return [*slots, (query.keys[query.epoch][1], True, chosen.entry)]
+
+
+def reading_slots(query: LowAggregate, chosen: Admission) -> list[tuple[Slot, Selection]]:
+    """The slots whose kernels read vectors, in their order, and whose tuples each takes."""
+    pairs = zip(query.slots, chosen.slots, strict=True)
+    return [(slot, selection) for slot, selection in pairs if slot.kept.takes_argument]
