@@ -1,7 +1,8 @@
 """What a run gave: for every visible query its rows, and what reading the sources saw.
 
-In: a finished `JobResult`. Out: `Results`, a mapping from query names to `Result`s. Rows are
-computed by Spark when they are first asked for. Addresses are text here, raw bytes hexadecimal.
+In: a finished `JobResult`. Out: `Results`, a mapping from query names to `Result`s. Spark computes
+rows when they are first read; the local engine has computed them. Addresses are text here, raw
+bytes hexadecimal.
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@
         results["flows"].show()
         results.write("out", "parquet")
 
-In: the words of the command line. Out: query sets and results. Spark is started when something is
-run, and not before. Mistakes come as QueryError, SourceError, ConfigError, FunctionMistake,
-ValueMistake or OutputError, each with a message for the user.
+In: the words of the command line. Out: query sets and results. A small batch is computed in this
+process; Spark is started when a run needs it, and not before. Mistakes come as QueryError,
+SourceError, ConfigError, FunctionMistake, ValueMistake or OutputError, each with a message for the
+user.
 """
 
 from __future__ import annotations

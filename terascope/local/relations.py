@@ -23,6 +23,7 @@ from terascope.execute.rows.top import first_rows
 from terascope.execute.watch_list import read_watch_list
 from terascope.functions.base import Value, ValueMistake
 from terascope.local.engine import batch_of
+from terascope.local.windows import in_windows
 from terascope.physical.row_pipeline import (
     Regroup,
     RowPipeline,
@@ -48,6 +49,7 @@ from terascope.plan.rel import (
     Read,
     Rel,
     Scan,
+    Window,
     inputs,
 )
 from terascope.reference.context import Evaluation
@@ -102,6 +104,9 @@ def arrow_operator(rel: Rel, parameters: Parameters, compiled: bool = True) -> O
             return rank_operator(rel, parameters)
         case Aggregate():
             return aggregate_operator(rel, parameters, compiled)
+        case Window():
+            is_whole = rel.source.type_of(rel.on).is_integer
+            return (lambda given: in_windows(rel, given[0])) if is_whole else None
         case Join():
             return join_operator(rel, parameters)
         case Merge():
