@@ -212,7 +212,7 @@ def check_stream_plan(plan: StreamPlan, _: SetTexts) -> StreamPlan:
         raise PlanMistake("two stored streams have one key")
     for output in plan.outputs:
         if (output.release is None) != isinstance(output.plan, WrittenByTasks):
-            raise PlanMistake(f"{output.name} is written by tasks, and released as well")
+            raise PlanMistake(f"{output.name} must be either written by tasks or released")
         match output.plan:
             case RowPipelines(inputs=sources):
                 read = {one.stream for one in sources}
