@@ -71,11 +71,14 @@ class Merging:
                 for batch in meter.over(name, batches, lambda made: int(made.num_rows)):
                     yield from delivery.take(stream, batch.select(wanted))
 
-    def merger(self, number: int) -> Merger:
+    def merger(self, number: int, at_once: int | None = None) -> Merger:
+        """A merger of the groups of a stream. `at_once`: how many share the memory; None: one for
+        every stream.
+        """
         target = self.targets[number]
         fields = target.groups
         assert fields is not None
-        streams = sum(t.groups is not None for t in self.targets.values())
+        streams = at_once or sum(t.groups is not None for t in self.targets.values())
         share = max(1 << 24, self.memory_bytes // streams)
         # What windows are put together from stands in memory beside the merger's own table.
         share = share // 3 if target.feeds else share

@@ -28,7 +28,7 @@ NEEDED: Final = (
     "pyarrow.parquet",
     "terascope.spark.engine",
     "terascope.spark.parts",
-    "terascope.spark.stream.task",
+    "terascope.streaming.tasks.read",
 )
 
 

@@ -23,8 +23,7 @@ from terascope.connectors.live import Links, journal
 from terascope.pipeline import Compiled
 from terascope.running import planned_stream
 from terascope.spark.stream.runner import Runner, RunSettings
-from terascope.spark.stream.source import LiveReader
-from terascope.spark.stream.task import StreamPartition
+from terascope.spark.stream.source import LiveReader, StreamPartition
 from terascope.streaming import batch as stream_batch
 from terascope.streaming import closing, ownership
 from terascope.streaming import release as stream_release

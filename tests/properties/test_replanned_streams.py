@@ -25,12 +25,12 @@ from terascope.physical.rules.grow_trees import attributes_of, families
 from terascope.physical.settings import TreeSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
-from terascope.spark.stream import task as stream_task
 from terascope.spark.stream.runner import RunSettings
 from terascope.streaming.replan import replanning
 from terascope.streaming.replan.families import AggregateFamily
 from terascope.streaming.replan.tree_choice import Comparison, CostChange, ReplanSettings
 from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree
+from terascope.streaming.tasks import read as stream_task
 from tests.agreement import WITHOUT_COMPILING, Answers
 from tests.oracle.compare import assert_same_rows
 from tests.physical.sharing_sets import AGGREGATES, CONDITIONS, PROTOCOL, random_tuples

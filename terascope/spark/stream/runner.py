@@ -30,7 +30,6 @@ from terascope.spark.mistakes import translated
 from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import ForeachBatch
 from terascope.spark.stream.source import Samples, StreamSource, stream_frame
-from terascope.spark.stream.task import StreamRead
 from terascope.streaming.context import RunContext, RunFolder
 from terascope.streaming.ownership import stream_epochs
 from terascope.streaming.partners import partners
@@ -47,6 +46,7 @@ from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.retention import Expiry
 from terascope.streaming.state.segments import Stored
 from terascope.streaming.state.state import StateFolder, StreamState
+from terascope.streaming.tasks.read import StreamRead
 
 
 @dataclass(frozen=True)

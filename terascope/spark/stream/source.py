@@ -1,10 +1,10 @@
 """The streaming form of Terascope's data source: all live interfaces of a set as one Spark stream.
 
-In: a `StreamSource`, which travels as an option. Out: for each micro-batch the told rows of its
-tasks (stream_task.py). The offset counts the journal's entries of each interface and holds a tick
-of the clock, so that a batch starts though every source is silent. `partitions` is a function of
-two offsets, the journal and the state of the batch before: a batch that Spark runs again reads the
-same tuples and does the same to them.
+In: a `StreamSource`, which travels as an option. Out: for each micro-batch the reports of its tasks
+(terascope.streaming.tasks.read). The offset counts the journal's entries of each interface and
+holds a tick of the clock, so that a batch starts though every source is silent. `partitions` is a
+function of two offsets, the journal and the state of the batch before: a batch that Spark runs
+again reads the same tuples and does the same to them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.registry import Interface
 from terascope.physical.bundles import even_bundles
 from terascope.spark.mistakes import telling
-from terascope.spark.stream.reports import REPORT
-from terascope.spark.stream.task import StreamPartition, StreamRead, run_stream_task
+from terascope.spark.stream.reports import REPORT, report_batch
 from terascope.spark.worker import working
 from terascope.streaming.ownership import Beginning, Epoch, owned_epochs
 from terascope.streaming.replan.tree_plans import TreesInForce, in_force
 from terascope.streaming.state.control import Control
 from terascope.streaming.state.state import StateFolder, packed_offset, unpacked_offset
+from terascope.streaming.tasks.read import ReadTask, StreamRead, read_tuples
 
 FORMAT = "terascope_stream"
 PICKLER: Any = cloudpickle
@@ -122,6 +122,13 @@ class TerascopeStream(DataSource):
         return LiveReader(cast(StreamSource, PICKLER.loads(packed)))
 
 
+@dataclass
+class StreamPartition(InputPartition):
+    """A reading task as Spark sends it."""
+
+    task: ReadTask
+
+
 class LiveReader(DataSourceStreamReader):
     """On the driver: what is new, and which task reads it. In the workers: `read`."""
 
@@ -185,11 +192,11 @@ class LiveReader(DataSourceStreamReader):
             )
             for number, some in enumerate(parts):
                 closed = {n: beginning.closed.get(n, ()) for n in names}
-                part = StreamPartition(
+                task = ReadTask(
                     place, some, len(made), mine[number], closed, planned, json.dumps(end), trees,
                     -(-sample // len(parts)),
                 )  # fmt: skip
-                made.append(part)
+                made.append(StreamPartition(task))
         return made
 
     def _trees(self) -> TreesInForce:
@@ -210,7 +217,8 @@ class LiveReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, StreamPartition)
         with working():
-            yield from run_stream_task(self.source.reading, partition)
+            for report in read_tuples(self.source.reading, partition.task):
+                yield report_batch(*report)
 
     def commit(self, end: dict[str, str]) -> None:
         self.links.commit(unpacked_offset(end))

@@ -7,15 +7,16 @@ passes through the JVM.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from terascope.execute.delivery import Delivery, Outgoing
 from terascope.execute.merge import Merger
+from terascope.execute.merging_task import Merging
+from terascope.execute.meter import Meter
 from terascope.functions.overflow import overflow_of
-from terascope.kernels.merge.float_ranges import finished_blocks
 from terascope.physical.delivery import Sink, Target
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.closing import ClosingSlices
@@ -29,8 +30,8 @@ from terascope.streaming.state.segments import (
     read_segment,
 )
 
-LEAST_BYTES = 1 << 24
-"""Of memory that a merge gets, however many streams there are."""
+MEMORY_PARTS: Final = 4
+"""A merge gets this part of the memory of its task; streams are merged one after the other."""
 
 
 @dataclass(frozen=True)
@@ -47,26 +48,25 @@ class CloseSlices:
     """Of queries that are new: the first slice of which they have all tuples."""
 
     def __call__(self) -> Iterator[Report]:
-        delivery = Delivery(self.targets, self.sink, 0, starts=self.starts)
+        meter = Meter()
+        merging = Merging(self.targets, self.sink, self.sink.memory_bytes)
+        delivery = Delivery(self.targets, self.sink, 0, starts=self.starts, meter=meter)
         folder = Path(self.store)
         with SegmentWriter(folder) as writer:
             for slices in self.work:
-                merger = self.merger(slices.number)
+                number = slices.number
+                merger = merging.merger(number, MEMORY_PARTS)
                 for segment in slices.segments:
-                    payload = self.payload(slices.number, folder, segment)
+                    payload = self.payload(number, folder, segment)
                     for some in groups_between(payload, slices.low, slices.high):
                         merger.add(some)
                 if slices.together:
                     self.keep(merger, slices, writer)
                     continue
-                target = self.targets[slices.number]
-                assert target.groups is not None
-                with overflow_of(target.user):
+                with overflow_of(self.targets[number].user):
                     for groups in merger.results():
-                        several = groups.several and not target.merged_above
-                        for block in finished_blocks(groups.blocks, target.groups.shape, several):
-                            rows = delivery.take_groups(slices.number, block, groups.dictionaries)
-                            yield from store_payloads(rows, self.stored, writer)
+                        rows = merging.delivered(number, groups, delivery, meter)
+                        yield from store_payloads(rows, self.stored, writer)
             yield from store_payloads(delivery.close(), self.stored, writer)
             writer.close()
         yield from writer.reports()
@@ -81,13 +81,6 @@ class CloseSlices:
         """Store the merged partials of slices that stay open."""
         for payload in merger.partials():
             writer.append(self.stored[slices.number], "groups", slices.destination, payload)
-
-    def merger(self, number: int) -> Merger:
-        fields = self.targets[number].groups
-        assert fields is not None
-        share = max(LEAST_BYTES, self.sink.memory_bytes // 4)
-        folder = Path(tempfile.gettempdir())
-        return Merger(fields.shape, fields.key_types, share, folder, sums=fields.sums)
 
 
 def store_payloads(

@@ -1,8 +1,8 @@
-"""The low level of a stream in a task: new tuples in, segments of the slice store out.
+"""The low level of a stream in a reading task: new tuples in, segments of the slice store out.
 
-In: the splits that a micro-batch has for one task. Out: nothing but lines of JSON: the segments
-that were written, the parts of queries that need not wait, and the task's heartbeat: what it saw of
-each interface, whether a query took it or not (dissertation 4.4).
+In: the splits that a micro-batch has for one task. Out: reports only: the segments and the parts
+that were written, and the heartbeat of the task: the tuples of each interface, whether a query took
+them or not (dissertation 4.4).
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import pyarrow as pa
-from pyspark.sql.datasource import InputPartition
-
 from terascope.connectors.base import Split
 from terascope.execute.delivery import Delivery
 from terascope.execute.reading_task import NativeRead, Partials, taken
@@ -28,7 +25,6 @@ from terascope.physical.delivery import PartFormat
 from terascope.physical.ownership import Epochs
 from terascope.physical.settings import TreeSettings
 from terascope.physical.stream.slice_streams import SliceValue
-from terascope.spark.stream.reports import report_batch
 from terascope.streaming.engine import Report
 from terascope.streaming.heartbeat import Heartbeat, Watch
 from terascope.streaming.replan.tree_plans import TreesInForce, grafted, narrowed, widened_places
@@ -54,8 +50,8 @@ class StreamRead:
     trees: TreeSettings = field(default_factory=TreeSettings)
 
 
-@dataclass
-class StreamPartition(InputPartition):
+@dataclass(frozen=True)
+class ReadTask:
     """The new tuples of a micro-batch that one task reads."""
 
     read: int
@@ -71,38 +67,34 @@ class StreamPartition(InputPartition):
     """The offset that the batch ends at."""
     trees: TreesInForce = field(default_factory=TreesInForce)
     sample: int = 0
-    """So many tuples are asked for."""
+    """The number of tuples to sample."""
 
 
-def run_stream_task(reading: StreamRead, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
-    for report in stream_rows(reading, partition):
-        yield report_batch(*report)
-
-
-def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[Report]:
+def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
+    """Run the low level over new tuples, and report what was written and seen."""
     began = time.time()
-    native = reading.reads[partition.read]
+    native = reading.reads[given.read]
     flat = native.read.low
     assert flat is not None
-    plan, shared = flat, partition.trees.shared
+    plan, shared = flat, given.trees.shared
     if shared:
         plan = grafted(native.read.name, flat, shared, reading.trees).low
     wide = widened_places(flat, plan)
-    task = LowTask(plan, partition.owned)
-    home = partition.number % native.destinations
-    mine = {native.streams[place]: epochs for place, epochs in partition.owned.items()}
+    task = LowTask(plan, given.owned)
+    home = given.number % native.destinations
+    mine = {native.streams[place]: epochs for place, epochs in given.owned.items()}
     delivery = Delivery(native.targets, native.sink, home, (), mine, reading.starts, task.meter)
     partials = Partials(native, task.meter)
     fields = kept_fields([c.name for c in plan.columns], [c.type for c in plan.columns])
     mode = PRIVATE if native.sink is None else native.sink.mode
-    late = LateWatch(partition.closed, reading.late, fields, reading.late_format, mode)
+    late = LateWatch(given.closed, reading.late, fields, reading.late_format, mode)
     sampler = None
-    if partition.sample:
-        seed = zlib.crc32(f"{partition.number} {partition.end}".encode())
-        sampler = Sampler(native.read.name, flat, partition.sample, seed)
+    if given.sample:
+        seed = zlib.crc32(f"{given.number} {given.end}".encode())
+        sampler = Sampler(native.read.name, flat, given.sample, seed)
     watch = Watch(native.read.clocks, late, sampler)
     with SegmentWriter(Path(reading.store)) as writer:
-        for ready in task.run(partition.splits, (), watch.see):
+        for ready in task.run(given.splits, (), watch.see):
             known = of_own_slots(ready, wide)
             yield from store_payloads(
                 taken(known, native, delivery, partials), reading.stored, writer
@@ -112,26 +104,26 @@ def stream_rows(reading: StreamRead, partition: StreamPartition) -> Iterator[Rep
         writer.close()
     yield from watch.close()
     yield from writer.reports()
-    hops = [("source", partition.planned), ("low level", began), ("slice store", time.time())]
+    hops = [("source", given.planned), ("low level", began), ("slice store", time.time())]
     names = [query.name for query in plan.queries]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     counters = task.report(native.read.name)
     samples = list(watch.samples())
-    beat = Heartbeat.of(partition.number, task.reports, watch, counters, names, hops, memory)
-    beat.read, beat.trees = native.read.name, partition.trees.number
+    beat = Heartbeat.of(given.number, task.reports, watch, counters, names, hops, memory)
+    beat.read, beat.trees = native.read.name, given.trees.number
     beat.inner = [node.name for node in plan.inner]
-    for place, epochs in partition.owned.items():
+    for place, epochs in given.owned.items():
         if epochs is not None and epochs.last is not None:
             key = reading.stored[native.streams[place]].key
             yield "emitted", json.dumps([key, epochs.last + 1])
     yield "heartbeat", json.dumps(beat.to_json())
     for sample in samples:
         yield "sample", sample
-    yield "offset", partition.end
+    yield "offset", given.end
 
 
 def of_own_slots(ready: Ready, wide: Mapping[int, Shape]) -> Ready:
-    """Groups as those above know them, without what was kept for other aggregations."""
+    """Groups with the slots of their own query, without those for aggregations below it."""
     if isinstance(ready, Groups) and ready.query in wide:
         return replace(ready, block=narrowed(ready.block, wide[ready.query]))
     return ready
