@@ -119,6 +119,8 @@ def release_facts(output: StreamOutput, plan: StreamPlan) -> Facts:
     who = "by a task" if output.placement == "close" else "by Spark"
     if output.windows is not None:
         who += f" that assembles windows of {output.windows.stream}"
+    if output.when_large != output.placement:
+        who += " (by Spark where a task lacks memory)"
     return (("released", f"{how(release)}, {who}"),)
 
 

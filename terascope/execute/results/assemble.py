@@ -91,9 +91,14 @@ def sorted_table(
     # One by one: a dataset of several files would take a dot in a name for a field of a struct.
     tables = [pq.ParquetFile(part).read() for part in parts]
     whole = pa.concat_tables([table.select(wanted) for table in tables])
+    return sorted_rows(whole, schema, order)
+
+
+def sorted_rows(table: pa.Table, schema: pa.Schema, order: Sequence[tuple[str, bool]]) -> pa.Table:
+    """The columns of a schema, in the order of columns that it may lack."""
     if order:
-        whole = whole.take(sorted_places(whole, order))
-    return whole.select(names).cast(schema)
+        table = table.take(sorted_places(table, order))
+    return table.select(schema.names).cast(schema)
 
 
 def sorted_places(table: pa.Table, order: Sequence[tuple[str, bool]]) -> pa.Array:

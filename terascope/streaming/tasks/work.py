@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from terascope.analysis.moving import ALL
 from terascope.connectors.base import arrow_type
-from terascope.execute.results.assemble import sorted_places
+from terascope.execute.results.assemble import sorted_rows
 from terascope.execute.results.parts import write_part
 from terascope.execute.rows.task_joins import MEMORY_SHARE
 from terascope.execute.rows.top import plain
@@ -106,8 +106,5 @@ def in_order(
     ]
     if not tables:
         return pa.RecordBatch.from_pylist([], schema)
-    whole = pa.concat_tables(tables)
-    if order:
-        whole = whole.take(sorted_places(whole, order))
-    (rows,) = whole.select(schema.names).cast(schema).combine_chunks().to_batches()
+    (rows,) = sorted_rows(pa.concat_tables(tables), schema, order).combine_chunks().to_batches()
     return rows
