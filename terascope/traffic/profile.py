@@ -145,10 +145,10 @@ class Profile:
             if isinstance(value, float) and not math.isfinite(value):
                 raise ProfileError(f"{field.name} must be a finite number")
         self._check_extent()
+        check_ranges(self, RANGES)
         for one, other in (("udp_share", "icmp_share"), ("rst_rate", "unanswered_rate")):
             if getattr(self, one) + getattr(self, other) > 1:
                 raise ProfileError(f"{one} and {other} must not exceed 1 together")
-        check_ranges(self, RANGES)
         if self.diurnal_period <= 0:
             raise ProfileError("diurnal_period must be more than 0 seconds")
 
