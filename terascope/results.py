@@ -36,6 +36,7 @@ from terascope.output import (
 )
 from terascope.physical.job import Job
 from terascope.physical.measures import Measures
+from terascope.physical.split.split_plan import SplitPlan
 from terascope.pipeline import Compiled
 from terascope.plan.rel import Field
 
@@ -226,18 +227,17 @@ class Results(Mapping[str, Result]):
         compiled: Compiled,
         job: JobResult,
         spark: Callable[[], SparkSession],
+        planned: tuple[Job, SplitPlan],
         folder: Path | None = None,
         choice: EngineChoice | None = None,
-        plan: Job | None = None,
     ) -> None:
         """`folder`: where tasks wrote rows that nobody else needs. `spark`: opens Spark, should a
-        DataFrame be asked for.
+        DataFrame be asked for. `planned`: what was run.
         """
         self.compiled = compiled
         self.choice = choice
         """The engine of the run, and why."""
-        self.job = plan
-        """The physical plan that was run."""
+        self._planned = planned
         self._job = job
         self._folder = None if folder is None else finalize(self, rmtree, folder, True)
         shown = [n for n in job.fields if folder is not None or n not in job.parts]
@@ -263,7 +263,7 @@ class Results(Mapping[str, Result]):
 
     def explain(self, format: ExplainFormat = "text") -> str:
         """The physical plan that was run, with the measured figures of every operator."""
-        return explain_run(self.compiled, self.job, self.measures, format)
+        return explain_run(self.compiled, self._planned, self.measures, format)
 
     @property
     def reports(self) -> Mapping[str, ReadReport]:

@@ -289,11 +289,11 @@ class Session:
         """Run a compiled set; `QuerySet.run` is the usual way. With a sink, the tasks write what
         they can finish themselves.
         """
-        job = compiled.job(destination=destination_of(sink))
+        planned = compiled.job_and_split(destination=destination_of(sink))
         request = self.bindings.engine
         if engine is not None:
             request = replace(request, setting=engine)
-        choice = choose_engine(job, request, self.spark_runs)
+        choice = choose_engine(planned[0], request, self.spark_runs)
         if choice.engine == "spark":
             self._start_spark(progress)
         folder = None
@@ -302,14 +302,14 @@ class Session:
             folder = Path(mkdtemp(prefix="terascope-rows-"))
             sink = self._sink(folder, "held")
         elif sink is None:
-            job = compiled.job(destination="frames")
+            planned = compiled.job_and_split(destination="frames")
         try:
-            made = self._run_job(job, choice, progress, sink)
+            made = self._run_job(planned[0], choice, progress, sink)
         except BaseException:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
-        results = Results(compiled, made, lambda: self.spark, folder, choice, job)
+        results = Results(compiled, made, lambda: self.spark, planned, folder, choice)
         self._results.append(results)
         return results
 

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from terascope.physical.job import Job
-from terascope.physical.measures import Measure, measures_from
+from terascope.physical.measures import Measure, measures_from, summed
 from terascope.physical.operators import MergeGroups
 
 Item = TypeVar("Item")
@@ -66,12 +66,13 @@ def measures_of(job: Job, reports: Iterable[Mapping[str, Any]]) -> dict[str, Mea
     an operator for each of them, which its task does not know.
     """
     names = {operator.name for operator in job.operators}
-    found: dict[str, Measure] = {}
-    for report in reports:
-        for name, measure in measures_from(report.get("measures", {})).items():
-            own = name if name in names else f"{name} of {report['read']}"
-            if own in names:
-                found[own] = found.get(own, Measure()) + measure
+
+    def named(report: Mapping[str, Any]) -> dict[str, Measure]:
+        measures = measures_from(report.get("measures", {}))
+        own = {n if n in names else f"{n} of {report['read']}": m for n, m in measures.items()}
+        return {name: measure for name, measure in own.items() if name in names}
+
+    found = summed(map(named, reports))
     for operator in job.operators:  # operators that count only what they give
         one = found.get(operator.name)
         if one is not None and not one.taken:

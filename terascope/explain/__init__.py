@@ -25,6 +25,7 @@ from terascope.explain.to_svg import as_svg
 from terascope.explain.to_text import as_text
 from terascope.physical.job import Job
 from terascope.physical.measures import Measures
+from terascope.physical.split.split_plan import SplitPlan
 from terascope.pipeline import Compiled
 
 __all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "explain", "picture"]
@@ -56,10 +57,10 @@ def explain(
 
 
 def explain_run(
-    compiled: Compiled, job: Job | None, measures: Measures, format: Format = "text"
+    compiled: Compiled, ran: tuple[Job, SplitPlan], measures: Measures, format: Format = "text"
 ) -> str:
     """The job of a run, with what its operators did."""
-    return FORMATS[format](picture_of_job(compiled, compiled.source.title, job, measures))
+    return FORMATS[format](picture_of_job(compiled, compiled.source.title, ran, measures))
 
 
 def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = False) -> Picture:

@@ -20,19 +20,26 @@ from terascope.connectors.registry import Interface
 from terascope.explain.from_operators import operator_lines
 from terascope.explain.from_plan import parameter_notes
 from terascope.explain.model import Box, Facts, Picture, PictureNode
-from terascope.explain.operators import PLACE, is_hidden, operator_node, source_id, stream_id
+from terascope.explain.operators import (
+    PLACE,
+    is_hidden,
+    operator_node,
+    order_in_words,
+    source_id,
+    stream_id,
+)
 from terascope.explain.prospects import prospect_notes
 from terascope.explain.remarks import column_notes
 from terascope.explain.trees import tree_notes
 from terascope.explain.windows import slices_in_words, slicing_notes
 from terascope.local.choice import choose_engine
-from terascope.physical.job import Job, LowOutput, Output, SourceRead
+from terascope.physical.job import Job, LowOutput, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
 from terascope.physical.measures import Measures
 from terascope.physical.planner import plan_job
 from terascope.physical.rules.low_planner import scanned
 from terascope.physical.settings import LowSettings
-from terascope.physical.split.split_plan import split_plan
+from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.pipeline import Compiled
 from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
 from terascope.plan.plan import Plan, reads
@@ -60,9 +67,12 @@ class NoFiles(Interface):
 
 
 def picture_of_job(
-    compiled: Compiled, title: str, ran: Job | None = None, measures: Measures | None = None
+    compiled: Compiled,
+    title: str,
+    ran: tuple[Job, SplitPlan] | None = None,
+    measures: Measures | None = None,
 ) -> Picture:
-    """What is read, kept and delivered. `ran`: the job of a run, and `measures` what it did.
+    """What is read, kept and delivered. `ran`: what was run, and `measures` what it did.
 
     Raises:
         SourceError: a bound source is missing or unreadable.
@@ -70,7 +80,7 @@ def picture_of_job(
     plan = compiled.optimized
     notes: tuple[str, ...] = ()
     if ran is not None:
-        job, split = ran, compiled.split()
+        job, split = ran
     elif compiled.runnable:
         job, split = compiled.job_and_split(destination="files")
         notes = (str(choose_engine(job, compiled.bindings.engine)),)
@@ -281,7 +291,7 @@ def stream_boxes(job: Job, plan: Plan, low: set[str]) -> list[Box]:
             times = uses[stage.name] + (output is not None)
             facts = (("kept", f"computed once, used {times} times"),)
         if output is not None:
-            facts = (*facts, ("order", output_order(output)))
+            facts = (*facts, ("order", order_in_words(output.order) or "as computed"))
         orders = column_orders(stage.rel, known)
         boxes.append(
             Box(
@@ -301,15 +311,6 @@ def stream_boxes(job: Job, plan: Plan, low: set[str]) -> list[Box]:
 def read_names(job: Job, scan: Scan) -> tuple[str, ...]:
     names = {source_id(job.read_of(interface).name): None for interface in scan.interfaces}
     return tuple(names)
-
-
-def output_order(output: Output) -> str:
-    """The order rows are delivered in; the place of a tuple is one word for its hidden columns."""
-    shown: dict[str, str] = {}
-    for name, descending in output.order:
-        word = "place" if is_hidden(name) else name
-        shown.setdefault(word, f"{word} descending" if descending else word)
-    return ", ".join(shown.values()) or "as computed"
 
 
 # ---- without sources -----------------------------------------------------------------------------

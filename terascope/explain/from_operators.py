@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from terascope.explain.model import Facts, OperatorLine
-from terascope.explain.operators import is_hidden
+from terascope.explain.operators import order_in_words
 from terascope.physical.measures import Measure, Measures
 from terascope.physical.operators import (
     AssembleWindows,
@@ -23,14 +23,13 @@ from terascope.physical.operators import (
     RegroupRows,
     RunPipeline,
     SelectTuples,
-    StoreSlices,
     TreeEdge,
     WriteRows,
 )
 from terascope.physical.row_pipeline import Keep, RowPipeline
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
-from terascope.units import readable_bytes
+from terascope.units import plural, readable_bytes
 
 
 def operator_lines(
@@ -57,15 +56,17 @@ def does(operator: Operator) -> str:
     """What an operator does, in a few words."""
     match operator:
         case ReadSource(columns=columns, splits=splits, bytes=size):
-            return f"{readable_bytes(size)} in {many(splits, 'split')}, {many(columns, 'column')}"
+            return (
+                f"{readable_bytes(size)} in {plural(splits, 'split')}, {plural(columns, 'column')}"
+            )
         case PrefilterTuples(predicates=predicates):
-            return f"{many(len(predicates), 'predicate')}, each evaluated once a tuple"
+            return f"{plural(len(predicates), 'predicate')}, each evaluated once a tuple"
         case SelectTuples(query=query):
-            return f"{many(len(query.items), 'column')} of tuples with {bits(query.signature)}"
+            return f"{plural(len(query.items), 'column')} of tuples with {bits(query.signature)}"
         case GroupTuples(query=query):
-            return f"by {names(query.keys)}: {many(len(query.slots), 'slot')}"
+            return f"by {names(query.keys)}: {plural(len(query.slots), 'slot')}"
         case TreeEdge(query=query):
-            return f"by {names(query.keys)}: {many(len(query.slots), 'slot')}, of groups"
+            return f"by {names(query.keys)}: {plural(len(query.slots), 'slot')}, of groups"
         case Exchange(by=by):
             return f"partial groups, by hash of {by}"
         case MergeGroups(groups=groups):
@@ -77,7 +78,7 @@ def does(operator: Operator) -> str:
         case RankRows(top=top):
             return f"the first {top.limit} per {', '.join(top.per) or 'stream'}"
         case RegroupRows(regroup=regroup):
-            return f"by {names(regroup.keys)}: {many(len(regroup.slots), 'slot')}"
+            return f"by {names(regroup.keys)}: {plural(len(regroup.slots), 'slot')}"
         case JoinGroups(join=join):
             pairs = " AND ".join(f"{show_expr(a)} = {show_expr(b)}" for a, b in join.equalities)
             return f"{join.kind} on {pairs}"
@@ -85,10 +86,10 @@ def does(operator: Operator) -> str:
             return "rows of epochs that no task has alone"
         case ComputeRelation(kept=kept):
             return "computed once, kept" if kept else "computed"
-        case StoreSlices(stream=stream):
-            return f"open slices of {stream}"
         case WriteRows(columns=columns, order=order):
-            return many(columns, "column") + (f", in order of {in_words(order)}" if order else "")
+            return plural(columns, "column") + (
+                f", in order of {order_in_words(order)}" if order else ""
+            )
         case _:
             assert_never(operator)
 
@@ -120,19 +121,9 @@ def steps(pipeline: RowPipeline) -> str:
     return f"{kept}project"
 
 
-def in_words(order: Sequence[tuple[str, bool]]) -> str:
-    """An order of rows; the hidden columns that say where a tuple stood are one word."""
-    words = (("place", False) if is_hidden(name) else (name, down) for name, down in order)
-    return ", ".join(f"{name} descending" if down else name for name, down in dict.fromkeys(words))
-
-
 def names(keys: Sequence[tuple[str, Expr]]) -> str:
     return ", ".join(name for name, _ in keys) or "nothing"
 
 
 def bits(signature: Sequence[int]) -> str:
     return f"bits {', '.join(map(str, signature))}" if signature else "any bits"
-
-
-def many(number: int, word: str) -> str:
-    return f"{number:,} {word}" + ("" if number == 1 else "s")

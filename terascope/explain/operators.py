@@ -6,7 +6,7 @@ the hidden columns that carry a tuple's place become `+place`, and a long list o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from terascope.explain.model import PictureNode
@@ -68,3 +68,12 @@ def label(rel: Rel) -> str:
 def is_hidden(name: str) -> bool:
     """Hidden columns of a join's input have its alias before them: `S1.#ts`."""
     return name.startswith("#") or ".#" in name
+
+
+def order_in_words(order: Sequence[tuple[str, bool]]) -> str:
+    """The order of rows; the place of a tuple is one word for its hidden columns."""
+    shown: dict[str, str] = {}
+    for name, descending in order:
+        word = "place" if is_hidden(name) else name
+        shown.setdefault(word, f"{word} descending" if descending else word)
+    return ", ".join(shown.values())

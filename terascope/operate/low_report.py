@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from terascope.operate.status import LowStatus, OperatorStatus, Trace
-from terascope.physical.measures import Measure, measures_from
+from terascope.physical.measures import Measure, measures_from, summed
 from terascope.physical.stream.plan import LowStream
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.report import BatchReport
@@ -65,8 +65,7 @@ class LowReporter:
 
     def _add(self, beat: Heartbeat) -> None:
         counters = beat.counters
-        for name, measure in measures_from(counters.get("measures", {})).items():
-            self._measures[name] = self._measures.get(name, Measure()) + measure
+        self._measures = summed([self._measures, measures_from(counters.get("measures", {}))])
         times = dict(beat.hops)
         seconds = times.get(AT_WORK[1], 0.0) - times.get(AT_WORK[0], 0.0)
         for place, name in enumerate(beat.queries):
@@ -104,7 +103,9 @@ class LowReporter:
     @property
     def operators(self) -> tuple[OperatorStatus, ...]:
         """What every operator next to the sources did, in the order of their first reports."""
-        return tuple(OperatorStatus(name, **asdict(one)) for name, one in self._measures.items())
+        return tuple(
+            OperatorStatus(name=name, **asdict(one)) for name, one in self._measures.items()
+        )
 
     @property
     def traces(self) -> tuple[Trace, ...]:

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
+from terascope.physical.measures import Measure
 from terascope.streaming.mistakes import StreamError
 from terascope.streaming.replan.sharing_status import TreeStatus, WindowStatus
 from terascope.units import readable_moment
@@ -196,19 +197,12 @@ class LowStatus:
     cost_ns: float = 0.0
 
 
-@dataclass(frozen=True)
-class OperatorStatus:
+@dataclass(frozen=True, kw_only=True)
+class OperatorStatus(Measure):
     """What a physical operator next to the sources did since the run began."""
 
     name: str
     """As `terascope explain --stage job` has it."""
-    taken: int = 0
-    given: int = 0
-    probes: int = 0
-    evicted: int = 0
-    exchanged_bytes: int = 0
-    spilled_bytes: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ In: reports of tasks. Out: a `Measure` for each operator of a Job, by its name, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TypeAlias
 
 
@@ -30,10 +30,6 @@ class Measure:
     def __add__(self, other: Measure) -> Measure:
         return Measure(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Measure)))
 
-    def as_json(self) -> dict[str, int | float]:
-        """The figures that are not zero."""
-        return {name: value for name, value in asdict(self).items() if value}
-
 
 Measures: TypeAlias = Mapping[str, Measure]
 """By the name of an operator."""
@@ -49,7 +45,7 @@ def summed(many: Iterable[Measures]) -> dict[str, Measure]:
 
 
 def measures_from(document: Mapping[str, Mapping[str, float]]) -> dict[str, Measure]:
-    """Measures as `as_json` wrote them; figures of later versions are left out."""
+    """Measures as a task reported them; figures of later versions are left out."""
     known = {f.name for f in fields(Measure)}
     return {
         name: Measure(**{k: v for k, v in figures.items() if k in known})  # type: ignore[arg-type]

@@ -34,13 +34,6 @@ OWNED: Final = "a task finishes the epochs it has alone, the merge the others"
 FEW: Final = "few bytes are merged by the driver, more are exchanged"
 
 
-def chosen(places: tuple[Placement, ...]) -> str:
-    """What decides where finished rows are processed."""
-    if "task" in places:
-        return OWNED if len(places) > 1 else ""
-    return FEW
-
-
 @dataclass(frozen=True)
 class PhysicalOperator:
     """What all operators have."""
@@ -63,6 +56,37 @@ class PhysicalOperator:
 
 
 @dataclass(frozen=True)
+class TupleOperator(PhysicalOperator):
+    """An operator over the tuples of a source, whose cost is predicted from its expressions."""
+
+    predicted_ns: float
+
+    @property
+    def cost_ns(self) -> float:
+        return self.predicted_ns
+
+
+@dataclass(frozen=True)
+class MergeOperator(PhysicalOperator):
+    """An operator over partial groups, which meet in the driver or in merging tasks."""
+
+    @property
+    def choice(self) -> str:
+        return FEW
+
+
+@dataclass(frozen=True)
+class RowOperator(PhysicalOperator):
+    """An operator over finished rows, where these are: in reading tasks or behind the merge."""
+
+    @property
+    def choice(self) -> str:
+        if "task" not in self.places:
+            return FEW
+        return OWNED if len(self.places) > 1 else ""
+
+
+@dataclass(frozen=True)
 class ReadSource(PhysicalOperator):
     """Decode the columns of a source, split by split, each once for all queries."""
 
@@ -72,39 +96,24 @@ class ReadSource(PhysicalOperator):
 
 
 @dataclass(frozen=True)
-class PrefilterTuples(PhysicalOperator):
+class PrefilterTuples(TupleOperator):
     """Evaluate every shared predicate once for each tuple, into a bit vector (3.4.2)."""
 
     predicates: tuple[Expr, ...]
-    predicted_ns: float
-
-    @property
-    def cost_ns(self) -> float:
-        return self.predicted_ns
 
 
 @dataclass(frozen=True)
-class SelectTuples(PhysicalOperator):
+class SelectTuples(TupleOperator):
     """Copy some columns of the tuples that have all bits of a signature."""
 
     query: LowSelect
-    predicted_ns: float
-
-    @property
-    def cost_ns(self) -> float:
-        return self.predicted_ns
 
 
 @dataclass(frozen=True)
-class GroupTuples(PhysicalOperator):
+class GroupTuples(TupleOperator):
     """Sub-aggregate tuples in a table, with the keys and slots of one query or of several."""
 
     query: LowAggregate
-    predicted_ns: float
-
-    @property
-    def cost_ns(self) -> float:
-        return self.predicted_ns
 
 
 @dataclass(frozen=True)
@@ -115,80 +124,52 @@ class TreeEdge(PhysicalOperator):
 
 
 @dataclass(frozen=True)
-class Exchange(PhysicalOperator):
+class Exchange(MergeOperator):
     """Bring the partial groups of a stream together that no reading task could complete."""
 
     by: Meeting
 
-    @property
-    def choice(self) -> str:
-        return FEW
-
 
 @dataclass(frozen=True)
-class MergeGroups(PhysicalOperator):
+class MergeGroups(MergeOperator):
     """Merge partial groups: the super-aggregate (paper 1, 3.2)."""
 
     groups: GroupFields
 
-    @property
-    def choice(self) -> str:
-        return FEW
-
 
 @dataclass(frozen=True)
-class AssembleWindows(PhysicalOperator):
+class AssembleWindows(MergeOperator):
     """Put the groups of windows together from those of slices (paper 0)."""
 
     windows: Windows
 
-    @property
-    def choice(self) -> str:
-        return FEW
-
 
 @dataclass(frozen=True)
-class RunPipeline(PhysicalOperator):
+class RunPipeline(RowOperator):
     """Filter and project the finished rows of one stream for one query."""
 
     pipeline: RowPipeline
 
-    @property
-    def choice(self) -> str:
-        return chosen(self.places)
-
 
 @dataclass(frozen=True)
-class RankRows(PhysicalOperator):
+class RankRows(RowOperator):
     """Keep the first rows of each window (ORDER BY with LIMIT)."""
 
     top: Top
 
-    @property
-    def choice(self) -> str:
-        return chosen(self.places)
-
 
 @dataclass(frozen=True)
-class RegroupRows(PhysicalOperator):
+class RegroupRows(RowOperator):
     """Aggregate finished rows once more: a query over a query, epoch by epoch."""
 
     regroup: Regroup
 
-    @property
-    def choice(self) -> str:
-        return chosen(self.places)
-
 
 @dataclass(frozen=True)
-class JoinGroups(PhysicalOperator):
+class JoinGroups(RowOperator):
     """Join the groups of two streams epoch by epoch where both are complete."""
 
     join: TaskJoin
-
-    @property
-    def choice(self) -> str:
-        return chosen(self.places)
 
 
 @dataclass(frozen=True)
@@ -209,13 +190,6 @@ class ComputeRelation(PhysicalOperator):
     rel: Rel
     kept: bool
     """Several others read it: it is computed once."""
-
-
-@dataclass(frozen=True)
-class StoreSlices(PhysicalOperator):
-    """Keep the partial groups or rows of slices that are still open (streams only)."""
-
-    stream: str
 
 
 @dataclass(frozen=True)
@@ -242,6 +216,5 @@ Operator: TypeAlias = (
     | JoinGroups
     | JoinLeftovers
     | ComputeRelation
-    | StoreSlices
     | WriteRows
 )

@@ -86,7 +86,7 @@ class Listing:
         if read.low.predicates:
             predicted = sum(map(self.costs.of, read.low.predicates))
             predicates = read.low.predicates
-            yield PrefilterTuples(f"prefilter {read.name}", (name,), READING, predicates, predicted)
+            yield PrefilterTuples(f"prefilter {read.name}", (name,), READING, predicted, predicates)
             name = f"prefilter {read.name}"
         yield from self.low_operators(read, name)
 
@@ -108,11 +108,11 @@ class Listing:
         if isinstance(query, LowSelect):
             exprs = (*query.rest, *(expr for _, expr in query.items))
             predicted = sum(map(self.costs.of, exprs))
-            return SelectTuples(f"select {label}", (above,), READING, query, predicted)
+            return SelectTuples(f"select {label}", (above,), READING, predicted, query)
         if query.parent is not None:
             parent = f"group {self.label(query.parent, read)}"
             return TreeEdge(f"group {label}", (parent,), READING, query)
-        return GroupTuples(f"group {label}", (above,), READING, query, self.group_ns(query))
+        return GroupTuples(f"group {label}", (above,), READING, self.group_ns(query), query)
 
     def group_ns(self, query: LowAggregate) -> float:
         """To find the group of a tuple, and to take the tuple into each slot."""
