@@ -29,13 +29,7 @@ from terascope.physical.split.split_plan import SplitPlan
 from terascope.physical.statistics.measured import Measured
 from terascope.physical.statistics.prospects import Prospect
 from terascope.plan.plan import Plan, Stream
-from terascope.plan.rel import (
-    Project,
-    Read,
-    Rel,
-    inputs,
-    with_inputs,
-)
+from terascope.plan.rel import Project, Read, Rel, inputs, with_inputs
 
 
 @dataclass(frozen=True)

@@ -21,17 +21,12 @@ from terascope.physical.delivery import Direct, Target
 from terascope.physical.job_windows import Windows
 from terascope.physical.low_plan import LowPlan, Slot
 from terascope.physical.operators import Operator
-from terascope.physical.row_pipeline import (
-    KeptOrder,
-)
+from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.settings import Destination
 from terascope.physical.statistics.prospects import Prospect
 from terascope.physical.task_join import Joining, TaskJoin
 from terascope.plan.expr import Expr
-from terascope.plan.rel import (
-    Field,
-    Rel,
-)
+from terascope.plan.rel import Field, Rel
 from terascope.sharing.model import Tree
 
 

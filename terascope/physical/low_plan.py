@@ -17,9 +17,7 @@ from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.codegen.terms import is_number
 from terascope.kernels.tables.slots import Shape
 from terascope.plan.expr import AggCall, Expr, substitute
-from terascope.plan.rel import (
-    Field,
-)
+from terascope.plan.rel import Field
 from terascope.plan.show import show_expr
 from terascope.types import Type
 

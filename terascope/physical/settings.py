@@ -7,10 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from terascope.analysis.costs import Costs
 from terascope.kernels.tables.table_policies import Policy
-from terascope.physical.low_plan import (
-    Flush,
-    TableKind,
-)
+from terascope.physical.low_plan import Flush, TableKind
 from terascope.physical.split.host import COMPILED_HOST, Host
 from terascope.physical.statistics.caches import cache_bytes
 from terascope.physical.statistics.sampling import SampleLimits

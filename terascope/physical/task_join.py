@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from terascope.physical.row_pipeline import (
-    RowPipeline,
-)
+from terascope.physical.row_pipeline import RowPipeline
 from terascope.plan.expr import Expr
-from terascope.plan.rel import (
-    Field,
-    JoinKind,
-    Named,
-    Rel,
-)
+from terascope.plan.rel import Field, JoinKind, Named, Rel
 from terascope.types import Type
 
 

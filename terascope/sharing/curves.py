@@ -22,14 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.sharing.evictions import (
-    Floats,
-    filtered,
-    leaving,
-    reuse,
-    support,
-    zipf,
-)
+from terascope.sharing.evictions import Floats, filtered, leaving, reuse, support, zipf
 from terascope.sharing.model import Attributes, Statistics, TableModel
 
 INPUTS: Final = 8

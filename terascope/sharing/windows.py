@@ -23,14 +23,7 @@ from functools import cached_property, lru_cache
 from typing import Final, Literal, TypeAlias
 
 from terascope.functions.slices import SliceVector
-from terascope.sharing.slices import (
-    MOST_EDGES,
-    Periodic,
-    composed,
-    composed_panes,
-    paired,
-    rate,
-)
+from terascope.sharing.slices import MOST_EDGES, Periodic, composed, composed_panes, paired, rate
 
 Mode: TypeAlias = Literal["cost", "unshared", "paired", "paned"]
 VECTORS: Final = {"paired": composed, "paned": composed_panes}

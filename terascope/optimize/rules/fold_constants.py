@@ -9,16 +9,7 @@ from terascope.functions.base import ValueMistake
 from terascope.functions.casts import cast_value
 from terascope.functions.roles import Conjunction, Disjunction
 from terascope.plan.build import FALSE, TRUE, conjunction, disjunction
-from terascope.plan.expr import (
-    Call,
-    Case,
-    Cast,
-    Col,
-    Expr,
-    Lit,
-    Param,
-    transform,
-)
+from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, transform
 from terascope.plan.rel import Filter, Join, Rel, with_expressions
 
 

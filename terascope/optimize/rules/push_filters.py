@@ -7,17 +7,7 @@ from dataclasses import replace
 
 from terascope.plan.build import conjunction
 from terascope.plan.expr import Col, Expr, columns_of, conjuncts, substitute
-from terascope.plan.rel import (
-    WEND,
-    WSTART,
-    Aggregate,
-    Filter,
-    Join,
-    Merge,
-    Project,
-    Rel,
-    Window,
-)
+from terascope.plan.rel import WEND, WSTART, Aggregate, Filter, Join, Merge, Project, Rel, Window
 
 
 def push_filters(rel: Rel) -> Rel | None:

@@ -9,17 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from terascope.plan.plan import Plan, Stream
-from terascope.plan.rel import (
-    Aggregate,
-    Join,
-    Rank,
-    Read,
-    Rel,
-    Running,
-    inputs,
-    walk,
-    with_inputs,
-)
+from terascope.plan.rel import Aggregate, Join, Rank, Read, Rel, Running, inputs, walk, with_inputs
 
 
 def share_subqueries(plan: Plan) -> Plan:

@@ -26,14 +26,7 @@ from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
 from terascope.sharing.cost import EXCHANGE, accounting_for, evaluate
 from terascope.sharing.curves import Curves
-from terascope.sharing.model import (
-    Node,
-    Query,
-    RememberedStatistics,
-    Statistics,
-    Tree,
-    flat_tree,
-)
+from terascope.sharing.model import Node, Query, RememberedStatistics, Statistics, Tree, flat_tree
 from terascope.sharing.plan import plan_tree
 from terascope.sharing.timed import plan_for_time
 

@@ -18,13 +18,7 @@ from terascope.physical.rules.low_planner import low_groups, low_plan, scanned
 from terascope.physical.rules.read_sources import low_streams
 from terascope.physical.settings import LowSettings
 from terascope.plan.plan import Stream
-from terascope.plan.rel import (
-    Aggregate,
-    Rel,
-    Scan,
-    inputs,
-    with_inputs,
-)
+from terascope.plan.rel import Aggregate, Rel, Scan, inputs, with_inputs
 
 
 def host_low_level(draft: JobDraft) -> JobDraft:

@@ -35,16 +35,7 @@ from terascope.physical.low_plan import (
 from terascope.physical.ownership import span
 from terascope.physical.settings import TableSettings
 from terascope.plan.build import TRUE, call
-from terascope.plan.expr import (
-    Call,
-    Col,
-    Expr,
-    Lit,
-    columns_of,
-    conjuncts,
-    substitute,
-    walk,
-)
+from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, conjuncts, substitute, walk
 from terascope.plan.plan import Stream
 from terascope.plan.rel import IFACE, Aggregate, Field, Filter, PlanMistake, Project, Rel, Scan
 from terascope.types import Type

@@ -11,13 +11,7 @@ from terascope.physical.job import Output
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.expr import Col, Expr
 from terascope.plan.plan import Plan, Stream
-from terascope.plan.rel import (
-    WEND,
-    WSTART,
-    Project,
-    Rank,
-    Rel,
-)
+from terascope.plan.rel import WEND, WSTART, Project, Rank, Rel
 
 
 def order_outputs(draft: JobDraft) -> JobDraft:

@@ -16,10 +16,7 @@ from terascope.physical.rules.merged_groups import assume_merged, merged_jointly
 from terascope.physical.rules.share_tables import low_output
 from terascope.physical.rules.window_assembly import Assembly
 from terascope.physical.split.drafts import Names
-from terascope.plan.rel import (
-    Aggregate,
-    Rel,
-)
+from terascope.plan.rel import Aggregate, Rel
 
 
 def place_high_parts(draft: JobDraft) -> JobDraft:

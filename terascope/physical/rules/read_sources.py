@@ -21,12 +21,7 @@ from terascope.physical.rules.low_planner import common_edge
 from terascope.plan.build import TRUE, call, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
 from terascope.plan.plan import Stream
-from terascope.plan.rel import (
-    Filter,
-    Rel,
-    Scan,
-    inputs,
-)
+from terascope.plan.rel import Filter, Rel, Scan, inputs
 from terascope.types import Type
 
 PACKETS = "packets"

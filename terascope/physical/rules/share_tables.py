@@ -30,14 +30,7 @@ from terascope.physical.statistics.measured import Measured
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.plan.plan import Stream
-from terascope.plan.rel import (
-    Aggregate,
-    Filter,
-    Named,
-    Project,
-    Read,
-    Rel,
-)
+from terascope.plan.rel import Aggregate, Filter, Named, Project, Read, Rel
 from terascope.types import Type
 
 Rides: TypeAlias = Callable[[Sequence[Queries]], bool]

@@ -13,18 +13,7 @@ from dataclasses import dataclass, replace
 from terascope.functions.slices import SliceVector
 from terascope.plan.build import TRUE, call, slice_call
 from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
-from terascope.plan.rel import (
-    WEND,
-    WSTART,
-    Filter,
-    Named,
-    Project,
-    Read,
-    Rel,
-    Scan,
-    Slices,
-    Window,
-)
+from terascope.plan.rel import WEND, WSTART, Filter, Named, Project, Read, Rel, Scan, Slices, Window
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,7 @@ from terascope.optimize.rules.prune_columns import prune_columns
 from terascope.physical.split.drafts import Drafts, LowKind, Names
 from terascope.physical.split.host import COMPILED_HOST, Host
 from terascope.physical.split.selection import Selection, selection
-from terascope.physical.split.slicing import (
-    InForce,
-    Slicing,
-    family_of,
-    nothing_in_force,
-)
+from terascope.physical.split.slicing import InForce, Slicing, family_of, nothing_in_force
 from terascope.physical.split.split_aggregation import LowSafety, NotSplit, split_aggregation
 from terascope.physical.split.split_windows import other_keys, split_windowed, windowed
 from terascope.plan.build import conjunction

@@ -28,12 +28,7 @@ from terascope.kernels.codegen.program import program
 from terascope.kernels.codegen.terms import is_coded
 from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
 from terascope.kernels.columns.payload_tests import is_payload_test
-from terascope.physical.statistics.calibrate_samples import (
-    Sample,
-    constants,
-    samples,
-    traffic,
-)
+from terascope.physical.statistics.calibrate_samples import Sample, constants, samples, traffic
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Call
 from terascope.version import VERSION
