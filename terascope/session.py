@@ -31,7 +31,7 @@ from terascope.config import DEFAULT_MASTER, Config, load_config
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Diagnostic, OutputError, Source, SourceError, SparkLost
 from terascope.files import output_mode
-from terascope.functions.base import Aggregate, Scalar
+from terascope.functions.base import AggregateFunction, Scalar
 from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
 from terascope.local.choice import EngineChoice, EngineRequest, EngineSetting, choose_engine
@@ -159,7 +159,7 @@ class Session:
             raise SourceError(f"interface set '{name}' has no members")
         self.bindings = replace(self.bindings, sets={**self.bindings.sets, name: members})
 
-    def register(self, *functions: Scalar | Aggregate) -> None:
+    def register(self, *functions: Scalar | AggregateFunction) -> None:
         """Add functions made with @terascope.scalar or @terascope.aggregate.
 
         Raises:

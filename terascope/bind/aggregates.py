@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from terascope.bind.context import BindContext
 from terascope.bind.wide import aggregable, narrowed
 from terascope.diagnostic import Span, mistake
-from terascope.functions.base import Aggregate, TypeMistake, ValueMistake
+from terascope.functions.base import AggregateFunction, TypeMistake, ValueMistake
 from terascope.plan.expr import AggCall, Cast, Col, Expr, Lit, Param, is_constant
 from terascope.plan.show import show_agg
 from terascope.syntax import ast
@@ -87,7 +87,7 @@ def counted(arguments: int) -> str:
     return f"{arguments} argument{'' if arguments == 1 else 's'}"
 
 
-def check_parameters(function: Aggregate, constants: tuple[Lit | Param, ...]) -> None:
+def check_parameters(function: AggregateFunction, constants: tuple[Lit | Param, ...]) -> None:
     """A constant that makes no sense, such as a percentile of 120, is told before anything runs."""
     values = [c.value for c in constants if isinstance(c, Lit)]
     if constants and len(values) == len(constants):
@@ -95,7 +95,7 @@ def check_parameters(function: Aggregate, constants: tuple[Lit | Param, ...]) ->
         function.finish(state, *values[function.state_parameters :])
 
 
-def bind_star(into: Aggregates, function: Aggregate, node: ast.CallExpr) -> Expr:
+def bind_star(into: Aggregates, function: AggregateFunction, node: ast.CallExpr) -> Expr:
     """`count(*)`: no argument is needed."""
     if not function.takes_star or node.distinct:
         raise mistake("wrong-arguments", f"'{node.name}' needs an argument, not *", node.span)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from terascope.functions.base import Aggregate, Scalar, TypeMistake
+from terascope.functions.base import AggregateFunction, Scalar, TypeMistake
 from terascope.functions.operators import comparison
 from terascope.functions.roles import EQUAL, Comparator
 from terascope.plan.build import call, disjunction
@@ -74,7 +74,7 @@ def computable(function: Scalar, args: Sequence[Expr]) -> tuple[Expr, ...]:
     return tuple(map(narrowed, args))
 
 
-def aggregable(function: Aggregate, args: Sequence[Expr]) -> tuple[Expr, ...]:
+def aggregable(function: AggregateFunction, args: Sequence[Expr]) -> tuple[Expr, ...]:
     return tuple(args) if function.takes_held else tuple(map(narrowed, args))
 
 

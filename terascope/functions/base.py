@@ -1,8 +1,8 @@
 """What a scalar function and an aggregate are, apart from any engine.
 
-In: nothing. Out: `Scalar` and `Aggregate`, objects that hold all that analyses and engines need of
-a function: its type, its meaning on plain values, its role (terascope.functions.roles), how it
-moves with time (dissertation 3.1), its cost (3.4.1), how an aggregate splits into sub- and
+In: nothing. Out: `Scalar` and `AggregateFunction`, objects that hold all that analyses and engines
+need of a function: its type, its meaning on plain values, its role (terascope.functions.roles), how
+it moves with time (dissertation 3.1), its cost (3.4.1), how an aggregate splits into sub- and
 super-aggregate (paper 1, 3.2), the slot that compiled kernels keep it in
 (terascope.functions.slots), its Spark form (terascope.functions.spark_form), and whether it
 survives sampling (dissertation 5.4.2). Its name is for queries and messages only: a test sees to it
@@ -140,7 +140,7 @@ Sampling = Literal["none", "rescale", "keep"]
 """What uniform sampling does to a value: not allowed, divide by the rate, or leave as it is."""
 
 
-class Aggregate(ABC):
+class AggregateFunction(ABC):
     """An aggregate: zero, reduce, merge, finish.
 
     Laws, checked for every registered one: merge(s, zero()) = s = merge(zero(), s); any split of
@@ -247,7 +247,7 @@ class Aggregate(ABC):
         return state
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Aggregate) and other.name == self.name
+        return isinstance(other, AggregateFunction) and other.name == self.name
 
     def __hash__(self) -> int:
         return hash(self.name)

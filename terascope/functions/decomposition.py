@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from terascope.functions.base import Aggregate, Scalar, Value
+from terascope.functions.base import AggregateFunction, Scalar, Value
 from terascope.types import Type
 
 
@@ -40,13 +40,13 @@ FIRST: Final = Place(0)
 
 
 @dataclass(frozen=True)
-class Part:
+class SinglePart:
     """A value that each partial group carries."""
 
-    sub: Aggregate
+    sub: AggregateFunction
     over: tuple[Term, ...]
     """The arguments of the sub-aggregate, in terms of the arguments of the call; none for f(*)."""
-    merge: Aggregate
+    merge: AggregateFunction
     """The super-aggregate: over the values of the partial groups it gives that of the whole."""
 
 
@@ -56,15 +56,15 @@ class JointPart:
     together.
     """
 
-    subs: tuple[tuple[Aggregate, tuple[Term, ...]], ...]
+    subs: tuple[tuple[AggregateFunction, tuple[Term, ...]], ...]
     """Sub-aggregates and their arguments."""
-    merge: Aggregate
+    merge: AggregateFunction
     """The super-aggregate: its arguments are all of the sub-aggregates."""
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    parts: tuple[Part | JointPart, ...]
+    parts: tuple[SinglePart | JointPart, ...]
     finish: Term = FIRST
     """The value of the call, in terms of the merged parts."""
     of_nothing: Value = None

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from terascope.functions import aggregates, scalars
-from terascope.functions.base import Aggregate, FunctionMistake, Scalar
+from terascope.functions.base import AggregateFunction, FunctionMistake, Scalar
 from terascope.functions.casts import cast_names
 from terascope.functions.operators import operators
 from terascope.types import Type
@@ -68,7 +68,7 @@ class Functions:
     """An immutable set of functions. Keys are lower case; synonyms have keys of their own."""
 
     scalars: Mapping[str, Scalar]
-    aggregates: Mapping[str, Aggregate]
+    aggregates: Mapping[str, AggregateFunction]
 
     @classmethod
     def builtin(cls) -> Functions:
@@ -77,7 +77,7 @@ class Functions:
     def scalar(self, name: str) -> Scalar | None:
         return self.scalars.get(name.lower())
 
-    def aggregate(self, name: str) -> Aggregate | None:
+    def aggregate(self, name: str) -> AggregateFunction | None:
         return self.aggregates.get(name.lower())
 
     def deferred(self, name: str) -> str | None:
@@ -91,7 +91,7 @@ class Functions:
         """The type that a cast written as a function, such as UINT(x), makes."""
         return cast_names.get(name.lower())
 
-    def extended(self, functions: Iterable[Scalar | Aggregate]) -> Functions:
+    def extended(self, functions: Iterable[Scalar | AggregateFunction]) -> Functions:
         """The same and more. A name that is taken is refused, whatever its case."""
         all_scalars, all_aggregates = dict(self.scalars), dict(self.aggregates)
         for function in functions:
@@ -118,7 +118,9 @@ class Functions:
         return _rebuilt, (dict(self.scalars), dict(self.aggregates))
 
 
-def _rebuilt(all_scalars: dict[str, Scalar], all_aggregates: dict[str, Aggregate]) -> Functions:
+def _rebuilt(
+    all_scalars: dict[str, Scalar], all_aggregates: dict[str, AggregateFunction]
+) -> Functions:
     return Functions(MappingProxyType(all_scalars), MappingProxyType(all_aggregates))
 
 

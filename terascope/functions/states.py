@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from terascope.functions.base import Aggregate, State, Value, ValueMistake
+from terascope.functions.base import AggregateFunction, State, Value, ValueMistake
 
 
-def encode_state(aggregate: Aggregate, state: State) -> Any:
+def encode_state(aggregate: AggregateFunction, state: State) -> Any:
     """Values that JSON takes.
 
     Raises:
@@ -29,7 +29,7 @@ def encode_state(aggregate: Aggregate, state: State) -> Any:
     return _plain(state, aggregate.state_classes)
 
 
-def decode_state(aggregate: Aggregate, held: Any, trusted: bool) -> State:
+def decode_state(aggregate: AggregateFunction, held: Any, trusted: bool) -> State:
     """The state that was encoded. `trusted`: no other user can have written it.
 
     Raises:

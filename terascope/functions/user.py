@@ -1,7 +1,7 @@
 """Functions of users, in Python.
 
 In: a plain function, or a class with the four parts of an aggregate (dissertation 3.1.1, paper 1,
-3.2). Out: a Scalar or an Aggregate, labelled, that engines ship to workers.
+3.2). Out: a Scalar or an AggregateFunction, labelled, that engines ship to workers.
 
     @scalar(takes=("STRING",), returns="STRING")
     def domain(host):
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from terascope.functions.base import (
-    Aggregate,
+    AggregateFunction,
     FunctionMistake,
     Sampling,
     Scalar,
@@ -108,12 +108,12 @@ def aggregate(
     cheap: bool = False,
     example_parameters: Sequence[Value] = (),
     doc: str = "",
-) -> Callable[[type], Aggregate]:
+) -> Callable[[type], AggregateFunction]:
     """Make a class an aggregate of GSQL. Without labels it is taken to be expensive, and not to
     survive sampling.
     """
 
-    def decorate(class_: type) -> Aggregate:
+    def decorate(class_: type) -> AggregateFunction:
         known_as = _checked_name(name or class_.__name__)
         result = _type(known_as, returns)
         parts = class_()
@@ -146,7 +146,7 @@ def aggregate(
     return decorate
 
 
-class UserAggregate(Aggregate):
+class UserAggregate(AggregateFunction):
     """An aggregate put together from the parts of a user's class."""
 
     name = "user_defined"
@@ -182,7 +182,7 @@ class UserAggregate(Aggregate):
         return state if self._next_epoch is None else self._next_epoch(state)
 
 
-def load_functions(path: Path) -> tuple[Scalar | Aggregate, ...]:
+def load_functions(path: Path) -> tuple[Scalar | AggregateFunction, ...]:
     """The functions that a user's Python file defines with the decorators above."""
     # The module leaves sys.modules again, so that its functions travel to workers by value: no
     # worker has the user's file.
@@ -204,7 +204,7 @@ def load_functions(path: Path) -> tuple[Scalar | Aggregate, ...]:
     found = {
         id(value): value
         for value in vars(module).values()
-        if isinstance(value, Scalar | Aggregate) and value.user_defined
+        if isinstance(value, Scalar | AggregateFunction) and value.user_defined
     }
     if not found:
         raise FunctionMistake(f"{path} defines no function; put @scalar or @aggregate before one")

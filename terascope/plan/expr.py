@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from terascope.functions.base import Aggregate, Scalar, Value
+from terascope.functions.base import AggregateFunction, Scalar, Value
 from terascope.functions.casts import may_be_outside
 from terascope.functions.roles import Comparator, Conjunction
 from terascope.plan.hashing import hashed_once
@@ -102,7 +102,7 @@ class AggCall:
     stream order.
     """
 
-    function: Aggregate
+    function: AggregateFunction
     args: tuple[Expr, ...]
     type: Type
     parameters: tuple[Lit | Param, ...] = ()

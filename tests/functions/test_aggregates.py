@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terascope.functions.aggregates.runs import EMPTY, add, items
-from terascope.functions.base import Aggregate, TypeMistake, Value, ValueMistake
+from terascope.functions.base import AggregateFunction, TypeMistake, Value, ValueMistake
 from terascope.functions.registry import Functions
 from terascope.types import INT_MAX, Type
 
 
-def aggregate(name: str) -> Aggregate:
+def aggregate(name: str) -> AggregateFunction:
     found = Functions.builtin().aggregate(name)
     assert found is not None
     return found

@@ -9,14 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from terascope.functions.aggregates import AGGREGATES
-from terascope.functions.base import Aggregate, TypeMistake, Value, ValueMistake
+from terascope.functions.base import AggregateFunction, TypeMistake, Value, ValueMistake
 from terascope.functions.decomposition import (
     Apply,
     Constant,
     Decomposition,
     JointPart,
-    Part,
     Place,
+    SinglePart,
     Term,
 )
 from terascope.functions.values import compare
@@ -36,7 +36,7 @@ VALUES = {
 }
 
 
-def takes(aggregate: Aggregate, type_: Type) -> bool:
+def takes(aggregate: AggregateFunction, type_: Type) -> bool:
     try:
         aggregate.type_rule((type_,))
     except TypeMistake:
@@ -53,7 +53,7 @@ CASES = [
 ]
 
 
-def reduced(aggregate: Aggregate, values: Sequence[Value]) -> Value:
+def reduced(aggregate: AggregateFunction, values: Sequence[Value]) -> Value:
     state = aggregate.zero()
     for value in values:
         if not (aggregate.skips_null and value is None):
@@ -71,7 +71,7 @@ def evaluated(term: Term, places: Sequence[Value]) -> Value:
             return function(*(evaluated(t, places) for t in terms))
 
 
-def merged(part: Part | JointPart, groups: Sequence[Sequence[Value]]) -> Value:
+def merged(part: SinglePart | JointPart, groups: Sequence[Sequence[Value]]) -> Value:
     if isinstance(part, JointPart):
         return merged_jointly(part, groups)
     (over,) = part.over
@@ -109,7 +109,7 @@ def test_the_usual_aggregates_split_and_the_holistic_ones_do_not() -> None:
 )
 @given(data=st.data())
 def test_the_whole_is_made_of_its_parts(
-    aggregate: Aggregate, type_: Type, finer: bool, data: st.DataObject
+    aggregate: AggregateFunction, type_: Type, finer: bool, data: st.DataObject
 ) -> None:
     groups = data.draw(st.lists(st.lists(VALUES[type_], max_size=4), max_size=4))
     if not finer:

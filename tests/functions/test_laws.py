@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from terascope.functions.base import Aggregate, Scalar, TypeMistake, ValueMistake
+from terascope.functions.base import AggregateFunction, Scalar, TypeMistake, ValueMistake
 from terascope.functions.registry import Functions
 from terascope.functions.states import decode_state, encode_state
 from terascope.functions.values import holds
@@ -27,7 +27,7 @@ SCALARS = sorted(set(FUNCTIONS.scalars.values()), key=lambda s: s.name)
 TYPES = tuple(BY_TYPE)
 
 
-def takes(function: Aggregate | Scalar, types: tuple[Type, ...]) -> bool:
+def takes(function: AggregateFunction | Scalar, types: tuple[Type, ...]) -> bool:
     try:
         function.type_rule(types)
     except TypeMistake:
@@ -36,9 +36,9 @@ def takes(function: Aggregate | Scalar, types: tuple[Type, ...]) -> bool:
 
 
 @cache
-def argument_types(function: Aggregate | Scalar) -> tuple[tuple[Type, ...], ...]:
+def argument_types(function: AggregateFunction | Scalar) -> tuple[tuple[Type, ...], ...]:
     """Every list of argument types the function takes, of up to three arguments."""
-    if isinstance(function, Aggregate):
+    if isinstance(function, AggregateFunction):
         counts = [0, 1] if function.takes_star else [function.arity]
     else:
         counts = [0, 1, 2, 3]
@@ -53,19 +53,19 @@ def agrees(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
-def parameters(aggregate: Aggregate) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def parameters(aggregate: AggregateFunction) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     cut = aggregate.state_parameters
     return aggregate.example_parameters[:cut], aggregate.example_parameters[cut:]
 
 
-def reduced(aggregate: Aggregate, tuples: list[tuple[Any, ...]]) -> Any:
+def reduced(aggregate: AggregateFunction, tuples: list[tuple[Any, ...]]) -> Any:
     state = aggregate.zero(*parameters(aggregate)[0])
     for args in tuples:
         state = aggregate.reduce(state, *args)
     return state
 
 
-def finished(aggregate: Aggregate, state: Any) -> Any:
+def finished(aggregate: AggregateFunction, state: Any) -> Any:
     return aggregate.finish(state, *parameters(aggregate)[1])
 
 
@@ -73,7 +73,9 @@ def finished(aggregate: Aggregate, state: Any) -> Any:
 
 
 @st.composite
-def cut_tuples(draw: st.DrawFn, aggregate: Aggregate) -> tuple[Type, list[list[tuple[Any, ...]]]]:
+def cut_tuples(
+    draw: st.DrawFn, aggregate: AggregateFunction
+) -> tuple[Type, list[list[tuple[Any, ...]]]]:
     """Tuples that suit the aggregate, cut into parts. A last integer column is in order where order
     matters, as a clock is.
     """
@@ -89,7 +91,7 @@ def cut_tuples(draw: st.DrawFn, aggregate: Aggregate) -> tuple[Type, list[list[t
 @pytest.mark.parametrize("aggregate", AGGREGATES, ids=lambda a: a.name)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_any_split_merges_to_the_whole(aggregate: Aggregate, data: st.DataObject) -> None:
+def test_any_split_merges_to_the_whole(aggregate: AggregateFunction, data: st.DataObject) -> None:
     type_, parts = data.draw(cut_tuples(aggregate))
     whole = finished(aggregate, reduced(aggregate, [row for part in parts for row in part]))
     assert holds(whole, type_)
@@ -106,7 +108,7 @@ def test_any_split_merges_to_the_whole(aggregate: Aggregate, data: st.DataObject
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_zero_changes_nothing_and_states_are_values(
-    aggregate: Aggregate, data: st.DataObject
+    aggregate: AggregateFunction, data: st.DataObject
 ) -> None:
     _, parts = data.draw(cut_tuples(aggregate))
     rows = [row for part in parts for row in part]
@@ -130,7 +132,7 @@ def test_zero_changes_nothing_and_states_are_values(
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_a_state_that_went_on_takes_a_part_reduced_apart(
-    aggregate: Aggregate, data: st.DataObject
+    aggregate: AggregateFunction, data: st.DataObject
 ) -> None:
     """Under CLOSING_WHEN an epoch's tuples may be reduced apart and merged into what is kept."""
     _, parts = data.draw(cut_tuples(aggregate))
@@ -144,7 +146,7 @@ def test_a_state_that_went_on_takes_a_part_reduced_apart(
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES, ids=lambda a: a.name)
-def test_labels(aggregate: Aggregate) -> None:
+def test_labels(aggregate: AggregateFunction) -> None:
     wanted = aggregate.state_parameters + aggregate.finish_parameters
     assert len(aggregate.example_parameters) == wanted
     assert aggregate.name == aggregate.name.lower()

@@ -13,7 +13,7 @@ import pytest
 
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source
-from terascope.functions.base import Aggregate
+from terascope.functions.base import AggregateFunction
 from terascope.functions.registry import Functions
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.settings import LowSettings, TableSettings
@@ -45,18 +45,18 @@ ROWS += [(61, "a", None), (62, "b", None), (62, "b", 7)]
 
 
 @pytest.fixture
-def aggregate(monkeypatch: pytest.MonkeyPatch) -> Aggregate:
+def aggregate(monkeypatch: pytest.MonkeyPatch) -> AggregateFunction:
     """The aggregate of the page, as the module that it is meant to be."""
     module = ModuleType(FILE.removesuffix(".py").replace("/", "."))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(BLOCK.text, FILE, "exec"), module.__dict__)
     (found,) = module.__dict__["AGGREGATES"]
-    assert isinstance(found, Aggregate)
+    assert isinstance(found, AggregateFunction)
     return found
 
 
 @pytest.fixture
-def made(aggregate: Aggregate, tmp_path: Path) -> tuple[Plan, dict[str, Interface]]:
+def made(aggregate: AggregateFunction, tmp_path: Path) -> tuple[Plan, dict[str, Interface]]:
     lines = [f"{t},{h},{'' if s is None else s}" for t, h, s in ROWS]
     (tmp_path / "flows.csv").write_text("\n".join(["time,host,size", *lines, ""]))
     interfaces = {"flows": parse_interface(f"flows=csv:{tmp_path / 'flows.csv'}")}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from terascope.functions.base import Aggregate, ValueMistake
+from terascope.functions.base import AggregateFunction, ValueMistake
 from terascope.functions.registry import Functions
 from terascope.functions.states import decode_state, encode_state
 from terascope.functions.user import UserAggregate
@@ -21,7 +21,7 @@ class Own(UserAggregate):
     user_defined = True
 
 
-def own() -> Aggregate:
+def own() -> AggregateFunction:
     return Own(
         lambda args: Type.INT,
         lambda: {"seen": []},
@@ -39,7 +39,7 @@ class Bomb:
         return os.putenv, ("TERASCOPE_BOMB", "1")
 
 
-def builtin(name: str) -> Aggregate:
+def builtin(name: str) -> AggregateFunction:
     found = Functions.builtin().aggregate(name)
     assert found is not None
     return found

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from terascope.functions.base import Aggregate, FunctionMistake, Scalar, TypeMistake, ValueMistake
+from terascope.functions.base import (
+    AggregateFunction,
+    FunctionMistake,
+    Scalar,
+    TypeMistake,
+    ValueMistake,
+)
 from terascope.functions.registry import Functions
 from terascope.functions.user import aggregate, load_functions, scalar
 from terascope.types import Type, parse_ip
@@ -51,18 +57,18 @@ class SpanOf:
 
 
 @pytest.fixture
-def functions(tmp_path: Path) -> dict[str, Scalar | Aggregate]:
+def functions(tmp_path: Path) -> dict[str, Scalar | AggregateFunction]:
     file = tmp_path / "mine.py"
     file.write_text(FILE)
     return {f.name: f for f in load_functions(file)}
 
 
-def test_a_file_of_functions(functions: dict[str, Scalar | Aggregate]) -> None:
+def test_a_file_of_functions(functions: dict[str, Scalar | AggregateFunction]) -> None:
     assert set(functions) == {"clipped", "in_net", "span_of"}
     clipped, in_net, span = functions["clipped"], functions["in_net"], functions["span_of"]
     assert isinstance(clipped, Scalar)
     assert isinstance(in_net, Scalar)
-    assert isinstance(span, Aggregate)
+    assert isinstance(span, AggregateFunction)
     assert clipped(5000) == 1000
     assert clipped(None) is None
     assert clipped.doc == "x, at most LIMIT"
@@ -83,7 +89,7 @@ def test_a_file_of_functions(functions: dict[str, Scalar | Aggregate]) -> None:
 
 
 def test_functions_travel_by_value(
-    functions: dict[str, Scalar | Aggregate], tmp_path: Path
+    functions: dict[str, Scalar | AggregateFunction], tmp_path: Path
 ) -> None:
     """A process that has never seen the user's file can run them."""
     cargo = tmp_path / "cargo"
@@ -132,7 +138,7 @@ def test_decorators_here() -> None:
         def finish(self, state: float, factor: int) -> float:
             return state * factor
 
-    assert isinstance(scaled_last, Aggregate)
+    assert isinstance(scaled_last, AggregateFunction)
     assert scaled_last.finish(scaled_last.reduce(0.0, 3), 2) == 6.0
     assert isinstance(scaled_last.reduce(0.0, 3), float)
     travelled = pickle.loads(dumps(scaled_last))

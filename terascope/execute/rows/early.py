@@ -20,7 +20,7 @@ from terascope.execute.rows.top import hopes
 from terascope.functions.base import Scalar
 from terascope.functions.roles import Comparator
 from terascope.kernels.codegen.program import numpy_function
-from terascope.kernels.codegen.terms import Source
+from terascope.kernels.codegen.terms import InputKind
 from terascope.kernels.columns.batch import evaluated
 from terascope.kernels.columns.dictionary import Codes, Dictionary, all_valid
 from terascope.kernels.columns.finished_rows import FinishedRows
@@ -189,7 +189,7 @@ def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArr
     wanted, _ = numpy_function(condition)
     vectors: list[Any] = []
     for one in wanted:
-        if one.source is not Source.NUMBER or one.expr.type is Type.BOOL:
+        if one.source is not InputKind.NUMBER or one.expr.type is Type.BOOL:
             return None
         place = slots.get(one.expr.name) if isinstance(one.expr, Col) else None
         if place is None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from terascope.functions.base import Aggregate
+from terascope.functions.base import AggregateFunction
 from terascope.functions.discovery import declaring, synonyms
 
 _MODULES = declaring(__name__, __path__, "AGGREGATES")
 
-AGGREGATES: Final[tuple[Aggregate, ...]] = tuple(a for m in _MODULES for a in m.AGGREGATES)
+AGGREGATES: Final[tuple[AggregateFunction, ...]] = tuple(a for m in _MODULES for a in m.AGGREGATES)
 SYNONYMS: Final = synonyms(_MODULES)

@@ -19,8 +19,15 @@ from terascope.functions.aggregates.total import (
     spark_half_sums,
     together,
 )
-from terascope.functions.base import Aggregate, Value
-from terascope.functions.decomposition import FIRST, Apply, Constant, Decomposition, Part, Place
+from terascope.functions.base import AggregateFunction, Value
+from terascope.functions.decomposition import (
+    FIRST,
+    Apply,
+    Constant,
+    Decomposition,
+    Place,
+    SinglePart,
+)
 from terascope.functions.exact_floats import rounded
 from terascope.functions.operators import operators
 from terascope.functions.scalars.logic import IF
@@ -33,7 +40,7 @@ State: TypeAlias = tuple[Total | None, int]
 """Sum and count. The sum is exact; it is rounded once, before the division."""
 
 
-class Average(Aggregate):
+class Average(AggregateFunction):
     name = "avg"
     kind = "algebraic"
     sampling = "keep"
@@ -90,13 +97,13 @@ class Average(Aggregate):
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """SUM and COUNT; the sum of 64-bit values, such as nanosecond clocks, in two halves."""
         (type_,) = args
-        count = Part(Count(), (FIRST,), Sum())
+        count = SinglePart(Count(), (FIRST,), Sum())
         if type_ is Type.FLOAT:
             mean = Apply(operators["/"], (FIRST, Place(1)))
             return Decomposition((float_sum_part(Sum()), count), mean)
         if not is_wide(type_):
             mean = Apply(operators["/"], (FIRST, Place(1)))
-            return Decomposition((Part(Sum(), (FIRST,), Sum()), count), mean)
+            return Decomposition((SinglePart(Sum(), (FIRST,), Sum()), count), mean)
         upper, lower = carried(type_)
         scaled = Apply(operators["*"], (upper, Constant(2.0**32, Type.FLOAT)))
         total = Apply(operators["+"], (scaled, lower))

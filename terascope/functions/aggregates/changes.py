@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from terascope.functions.base import Aggregate, Value
+from terascope.functions.base import AggregateFunction, Value
 from terascope.functions.signatures import ANYTHING, expect
 from terascope.functions.values import compare
 from terascope.types import Type
@@ -16,7 +16,7 @@ State: TypeAlias = tuple[int, Value, Value]
 """Number of stretches, first value, last value."""
 
 
-class CountDiff(Aggregate):
+class CountDiff(AggregateFunction):
     name = "count_diff"
     ordered = True
     takes_held = True

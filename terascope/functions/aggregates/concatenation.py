@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from terascope.functions.aggregates.runs import EMPTY, Runs, add, items, join
-from terascope.functions.base import Aggregate, Value
+from terascope.functions.base import AggregateFunction, Value
 from terascope.functions.signatures import TEXT, expect
 from terascope.functions.values import as_text
 from terascope.types import Type
 
 
-class Concatenation(Aggregate):
+class Concatenation(AggregateFunction):
     name = "cat_aggr"
     arity = 2
     kind = "holistic"

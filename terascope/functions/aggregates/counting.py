@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from terascope.functions.aggregates.total import Sum
-from terascope.functions.base import Aggregate, Value
-from terascope.functions.decomposition import FIRST, Decomposition, Part
+from terascope.functions.base import AggregateFunction, Value
+from terascope.functions.decomposition import FIRST, Decomposition, SinglePart
 from terascope.functions.signatures import ANYTHING, expect
 from terascope.functions.slots import COUNT, COUNT_OF, SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
 
 
-class Count(Aggregate):
+class Count(AggregateFunction):
     name = "count"
     takes_star = True
     takes_held = True
@@ -48,7 +48,7 @@ class Count(Aggregate):
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         over = (FIRST,) if args else ()
-        return Decomposition((Part(Count(), over, Sum()),), of_nothing=0)
+        return Decomposition((SinglePart(Count(), over, Sum()),), of_nothing=0)
 
 
 class RunningCount(Count):

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from terascope.functions.aggregates.runs import Sets, include, members, unite
-from terascope.functions.base import Aggregate, Value
+from terascope.functions.base import AggregateFunction, Value
 from terascope.functions.signatures import ANYTHING, expect
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import distinct_key
 from terascope.types import Type
 
 
-class CountDistinct(Aggregate):
+class CountDistinct(AggregateFunction):
     name = "count_distinct"
     kind = "holistic"
     of_set = True
@@ -47,7 +47,7 @@ class CountDistinct(Aggregate):
 DupsState: TypeAlias = tuple[int, Sets]
 
 
-class CountDups(Aggregate):
+class CountDups(AggregateFunction):
     name = "count_dups"
     kind = "holistic"
     running = True

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from terascope.functions.base import Aggregate, Value
+from terascope.functions.base import AggregateFunction, Value
 from terascope.functions.signatures import ANYTHING, expect
 from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.types import Type
 
 
-class First(Aggregate):
+class First(AggregateFunction):
     name = "first"
     ordered = True
     running = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from terascope.functions.base import Aggregate, Scalar, Value
+from terascope.functions.base import AggregateFunction, Scalar, Value
 from terascope.functions.decomposition import FIRST, Apply, Constant, JointPart, Place, Term
 from terascope.functions.exact_floats import (
     DIGITS,
@@ -53,7 +53,7 @@ FLOAT_TOTAL: Final = Scalar(
 )
 
 
-class FloatRange(Aggregate):
+class FloatRange(AggregateFunction):
     """The range that the digits of a group belong to. A group has a row for each."""
 
     name = "float_range"
@@ -83,7 +83,7 @@ class FloatRange(Aggregate):
         return SparkForm((), lambda _: call.value)
 
 
-class FloatSum(Aggregate):
+class FloatSum(AggregateFunction):
     """Merges rows of a range and its digits into the sum they stand for."""
 
     name = "float_sum"
@@ -115,7 +115,7 @@ class FloatSum(Aggregate):
         return Apply(FLOAT_TOTAL, tuple(map(Place, range(self.arity))))
 
 
-def float_sum_part(sum_: Aggregate) -> JointPart:
+def float_sum_part(sum_: AggregateFunction) -> JointPart:
     """The sum of a FLOAT argument; `sum_` sums integers."""
     digits = ((sum_, (Apply(FLOAT_DIGIT, (FIRST, Constant(k, Type.INT))),)) for k in range(DIGITS))
     return JointPart(((FloatRange(), (FIRST,)), *digits), FloatSum())

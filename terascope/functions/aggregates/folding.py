@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from terascope.functions.base import Aggregate, Value
-from terascope.functions.decomposition import FIRST, Decomposition, Part
+from terascope.functions.base import AggregateFunction, Value
+from terascope.functions.decomposition import FIRST, Decomposition, SinglePart
 from terascope.types import Type
 
 
-class Folding(Aggregate):
+class Folding(AggregateFunction):
     """Says by `combine` what two values make, in any order; nothing makes NULL."""
 
     keeps_one = True
@@ -33,4 +33,4 @@ class Folding(Aggregate):
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """Partial values are merged as values are."""
-        return Decomposition((Part(self, (FIRST,), self),))
+        return Decomposition((SinglePart(self, (FIRST,), self),))

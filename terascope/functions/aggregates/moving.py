@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import ClassVar, Final, TypeAlias
 
 from terascope.functions.aggregates.total import checked_sum, sum_type
-from terascope.functions.base import Aggregate, Value, ValueMistake
+from terascope.functions.base import AggregateFunction, Value, ValueMistake
 from terascope.functions.signatures import INTEGER, expect
 from terascope.types import Type
 
@@ -18,7 +18,7 @@ Number: TypeAlias = int | float
 State: TypeAlias = tuple[int, tuple[int, ...]]
 
 
-class MovingSum(Aggregate):
+class MovingSum(AggregateFunction):
     name = "moving_sum"
     state_parameters = 1
     running = True

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from terascope.functions.aggregates.runs import EMPTY, Runs, add, items, join
-from terascope.functions.base import Aggregate, Value, ValueMistake
+from terascope.functions.base import AggregateFunction, Value, ValueMistake
 from terascope.functions.signatures import NUMBER, Want, expect
 from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import order_key
@@ -20,7 +20,7 @@ from terascope.types import Type
 RANKED: Final = Want(NUMBER.words, lambda t: NUMBER.accepts(t) or t is Type.WIDE)
 
 
-class Rank(Aggregate):
+class OrderStatistic(AggregateFunction):
     """What all of them share: they differ in how they name the place in the order."""
 
     kind = "holistic"
@@ -71,12 +71,12 @@ class Rank(Aggregate):
         return 0.5
 
 
-class Median(Rank):
+class Median(OrderStatistic):
     name = "median"
     doc = "the middle value, the lower of two"
 
 
-class Percentile(Rank):
+class Percentile(OrderStatistic):
     name = "percentile"
     finish_parameters = 1
     example_parameters = (95,)
@@ -86,7 +86,7 @@ class Percentile(Rank):
         return _between(self.name, parameters[0], 100) / 100.0
 
 
-class Quantile(Rank):
+class Quantile(OrderStatistic):
     name = "quantile_of"
     finish_parameters = 1
     example_parameters = (0.9,)

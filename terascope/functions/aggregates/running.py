@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from terascope.functions.aggregates.runs import EMPTY, Runs, add, items, join
 from terascope.functions.aggregates.total import Sum, checked_sum, sum_type
-from terascope.functions.base import Aggregate, Value
+from terascope.functions.base import AggregateFunction, Value
 from terascope.functions.signatures import INTEGER, expect
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
@@ -18,7 +18,7 @@ Number: TypeAlias = int | float
 SumAndPeak: TypeAlias = tuple[int, int]
 
 
-class RunningSum(Aggregate):
+class RunningSum(AggregateFunction):
     name = "running_sum"
     running = True
     sampling = "rescale"
@@ -49,7 +49,7 @@ class RunningSum(Aggregate):
         return SparkForm(summed.parts, lambda parts: call.F.coalesce(made(parts), call.number(0)))
 
 
-class RunningSumMax(Aggregate):
+class RunningSumMax(AggregateFunction):
     """The state is the sum, and the largest it was in this epoch. A part's peak counts from its own
     beginning, so the later part's peak stands on the earlier part's sum.
     """
@@ -79,7 +79,7 @@ class RunningSumMax(Aggregate):
         return state[0], state[0]
 
 
-class RunningArray(Aggregate):
+class RunningArray(AggregateFunction):
     name = "running_array_aggr"
     kind = "holistic"
     ordered = True

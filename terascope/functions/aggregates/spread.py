@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final, TypeAlias
 
-from terascope.functions.base import Aggregate, Value
+from terascope.functions.base import AggregateFunction, Value
 from terascope.functions.exact_floats import UNIT_EXPONENT, exact, ratio
 from terascope.functions.signatures import NUMBER, expect
 from terascope.functions.spark_form import SparkCall, SparkForm
@@ -39,7 +39,7 @@ def moments_together(left: Moments, right: Moments) -> Moments:
     )
 
 
-class Spread(Aggregate):
+class Spread(AggregateFunction):
     """What the four share; `sample` divides by n - 1 instead of n, `root` takes the square root."""
 
     kind = "algebraic"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from terascope.functions.base import Aggregate, Value, ValueMistake
+from terascope.functions.base import AggregateFunction, Value, ValueMistake
 from terascope.functions.signatures import INTEGER, NUMBER, expect
 from terascope.types import Type
 
@@ -41,7 +41,7 @@ class State:
     steps: Steps | None = None
 
 
-class TimeAverage(Aggregate):
+class TimeAverage(AggregateFunction):
     name = "time_avg"
     arity = 2
     state_parameters = 1

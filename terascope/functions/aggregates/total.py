@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from terascope.functions.aggregates.float_sums import float_sum_part
-from terascope.functions.base import Aggregate, Value
+from terascope.functions.base import AggregateFunction, Value
 from terascope.functions.decomposition import (
     FIRST,
     Apply,
     Constant,
     Decomposition,
-    Part,
     Place,
+    SinglePart,
     Term,
 )
 from terascope.functions.exact_floats import ExactSum, added, exact, rounded
@@ -77,11 +77,11 @@ def is_wide(type_: Type) -> bool:
     return type_ is Type.LLONG or type_ is Type.ULLONG
 
 
-def half_sums(type_: Type) -> tuple[Part, Part]:
+def half_sums(type_: Type) -> tuple[SinglePart, SinglePart]:
     """The sums of the upper and of the lower 32 bits of the argument: neither can overflow."""
     upper = Apply(operators[">>"], (FIRST, Constant(32, Type.INT)))
     lower = Apply(operators["&"], (FIRST, Constant(LOW_HALF, type_)))
-    return Part(Sum(), (upper,), Sum()), Part(Sum(), (lower,), Sum())
+    return SinglePart(Sum(), (upper,), Sum()), SinglePart(Sum(), (lower,), Sum())
 
 
 def carried(type_: Type) -> tuple[Term, Term]:
@@ -113,7 +113,7 @@ def spark_whole(call: SparkCall, upper: SparkColumn, lower: SparkColumn) -> Spar
     return F.when(fits, total).when(upper.isNotNull(), call.overflow())
 
 
-class Sum(Aggregate):
+class Sum(AggregateFunction):
     name = "sum"
     sampling = "rescale"
     keeps_one = True
@@ -167,7 +167,7 @@ class Sum(Aggregate):
         if type_ is Type.FLOAT:
             return Decomposition((float_sum_part(self),))
         if not finer or not is_wide(type_):
-            return Decomposition((Part(Sum(), (FIRST,), Sum()),))
+            return Decomposition((SinglePart(Sum(), (FIRST,), Sum()),))
         # The sum of a finer group may overflow though the whole does not; the shift tells when the
         # whole does.
         upper, lower = carried(type_)

@@ -7,7 +7,7 @@ the same answers by construction.
 
 A value is a pair (value, valid). Text and addresses are seen through their dictionary: an
 expression of one such column and constants is computed once for each different value and becomes a
-vector of its own (`Source.LOOKUP`); tests of payload bytes are vectors, too (`Source.BYTES`).
+vector of its own (`InputKind.LOOKUP`); tests of payload bytes are vectors, too (`InputKind.BYTES`).
 `unsupported` says why an expression has no such form; it is then evaluated above.
 """
 
@@ -27,7 +27,7 @@ from terascope.kernels.codegen.members import among
 from terascope.kernels.codegen.slices import sliced
 from terascope.kernels.codegen.statements import Recipe, Statements, convert, within
 from terascope.kernels.codegen.terms import (
-    Source,
+    InputKind,
     Term,
     Unsupported,
     both,
@@ -92,14 +92,14 @@ class Writer(Statements):
             case Param(name):
                 raise Unsupported(f"parameter ${name}")
             case Col(name, type) if is_number(type):
-                return self.load(Source.NUMBER, expr)
+                return self.load(InputKind.NUMBER, expr)
             case Col(name, type):
                 raise Unsupported(f"{type.label} {name} as a number")
         if is_payload_test(expr):
-            return self.load(Source.BYTES, expr)
+            return self.load(InputKind.BYTES, expr)
         if any(is_coded(e.type) or e.type is Type.BINARY for e in walk(expr)):
             if depends_on_one_coded(expr) and is_number(expr.type):
-                return self.load(Source.LOOKUP, expr)
+                return self.load(InputKind.LOOKUP, expr)
             shared = self.same_dictionary(expr)
             if shared is not None:
                 return shared
@@ -130,7 +130,7 @@ class Writer(Statements):
         return None
 
     def load_code(self, column: Col) -> Term:
-        return self.load(Source.LOOKUP, column)
+        return self.load(InputKind.LOOKUP, column)
 
     def case(self, expr: Case, guard: str | None) -> Term:
         """From the last branch to the first, each guarded by the conditions before it."""

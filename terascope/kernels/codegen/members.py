@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from terascope.functions.members import Members
 from terascope.hashing import multiplied
 from terascope.kernels.codegen.statements import Statements
-from terascope.kernels.codegen.terms import Source, Term, Unsupported
+from terascope.kernels.codegen.terms import InputKind, Term, Unsupported
 from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.plan.expr import Call, Lit
 
@@ -35,7 +35,7 @@ def among(w: Statements, call: Call, guard: str | None) -> Term:
     if not isinstance(listed, Lit) or not isinstance(listed.value, Members):
         raise Unsupported("IN a list that is no constant")
     w.term(operand, guard)
-    return w.load(Source.MEMBERS, call)
+    return w.load(InputKind.MEMBERS, call)
 
 
 def member_vector(

@@ -16,7 +16,7 @@ from terascope.functions.overflow import Overflow
 from terascope.functions.roles import SlicePart
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.kernels.codegen.statements import Statements
-from terascope.kernels.codegen.terms import Source, Term, Unsupported, is_number
+from terascope.kernels.codegen.terms import InputKind, Term, Unsupported, is_number
 from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.plan.expr import Call, Col, Lit
 from terascope.plan.show import show_expr
@@ -33,7 +33,7 @@ def sliced(w: Statements, call: Call, guard: str | None) -> Term:
     time, text = call.args
     if not isinstance(time, Col) or not is_number(time.type) or not isinstance(text, Lit):
         raise Unsupported(f"{call.function.name} of anything but a column and a constant")
-    return w.load(Source.SLICES, call)
+    return w.load(InputKind.SLICES, call)
 
 
 def vector_of(call: Call) -> SliceVector:

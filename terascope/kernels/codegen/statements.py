@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from terascope.kernels.codegen.terms import (
     Input,
-    Source,
+    InputKind,
     Term,
     Unsupported,
     both,
@@ -46,7 +46,7 @@ class Statements(ABC):
         self.lines.append(f"{name} = {text}")
         return name
 
-    def load(self, source: Source, expr: Expr) -> Term:
+    def load(self, source: InputKind, expr: Expr) -> Term:
         """Read a vector: a0, a1, ... with validity m0, m1, ..."""
         key = Input(source, expr)
         known = self._known.get((expr, None))

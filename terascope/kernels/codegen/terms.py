@@ -19,7 +19,7 @@ class Unsupported(Exception):
     """An expression the kernels do not know; the message says what of it."""
 
 
-class Source(enum.Enum):
+class InputKind(enum.Enum):
     """Where the values of a vector come from."""
 
     NUMBER = "number"
@@ -39,7 +39,7 @@ class Source(enum.Enum):
 class Input:
     """A vector the statements read."""
 
-    source: Source
+    source: InputKind
     expr: Expr
 
 

@@ -24,7 +24,7 @@ from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.codegen.members import member_vector
 from terascope.kernels.codegen.program import Program, numpy_function
 from terascope.kernels.codegen.slices import slice_values
-from terascope.kernels.codegen.terms import Input, Source, is_coded, is_number
+from terascope.kernels.codegen.terms import Input, InputKind, is_coded, is_number
 from terascope.kernels.columns.addresses import masked, within
 from terascope.kernels.columns.dictionary import (
     NULL_CODE,
@@ -189,17 +189,17 @@ class VectorBatch(Facts):
 
     def _input(self, wanted: Input) -> Vector:
         expr = wanted.expr
-        if wanted.source is Source.NUMBER:
+        if wanted.source is InputKind.NUMBER:
             assert isinstance(expr, Col)
             return numbers(self.columns.column(expr.name), expr.type)
-        if wanted.source is Source.BYTES:
+        if wanted.source is InputKind.BYTES:
             everybody = np.arange(len(self), dtype=np.int32)
             return self.payload_vector(expr, everybody)
-        if wanted.source is Source.SLICES:
+        if wanted.source is InputKind.SLICES:
             assert isinstance(expr, Call)
-            times, valid = self.input(Input(Source.NUMBER, expr.args[0]))
+            times, valid = self.input(Input(InputKind.NUMBER, expr.args[0]))
             return slice_values(expr, times), valid
-        if wanted.source is Source.MEMBERS:
+        if wanted.source is InputKind.MEMBERS:
             return self.members_vector(expr)
         if isinstance(expr, Col):  # the codes themselves
             codes = self.column_codes(expr)
@@ -218,7 +218,7 @@ class VectorBatch(Facts):
         operand, listed = expr.args
         assert isinstance(listed, Lit)
         if isinstance(operand, Col):
-            values, valid = self.input(Input(Source.NUMBER, operand))
+            values, valid = self.input(Input(InputKind.NUMBER, operand))
         else:
             wanted, function = numpy_function(operand)
             with np.errstate(all="ignore"):
@@ -256,7 +256,7 @@ class VectorBatch(Facts):
     def number(self, expr: Expr, rows: Codes) -> Vector:
         """A number for all tuples of the batch; an overflow among `rows` is an error."""
         if isinstance(expr, Col):
-            return self.input(Input(Source.NUMBER, expr))
+            return self.input(Input(InputKind.NUMBER, expr))
         if self._derived is None:
             self._derived = self._derive()
         if expr not in self._derived:  # a test of payload bytes
@@ -366,7 +366,7 @@ class VectorBatch(Facts):
         wanted, _ = numpy_function(expr)
         vectors: list[Values] = []
         for one in wanted:
-            if one.source is Source.BYTES:
+            if one.source is InputKind.BYTES:
                 vectors += self.payload_vector(one.expr, rows)
             elif len(rows) == len(self):  # all of them
                 vectors += self.input(one)

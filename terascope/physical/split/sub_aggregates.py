@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from terascope.functions.base import Aggregate, Value
-from terascope.functions.decomposition import FIRST, JointPart, Part, Term
+from terascope.functions.base import AggregateFunction, Value
+from terascope.functions.decomposition import FIRST, JointPart, SinglePart, Term
 from terascope.plan.build import call as build_call
 from terascope.plan.build import term_expr
 from terascope.plan.expr import AggCall, Cast, Expr, Lit
@@ -24,7 +24,7 @@ class SubCall:
     """Sub-aggregates over the scan, most often one, and the super-aggregate that merges them."""
 
     calls: tuple[AggCall, ...]
-    merge: Aggregate
+    merge: AggregateFunction
 
     def merged(self, columns: tuple[Expr, ...]) -> AggCall:
         """The super-aggregate over the columns of the sub-aggregates."""
@@ -69,7 +69,7 @@ def split_call(call: AggCall, finer: bool) -> SplitCall | str:
     return SplitCall(call, subs, made.finish, made.of_nothing)
 
 
-def sub_call(part: Part | JointPart, call: AggCall) -> SubCall:
+def sub_call(part: SinglePart | JointPart, call: AggCall) -> SubCall:
     subs = part.subs if isinstance(part, JointPart) else ((part.sub, part.over),)
     calls = []
     for sub, over in subs:

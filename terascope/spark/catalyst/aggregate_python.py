@@ -1,7 +1,7 @@
 """Aggregates that only Python knows, inside Spark.
 
 In: an aggregate call. Out: an `SparkForm` that collects the arguments of a group, puts them in
-order and folds them with the Aggregate's own methods in an Arrow UDF. The same fold, over lists of
+order and folds them with the aggregate's own methods in an Arrow UDF. The same fold, over lists of
 arguments, serves the state machine of CLOSING_WHEN.
 """
 
@@ -15,7 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
-from terascope.functions.base import Aggregate, State, Value
+from terascope.functions.base import AggregateFunction, State, Value
 from terascope.functions.spark_form import SparkForm
 from terascope.functions.values import distinct_key
 from terascope.spark.catalyst.aggregates import Arguments
@@ -29,7 +29,7 @@ ORDER = "o"
 class GroupFold:
     """One aggregate of one group: takes tuples of arguments, gives the value. Picklable."""
 
-    function: Aggregate
+    function: AggregateFunction
     arity: int
     distinct: bool
     parameters: tuple[Value, ...]

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
-from terascope.functions.base import Aggregate as AggregateFunction
+from terascope.functions.base import AggregateFunction
 from terascope.functions.spark_form import SparkForm
 from terascope.plan.build import term_expr
 from terascope.plan.evaluate import Parameters, constant_value
