@@ -20,13 +20,12 @@ from terascope.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from terascope.config import Config, ConfigError, load_config
-    from terascope.diagnostic import Diagnostic, QueryError, SourceError
+    from terascope.diagnostic import Diagnostic, QueryError, SourceError, StreamError
     from terascope.functions.base import FunctionMistake, ValueMistake
     from terascope.functions.user import aggregate, scalar
     from terascope.operate.subscription import Subscription, subscribe
     from terascope.results import MalformedInput, OutputError, Result, Results, SessionClosed
     from terascope.session import QuerySet, Session
-    from terascope.streaming.mistakes import StreamError
 
 _HOMES = {
     "Config": "terascope.config",
@@ -42,7 +41,7 @@ _HOMES = {
     "Session": "terascope.session",
     "SessionClosed": "terascope.results",
     "SourceError": "terascope.connectors.base",
-    "StreamError": "terascope.streaming.mistakes",
+    "StreamError": "terascope.diagnostic",
     "Subscription": "terascope.operate.subscription",
     "ValueMistake": "terascope.functions.base",
     "aggregate": "terascope.functions.user",

@@ -15,7 +15,7 @@ from terascope.operate.showing import SHOWN, internal_streams, shown_name
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.stream.plan import StreamPlan
 from terascope.pipeline import Compiled
-from terascope.streaming.state.runs import Declared, Run, run_folder
+from terascope.streaming.state.runs import Declared, Run, RunFolder
 from terascope.types import Type
 
 
@@ -30,7 +30,7 @@ def run_of(
     """A run of this process, which begins now."""
     folder = Path(checkpoint).absolute()
     chosen = None if output is None else Path(output).absolute()
-    sink = Sink(str(chosen or run_folder(folder) / "results"), format)
+    sink = Sink(str(chosen or RunFolder.of(folder).results), format)
     names = [o.name for o in plan.outputs if not o.name.endswith(SHOWN)]
     internal = internal_streams(compiled.plan)
     return Run(

@@ -181,3 +181,7 @@ def render_place(span: Span, source: Source) -> list[str]:
 
 class SourceError(Exception):
     """A source that cannot be used: missing, unreadable, of the wrong kind. One clear line."""
+
+
+class StreamError(Exception):
+    """A run, its status or its results are not to be had; the message says why."""

@@ -33,11 +33,13 @@ from terascope.operate.callback import Callback, CallbackSink
 from terascope.operate.control_requests import (
     ControlRequest,
     apply_request,
+    changes_of,
+    current,
+    note_given,
     pending_requests,
     rows_folder,
 )
 from terascope.operate.notices import Notices
-from terascope.operate.parameter_changes import changes_of, current, note_given
 from terascope.operate.reporting import Reporter, Supervised
 from terascope.operate.server import StatusServer
 from terascope.operate.showing import SHOWN
@@ -51,16 +53,15 @@ from terascope.sharing.compositions import Composition
 from terascope.streaming.partners import liveness_limits
 from terascope.streaming.replan.tree_choice import ReplanSettings
 from terascope.streaming.replan.window_plans import WindowPlans
-from terascope.streaming.state.control import Control
 from terascope.streaming.state.resume import resumed_state
-from terascope.streaming.state.runs import Run, announced, run_folder
+from terascope.streaming.state.runs import Run, RunFolder, announced
 from terascope.streaming.state.state import StateFolder, StreamState
 from terascope.types import Type
 
 if TYPE_CHECKING:
     from terascope.spark.api import SparkSession
     from terascope.spark.stream.runner import Runner
-    from terascope.streaming.report import BatchReport
+    from terascope.streaming.heartbeat import BatchReport
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
@@ -73,7 +74,6 @@ ALL_SOURCES: Final = "all"
 
 FINAL: Final = (SourceError, ValueMistake, OutputError, BrokenPipeError, SparkLost)
 """Would happen again."""
-STATE: Final = "state"
 CALLBACK: Final = "callback"
 """The folder of what a callback has acknowledged, in that of the run."""
 
@@ -270,7 +270,7 @@ class RunningSet:
 
     def _take_requests(self) -> None:
         """What people ask for: the stream goes on with it after a pause."""
-        asked = list(pending_requests(self.runner.folder.path))
+        asked = list(pending_requests(self.runner.folder))
         if asked and self._applied(asked):
             self.runner.pause()
             state = self._applied(asked)
@@ -402,7 +402,7 @@ class RunningSet:
         """How the run is: what `terascope status` shows."""
         runner = self.runner
         rows = {name: result.rows for name, result in runner.results.items()}
-        links = Control(runner.folder.path).links()
+        links = runner.folder.links()
         told = self._reporter.status(replace(self._supervised, batch=self.batch), links, rows)
         state = runner.pipeline.state
         edges = {c["name"]: time_text(c["edge_ns"]) for c in state.parameters.get("changes", [])}
@@ -443,10 +443,10 @@ def open_running(
     that is alive, each time the stream is started; `lost` says why it cannot.
     """
     chosen = settings or StreamSettings()
-    folder = run_folder(Path(checkpoint).absolute())
-    states = StateFolder(folder / STATE)
+    folder = RunFolder.of(Path(checkpoint))
+    states = StateFolder(folder.state)
     given = dict(compiled.bindings.parameters)
-    windows = WindowPlans.of(folder, states.newest() is not None)
+    windows = WindowPlans.of(folder.path, states.newest() is not None)
 
     def planned() -> StreamPlan:
         """With the values that the checkpoint has, and changes of them."""

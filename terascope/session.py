@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from terascope.physical.job import Job
     from terascope.running import RunningSet, StreamFormat, StreamSettings
     from terascope.spark.api import DataFrame, SparkSession
-    from terascope.streaming.report import BatchReport
+    from terascope.streaming.heartbeat import BatchReport
 
 PARTS: Final = ".parts"
 

@@ -23,7 +23,7 @@ from terascope.files import (
 from terascope.output import staged
 from terascope.pipeline import compile_set
 from terascope.plan.rel import Field
-from terascope.streaming.state.growing_result import GrowingResult
+from terascope.streaming.state.manifest import GrowingResult
 from terascope.types import Type
 
 FIELDS = (Field("a", Type.INT),)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from terascope.running import RunningSet, StreamFormat
     from terascope.session import QuerySet
-    from terascope.streaming.report import BatchReport
+    from terascope.streaming.heartbeat import BatchReport
 
 Form: TypeAlias = Literal["parquet", "csv", "ndjson", "callback"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)

@@ -21,7 +21,7 @@ from bench.streams.usage import memory_of
 
 if TYPE_CHECKING:
     from terascope.connectors.live import Offset
-    from terascope.streaming.report import BatchReport
+    from terascope.streaming.heartbeat import BatchReport
 
 SERIES = "_series.json"
 MB = 1e6

@@ -53,9 +53,8 @@ def message(mistake: Exception) -> str:
 
 def expected_mistakes() -> tuple[type[Exception], ...]:
     from terascope.config import ConfigError
-    from terascope.diagnostic import OutputError, SourceError
+    from terascope.diagnostic import OutputError, SourceError, StreamError
     from terascope.functions.base import FunctionMistake, ValueMistake
-    from terascope.streaming.mistakes import StreamError
 
     known: tuple[type[Exception], ...] = (
         ConfigError,

@@ -34,8 +34,8 @@ def set_(
     of one value and half of another. It stays when the run is started again with the --param that
     it was started with before; another --param wins, for it was given later.
     """
-    from terascope.operate.client import fetch_status
     from terascope.operate.control_requests import send_request
+    from terascope.operate.server import fetch_status
     from terascope.streaming.state.runs import find_run
 
     ((name, value),) = pairs("NAME=VALUE", [assignment], "NAME=VALUE")
@@ -56,8 +56,8 @@ def check_value(run: Run, name: str, value: str) -> Callable[[str | None], bool]
     Raises:
         StreamError: there is no such parameter, or the value is not of its type.
     """
+    from terascope.diagnostic import StreamError
     from terascope.functions.casts import cast_value
-    from terascope.streaming.mistakes import StreamError
     from terascope.types import Type
 
     declared = run.parameters.get(name)
@@ -88,8 +88,8 @@ def wait_until(
     Raises:
         StreamError: the run is gone, or has not taken it in time.
     """
-    from terascope.operate.client import fetch_status
-    from terascope.streaming.mistakes import StreamError
+    from terascope.diagnostic import StreamError
+    from terascope.operate.server import fetch_status
 
     until = clock() + timeout
     while True:

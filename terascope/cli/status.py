@@ -41,7 +41,7 @@ def status(
         raise typer.BadParameter("--json shows one status; call it again", param_hint="--watch")
     from terascope.cli.status_view import StatusView, operator_table
     from terascope.display import stdout_console
-    from terascope.operate.client import fetch_status
+    from terascope.operate.server import fetch_status
     from terascope.streaming.state.runs import find_run
 
     run = find_run(checkpoint)
@@ -60,7 +60,7 @@ def watched(run: Run) -> None:
     """Show one status after the other, until the run is over or Ctrl-C."""
     from terascope.cli.live_view import LiveView
     from terascope.display import stdout_console
-    from terascope.operate.client import fetch_status
+    from terascope.operate.server import fetch_status
     from terascope.operate.status import OVER
 
     with LiveView(stdout_console()) as view:

@@ -25,9 +25,9 @@ def why(
     A window closes when the watermark of every input has passed its end: then nothing earlier will
     come. An input that is another query of the set is followed to the sources.
     """
+    from terascope.diagnostic import StreamError
     from terascope.display import stdout_console
-    from terascope.operate.client import fetch_status
-    from terascope.streaming.mistakes import StreamError
+    from terascope.operate.server import fetch_status
     from terascope.streaming.state.runs import find_run
 
     status = fetch_status(find_run(checkpoint))

@@ -20,9 +20,8 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from terascope.operate.retention import Retention, removed_until
-from terascope.operate.subscription import Subscription
-from terascope.streaming.mistakes import StreamError
+from terascope.diagnostic import StreamError
+from terascope.operate.subscription import Retention, Subscription, removed_until
 from terascope.streaming.state.runs import write_whole
 
 

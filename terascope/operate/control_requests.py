@@ -2,7 +2,9 @@
 
 A request is a JSON file in the control folder of the run: another value of a parameter (`terascope
 set`), or the rows of a stream that the set does not deliver (`terascope tail`). The run applies all
-pending requests to its state between two batches.
+pending requests to its state between two batches. A parameter changes at a slice edge behind
+everything that was read so far, so that no window is computed with two values. Changes are in the
+checkpoint: a run that resumes from it has them, too.
 """
 
 from __future__ import annotations
@@ -11,24 +13,29 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from terascope.operate.parameter_changes import change
+from terascope.analysis.order import FINENESS
+from terascope.connectors.arrival import is_arrival
+from terascope.diagnostic import StreamError
+from terascope.functions.base import Value
+from terascope.functions.casts import cast_value
 from terascope.operate.showing import internal_streams
-from terascope.plan.plan import Plan
-from terascope.streaming.mistakes import StreamError
+from terascope.plan.plan import Parameter, Plan
+from terascope.plan.rel import Scan, walk
+from terascope.streaming.parameters import Change, decides_time, next_edge
 from terascope.streaming.state.runs import (
-    CONTROL,
     MANIFEST,
     Run,
+    RunFolder,
     is_private,
-    run_folder,
     write_whole,
 )
-from terascope.streaming.state.state import StreamState
+from terascope.streaming.state.state import Seen, StreamState
+from terascope.types import Type
 
 PARAMETERS: Final = "parameters"
 SHOW: Final = "show"
@@ -36,6 +43,9 @@ SHOW: Final = "show"
 ROOT: Final = 0
 PATIENCE: Final = 60.0
 POLL_SECONDS: Final = 0.1
+
+MOST_CHANGES: Final = 8
+"""Changes that a state keeps; earlier ones are from before any slice that is still open."""
 
 
 @dataclass(frozen=True)
@@ -54,19 +64,19 @@ def send_request(run: Run, name: str, value: str | None = None) -> Path:
     """
     kind = SHOW if value is None else PARAMETERS
     content = {"name": name} if value is None else {"name": name, "value": value}
-    path = run_folder(Path(run.checkpoint)) / CONTROL / f"{kind}-{time.time_ns()}.json"
+    path = RunFolder.of(Path(run.checkpoint)).control / f"{kind}-{time.time_ns()}.json"
     write_whole(path, json.dumps(content) + "\n")
     return path
 
 
-def pending_requests(folder: Path) -> Iterator[ControlRequest]:
+def pending_requests(folder: RunFolder) -> Iterator[ControlRequest]:
     """The requests in the folder of a run, oldest first. A control folder that another user could
     have written to is ignored, and so is a file of another user than this one and root.
     """
-    if not is_private(folder / CONTROL):
+    if not is_private(folder.control):
         return
     for kind in (PARAMETERS, SHOW):
-        for path in sorted((folder / CONTROL).glob(f"{kind}-*.json")):
+        for path in sorted(folder.control.glob(f"{kind}-*.json")):
             try:
                 found = path.lstat()
                 if not stat.S_ISREG(found.st_mode) or found.st_uid not in (os.geteuid(), ROOT):
@@ -119,3 +129,93 @@ def rows_folder(
             )
         wait()
     return folder
+
+
+def changes_of(state: StreamState | None, plan: Plan) -> list[Change]:
+    """The changes a checkpoint has, as values of the set's parameters."""
+    if state is None:
+        return []
+    types = {p.name: p for p in plan.parameters}
+    return [
+        Change(
+            one["name"],
+            value_of(types[one["name"]], one["before"]),
+            value_of(types[one["name"]], one["value"]),
+            one["edge_ns"],
+        )
+        for one in state.parameters.get("changes", [])
+        if one["name"] in types
+    ]
+
+
+def value_of(parameter: Parameter, text: str) -> Value:
+    return cast_value(text, Type.STRING, parameter.type)
+
+
+def current(state: StreamState | None, given: Mapping[str, str]) -> dict[str, str]:
+    """The value of each parameter after all changes."""
+    if state is None:
+        return dict(given)
+    found = dict(state.parameters.get("given", given))
+    for one in state.parameters.get("changes", []):
+        found[one["name"]] = one["value"]
+    return found
+
+
+def note_given(state: StreamState, given: Mapping[str, str], plan: Plan) -> list[str]:
+    """Change the parameters that are given another value than at the last start; returns these."""
+    before = state.parameters.get("given")
+    if before is None:
+        state.parameters = {"given": dict(given), "changes": []}
+        return []
+    differing = [name for name, text in given.items() if before.get(name, text) != text]
+    for name in differing:
+        change(state, plan, name, given[name])
+    state.parameters["given"] = {**before, **given}
+    return differing
+
+
+def change(state: StreamState, plan: Plan, name: str, text: str) -> int | None:
+    """Change a parameter from the next slice edge on, and return the edge. None: the value is the
+    current one, or the parameter cannot be changed while the set runs.
+    """
+    parameter = next((p for p in plan.parameters if p.name == name), None)
+    if parameter is None or value_of(parameter, text) is None or decides_time(plan, name):
+        return None
+    known = current(state, {})
+    if known.get(name) == text:
+        return None
+    edge = next_edge(plan, latest_ns(state.seen, plan))
+    changes: list[dict[str, Any]] = list(state.parameters.get("changes", []))
+    pending = [c for c in changes if c["name"] == name and c["edge_ns"] == edge]
+    before = pending[0]["before"] if pending else known.get(name, text)
+    changes = [c for c in changes if c not in pending]
+    changes.append({"name": name, "before": before, "value": text, "edge_ns": edge})
+    state.parameters = {**state.parameters, "changes": changes[-MOST_CHANGES:]}
+    return edge
+
+
+def latest_ns(seen: Mapping[str, Seen], plan: Plan) -> int:
+    """The largest value of any clock so far."""
+    found = [one.quiet_ns for one in seen.values() if one.quiet_ns is not None]
+    found += [one.arrived_ns for one in seen.values()] if has_arrivals_only(plan) else []
+    for scan in scans(plan):
+        for column in scan.columns:
+            if column.clock is None or is_arrival(column.read_from):
+                continue
+            tick = 10**9 // FINENESS[column.clock]
+            for interface in scan.interfaces:
+                value = seen[interface].largest.get(column.read_from) if interface in seen else None
+                if value is not None:
+                    found.append(int((value + 1) * tick))
+    return max(found, default=0)
+
+
+def has_arrivals_only(plan: Plan) -> bool:
+    """Whether no tuple has a time of its own."""
+    clocks = {c.read_from for scan in scans(plan) for c in scan.columns if c.clock is not None}
+    return all(map(is_arrival, clocks))
+
+
+def scans(plan: Plan) -> Iterable[Scan]:
+    return (rel for stream in plan for rel in walk(stream.rel) if isinstance(rel, Scan))

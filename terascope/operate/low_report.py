@@ -14,8 +14,7 @@ from typing import Final
 from terascope.operate.status import LowStatus, OperatorStatus, Trace
 from terascope.physical.measures import Measure, measures_from, summed
 from terascope.physical.stream.plan import LowStream
-from terascope.streaming.heartbeat import Heartbeat
-from terascope.streaming.report import BatchReport
+from terascope.streaming.heartbeat import BatchReport, Heartbeat
 from terascope.units import NANOSECONDS
 
 KEPT_TRACES: Final = 16

@@ -12,8 +12,12 @@ from typing import Final
 
 from terascope.connectors.live import LinkOffset
 from terascope.operate.status import CallStatus, SourceStatus
-from terascope.streaming.report import BatchReport
+from terascope.streaming.heartbeat import BatchReport
 from terascope.units import SECONDS, plural, readable_seconds
+
+MOST_QUERIES: Final = 3
+LONGEST_SKEW: Final = 3600.0
+"""Seconds: a source that is further behind is not merely slow."""
 
 
 class Notices:
@@ -91,11 +95,6 @@ def waiting_text(source: SourceStatus) -> str:
         return "its watermark stands still"
     rest = readable_seconds(source.waited_for_seconds)
     return f"its watermark stands still, and the others wait for it for {rest}"
-
-
-MOST_QUERIES: Final = 3
-LONGEST_SKEW: Final = 3600.0
-"""Seconds: a source that is further behind is not merely slow."""
 
 
 def late_text(source: SourceStatus) -> str:

@@ -21,8 +21,8 @@ from terascope.physical.stream.plan import LowStream, StreamOutput, StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import WEND, WSTART, Read, Rel
+from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.partners import streams_below
-from terascope.streaming.report import BatchReport
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import StreamState
 from terascope.units import NANOSECONDS, readable_moment

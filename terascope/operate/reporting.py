@@ -1,30 +1,116 @@
 """The reporter of a run: batch reports become a status.
 
 In: the plan of a stream, a `BatchReport` after every micro-batch, the states of the links. Out: a
-`Status`, made anew at every request. No engine is needed: tests make the reports themselves.
+`Status`, made anew at every request. No engine is needed: tests make the reports themselves. The
+memory of the run is what /proc counts for the driver, which is this process and the JVM it started,
+and for the workers, which are the other processes that descend from them.
 """
 
 from __future__ import annotations
 
+import os
+import resource
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
 from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import LinkState
 from terascope.operate.low_report import LowReporter
-from terascope.operate.memory import memory_now
 from terascope.operate.query_report import QueryReporter, store_status
-from terascope.operate.rates import Rates
 from terascope.operate.source_report import Pulse, RunFacts, SourceReporter, ordered_columns
 from terascope.operate.status import RunStatus, State, Status, StoreStatus
 from terascope.physical.stream.plan import StreamPlan
-from terascope.streaming.late_rows import late_keys
-from terascope.streaming.report import BatchReport
+from terascope.streaming.heartbeat import BatchReport
+from terascope.streaming.late import late_keys
 from terascope.streaming.state.state import StreamState as BatchState
 from terascope.units import NANOSECONDS
+
+SPAN_SECONDS: Final = 10.0
+"""The last seconds that count."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+JVM = "java"
+
+
+@dataclass(frozen=True)
+class Process:
+    """One line of the table of processes."""
+
+    pid: int
+    parent: int
+    name: str
+    memory_bytes: int
+
+
+def used_memory(pid: int, processes: list[Process]) -> tuple[int, int]:
+    """Bytes of the driver and of its workers."""
+    children: dict[int, list[Process]] = {}
+    for one in processes:
+        children.setdefault(one.parent, []).append(one)
+    driver = sum(one.memory_bytes for one in processes if one.pid == pid)
+    workers = 0
+    pending = list(children.get(pid, ()))
+    while pending:
+        one = pending.pop()
+        pending += children.get(one.pid, ())
+        if one.name == JVM:
+            driver += one.memory_bytes
+        else:
+            workers += one.memory_bytes
+    return driver, workers
+
+
+def running_processes(proc: Path = Path("/proc")) -> list[Process]:
+    """All processes that can be seen."""
+    found = []
+    for path in proc.glob("[0-9]*/stat"):
+        try:
+            text = path.read_text(encoding="ascii", errors="replace")
+        except OSError:
+            continue  # it ended while we looked
+        # The name of a program may have spaces and brackets; what follows the last one is plain.
+        head, _, rest = text.rpartition(")")
+        number, _, name = head.partition(" (")
+        facts = rest.split()
+        found.append(Process(int(number), int(facts[1]), name, int(facts[21]) * PAGE))
+    return found
+
+
+def memory_now() -> tuple[int, int]:
+    """Bytes of this process as a driver, and of its workers."""
+    driver, workers = used_memory(os.getpid(), running_processes())
+    return driver or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, workers
+
+
+class Rates:
+    """The rates of several things that are counted together."""
+
+    def __init__(self, span: float = SPAN_SECONDS) -> None:
+        self._span = span
+        self._batches: deque[tuple[float, float, Mapping[str, int]]] = deque()
+        """When each batch began and ended, and its counts."""
+
+    def add(self, began: float, ended: float, counts: Mapping[str, int]) -> None:
+        """Take a batch. The pause before it belongs to it: its tuples came in that time, too."""
+        if self._batches:
+            began = min(began, self._batches[-1][1])
+        self._batches.append((began, ended, counts))
+
+    def at(self, now: float) -> Mapping[str, float]:
+        """Counts a second over the batches that ended in the last seconds."""
+        while self._batches and self._batches[0][1] <= now - self._span:
+            self._batches.popleft()
+        if not self._batches:
+            return {}
+        total: Counter[str] = Counter()
+        for _, _, counts in self._batches:
+            total.update(counts)
+        seconds = max(now - self._batches[0][0], 1e-3)
+        return {name: count / seconds for name, count in total.items()}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The server of a run, on this machine only: `/status`, `/metrics` and `/health`.
+"""The server of a run, on this machine only: `/status`, `/metrics` and `/health`; and its client.
 
 In: the status that the runner publishes. Out: JSON for the commands, metrics for Prometheus by the
 application and the server of prometheus_client, and for a supervisor 200 while batches come and 503
@@ -15,15 +15,17 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
+from terascope.diagnostic import StreamError
 from terascope.operate.metrics import StatusCollector
 from terascope.operate.status import OVER, Status
-from terascope.streaming.mistakes import StreamError
+from terascope.streaming.state.runs import Run
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -37,6 +39,8 @@ UNEXPECTED: Final = (
 READ_ONLY: Final = "pages can only be read, with GET"
 LEAST_PATIENCE: Final = 10.0
 PATIENT_TRIGGERS: Final = 5
+
+PATIENCE: Final = 5.0
 
 
 class StatusServer:
@@ -178,3 +182,29 @@ class Handler(WSGIRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Requests are not news either."""
+
+
+def fetch_status(run: Run, patience: float = PATIENCE) -> Status:
+    """The newest status of a run.
+
+    Raises:
+        StreamError: the run does not answer, or has none yet.
+    """
+    # Not with urllib, which would use the proxy of the environment.
+    connection = HTTPConnection(HOST, run.port, timeout=patience)
+    try:
+        connection.request("GET", "/status")
+        answer = connection.getresponse()
+        content = answer.read()
+    except (OSError, HTTPException) as problem:
+        raise StreamError(
+            f"{run.set_name} (process {run.pid}) does not answer on port {run.port}:"
+            f" {getattr(problem, 'strerror', None) or problem}; its own output says more"
+        ) from problem
+    finally:
+        connection.close()
+    if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        raise StreamError(f"{run.set_name} is starting: it has no status yet; try again")
+    if answer.status != HTTPStatus.OK:
+        raise StreamError(f"{run.set_name} answers {answer.status} instead of its status")
+    return Status.from_json(content)

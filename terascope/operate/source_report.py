@@ -20,7 +20,7 @@ from terascope.operate.status import RunStatus, SourceStatus
 from terascope.physical.stream.plan import StreamPlan
 from terascope.plan.rel import SourceField
 from terascope.streaming.closing import reached
-from terascope.streaming.report import BatchReport
+from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.state.state import Seen
 from terascope.units import NANOSECONDS, readable_seconds
 

@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
+from terascope.diagnostic import StreamError
 from terascope.physical.measures import Measure
-from terascope.streaming.mistakes import StreamError
 from terascope.streaming.replan.sharing_status import TreeStatus, WindowStatus
 from terascope.units import readable_moment
 

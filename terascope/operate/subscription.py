@@ -6,11 +6,15 @@ In: the folder of the stream. Out: one Arrow table per micro-batch, as soon as i
         alarm(table.to_pylist())
 
 A subscriber reads files only: however slow it is, it does not hold the run up. A batch that is
-written again after a failure comes once.
+written again after a failure comes once. Results without an output folder are kept until the
+callback has acknowledged them, and a hundred batches longer for subscribers: then their files are
+removed, and the manifest stays as it is. `removed.json` says up to which batch files may be gone;
+it is in place before the first of them goes.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,14 +22,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from terascope.diagnostic import StreamError
+from terascope.files import is_part
 from terascope.operate.control_requests import rows_folder
-from terascope.operate.retention import removed_until
-from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.manifest import DeliveredBatch, Header, ManifestReader
 from terascope.streaming.state.row_files import read_rows
-from terascope.streaming.state.runs import find_run
+from terascope.streaming.state.runs import find_run, write_whole
 
 POLL_SECONDS: Final = 0.2
+
+REMOVED: Final = "removed.json"
+KEPT_BATCHES: Final = 100
 
 
 def subscribe(
@@ -173,3 +180,45 @@ def start_of_last(folder: Path, rows: int) -> tuple[int, int]:
             return number, found - rows
         found += counts[number]
     return -1, max(0, found - rows)
+
+
+class Retention:
+    """Removes the old files of one query."""
+
+    def __init__(self, folder: Path, kept: int = KEPT_BATCHES) -> None:
+        self._folder = folder
+        self._kept = kept
+        self._reader = ManifestReader(folder)
+        self._pending: list[DeliveredBatch] = []
+
+    def remove(self, acknowledged: int, newest: int) -> int:
+        """Remove the files of acknowledged batches that are older than the batches to keep; returns
+        their number.
+
+        Raises:
+            StreamError: the manifest is not of its form, or the note cannot be written.
+        """
+        until = min(acknowledged, newest - self._kept)
+        self._pending += [
+            entry for entry in self._reader.new() if isinstance(entry, DeliveredBatch)
+        ]
+        old = [batch for batch in self._pending if batch.number <= until]
+        if not old:
+            return 0
+        last = max(batch.number for batch in old)
+        if last > removed_until(self._folder):
+            write_whole(self._folder / REMOVED, json.dumps({"until": last}) + "\n")
+        files = [self._folder / file.name for batch in old for file in batch.files]
+        for path in files:
+            if is_part(path):
+                path.unlink(missing_ok=True)
+        self._pending = [batch for batch in self._pending if batch.number > until]
+        return len(files)
+
+
+def removed_until(folder: Path) -> int:
+    """The last batch whose files may be gone; -1: none."""
+    try:
+        return int(json.loads((folder / REMOVED).read_bytes())["until"])
+    except FileNotFoundError:
+        return -1

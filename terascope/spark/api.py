@@ -19,7 +19,7 @@ from terascope.kernels.encode.text import address_text
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.casts import wide_number
 from terascope.spark.catalyst.frame import place, schema_of, spark_type
-from terascope.spark.worker import working
+from terascope.spark.mistakes import working
 from terascope.types import Type
 
 __all__ = [

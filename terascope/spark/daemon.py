@@ -27,7 +27,7 @@ NEEDED: Final = (
     "pyarrow.compute",
     "pyarrow.parquet",
     "terascope.spark.engine",
-    "terascope.spark.parts",
+    "terascope.spark.write",
     "terascope.streaming.tasks.read",
 )
 

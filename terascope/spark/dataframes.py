@@ -2,16 +2,19 @@
 
 In: any batch DataFrame. Out: a `DataFrameInterface` to bind queries to, and later its tuples c0,
 c1, ... with a last column `#meta`: NULL, or why the tuple is malformed, as a number. Columns that
-Spark holds as GSQL does stay in the JVM. What has to be parsed (a text that is an address, a number
-or a time) goes, that column alone, through the code that reads Parquet files, so that both give the
-same values and refuse the same ones.
+Spark holds as GSQL does stay in the JVM, where times become ticks by arithmetic. What has to be
+parsed (a text that is an address, a number or a time) goes, that column alone, through the code
+that reads Parquet files, so that both give the same values and refuse the same ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
@@ -21,17 +24,38 @@ from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 
 from terascope.connectors.arrival import TICKS_NS
-from terascope.connectors.base import HIDDEN_PREFIX, POSITION, Column, ReadReport
+from terascope.connectors.base import HIDDEN_PREFIX, POSITION, TICK_NS, Column, ReadReport
 from terascope.connectors.dataframe import KIND, DataFrameInterface, HeldColumn
-from terascope.connectors.tables.convert import Fault
+from terascope.connectors.tables.clocks import arrow_column
+from terascope.connectors.tables.convert import Fault, of_range
 from terascope.diagnostic import SourceError
 from terascope.physical.job import SourceRead
-from terascope.spark.catalyst.dataframe_columns import CheckedColumn, as_it_is, is_parsed, parsing
-from terascope.spark.catalyst.frame import in_places, place
+from terascope.spark.catalyst.frame import in_places, place, spark_type
+from terascope.spark.catalyst.operands import Operand, null, number
+from terascope.spark.catalyst.operators import floor_divide
 from terascope.spark.source import META
+from terascope.types import INT_MAX, Type, value_range
 
 FAULT_BITS = 4
 """`#meta` of a malformed tuple is the place of its first bad column and, in these, the Fault."""
+
+ARROW: dict[type[T.DataType], pa.DataType] = {
+    T.NullType: pa.null(),
+    T.BooleanType: pa.bool_(),
+    T.ByteType: pa.int8(),
+    T.ShortType: pa.int16(),
+    T.IntegerType: pa.int32(),
+    T.LongType: pa.int64(),
+    T.FloatType: pa.float32(),
+    T.DoubleType: pa.float64(),
+    T.BinaryType: pa.binary(),
+    T.DateType: pa.date32(),
+    T.TimestampType: pa.timestamp("us", "UTC"),
+    T.TimestampNTZType: pa.timestamp("us"),
+    T.DayTimeIntervalType: pa.duration("us"),
+}
+PER_MICROSECOND = TICK_NS["us"]
+PER_DAY = 24 * 3600 * TICK_NS["s"]
 
 
 # ---- binding -------------------------------------------------------------------------------------
@@ -96,23 +120,6 @@ def arrow_of(held: T.DataType) -> pa.DataType | None:
             return pa.string()
         case _:
             return ARROW.get(type(held))
-
-
-ARROW: dict[type[T.DataType], pa.DataType] = {
-    T.NullType: pa.null(),
-    T.BooleanType: pa.bool_(),
-    T.ByteType: pa.int8(),
-    T.ShortType: pa.int16(),
-    T.IntegerType: pa.int32(),
-    T.LongType: pa.int64(),
-    T.FloatType: pa.float32(),
-    T.DoubleType: pa.float64(),
-    T.BinaryType: pa.binary(),
-    T.DateType: pa.date32(),
-    T.TimestampType: pa.timestamp("us", "UTC"),
-    T.TimestampNTZType: pa.timestamp("us"),
-    T.DayTimeIntervalType: pa.duration("us"),
-}
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -203,3 +210,86 @@ def dataframe_reports(
             why = Fault(fault & (1 << FAULT_BITS) - 1).text
             report.malformed[f"column '{column}': {why}"] = tuples
     return {interface.name: report}
+
+
+@dataclass(frozen=True)
+class CheckedColumn:
+    """A column of the declared type; `fault` is a Fault or 0, None when every value fits."""
+
+    value: SparkColumn
+    fault: SparkColumn | None = None
+
+
+def is_parsed(held: pa.DataType | None, column: Column) -> bool:
+    """Whether the values have to be looked at one by one."""
+    assert held is not None
+    of, to = pa.types, column.type
+    if of.is_null(held):
+        return False
+    if of.is_string(held):
+        return not to.is_text
+    if of.is_binary(held):
+        return to is not Type.BINARY
+    if of.is_integer(held):
+        return not (to.is_numeric or to is Type.STRING)
+    if of.is_floating(held) or of.is_decimal(held):
+        return to is not Type.FLOAT
+    if of.is_boolean(held):
+        return to is not Type.BOOL
+    return not (to.is_integer and (of.is_timestamp(held) or of.is_date(held)))
+
+
+def as_it_is(value: SparkColumn, held: pa.DataType | None, column: Column) -> CheckedColumn:
+    """A column that the JVM can convert, mostly by doing nothing."""
+    if held is not None and pa.types.is_timestamp(held):
+        return ticks(F.unix_micros(value.cast("timestamp")), PER_MICROSECOND, column)
+    if held is not None and pa.types.is_date(held):
+        return ticks(F.unix_date(value).cast("bigint"), PER_DAY, column)
+    if held is not None and pa.types.is_null(held):
+        return CheckedColumn(null(column.type))
+    return of_unsigned(CheckedColumn(value.cast(spark_type(column.type))), column.type)
+
+
+def of_unsigned(made: CheckedColumn, type: Type) -> CheckedColumn:
+    """An unsigned column holds no negative number, and a UINT column none beyond 32 bits."""
+    if not type.is_unsigned:
+        return made
+    least, most = value_range(type)
+    fault = F.when(made.value < number(least), F.lit(int(Fault.NEGATIVE)))
+    fault = fault.when(made.value > number(most), F.lit(int(Fault.ABOVE_UINT)))
+    return CheckedColumn(
+        made.value, fault.otherwise(F.lit(0) if made.fault is None else made.fault)
+    )
+
+
+def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> CheckedColumn:
+    """Times, given as a count of something, as nanoseconds or as ticks of the declared clock."""
+    limit = INT_MAX // nanoseconds
+    fits = count.between(number(-limit), number(limit))
+    fault = F.when(~fits, F.lit(int(Fault.OUT_OF_RANGE))).otherwise(F.lit(0))
+    value = count * number(nanoseconds)
+    if column.clock is not None:
+        per_tick = TICK_NS[column.clock]
+        divisor = Operand(number(per_tick), Type.LLONG, True, per_tick)
+        value = floor_divide((Operand(value, Type.LLONG), divisor))
+    return of_unsigned(CheckedColumn(F.when(fits, value), fault), column.type)
+
+
+def parsing(column: Column) -> Callable[[SparkColumn], SparkColumn]:
+    """What Parquet columns are converted by, as a function of Spark."""
+
+    def parse(values: pa.Array) -> pa.Array:
+        made = of_range(arrow_column(values, column), column.type)
+        faults = np.zeros(len(values), np.int8) if made.faults is None else made.faults
+        codes = pa.array(faults.astype(np.int8))
+        return pa.StructArray.from_arrays([made.values, codes], ["value", "fault"])
+
+    both = T.StructType(
+        [
+            T.StructField("value", spark_type(column.type)),
+            T.StructField("fault", T.ByteType()),
+        ]
+    )
+    spark: Any = F  # PySpark's type stubs do not know arrow_udf
+    made: Callable[[SparkColumn], SparkColumn] = spark.arrow_udf(parse, both)
+    return made

@@ -26,9 +26,9 @@ from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import Target
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import Frame, place, schema_of
-from terascope.spark.outgoing import OUTGOING, packed_pairs, to_arrow
-from terascope.spark.parts import TOLD
+from terascope.spark.mistakes import working
 from terascope.spark.passing import (
+    OUTGOING,
     DriverPass,
     FramePass,
     Kept,
@@ -38,11 +38,13 @@ from terascope.spark.passing import (
     all_rows,
     each_once,
     frame_pass,
+    packed_pairs,
     plain_pass,
+    to_arrow,
 )
 from terascope.spark.session import parallelism
 from terascope.spark.source import source_frame
-from terascope.spark.worker import working
+from terascope.spark.write import TOLD
 
 EXCHANGE_BYTES: Final = 256 << 20
 """The most partial groups that meet by PySpark's own exchange, which holds many rows at a time;

@@ -1,12 +1,18 @@
-"""Mistakes that happen in Spark's workers, told to a person in one line.
+"""What every task of ours does in a worker of Spark, around its work; mistakes told in one line.
 
 In a worker: `telling` wraps code so that a mistake of the data or of a source leaves as one marked
 line. On the driver: `translated` finds that line (or Spark's own arithmetic errors) in the long
 text Spark raises and gives back the exception it was.
+
+Spark's daemon collects garbage after each task, before the worker takes another: that walks over
+everything that was ever imported and compiled, a third of a second with numba, for tasks that take
+less. What is there when a task is done stays for as long as the worker does, so `working` takes it
+out of the collector's sight.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from collections.abc import Iterator
@@ -14,10 +20,10 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
-from terascope.diagnostic import OutputError, SourceError
+from terascope.diagnostic import OutputError, SourceError, StreamError
 from terascope.functions.base import ValueMistake
 from terascope.functions.overflow import Overflow
-from terascope.streaming.mistakes import StreamError
+from terascope.kernels.codegen.preload import report_used
 
 MARK = "terascope-mistake"
 MARKED = re.compile(r"(?:MarkedMistake: |USER_RAISED_EXCEPTION\] )" + MARK + r"(\{.*\})")
@@ -37,6 +43,9 @@ OPERATIONS = {
 }
 ARITHMETIC = "an expression"
 """Where Spark does not say in which."""
+
+_done = 0
+"""Tasks of this worker."""
 
 
 def marked_line(kind: str, message: str) -> str:
@@ -124,3 +133,23 @@ def telling_line(text: str) -> str:
         return causes[-1].removeprefix("Caused by:").strip()
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
     return errors[-1] if errors else (lines[0] if lines else "no reason given")
+
+
+@contextmanager
+def working() -> Iterator[None]:
+    """Around the work of a task."""
+    with telling():
+        yield
+    settle()
+
+
+def settle() -> None:
+    """After the 1st, 2nd, 4th, 8th .. task: later ones bring kernels and modules too, but ever
+    fewer. Garbage goes first, or it would stay for good. What was loaded is told to the daemon.
+    """
+    global _done
+    _done += 1
+    report_used()
+    if _done & (_done - 1) == 0:
+        gc.collect()
+        gc.freeze()

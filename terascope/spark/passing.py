@@ -16,28 +16,53 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark import RDD, Accumulator, AccumulatorParam, SparkContext, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from terascope.execute.delivery import Kind, Outgoing
 from terascope.execute.task_reports import ReportFilter, ReportRow, TaskReports
-from terascope.spark.outgoing import OUTGOING, OUTGOING_ARROW, collected_reports, to_arrow
+from terascope.spark.mistakes import working
 from terascope.spark.session import planned_once
-from terascope.spark.worker import working
 
 KEPT = StorageLevel.MEMORY_AND_DISK
 
-T = TypeVar("T")
-Work: TypeAlias = Callable[[Iterable[T]], Iterator[Outgoing]]
+Item = TypeVar("Item")
+Work: TypeAlias = Callable[[Iterable[Item]], Iterator[Outgoing]]
 Row: TypeAlias = tuple[int, int, Kind, bytes, str | None]
 """An `Outgoing` with a payload."""
 ReportsByTask: TypeAlias = dict[str, dict[int, list[ReportRow]]]
 """By pass and by task: a task that was run again reports once more, and counts once."""
+
+_accumulators: WeakKeyDictionary[SparkContext, Accumulator[ReportsByTask]] = WeakKeyDictionary()
+OUTGOING = T.StructType(
+    [
+        T.StructField("stream", T.IntegerType()),
+        T.StructField("destination", T.IntegerType()),
+        T.StructField("kind", T.StringType()),
+        T.StructField("payload", T.BinaryType()),
+        T.StructField("told", T.StringType()),
+    ]
+)
+OUTGOING_ARROW = pa.schema(
+    [
+        ("stream", pa.int32()),
+        ("destination", pa.int32()),
+        ("kind", pa.string()),
+        ("payload", pa.binary()),
+        ("told", pa.string()),
+    ]
+)
+REPORT: Final = T.StructType(
+    [T.StructField("kind", T.StringType()), T.StructField("text", T.StringType())]
+)
+REPORT_ARROW: Final = pa.schema([("kind", pa.string()), ("text", pa.string())])
 
 
 class Kept(Protocol):
@@ -110,7 +135,9 @@ def each_once(passes: Iterable[SparkPass]) -> list[SparkPass]:
     return list({id(one): one for one in passes}.values())
 
 
-def plain_pass(spark: SparkSession, items: RDD[T], work: Work[T], sent: ReportFilter) -> PlainPass:
+def plain_pass(
+    spark: SparkSession, items: RDD[Item], work: Work[Item], sent: ReportFilter
+) -> PlainPass:
     """Work on the items of each partition, and keep the rows with a payload."""
     said = accumulator(spark.sparkContext)
     reporting = Reporting(work, sent, said, uuid4().hex)
@@ -132,9 +159,6 @@ def frame_pass(spark: SparkSession, df: DataFrame, sent: ReportFilter) -> FrameP
     with planned_once(spark):
         df = df.persist(KEPT)
         return FramePass(df, collected_reports(df, sent))
-
-
-_accumulators: WeakKeyDictionary[SparkContext, Accumulator[ReportsByTask]] = WeakKeyDictionary()
 
 
 def accumulator(context: SparkContext) -> Accumulator[ReportsByTask]:
@@ -160,15 +184,15 @@ class GatherReports(AccumulatorParam[ReportsByTask]):
 
 
 @dataclass(frozen=True)
-class Reporting(Generic[T]):
+class Reporting(Generic[Item]):
     """Works on the items of a partition. Rows with a payload stay in Spark, reports are sent."""
 
-    work: Work[T]
+    work: Work[Item]
     sent: ReportFilter
     said: Accumulator[ReportsByTask]
     once: str
 
-    def __call__(self, number: int, items: Iterable[T]) -> Iterator[Row]:
+    def __call__(self, number: int, items: Iterable[Item]) -> Iterator[Row]:
         reports: list[ReportRow] = []
         with working():
             for row in self.work(items):
@@ -177,3 +201,38 @@ class Reporting(Generic[T]):
                 if row.payload is not None:
                     yield row.stream, row.destination, row.kind, row.payload, row.told
         self.said.add({self.once: {number: reports}})
+
+
+def to_arrow(row: Outgoing) -> pa.RecordBatch:
+    values = (row.stream, row.destination, row.kind, row.payload, row.told)
+    arrays = [pa.array([v], f.type) for v, f in zip(values, OUTGOING_ARROW, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=OUTGOING_ARROW)
+
+
+def packed_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+    """The stream and the payload of each row, as Spark gives them to a task."""
+    for batch in batches:
+        for stream, payload in zip(batch["stream"], batch["payload"], strict=True):
+            yield stream.as_py(), payload.as_py()
+
+
+def collected_reports(df: DataFrame, sent: ReportFilter) -> TaskReports:
+    """The rows of a DataFrame of `OUTGOING` that are sent to the driver."""
+    kind, stream, payload = F.col("kind"), F.col("stream"), F.col("payload")
+    wanted = F.col("told").isNotNull() | (kind == "groups")
+    most = F.lit(sent.groups_bytes)
+    if sent.leftovers:
+        wanted |= (kind == "rows") & stream.isin(*sent.leftovers)
+        most = F.when(kind == "rows", sent.rows_bytes).otherwise(most)
+    size = F.coalesce(F.length(payload), F.lit(0))
+    payloads = F.when(size <= most, payload)
+    rows = df.filter(wanted).select(stream, kind, "told", payloads, size).collect()
+    return TaskReports(
+        [ReportRow(s, k, t, None if p is None else bytes(p), n) for s, k, t, p, n in rows]
+    )
+
+
+def report_batch(kind: str, text: str) -> pa.RecordBatch:
+    """One report as a batch of rows."""
+    columns = [pa.array([kind], pa.string()), pa.array([text], pa.string())]
+    return pa.RecordBatch.from_arrays(columns, schema=REPORT_ARROW)

@@ -35,10 +35,9 @@ from terascope.spark.catalyst.relations import Context, frame_of, sort_column
 from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
 from terascope.spark.engine import SparkBatchEngine, tasks_of
 from terascope.spark.mistakes import translating
-from terascope.spark.parts import more_parts, parts_frame, write_parts
 from terascope.spark.passing import KEPT, Kept
 from terascope.spark.source import META, source_frame
-from terascope.spark.write import write_output
+from terascope.spark.write import more_parts, parts_frame, write_output, write_parts
 
 
 @dataclass

@@ -29,8 +29,8 @@ from terascope.execute.rows.steps import admitted
 from terascope.physical.bundles import bundles
 from terascope.physical.job import SourceRead
 from terascope.spark.catalyst.frame import place, spark_type
-from terascope.spark.outgoing import OUTGOING, to_arrow
-from terascope.spark.worker import working
+from terascope.spark.mistakes import working
+from terascope.spark.passing import OUTGOING, to_arrow
 
 META = "#meta"
 

@@ -31,24 +31,21 @@ from terascope.streaming.closing import (
 )
 from terascope.streaming.context import RunContext
 from terascope.streaming.engine import Report, StreamEngine
-from terascope.streaming.heartbeat import Heartbeat
-from terascope.streaming.left_behind import pass_by
+from terascope.streaming.heartbeat import BatchReport, Heartbeat
+from terascope.streaming.partners import pass_by
 from terascope.streaming.release import Releasing, run_due
-from terascope.streaming.replan.tuple_samples import TupleSample
-from terascope.streaming.report import BatchReport
-from terascope.streaming.running_state import state_fields, state_stream
+from terascope.streaming.replan.samples import TupleSample
 from terascope.streaming.state.crash import crash_here
-from terascope.streaming.state.layouts import Layouts
-from terascope.streaming.state.segments import Segment
+from terascope.streaming.state.segments import Layouts, Segment
 from terascope.streaming.state.state import (
     StreamProgress,
     StreamState,
     remove_unneeded,
     unpacked_offset,
 )
-from terascope.streaming.stored_rows import StoredStream
+from terascope.streaming.stored_rows import StoredStream, state_fields, state_stream
 from terascope.streaming.tasks.close import CloseSlices
-from terascope.streaming.tasks.order import DueMerge
+from terascope.streaming.tasks.work import DueMerge
 
 NO_LIMIT = 1 << 62
 GRACE_SECONDS = 5.0

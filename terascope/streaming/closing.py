@@ -24,8 +24,7 @@ from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import Col, columns_of
 from terascope.plan.rel import Aggregate, Scan, SourceField
 from terascope.streaming.heartbeat import Heartbeat
-from terascope.streaming.late_rows import late_columns
-from terascope.streaming.state.late import ClosedColumn
+from terascope.streaming.late import ClosedColumn, late_columns
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import Seen, StreamState
 

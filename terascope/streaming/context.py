@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from terascope.functions.base import Value
 from terascope.physical.delivery import Sink
@@ -13,32 +12,12 @@ from terascope.plan.horizon import Horizons
 from terascope.plan.rel import Aggregate
 from terascope.streaming.closing import furthest
 from terascope.streaming.engine import HighLevel, StreamEngine
-from terascope.streaming.state.growing_result import GrowingResult
-from terascope.streaming.state.layouts import Layouts
+from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.retention import Expiry
-from terascope.streaming.state.segments import Segment, Stored
+from terascope.streaming.state.runs import RunFolder
+from terascope.streaming.state.segments import Layouts, Segment, Stored
 from terascope.streaming.state.state import StateFolder, StreamState
 from terascope.streaming.stored_rows import StoredRows, stored_leaves
-
-
-@dataclass(frozen=True)
-class RunFolder:
-    """The folder of a run under its checkpoint."""
-
-    path: Path
-
-    @property
-    def state(self) -> Path:
-        return self.path / "state"
-
-    @property
-    def slices(self) -> Path:
-        return self.path / "slices"
-
-    @property
-    def results(self) -> Path:
-        """The folder of results when no other one was given."""
-        return self.path / "results"
 
 
 @dataclass(frozen=True)

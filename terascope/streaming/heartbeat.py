@@ -1,9 +1,9 @@
-"""Heartbeats: the reports of tasks of the low level, with or without tuples (dissertation 4.3,
-4.4, 4.6).
+"""Heartbeats: the reports of reading tasks, with or without tuples (dissertation 4.3, 4.4, 4.6).
 
 In: every batch of tuples a task reads, before the prefilter drops any (4.4.2). Out: `Heartbeat`:
 for each interface the ends of its ordered columns, from which watermarks are made, and by how much
-tuples came out of order; statistics; and the trace, when which operator had it in hands.
+tuples came out of order; statistics; and the trace, when which operator had it in hands. The report
+of a micro-batch holds the heartbeats of its tasks.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from terascope.analysis.watermarks import Watermarks
+from terascope.connectors.live import Offset
 from terascope.execute.reports import Reports
 from terascope.kernels.columns.dictionary import Ints
 from terascope.machine_code import INTEGER, column, compiled_for
 from terascope.physical.stream.slice_streams import SliceValue
-from terascope.streaming.replan.tuple_samples import Sampler
-from terascope.streaming.state.late import LateWatch
+from terascope.streaming.late import LateWatch
+from terascope.streaming.replan.samples import Sampler, TupleSample
+from terascope.streaming.state.state import StreamState
 
 
 @compiled_for(column(np.int64), INTEGER)
@@ -206,3 +209,27 @@ class Heartbeat:
         }
         known["hops"] = [(name, when) for name, when in told["hops"]]
         return cls(**known)
+
+
+@dataclass
+class BatchReport:
+    """A batch that is done: its state is on disk, and its rows are in the manifests."""
+
+    batch: int
+    offset: Offset
+    state: StreamState
+    beats: list[Heartbeat]
+    delivered: Mapping[str, int]
+    watermarks: Watermarks
+    seconds: float
+    hops: list[tuple[str, float]] = field(default_factory=list)
+    replayed: bool = False
+    hearing_ns: int = 0
+    """Processor time that the driver took to take the heartbeats in."""
+    samples: list[TupleSample] = field(default_factory=list)
+    """The samples that tasks were asked for."""
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """Processor time of the heartbeats of the batch, in all processes."""
+        return (self.hearing_ns + sum(beat.cost_ns for beat in self.beats)) / 1e9

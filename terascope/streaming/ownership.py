@@ -24,7 +24,7 @@ from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import ClockUnit, SourceField
 from terascope.streaming.closing import portion_of
-from terascope.streaming.state.late import ClosedColumn
+from terascope.streaming.late import ClosedColumn
 from terascope.streaming.state.state import StreamState
 
 

@@ -2,30 +2,31 @@
 
 In: stored rows, and the watermarks of all relations. Out: reports and parts of the rows that are
 newly complete. Queries of placement "close" are computed by tasks, in one job; those of placement
-"spark", and those too large for the memory of a task, by the engine's high level in another.
+"spark", and those too large for the memory of a task, by the engine's high level in another, from
+relations with a filter right above the operator that the query is released at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import TypeAlias
 
 from terascope.analysis.moving import ALL, earlier
-from terascope.analysis.release import complete_below
+from terascope.analysis.release import Release, ReleasePart, complete_below
 from terascope.analysis.watermarks import Watermarks
 from terascope.execute.results.parts import Part
 from terascope.functions.base import Value
 from terascope.physical.stream.plan import StoredJoin, StreamOutput
 from terascope.physical.stream.row_pipelines import RowPipelines
 from terascope.physical.stream.windows import StoredWindows
-from terascope.plan.expr import Col
-from terascope.plan.rel import WEND, Aggregate
+from terascope.plan.build import FALSE, call, conjunction, disjunction
+from terascope.plan.expr import Bound, Col, Expr
+from terascope.plan.rel import WEND, Aggregate, Filter, PlanMistake, Rel, inputs, with_inputs
 from terascope.streaming.context import RunContext
 from terascope.streaming.engine import HighLevel, Report, StreamEngine
-from terascope.streaming.release_filter import released
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import StreamState
 from terascope.streaming.state.tiers import BUILT_AT_ONCE
@@ -35,13 +36,24 @@ from terascope.streaming.stored_rows import (
     stored_leaves,
     stored_tiers,
 )
-from terascope.streaming.tasks.joins import DueJoin
-from terascope.streaming.tasks.row_pipelines import DuePipelines
 from terascope.streaming.tasks.windows import DueSlices, DueSpan, DueWindows, Pieces
-from terascope.streaming.tasks.work import DueRange, DueWork, StoredWork, fits
+from terascope.streaming.tasks.work import (
+    DueJoin,
+    DuePipelines,
+    DueRange,
+    DueWork,
+    StoredWork,
+    fits,
+)
+from terascope.types import Type
 
 Waiting: TypeAlias = tuple[StreamOutput, Sequence[tuple[Value, Value]]]
 """A query, and for each part of its release what is released: from, and up to."""
+
+Range: TypeAlias = tuple[Value, Value]
+"""From the first value, which is in it, up to the second, which is not. None as first: from the
+beginning. ALL as second: to the end, with the rows that have no value (NULL). None as second:
+nothing."""
 
 
 class Releasing:
@@ -227,3 +239,62 @@ def run_due(
     stored = context.stored_rows(state)
     tasks = [StoredWork(one, stored, context.sink) for one in work]
     return engine.run_tasks(tasks) if tasks else []
+
+
+def released(
+    streams: Mapping[str, Rel], release: Release, ranges: Sequence[Range]
+) -> Mapping[str, Rel]:
+    """The same trees, in which the released operator gives only rows of the ranges, one for each
+    part. Meant for evaluating the one stream that `release` speaks of: others that read the same
+    tree would miss rows.
+    """
+    if release.kind != "ordered":
+        return streams
+    kept = disjunction(
+        part_of(part, bounds) for part, bounds in zip(release.parts, ranges, strict=True)
+    )
+    tree = streams[release.stream]
+    return {**streams, release.stream: filtered(tree, release.node, kept)}
+
+
+def part_of(part: ReleasePart, bounds: Range) -> Expr:
+    """Whether a row belongs to a part and its value to the range of that part."""
+    within = in_range(part, *bounds)
+    return within if part.only is None else conjunction((part.only, within))
+
+
+def in_range(part: ReleasePart, low: Value, high: Value) -> Expr:
+    if high is None or low is ALL:
+        return FALSE
+    reached, beyond = ("<=", ">") if part.descending else (">=", "<")
+    conditions = []
+    if low is not None:
+        conditions.append(call(reached, part.value, literal(low)))
+    if high is not ALL:
+        conditions.append(call(beyond, part.value, literal(high)))
+    within = conjunction(conditions)
+    if high is ALL and conditions:
+        return disjunction((call("is_null", part.value), within))
+    return within
+
+
+def literal(value: int | float) -> Bound:
+    return Bound(value, Type.FLOAT if isinstance(value, float) else Type.LLONG)
+
+
+def filtered(tree: Rel, node: Rel, kept: Expr) -> Rel:
+    """The tree with a filter above the operator, which stands on the way down from its top: only
+    what looks at one row at a time, or looks something up in a table, is above it.
+    """
+    if tree == node:
+        return Filter(tree, kept, span=tree.span)
+    parts = inputs(tree)
+    for place, part in enumerate(parts):
+        if contains(part, node):
+            changed = filtered(part, node, kept)
+            return with_inputs(tree, (*parts[:place], changed, *parts[place + 1 :]))
+    raise PlanMistake("the released operator is not in the tree")
+
+
+def contains(tree: Rel, node: Rel) -> bool:
+    return tree == node or any(contains(part, node) for part in inputs(tree))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 
@@ -16,10 +17,15 @@ from terascope.execute.rows.top import plain
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.stream.plan import LowStream, StreamPlan
 from terascope.physical.stream.windows import Length
-from terascope.plan.rel import Field
-from terascope.streaming.state.layouts import Layouts
-from terascope.streaming.state.segments import Segment, read_segment
+from terascope.plan.rel import Field, Running
+from terascope.streaming.state.segments import Layouts, Segment, read_segment
 from terascope.streaming.state.tiers import SLICES, tier_stream
+from terascope.types import Type
+
+ALIVE: Final = "#alive"
+"""The column with the state of a group."""
+ALIVE_STREAM: Final = ".alive"
+"""Behind the key of a stream: the stored stream of its groups that are alive."""
 
 
 @dataclass(frozen=True)
@@ -100,3 +106,14 @@ def rows_by_stream(segments: Sequence[Segment]) -> dict[str, tuple[Segment, ...]
         if segment.kind == "rows":
             found.setdefault(segment.stream, []).append(segment)
     return {stream: tuple(some) for stream, some in found.items()}
+
+
+def state_fields(rel: Running) -> tuple[Field, ...]:
+    """The columns of groups that are alive."""
+    groups = tuple(Field(name, expr.type) for name, expr in rel.keys[1:])
+    return (*groups, Field(ALIVE, Type.BINARY))
+
+
+def state_stream(key: str) -> str:
+    """The stored stream of the groups alive of a running aggregate."""
+    return key + ALIVE_STREAM

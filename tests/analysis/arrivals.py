@@ -32,7 +32,7 @@ from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Row, Rows
 from terascope.reference.sources import MemorySources
-from terascope.streaming.release_filter import Range, released
+from terascope.streaming.release import Range, released
 from terascope.types import Type
 
 COLUMNS = {

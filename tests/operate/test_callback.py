@@ -8,12 +8,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from terascope.diagnostic import StreamError
 from terascope.operate.callback import CallbackSink
-from terascope.operate.retention import REMOVED, Retention, removed_until
-from terascope.operate.subscription import Subscription, start_of_last
+from terascope.operate.subscription import (
+    REMOVED,
+    Retention,
+    Subscription,
+    removed_until,
+    start_of_last,
+)
 from terascope.plan.rel import Field
-from terascope.streaming.mistakes import StreamError
-from terascope.streaming.state.growing_result import GrowingResult
+from terascope.streaming.state.manifest import GrowingResult
 from terascope.types import Type
 from tests.stream.written_streams import WrittenStream
 

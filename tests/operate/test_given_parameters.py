@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from terascope.cli.run_stream import interrupted_text
-from terascope.operate.parameter_changes import change, current, note_given
+from terascope.operate.control_requests import change, current, note_given
 from terascope.session import Session
 from terascope.streaming.state.state import StreamState
 

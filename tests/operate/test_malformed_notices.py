@@ -7,7 +7,7 @@ from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import Offset
 from terascope.operate.notices import Notices, malformed_text
 from terascope.operate.status import SourceStatus
-from terascope.streaming.report import BatchReport
+from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.state.state import StreamState
 
 WHY = "not a capture file: neither pcap nor pcapng, plain or gzip"

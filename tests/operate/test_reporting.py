@@ -11,11 +11,9 @@ import pytest
 from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import LinkOffset, LinkState, Offset
 from terascope.operate.causes import causes
-from terascope.operate.memory import Process, used_memory
 from terascope.operate.moments import moment_ns
 from terascope.operate.query_report import covered
-from terascope.operate.rates import Rates
-from terascope.operate.reporting import Reporter, Supervised
+from terascope.operate.reporting import Process, Rates, Reporter, Supervised, used_memory
 from terascope.operate.source_report import RunFacts
 from terascope.operate.status import RunStatus, Status
 from terascope.physical.stream.plan import StreamPlan
@@ -23,8 +21,7 @@ from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.plan.expr import Col
 from terascope.session import Session
 from terascope.streaming.closing import ingest_heartbeats, scan_watermarks
-from terascope.streaming.heartbeat import Heartbeat, InterfaceReport
-from terascope.streaming.report import BatchReport
+from terascope.streaming.heartbeat import BatchReport, Heartbeat, InterfaceReport
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import StreamProgress, StreamState
 

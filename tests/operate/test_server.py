@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from terascope.operate.client import fetch_status
-from terascope.operate.server import StatusServer
+from terascope.diagnostic import StreamError
+from terascope.operate.server import StatusServer, fetch_status
 from terascope.operate.status import Status
-from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.runs import Run
 from tests.operate.statuses import ETH0, NOW, STATUS, TALKERS, TREED, WINDOWED, run_status
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from terascope import Session
+from terascope.diagnostic import StreamError
 from terascope.operate.control_requests import apply_request, pending_requests, rows_folder
 from terascope.operate.showing import SHOWN, internal_streams
 from terascope.pipeline import Compiled
 from terascope.running import planned_stream
-from terascope.streaming.mistakes import StreamError
-from terascope.streaming.state.runs import MANIFEST, Run, birth
+from terascope.streaming.state.runs import MANIFEST, Run, RunFolder, birth
 from terascope.streaming.state.state import StreamState
 from tests.cli.calls import small_trace
 
@@ -66,7 +66,10 @@ def test_an_order_is_taken_once(compiled: Compiled, tmp_path: Path) -> None:
     for place, name in enumerate(("counted", "counted", "busy", "unknown")):
         (control / f"show-{place}.json").write_text(json.dumps({"name": name}))
     state = StreamState()
-    done = [apply_request(state, compiled.plan, request) for request in pending_requests(tmp_path)]
+    done = [
+        apply_request(state, compiled.plan, request)
+        for request in pending_requests(RunFolder(tmp_path))
+    ]
     assert done == [True, False, False, False]
     assert state.shown == ["counted"]
     assert StreamState.of(json.loads(json.dumps(state.to_json()))).shown == ["counted"]
@@ -77,7 +80,7 @@ def test_who_follows_an_internal_stream_asks_for_it_and_waits(tmp_path: Path) ->
     folder = Path(run.internal["counted"])
 
     def taken() -> None:
-        (order,) = pending_requests(tmp_path / "terascope")
+        (order,) = pending_requests(RunFolder.of(tmp_path))
         assert (order.name, order.value) == ("counted", None)
         folder.mkdir(parents=True)
         (folder / MANIFEST).touch()

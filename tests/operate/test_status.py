@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from terascope.diagnostic import StreamError
 from terascope.operate.status import RunStatus, Status
-from terascope.streaming.mistakes import StreamError
 from tests.operate.statuses import ETH1, STATUS, TALKERS, TREED, WINDOWED
 
 

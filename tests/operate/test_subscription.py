@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import terascope
+from terascope.diagnostic import StreamError
 from terascope.operate.subscription import Subscription, start_of_last
 from terascope.plan.rel import Field
-from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.manifest import RowFormat
 from terascope.streaming.state.runs import Run, announced
 from terascope.types import Type

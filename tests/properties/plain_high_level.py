@@ -23,7 +23,7 @@ from terascope.plan.rel import Rel, Running, Scan
 from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Row, Rows, sort_key
-from terascope.spark.parts import Writing
+from terascope.spark.write import Writing
 from terascope.streaming.engine import Report, TaskWork
 from terascope.streaming.stored_rows import StoredRows, StoredStream
 from tests.properties.plain_running import plain_furthest, plain_step

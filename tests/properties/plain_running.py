@@ -22,10 +22,10 @@ from terascope.plan.rel import Running, Scan
 from terascope.reference.accumulate import accumulators, aggregate_values
 from terascope.reference.context import Evaluation
 from terascope.reference.rows import Row, Rows, same_row, sort_key
-from terascope.spark.catalyst.aggregate_python import GroupFold, argument
+from terascope.spark.catalyst.aggregates import GroupFold, argument
 from terascope.spark.catalyst.running import Machine, RunningMember
 from terascope.spark.stream.running import LivingGroups
-from terascope.streaming.running_state import state_fields
+from terascope.streaming.stored_rows import state_fields
 
 
 @dataclass(frozen=True)

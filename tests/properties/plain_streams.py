@@ -27,10 +27,10 @@ from terascope.spark.stream.source import LiveReader, StreamPartition
 from terascope.streaming import batch as stream_batch
 from terascope.streaming import closing, ownership
 from terascope.streaming import release as stream_release
+from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.replan.window_plans import WindowPlans
-from terascope.streaming.report import BatchReport
-from terascope.streaming.state.growing_result import GrowingResult
-from terascope.streaming.state.runs import run_folder
+from terascope.streaming.state.manifest import GrowingResult
+from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.state import StateFolder
 from tests.properties.plain_high_level import PlainEngine, rows
 from tests.properties.stream_cases import KillPoint
@@ -92,9 +92,9 @@ class PlainRun:
         log: OffsetLog,
         now: Callable[[], int] | None = None,
     ) -> None:
-        folder = run_folder(settings.checkpoint.absolute())
-        before = StateFolder(folder / "state").newest()
-        self.windows = WindowPlans.of(folder, before is not None)
+        folder = RunFolder.of(settings.checkpoint)
+        before = StateFolder(folder.state).newest()
+        self.windows = WindowPlans.of(folder.path, before is not None)
         plan = planned_stream(compiled, before, self.windows)
         self.reports: list[BatchReport] = []
         self._plan = compiled.optimized

@@ -18,7 +18,7 @@ from tests.properties.stream_cases import Stop, StreamCase
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from terascope.streaming.report import BatchReport
+    from terascope.streaming.heartbeat import BatchReport
 
 PATIENCE: Final = 120.0
 """Seconds after which a run hangs that says nothing."""

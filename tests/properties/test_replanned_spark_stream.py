@@ -34,7 +34,7 @@ from tests.properties.test_recomposed_windows import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from terascope.streaming.report import BatchReport
+    from terascope.streaming.heartbeat import BatchReport
 
 RIVALS = "".join(
     f"QUERY {name}: SELECT tb, a, b, {value} AS x FROM [links].S WHERE {condition}"

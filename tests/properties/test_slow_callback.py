@@ -22,7 +22,7 @@ from terascope.operate.metrics import StatusCollector
 from terascope.operate.status import Status
 from terascope.running import RunningSet
 from terascope.spark.stream.runner import Runner
-from terascope.streaming.report import BatchReport
+from terascope.streaming.heartbeat import BatchReport
 from tests.properties.followed_folders import NOW, SECOND, Followed
 from tests.properties.plain_streams import Killed
 from tests.properties.stream_results import rows_of

@@ -15,10 +15,10 @@ import pytest
 
 from terascope import Config, Session
 from terascope.cli.set import wait_until
-from terascope.operate.client import fetch_status
+from terascope.diagnostic import StreamError
 from terascope.operate.control_requests import send_request
+from terascope.operate.server import fetch_status
 from terascope.running import StreamSettings
-from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.runs import find_run
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate

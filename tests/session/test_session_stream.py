@@ -13,7 +13,7 @@ import pytest
 from terascope import Config, Session
 from terascope.running import StreamSettings
 from terascope.session import QuerySet
-from terascope.streaming.report import BatchReport
+from terascope.streaming.heartbeat import BatchReport
 from tests.cli.calls import small_trace
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from terascope.running import RunningSet
 
 if TYPE_CHECKING:
     from terascope.spark.stream.runner import Runner
-    from terascope.streaming.report import BatchReport
+    from terascope.streaming.heartbeat import BatchReport
 
 
 class Failing:

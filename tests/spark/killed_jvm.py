@@ -24,7 +24,7 @@ from terascope.session import Session
 from terascope.spark.session import open_session
 
 if TYPE_CHECKING:
-    from terascope.streaming.report import BatchReport
+    from terascope.streaming.heartbeat import BatchReport
 
 QUERIES = """
 QUERY senders: SELECT tb, srcIP, COUNT(*) AS packets, SUM(len) AS bytes

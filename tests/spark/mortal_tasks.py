@@ -22,7 +22,7 @@ import pyarrow as pa
 from terascope.execute import reading_task as low_task
 from terascope.execute.delivery import Outgoing
 from terascope.execute.merging_task import Merging
-from terascope.spark.parts import Writing
+from terascope.spark.write import Writing
 from tests.spark.killed_runs import ARMED
 
 

@@ -33,9 +33,8 @@ from terascope.spark.catalyst.frame import schema_of
 from terascope.spark.catalyst.relations import sort_column
 from terascope.spark.engine import MergeBatches, Unpacking
 from terascope.spark.mistakes import translating
-from terascope.spark.outgoing import OUTGOING
-from terascope.spark.parts import TOLD, Writing
-from terascope.spark.write import Format, write_output
+from terascope.spark.passing import OUTGOING
+from terascope.spark.write import TOLD, Format, Writing, write_output
 from terascope.types import INT_MAX, Type, parse_ip
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -13,7 +13,7 @@ from terascope.config import load_config
 from terascope.operate.subscription import Subscription
 from terascope.running import StreamSettings
 from terascope.session import Session
-from terascope.streaming.report import BatchReport
+from terascope.streaming.heartbeat import BatchReport
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
 

@@ -32,7 +32,7 @@ from terascope.streaming.state.crash import POINTS, VARIABLE, Point
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from terascope.streaming.report import BatchReport
+    from terascope.streaming.heartbeat import BatchReport
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from terascope.diagnostic import SourceError
-from terascope.spark import worker
+from terascope.spark import mistakes
 from terascope.spark.catalyst.operands import changing
 from terascope.spark.mistakes import MarkedMistake
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 def test_what_stays_is_set_aside_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
-    monkeypatch.setattr(worker, "_done", 0)
+    monkeypatch.setattr(mistakes, "_done", 0)
     monkeypatch.setattr(gc, "collect", lambda: done.append("collected"))
     monkeypatch.setattr(gc, "freeze", lambda: done.append("frozen"))
     after = []
     for _ in range(9):
-        with worker.working():
+        with mistakes.working():
             pass
         after.append(len(done) // 2)
     assert after == [1, 2, 2, 3, 3, 3, 3, 4, 4]
@@ -32,7 +32,7 @@ def test_what_stays_is_set_aside_ever_more_seldom(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_mistake_leaves_marked() -> None:
-    with pytest.raises(MarkedMistake, match="no such file"), worker.working():
+    with pytest.raises(MarkedMistake, match="no such file"), mistakes.working():
         raise SourceError("no such file")
 
 

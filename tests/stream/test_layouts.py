@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from terascope.kernels.merge.payload import EPOCHS, to_bytes, unpack_tuples
-from terascope.streaming.state.layouts import Layouts
+from terascope.streaming.state.segments import Layouts
 
 BEFORE = ["time DIV 10", "srcIP", "count()", "sum_int(len)", "max_int(ttl)"]
 

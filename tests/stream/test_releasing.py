@@ -18,7 +18,7 @@ from terascope.functions.base import Value
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Col
 from terascope.plan.rel import Filter, PlanMistake, Read, walk
-from terascope.streaming.release_filter import in_range, released
+from terascope.streaming.release import in_range, released
 from terascope.types import Type
 from tests.analysis.arrivals import Arrivals, plan_of, run_stream, the_end
 from tests.analysis.stream_sets import (

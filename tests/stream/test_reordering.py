@@ -16,8 +16,7 @@ from terascope.execute.results.parts import Part, PartWriter
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
 from terascope.streaming.state.manifest import RowFormat
-from terascope.streaming.state.reordering import reordered
-from terascope.streaming.state.row_files import read_rows
+from terascope.streaming.state.row_files import read_rows, reordered
 from terascope.types import Type
 
 FIELDS = (

@@ -27,7 +27,7 @@ from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.replan import replanning
 from terascope.streaming.replan.families import AggregateFamily, families_of
 from terascope.streaming.replan.replanning import THREAD, Replanner, together
-from terascope.streaming.replan.slice_samples import SampledPiece
+from terascope.streaming.replan.samples import SampledPiece, TupleSample
 from terascope.streaming.replan.tree_choice import (
     Choosing,
     Comparison,
@@ -38,7 +38,6 @@ from terascope.streaming.replan.tree_choice import (
     connected,
 )
 from terascope.streaming.replan.tree_plans import PlannedSharing, grafted, in_force
-from terascope.streaming.replan.tuple_samples import TupleSample
 from terascope.types import Type
 from tests.sharing.known_statistics import KnownStatistics
 

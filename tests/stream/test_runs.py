@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from terascope.streaming.mistakes import StreamError
+from terascope.diagnostic import StreamError
 from terascope.streaming.state.runs import (
     Declared,
     Run,

@@ -21,14 +21,15 @@ from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.plan.show import show_expr
 from terascope.streaming.replan.families import families_of
-from terascope.streaming.replan.slice_samples import (
+from terascope.streaming.replan.samples import (
     MOST_TUPLES,
     SampledTraffic,
+    Sampler,
     SliceSamples,
+    TupleSample,
     pieces_of,
     statistics_of,
 )
-from terascope.streaming.replan.tuple_samples import Sampler, TupleSample
 from terascope.types import Type
 
 COUNT = Slot("n", slots.COUNT, None, Type.LLONG)

@@ -13,9 +13,16 @@ from pyspark.sql import functions as F
 
 from terascope.functions.casts import IPV4_MAX, TRUTH
 from terascope.kernels.encode.text import address_text
-from terascope.spark.catalyst.arrow_functions import arrow_function
 from terascope.spark.catalyst.frame import spark_type
-from terascope.spark.catalyst.operands import WIDE, Operand, as_text, flipped, null, number
+from terascope.spark.catalyst.operands import (
+    WIDE,
+    Operand,
+    arrow_function,
+    as_text,
+    flipped,
+    null,
+    number,
+)
 from terascope.spark.catalyst.operators import ipv4_address, ipv4_number, is_ipv4
 from terascope.types import BIAS, INT_MIN, WIDE_MAX, Type, value_range
 

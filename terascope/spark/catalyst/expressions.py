@@ -1,29 +1,52 @@
 """Expr -> Column.
 
 In: an expression and the Columns of the relation it stands over. Out: its Column: native for
-operators, CASE, CAST and the common functions, an Arrow UDF for the others. Constant expressions
-are computed here, once.
+operators, CASE, CAST and the common functions, an Arrow UDF for those that only Python knows.
+Constant expressions are computed here, once; constants stay in a UDF and are not sent with each
+row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never, cast
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from terascope.connectors.base import arrow_type
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT, FLOAT_TOTAL
-from terascope.functions.base import Scalar, ValueMistake
+from terascope.functions.base import Scalar, Value, ValueMistake
+from terascope.functions.casts import cast_value
 from terascope.functions.members import Members
-from terascope.plan.evaluate import Parameters, constant_value
-from terascope.plan.expr import Bound, Call, Case, Cast, Col, Expr, Lit, Param, is_constant
+from terascope.plan.evaluate import Parameters, compile_expr, constant_value
+from terascope.plan.expr import (
+    Bound,
+    Call,
+    Case,
+    Cast,
+    Col,
+    Expr,
+    Lit,
+    Param,
+    columns_of,
+    is_constant,
+)
 from terascope.spark.catalyst.casts import native_cast, range_checked
 from terascope.spark.catalyst.float_sums import float_digit, float_total
-from terascope.spark.catalyst.operands import Operand, ScalarCall, alike, changing, literal, null
+from terascope.spark.catalyst.operands import (
+    Operand,
+    ScalarCall,
+    alike,
+    arrow_function,
+    changing,
+    literal,
+    null,
+)
 from terascope.spark.catalyst.operators import by_role
-from terascope.spark.catalyst.python_calls import call_python, cast_python, evaluate_python
+from terascope.spark.mistakes import telling
 from terascope.types import Type
 
 
@@ -134,3 +157,52 @@ def native_call(function: Scalar, operands: tuple[Operand, ...], expr: Call) -> 
     except ValueMistake:
         # A constant that cannot be meant: Python says so when, and if, it is reached.
         return None
+
+
+def call_python(function: Scalar, operands: Sequence[Operand], type: Type) -> Column:
+    """The function called once per row with the arguments that are not constant."""
+    varying = [i for i, o in enumerate(operands) if not o.constant]
+    fixed = [o.value if o.constant else None for o in operands]
+
+    def evaluate(row: Sequence[Value]) -> Value:
+        args = list(fixed)
+        for place, value in zip(varying, row, strict=True):
+            args[place] = value
+        return function(*args)
+
+    columns = [operands[i].column for i in varying]
+    return row_function(evaluate, columns, type, f"function {function.name}")
+
+
+def cast_python(operand: Operand, type: Type) -> Column:
+    source = operand.type
+
+    def evaluate(row: Sequence[Value]) -> Value:
+        return cast_value(row[0], source, type)
+
+    return row_function(evaluate, [operand.column], type, f"CAST AS {type.label}")
+
+
+def evaluate_python(expr: Expr, scope: Callable[[str], Column], parameters: Parameters) -> Column:
+    """A whole expression in Python: a CASE that guards a Python function must not call it for the
+    rows that take another branch, but Spark calls UDFs for every row.
+    """
+    names = tuple(sorted(columns_of(expr)))
+    evaluate = compile_expr(expr, names, parameters)
+    return row_function(evaluate, [scope(n) for n in names], expr.type, "CASE")
+
+
+def row_function(
+    evaluate: Callable[[Sequence[Value]], Value],
+    columns: Sequence[Column],
+    type: Type,
+    where: str,
+) -> Column:
+    result_type = arrow_type(type)
+
+    def on_arrays(*arrays: pa.Array) -> pa.Array:
+        with telling(where):
+            rows = zip(*(array.to_pylist() for array in arrays), strict=True)
+            return pa.array([evaluate(row) for row in rows], result_type)
+
+    return arrow_function(on_arrays, type)(*columns)

@@ -5,7 +5,7 @@ computed in the JVM one step after the other before the GROUP BY, and the aggreg
 of integers do not depend on the order in which Spark adds them.
 
 Where it can be, the range is a key of the groups, and a second GROUP BY merges the ranges of a
-group (terascope.spark.catalyst.two_steps). Where some aggregate beside the sum does not split, a
+group (terascope.spark.catalyst.grouping). Where some aggregate beside the sum does not split, a
 value beyond the ordinary range goes into a list. A sum is rounded once for each group.
 
 Squares are summed as two FLOATs, the rounded square and what rounding took from it (Dekker 1971),
@@ -44,8 +44,7 @@ from terascope.functions.exact_floats import (
     rounded,
 )
 from terascope.kernels.merge.float_ranges import totals
-from terascope.spark.catalyst.arrow_functions import arrow_function
-from terascope.spark.catalyst.operands import Operand, number
+from terascope.spark.catalyst.operands import Operand, arrow_function, number
 from terascope.types import Type
 
 SQUARE_SHIFT = -20
@@ -59,6 +58,9 @@ MANTISSA_BITS = 52
 ALL_BITS = WEIGHTS[0] * 2.0**MANTISSA_BITS
 """From here on all bits of a FLOAT are in the ordinary range or above."""
 
+Columns: TypeAlias = Callable[[DataFrame], DataFrame]
+"""Adds columns."""
+
 
 @dataclass(frozen=True)
 class FloatDigits:
@@ -68,10 +70,6 @@ class FloatDigits:
 
     digits: tuple[tuple[Column, ...], ...]
     beyond: Column
-
-
-Columns: TypeAlias = Callable[[DataFrame], DataFrame]
-"""Adds columns."""
 
 
 def range_name(column: str) -> str:

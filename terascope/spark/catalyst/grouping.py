@@ -2,11 +2,17 @@
 
 In: an Aggregate and the Frame below it. Out: a Frame of its groups. Keys and arguments are
 computed first, each different expression once, so that the GROUP BY itself sees plain columns.
+
+An aggregation that sums FLOATs becomes two where all its aggregates split: one whose groups have a
+row for each range of their values (terascope.functions.exact_floats), and its merge. Tuples are
+then added to integers only, which Spark does in generated code; in one step, each group would have
+to hold a list for values of other ranges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -15,13 +21,18 @@ from pyspark.sql import functions as F
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
 from terascope.functions.base import AggregateFunction
 from terascope.functions.spark_form import SparkForm
+from terascope.physical.split.sub_aggregates import SplitCall, merged_again, split_call
 from terascope.plan.build import term_expr
 from terascope.plan.evaluate import Parameters, constant_value
 from terascope.plan.expr import AggCall, Call, Col, Expr
-from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Sliding, WindowSpec
+from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Read, Sliding, WindowSpec
 from terascope.plan.show import written_agg
-from terascope.spark.catalyst.aggregate_python import empty_value, python_aggregate
-from terascope.spark.catalyst.aggregates import Arguments, native_aggregate
+from terascope.spark.catalyst.aggregates import (
+    Arguments,
+    empty_value,
+    native_aggregate,
+    python_aggregate,
+)
 from terascope.spark.catalyst.expressions import Translator
 from terascope.spark.catalyst.float_sums import (
     Columns,
@@ -34,7 +45,6 @@ from terascope.spark.catalyst.float_sums import (
 )
 from terascope.spark.catalyst.frame import Frame, place, project
 from terascope.spark.catalyst.operands import literal, null
-from terascope.spark.catalyst.two_steps import in_two_steps
 from terascope.spark.catalyst.windows import ENDS, STARTS, windows_between
 from terascope.types import Type
 
@@ -198,3 +208,55 @@ def with_empty(
     if start > end:
         keys.reverse()
     return Frame(frame.df.union(project(missing, [*keys, *values], rel.fields).df), rel.fields)
+
+
+@dataclass(frozen=True)
+class TwoSteps:
+    subs: Aggregate
+    merge: Aggregate
+    """Reads rows of `subs`."""
+    values: tuple[Named, ...]
+    """The columns of the aggregation, from those of the merge."""
+
+
+def in_two_steps(rel: Aggregate) -> TwoSteps | None:
+    calls = [call for _, call in rel.aggs]
+    if rel.emit_empty is not None or any(call.order for call in calls):
+        return None
+    if not any(map(is_float_sum, calls)):
+        return None
+    splits = [made for call in calls if isinstance(made := split_call(call, True), SplitCall)]
+    if len(splits) < len(calls) or not all(split.subs for split in splits):
+        return None
+    subs = named("sub", [c for split in splits for sub in split.subs for c in sub.calls])
+    names = {call: name for name, call in subs}
+    below = replace(rel, aggs=tuple(subs), sets=None)
+    merges = [
+        merged_again(split, [Col(names[c], c.type) for sub in split.subs for c in sub.calls])
+        for split in splits
+    ]
+    whole = {
+        some[0]: name for (name, _), some in zip(rel.aggs, merges, strict=True) if len(some) == 1
+    }
+    merged = named("merged", [call for some in merges for call in some], whole)
+    columns = {call: Col(name, call.type) for name, call in merged}
+    keys = tuple((name, Col(name, expr.type)) for name, expr in rel.keys)
+    values = tuple(
+        (name, split.value([columns[call] for call in some], False))
+        for (name, _), split, some in zip(rel.aggs, splits, merges, strict=True)
+    )
+    above = replace(rel, source=Read("", below.fields), keys=keys, aggs=tuple(merged))
+    return TwoSteps(below, above, (*keys, *values))
+
+
+def named(
+    prefix: str, calls: Sequence[AggCall], known: Mapping[AggCall, str] | None = None
+) -> list[NamedAgg]:
+    """Each different call once, with a name; `known`: those of some calls."""
+    names = known or {}
+    return [(names.get(call, f"#{prefix}{i}"), call) for i, call in enumerate(dict.fromkeys(calls))]
+
+
+def is_float_sum(call: AggCall) -> bool:
+    summed = call.function.adds_floats == "values" and not call.distinct
+    return summed and call.args[0].type is Type.FLOAT

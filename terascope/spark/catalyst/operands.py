@@ -1,17 +1,22 @@
-"""What a translation of a function to Spark is given, and small Columns they all use."""
+"""What the translation of a function to Spark is given; small Columns that translations share."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from terascope.functions.base import Value
 from terascope.spark.catalyst.frame import spark_type
 from terascope.types import INT_MIN, Type, unify
+
+WIDE: Final = "decimal(20, 0)"
+"""Has every integer of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +30,6 @@ class Operand:
 
 
 Operands: TypeAlias = tuple[Operand, ...]
-WIDE: Final = "decimal(20, 0)"
-"""Has every integer of 64 bits."""
 
 
 def literal(value: Value, type: Type) -> Column:
@@ -115,3 +118,12 @@ class ScalarCall:
 
     def null(self, type: Type) -> Column:
         return null(type)
+
+
+def arrow_function(function: Callable[..., pa.Array], type: Type) -> Callable[..., Column]:
+    """The function as an Arrow UDF: whole columns in, a column of the type out. Spark learns what
+    kind of UDF it is from the type hints of the function.
+    """
+    spark: Any = F  # PySpark's type stubs do not know arrow_udf
+    made: Callable[..., Column] = spark.arrow_udf(function, spark_type(type))
+    return made

@@ -30,9 +30,23 @@ from terascope.spark.catalyst.operands import (
     number,
     unified,
 )
-from terascope.spark.catalyst.slices import slice_column
+from terascope.spark.catalyst.windows import slice_column
 from terascope.spark.mistakes import marked_line
 from terascope.types import BIAS, INT_MAX, INT_MIN, Type
+
+COMPARED: Mapping[roles.Comparator, Callable[[Column, Column], Column]] = {
+    roles.LESS: operator.lt,
+    roles.EQUAL: operator.eq,
+    roles.GREATER: operator.gt,
+    roles.LESS.opposite: operator.ge,
+    roles.EQUAL.opposite: operator.ne,
+    roles.GREATER.opposite: operator.le,
+}
+BITS: Mapping[str, Callable[[Column, Column], Column]] = {
+    "&": Column.bitwiseAND,
+    "|": Column.bitwiseOR,
+    "^": Column.bitwiseXOR,
+}
 
 
 def quotient(operands: Operands) -> Column:
@@ -193,21 +207,6 @@ def shifted(operands: Operands, signs: tuple[int, ...], type: Type) -> Column:
     if len(columns) == 1:
         return -columns[0]
     return columns[0] + columns[1] if signs[1] > 0 else columns[0] - columns[1]
-
-
-COMPARED: Mapping[roles.Comparator, Callable[[Column, Column], Column]] = {
-    roles.LESS: operator.lt,
-    roles.EQUAL: operator.eq,
-    roles.GREATER: operator.gt,
-    roles.LESS.opposite: operator.ge,
-    roles.EQUAL.opposite: operator.ne,
-    roles.GREATER.opposite: operator.le,
-}
-BITS: Mapping[str, Callable[[Column, Column], Column]] = {
-    "&": Column.bitwiseAND,
-    "|": Column.bitwiseOR,
-    "^": Column.bitwiseXOR,
-}
 
 
 def by_role(role: roles.Role | None, operands: Operands, type: Type) -> Column | None:

@@ -20,14 +20,14 @@ from terascope.functions.spark_form import SparkForm
 from terascope.functions.values import distinct_key
 from terascope.plan.evaluate import Evaluator, Parameters, compile_expr
 from terascope.plan.rel import Field, Running
-from terascope.spark.catalyst.aggregate_python import (
+from terascope.spark.catalyst.aggregates import (
+    Arguments,
     GroupFold,
     collected,
     empty_value,
     fold_of,
     in_order,
 )
-from terascope.spark.catalyst.aggregates import Arguments
 from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.catalyst.grouping import Prepared, aggregated, finished, group_by
 from terascope.spark.mistakes import telling

@@ -1,27 +1,33 @@
-"""Windows in Spark: each tuple once per window it belongs to (paper 0, section 3).
+"""Windows and slices in Spark: each tuple once per window it belongs to (paper 0, section 3).
 
 In: a Frame with a time, or with elements that have a [wstart, wend) of their own. Out: the Frame
 with `wstart` and `wend` appended. A window [t-r, t) that holds [start, end) ends at a multiple t of
-the slide with end <= t <= start + r; a tuple at ts is the element [ts, ts+1).
+the slide with end <= t <= start + r; a tuple at ts is the element [ts, ts+1). The slice that a time
+lies in means what terascope.functions.slices says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from terascope.functions.slices import SliceVector
+from terascope.functions.slices import SliceVector, parse_slices
 from terascope.plan.rel import WEND, WSTART, Slices, Sliding, Window, WindowSpec
 from terascope.spark.catalyst.frame import Frame, project
-from terascope.spark.catalyst.slices import of_slice
+from terascope.spark.catalyst.operands import Operands, number
 
 CHUNK = 1 << 16
 """How many numbers `numbers_between` puts into one array."""
 
 STARTS, ENDS = "window_start", "window_end"
+
+Part: TypeAlias = Literal["start", "end", "inside"]
+MOST_SLICES = 64
+"""More would make a long expression; Python looks them up then."""
 
 
 def window_frame(rel: Window, source: Frame) -> Frame:
@@ -106,3 +112,37 @@ def numbers_between(bounds: DataFrame, step: int, *others: str) -> DataFrame:
     )
     high = F.least(F.col("low") + F.lit(chunk - step), F.col("last"))
     return chunks.select(F.explode(F.sequence("low", high, F.lit(step))).alias("n"), *others)
+
+
+def slice_column(part: Part, operands: Operands) -> Column | None:
+    """Where the slice of a time begins or ends, or whether it is no gap."""
+    time, text = operands
+    if not text.constant or text.value is None:
+        return None
+    vector = parse_slices(str(text.value))
+    return of_slice(part, time.column, vector) if len(vector.lengths) <= MOST_SLICES else None
+
+
+def of_slice(part: Part, time: Column, vector: SliceVector) -> Column:
+    """Pmod makes it right before time 0, too."""
+    offset = F.pmod(time, number(vector.period))
+    chosen = at_place(offset, vector.starts, results(part, vector))
+    return chosen if part == "inside" else time - offset + chosen
+
+
+def results(part: Part, vector: SliceVector) -> list[Column]:
+    """For each slice of a period what the function gives there; edges from its begin."""
+    if part == "inside":
+        return [F.lit(i not in vector.gaps) for i in range(len(vector.lengths))]
+    lengths = vector.lengths if part == "end" else (0,) * len(vector.lengths)
+    return [number(a + n) for a, n in zip(vector.starts, lengths, strict=True)]
+
+
+def at_place(offset: Column, starts: Sequence[int], given: Sequence[Column]) -> Column:
+    """By halves: as few comparisons as possible."""
+    if len(given) == 1:
+        return given[0]
+    middle = len(given) // 2
+    before = at_place(offset, starts[:middle], given[:middle])
+    behind = at_place(offset, starts[middle:], given[middle:])
+    return F.when(offset < number(starts[middle]), before).otherwise(behind)

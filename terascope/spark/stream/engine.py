@@ -12,10 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from terascope.execute.results.parts import Part
 from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
-from terascope.spark.mistakes import translating
+from terascope.spark.mistakes import translating, working
+from terascope.spark.passing import REPORT, report_batch
 from terascope.spark.stream.high import CatalystHighLevel
-from terascope.spark.stream.reports import REPORT, report_batch
-from terascope.spark.worker import working
 from terascope.streaming.engine import Report, TaskWork
 from terascope.streaming.pipeline import Pipeline
 from terascope.streaming.stored_rows import StoredRows, StoredStream

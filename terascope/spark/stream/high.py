@@ -2,7 +2,7 @@
 
 In: the segments of stored rows, and the relations of the queries. Out: the parts of their rows. A
 query is computed over all rows that are retained, and a filter in its relation keeps the rows in
-the released range (terascope.streaming.release_filter): the rows that a window or a join needs of
+the released range (terascope.streaming.release): the rows that a window or a join needs of
 earlier slices are there, and rows that are not complete yet are filtered out.
 """
 
@@ -26,10 +26,9 @@ from terascope.plan.rel import Rel, Running
 from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.catalyst.operands import changing
 from terascope.spark.catalyst.relations import Context, frame_of, sort_column
-from terascope.spark.mistakes import translating
-from terascope.spark.parts import told_parts
+from terascope.spark.mistakes import translating, working
 from terascope.spark.stream.running import furthest_epoch, running_step
-from terascope.spark.worker import working
+from terascope.spark.write import told_parts
 from terascope.streaming.engine import Report
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.stored_rows import StoredRows, StoredStream

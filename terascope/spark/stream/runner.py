@@ -30,7 +30,9 @@ from terascope.spark.mistakes import translated
 from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import ForeachBatch
 from terascope.spark.stream.source import Samples, StreamSource, stream_frame
-from terascope.streaming.context import RunContext, RunFolder
+from terascope.streaming.context import RunContext
+from terascope.streaming.heartbeat import BatchReport
+from terascope.streaming.late import LATE, kept_fields
 from terascope.streaming.ownership import stream_epochs
 from terascope.streaming.partners import partners
 from terascope.streaming.pipeline import Pipeline
@@ -38,12 +40,10 @@ from terascope.streaming.replan.replanning import Replanner
 from terascope.streaming.replan.tree_choice import ReplanSettings
 from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.replan.window_replanning import WindowReplanner
-from terascope.streaming.report import BatchReport
-from terascope.streaming.state.control import Control
-from terascope.streaming.state.growing_result import GrowingResult
-from terascope.streaming.state.late import LATE, kept_fields
+from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.retention import Expiry
+from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.segments import Stored
 from terascope.streaming.state.state import StateFolder, StreamState
 from terascope.streaming.tasks.read import StreamRead
@@ -83,7 +83,7 @@ class Runner:
         self.plan = plan
         self.settings = settings
         self._spark = spark
-        self.folder = RunFolder(settings.checkpoint.absolute() / "terascope")
+        self.folder = RunFolder.of(settings.checkpoint)
         self._lock = locked(self.folder.path)
         self.results_folder = (settings.output or self.folder.results).absolute()
         self.sink = Sink(
@@ -221,7 +221,7 @@ class Runner:
 
     def start(self) -> None:
         settings = self.settings
-        Control(self.folder.path).note_idle(False)
+        self.folder.note_idle(False)
         trigger = f"{settings.trigger_seconds} seconds"
         writer = (
             stream_frame(self._spark, self.source())
@@ -246,7 +246,7 @@ class Runner:
     @property
     def ended(self) -> bool:
         """Whether nothing more can come, and all of it was delivered."""
-        return self.pipeline.state.ended or Control(self.folder.path).is_idle
+        return self.pipeline.state.ended or self.folder.is_idle
 
     @property
     def has_spark(self) -> bool:

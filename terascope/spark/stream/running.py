@@ -25,17 +25,17 @@ from terascope.functions.values import distinct_key
 from terascope.kernels.merge.payload import pack_tuples
 from terascope.plan.evaluate import Parameters, compile_expr
 from terascope.plan.rel import Field, Running
-from terascope.spark.catalyst.aggregate_python import GroupFold
+from terascope.spark.catalyst.aggregates import GroupFold
 from terascope.spark.catalyst.expressions import Translator
 from terascope.spark.catalyst.frame import Frame
 from terascope.spark.catalyst.grouping import Prepared, finished, group_by
 from terascope.spark.catalyst.operands import changing
 from terascope.spark.catalyst.running import BATCH_ROWS, Machine, member, rows_of
 from terascope.spark.mistakes import telling
-from terascope.spark.stream.reports import REPORT, report_batch
+from terascope.spark.passing import REPORT, report_batch
 from terascope.streaming.engine import Report
-from terascope.streaming.running_state import ALIVE, state_fields, state_stream
 from terascope.streaming.state.segments import SegmentWriter, Stored
+from terascope.streaming.stored_rows import ALIVE, state_fields, state_stream
 
 
 @dataclass

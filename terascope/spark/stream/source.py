@@ -32,12 +32,11 @@ from terascope.connectors.base import Edge
 from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.registry import Interface
 from terascope.physical.bundles import even_bundles
-from terascope.spark.mistakes import telling
-from terascope.spark.stream.reports import REPORT, report_batch
-from terascope.spark.worker import working
+from terascope.spark.mistakes import telling, working
+from terascope.spark.passing import REPORT, report_batch
 from terascope.streaming.ownership import Beginning, Epoch, owned_epochs
 from terascope.streaming.replan.tree_plans import TreesInForce, in_force
-from terascope.streaming.state.control import Control
+from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.state import StateFolder, packed_offset, unpacked_offset
 from terascope.streaming.tasks.read import ReadTask, StreamRead, read_tuples
 
@@ -154,9 +153,9 @@ class LiveReader(DataSourceStreamReader):
         with telling():
             self.links.poll()
             latest = self.links.latest(unpacked_offset(start))
-            control = Control(Path(self.source.folder))
-            control.note_links(self.links.states())
-            control.note_idle(latest.ended and packed_offset(latest) == start)
+            folder = RunFolder(Path(self.source.folder))
+            folder.note_links(self.links.states())
+            folder.note_idle(latest.ended and packed_offset(latest) == start)
             return packed_offset(latest)
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
@@ -167,7 +166,7 @@ class LiveReader(DataSourceStreamReader):
 
     def planned(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
         first, last = unpacked_offset(start), unpacked_offset(end)
-        state = StateFolder(Path(self.source.folder) / "state").at(start)
+        state = StateFolder(RunFolder(Path(self.source.folder)).state).at(start)
         beginning = Beginning.of(state)
         splits = self.links.splits(first, last)
         made: list[InputPartition] = []

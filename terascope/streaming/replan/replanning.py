@@ -26,14 +26,15 @@ from terascope.execute.prepare import prepare
 from terascope.physical.job import SourceRead
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.replan.families import AggregateFamily, families_of
-from terascope.streaming.replan.sharing_costs import TrafficStatistics
-from terascope.streaming.replan.sharing_status import TreeStatus
-from terascope.streaming.replan.slice_samples import (
+from terascope.streaming.replan.samples import (
     MOST_TUPLES,
     SampledPiece,
     SampledTraffic,
     SliceSamples,
+    TupleSample,
 )
+from terascope.streaming.replan.sharing_costs import TrafficStatistics
+from terascope.streaming.replan.sharing_status import TreeStatus
 from terascope.streaming.replan.tree_choice import Comparison, Patience, ReplanSettings, compared
 from terascope.streaming.replan.tree_plans import (
     Grafted,
@@ -43,7 +44,6 @@ from terascope.streaming.replan.tree_plans import (
     in_force,
     put_in_force,
 )
-from terascope.streaming.replan.tuple_samples import TupleSample
 
 THREAD: Final = "terascope trees"
 Spawn: TypeAlias = Callable[[Callable[[], None]], None]

@@ -21,7 +21,7 @@ from terascope.physical.settings import TreeSettings
 from terascope.physical.split.drafts import Names
 from terascope.sharing.model import Node, Tree
 from terascope.streaming.replan.families import AggregateFamily, Unit, families_of
-from terascope.streaming.state.control import put
+from terascope.streaming.state.runs import put
 
 TREES: Final = "trees.json"
 

@@ -34,7 +34,7 @@ from terascope.sharing.windows import (
     share,
     ungrouped,
 )
-from terascope.streaming.state.control import put
+from terascope.streaming.state.runs import put
 from terascope.streaming.state.state import StreamState
 from terascope.streaming.state.tiers import base_stream
 

@@ -17,8 +17,7 @@ from terascope.physical.split.slicing import SliceFamily
 from terascope.physical.stream.plan import LowStream, StreamPlan
 from terascope.physical.stream.slice_streams import keys_of_family
 from terascope.sharing.windows import Groups, TupleTraffic, fitted
-from terascope.streaming.heartbeat import Heartbeat
-from terascope.streaming.report import BatchReport
+from terascope.streaming.heartbeat import BatchReport, Heartbeat
 from terascope.streaming.state.state import StreamState
 
 SMOOTHED: Final = 3

@@ -20,11 +20,11 @@ from terascope.physical.stream.plan import StreamPlan
 from terascope.plan.show import show_expr
 from terascope.sharing.compositions import MOST_RETIRED, Composition, best_clusters, recomposed
 from terascope.sharing.windows import Cluster, TupleTraffic, WindowClusters, WindowCosts
+from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.replan.sharing_status import ClusterStatus, WindowStatus
 from terascope.streaming.replan.tree_choice import Patience, ReplanSettings
 from terascope.streaming.replan.window_plans import WindowPlans, family_key
 from terascope.streaming.replan.window_rates import Measuring
-from terascope.streaming.report import BatchReport
 
 SAVE_SECONDS: Final = 10.0
 """From one note of what was measured to the next, at least."""

@@ -1,20 +1,27 @@
-"""The list of a stream's batches: `FOLDER/manifest.jsonl`, which only grows.
+"""A result that grows: a folder of immutable files, and a manifest that says which of them count.
 
-In: the file, while somebody writes it. Out: its entries, each once. A last line without its end is
-not there yet. A header says what the batches after it look like; a new one comes when the columns
-change.
+In: for each micro-batch the parts that tasks wrote. Out: `manifest.jsonl`, lines of JSON that are
+only ever appended: a header with the columns, again when they change, and a line for each batch
+that has rows. A batch is in the result when its line is there: once, however often the batch was
+run. A line without its newline was not written to its end, and is not there yet.
+
+    {"version": 1, "query": "flows", "format": "csv", "fields": [{"name": "tb", "type": "UINT"}]}
+    {"batch": 7, "rows": 812, "files": [{"name": "part-....csv", "rows": 812}], "until": 5}
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
+from terascope.diagnostic import OutputError, StreamError
+from terascope.execute.results.parts import Part
+from terascope.files import PRIVATE, is_part, make_folder, open_file
 from terascope.plan.rel import Field
-from terascope.streaming.mistakes import StreamError
 from terascope.streaming.state.runs import MANIFEST
 from terascope.types import Type
 
@@ -119,3 +126,127 @@ def batch(told: dict[str, Any]) -> DeliveredBatch:
     return DeliveredBatch(
         int(told["batch"]), int(told["rows"]), files, told.get("low"), told.get("high")
     )
+
+
+class GrowingResult:
+    """The folder of one query.
+
+    Raises:
+        OutputError: it cannot be written, or holds something else.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        query: str,
+        format: str,
+        fields: Sequence[Field],
+        mode: int = PRIVATE,
+    ) -> None:
+        self.folder = folder
+        self.query = query
+        self._mode = mode
+        self._header: dict[str, Any] = {
+            "version": VERSION,
+            "query": query,
+            "format": format,
+            "fields": [{"name": f.name, "type": f.type.value} for f in fields],
+        }
+        self.rows = 0
+        self.last_batch = -1
+        self.until: Any = None
+        """How far the last batch let the query go."""
+        with writing(folder):
+            make_folder(folder, mode)
+            self._open()
+
+    def _open(self) -> None:
+        path = self.folder / MANIFEST
+        known: dict[str, Any] | None = None
+        if path.exists():
+            drop_torn_line(path)
+            for line in path.read_bytes().splitlines():
+                told = json.loads(line)
+                if "batch" in told:
+                    self._note(told)
+                else:
+                    known = told
+        elif any(self.folder.iterdir()):
+            raise OutputError(
+                f"'{self.folder}' has files but no {MANIFEST}: it is no result of a stream; choose"
+                " another --output"
+            )
+        if known != self._header:
+            append_line(path, self._header, self._mode)
+
+    def _note(self, line: Mapping[str, Any]) -> None:
+        self.rows += line["rows"]
+        self.last_batch = max(self.last_batch, line["batch"])
+        self.until = line.get("until")
+
+    def has(self, batch: int) -> bool:
+        """Whether a batch is in the result, or is known to have given nothing to it."""
+        return batch <= self.last_batch
+
+    def deliver(self, batch: int, parts: Sequence[Part], until: Any = None) -> int:
+        """The parts of a batch become part of the result; those of one that is in it already do
+        not. `until`: how far the query is with it. Returns the rows that were added.
+        """
+        if self.has(batch):
+            for part in parts:
+                part.path.unlink(missing_ok=True)
+            return 0
+        full = [part for part in parts if part.rows]
+        for part in parts:
+            if not part.rows:
+                part.path.unlink(missing_ok=True)
+        if not full:
+            return 0
+        rows = sum(part.rows for part in full)
+        files = [{"name": part.path.name, "rows": part.rows} for part in full]
+        line = {"batch": batch, "rows": rows, "files": files, "until": until}
+        with writing(self.folder):
+            append_line(self.folder / MANIFEST, line, self._mode)
+        self._note(line)
+        return rows
+
+    def sweep(self) -> None:
+        """Remove the parts that no batch has: those of attempts that failed."""
+        with writing(self.folder):
+            lines = map(json.loads, (self.folder / MANIFEST).read_bytes().splitlines())
+            known = {file["name"] for line in lines for file in line.get("files", ())}
+            for path in self.folder.iterdir():
+                if path.name not in known and is_part(path):
+                    path.unlink(missing_ok=True)
+
+
+class writing:
+    """Problems of the file system in one line."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, problem: BaseException | None, _: object) -> None:
+        if isinstance(problem, OSError):
+            reason = (problem.strerror or str(problem)).lower()
+            raise OutputError(f"cannot write '{self._folder}': {reason}") from problem
+
+
+def append_line(path: Path, line: Mapping[str, Any], mode: int) -> None:
+    """Whole, and on disk, when it returns."""
+    with open_file(path, "ab", mode) as file:
+        file.write(json.dumps(line).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def drop_torn_line(path: Path) -> None:
+    """Without what a process that was killed had begun to write."""
+    content = path.read_bytes()
+    end = content.rfind(b"\n") + 1
+    if end < len(content):
+        with path.open("r+b") as file:
+            file.truncate(end)

@@ -30,9 +30,9 @@ from terascope.plan.plan import reads
 from terascope.plan.rel import Aggregate, Filter, Project, Rank, Read, Rel, Running, Scan, walk
 from terascope.plan.show import show_named
 from terascope.streaming.closing import furthest
-from terascope.streaming.running_state import ALIVE_STREAM
 from terascope.streaming.state.state import StreamProgress, StreamState
 from terascope.streaming.state.tiers import base_stream
+from terascope.streaming.stored_rows import ALIVE_STREAM
 from terascope.types import Type
 
 ROUNDED_SUM: Final = "sum_float("

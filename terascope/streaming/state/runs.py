@@ -2,28 +2,34 @@
 
 In: a run that begins. Out: `CHECKPOINT/terascope/run.json`, which stays when the run is over, and
 an entry in the user's state folder, which goes. With them the commands find the one set that is
-running, or ask which one is meant. Files take their places by rename: nobody reads half of one.
+running, or ask which one is meant. In the same folder the reader of the run notes what it saw last
+of the interfaces (`links.json`), and whether anything can still come (`idle`). Files take their
+places by rename: nobody reads half of one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from terascope.files import escaped, make_folder, open_file
-from terascope.streaming.mistakes import StreamError
+from terascope.connectors.live import LinkState
+from terascope.diagnostic import StreamError
+from terascope.files import PRIVATE, escaped, make_folder, open_file
 
 FOLDER = "terascope"
 RUN_FILE = "run.json"
-CONTROL = "control"
+LINKS = "links.json"
+IDLE = "idle"
 MANIFEST = "manifest.jsonl"
 
 
@@ -116,9 +122,56 @@ def birth(pid: int) -> str | None:
 # ---- files ---------------------------------------------------------------------------------------
 
 
-def run_folder(checkpoint: Path) -> Path:
-    """The folder of a checkpoint that is about the run."""
-    return checkpoint / FOLDER
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of a run under its checkpoint."""
+
+    path: Path
+
+    @staticmethod
+    def of(checkpoint: Path) -> RunFolder:
+        return RunFolder(checkpoint.absolute() / FOLDER)
+
+    @property
+    def state(self) -> Path:
+        return self.path / "state"
+
+    @property
+    def slices(self) -> Path:
+        return self.path / "slices"
+
+    @property
+    def results(self) -> Path:
+        """The folder of results when no other one was given."""
+        return self.path / "results"
+
+    @property
+    def control(self) -> Path:
+        """The folder of control requests."""
+        return self.path / "control"
+
+    def note_links(self, states: Sequence[LinkState]) -> None:
+        """Save what the reader saw of the interfaces."""
+        put(self.path / LINKS, [asdict(state) for state in states])
+
+    def links(self) -> list[LinkState]:
+        """What the reader last saw; nothing before its first look."""
+        try:
+            found = json.loads((self.path / LINKS).read_bytes())
+        except (OSError, ValueError):
+            return []
+        return [LinkState(**state) for state in found]
+
+    def note_idle(self, idle: bool) -> None:
+        """Save whether the sources have ended, and nothing is left to read."""
+        if idle:
+            (self.path / IDLE).touch(PRIVATE)
+        else:
+            (self.path / IDLE).unlink(missing_ok=True)
+
+    @property
+    def is_idle(self) -> bool:
+        return (self.path / IDLE).exists()
 
 
 def registry() -> Path:
@@ -180,6 +233,11 @@ def write_whole(path: Path, text: str) -> None:
         raise StreamError(f"cannot write '{path}': {reason}") from problem
 
 
+def put(path: Path, told: Any) -> None:
+    """A file of JSON, whole or not at all."""
+    write_whole(path, json.dumps(told))
+
+
 @contextmanager
 def announced(run: Run) -> Iterator[Run]:
     """While this is entered, commands find the run; its file stays for those who read results.
@@ -200,8 +258,9 @@ def announced(run: Run) -> Iterator[Run]:
         )
     text = run.to_json()
     entry = entry_of(run.checkpoint)
-    open_control(run_folder(Path(run.checkpoint)) / CONTROL)
-    write_whole(run_folder(Path(run.checkpoint)) / RUN_FILE, text)
+    folder = RunFolder.of(Path(run.checkpoint))
+    open_control(folder.control)
+    write_whole(folder.path / RUN_FILE, text)
     write_whole(entry, text)
     try:
         yield run
@@ -225,7 +284,7 @@ def read_run(path: Path) -> Run | None:
 
 def run_at(checkpoint: Path) -> Run | None:
     """The run, over or not, of a checkpoint folder."""
-    return read_run(run_folder(checkpoint) / RUN_FILE)
+    return read_run(RunFolder.of(checkpoint).path / RUN_FILE)
 
 
 # ---- finding -------------------------------------------------------------------------------------

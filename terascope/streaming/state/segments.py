@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -237,3 +238,52 @@ def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
             column = pc.run_end_encode(pc.run_end_decode(column), run_end_type=pa.int32())
         arrays.append(column)
     return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """What the columns of payloads are, by the name of their layout."""
+
+    known: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def groups(self, payload: bytes, layout: str, now: Sequence[str], keys: int) -> bytes:
+        """Partial groups; `now` has the keys first, `keys` of them, then the slots."""
+        before = self.known.get(layout, now)
+        if list(before) == list(now):
+            return payload
+        made = [rearranged(batch, before[keys:], now[keys:]) for batch in unpack_tuples(payload)]
+        (batch,) = made
+        return to_bytes(batch)
+
+    def rows(
+        self, batch: pa.RecordBatch, layout: str, now: Sequence[str], types: Sequence[pa.DataType]
+    ) -> list[pa.Array]:
+        """The columns of rows, as they are now."""
+        before = list(self.known.get(layout, now))
+        places = {text: place for place, text in enumerate(before)}
+        return [
+            batch.column(places[text])
+            if text in places and places[text] < batch.num_columns
+            else pa.nulls(batch.num_rows, type)
+            for text, type in zip(now, types, strict=True)
+        ]
+
+
+def rearranged(batch: pa.RecordBatch, before: Sequence[str], now: Sequence[str]) -> pa.RecordBatch:
+    """Partial groups with other slots; see terascope.kernels.merge.payload for the columns."""
+    kept = [name for name in batch.schema.names if name == "epoch" or name.startswith("k")]
+    state = batch.column("state").to_numpy().astype(np.int64)
+    seen = state & 1
+    slots: list[pa.Array] = []
+    for place, text in enumerate(now):
+        if text in before:
+            was = before.index(text)
+            seen |= ((state >> np.int64(1 + was)) & 1) << np.int64(1 + place)
+            slots.append(batch.column(f"s{was}"))
+        elif "_float" in text.partition("(")[0]:
+            slots.append(pa.array(np.zeros(batch.num_rows)))
+        else:
+            slots.append(pa.array(np.zeros(batch.num_rows, np.int64)))
+    names = [*kept, "state", *(f"s{i}" for i in range(len(now)))]
+    arrays = [*(batch.column(name) for name in kept), pa.array(seen), *slots]
+    return pa.RecordBatch.from_arrays(arrays, names)

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from terascope.connectors.live import Offset
-from terascope.diagnostic import OutputError
+from terascope.diagnostic import OutputError, StreamError
 from terascope.files import make_folder, open_file
 from terascope.physical.stream.slice_streams import SliceValue
-from terascope.streaming.mistakes import StreamError
-from terascope.streaming.state.control import put
+from terascope.streaming.state.runs import put
 from terascope.streaming.state.segments import Segment
 
 KEPT: Final = 3

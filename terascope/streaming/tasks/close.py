@@ -21,8 +21,8 @@ from terascope.physical.delivery import Sink, Target
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.closing import ClosingSlices
 from terascope.streaming.engine import Report
-from terascope.streaming.state.layouts import Layouts
 from terascope.streaming.state.segments import (
+    Layouts,
     Segment,
     SegmentWriter,
     Stored,

@@ -27,9 +27,9 @@ from terascope.physical.settings import TreeSettings
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.engine import Report
 from terascope.streaming.heartbeat import Heartbeat, Watch
+from terascope.streaming.late import ClosedColumn, LateWatch, kept_fields
+from terascope.streaming.replan.samples import Sampler
 from terascope.streaming.replan.tree_plans import TreesInForce, grafted, narrowed, widened_places
-from terascope.streaming.replan.tuple_samples import Sampler
-from terascope.streaming.state.late import ClosedColumn, LateWatch, kept_fields
 from terascope.streaming.state.segments import SegmentWriter, Stored
 from terascope.streaming.tasks.close import store_payloads
 

@@ -1,4 +1,4 @@
-"""What the tasks that compute queries from stored rows have in common.
+"""Queries that tasks compute from stored rows: row pipelines, joins, and parts merged in order.
 
 A piece of work reads stored rows, keeps those in the range that is released now, and writes a part.
 All pieces of a micro-batch run in one job, each in a task of its own. Spark computes a query whose
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +18,22 @@ import pyarrow.compute as pc
 from terascope.analysis.moving import ALL
 from terascope.connectors.base import arrow_type
 from terascope.execute.results.assemble import sorted_rows
-from terascope.execute.results.parts import write_part
-from terascope.execute.rows.task_joins import MEMORY_SHARE
+from terascope.execute.results.parts import Part, write_part
+from terascope.execute.rows.steps import run_steps
+from terascope.execute.rows.task_joins import MEMORY_SHARE, joined
 from terascope.execute.rows.top import plain
 from terascope.functions.base import Value
+from terascope.kernels.columns.finished_rows import FinishedRows
 from terascope.physical.delivery import Sink
 from terascope.physical.row_pipeline import KeptOrder
+from terascope.physical.stream.row_pipelines import PipelineInput, RowPipelines
+from terascope.physical.task_join import Side, TaskJoin
+from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
 from terascope.streaming.engine import Report
-from terascope.streaming.stored_rows import StoredRows
+from terascope.streaming.state.manifest import RowFormat
+from terascope.streaming.state.row_files import reordered
+from terascope.streaming.stored_rows import StoredRows, StoredStream
 
 
 @dataclass(frozen=True)
@@ -108,3 +115,93 @@ def in_order(
         return pa.RecordBatch.from_pylist([], schema)
     (rows,) = sorted_rows(pa.concat_tables(tables), schema, order).combine_chunks().to_batches()
     return rows
+
+
+@dataclass(frozen=True)
+class DueMerge:
+    """Parts of a query whose rows are merged."""
+
+    fields: tuple[Field, ...]
+    ordered: KeptOrder
+    parts: tuple[Part, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.path.stat().st_size for part in self.parts)
+
+    def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
+        del stored
+        format = cast(RowFormat, sink.format)
+        yield "part", reordered(self.parts, format, self.fields, self.ordered).told()
+
+
+@dataclass(frozen=True)
+class DueJoin:
+    """A join, and the range of its rows that is released."""
+
+    pairing: TaskJoin
+    left: StoredStream
+    right: StoredStream
+    values: tuple[Expr, Expr]
+    """Over the rows of each side: the value that bounds the join in time."""
+    range: DueRange
+    order: Sequence[tuple[str, bool]] = ()
+    """Of the rows of the query; columns that are not delivered are left out."""
+    ordered: KeptOrder = ()
+
+    @property
+    def bytes(self) -> int:
+        return self.left.bytes + self.right.bytes
+
+    def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
+        pairing = self.pairing
+        left = self.side(stored, self.left, pairing.left, self.values[0])
+        right = self.side(stored, self.right, pairing.right, self.values[1])
+        names = {f.name for f in pairing.fields}
+        order = [(name, down) for name, down in self.order if name in names]
+        rows = in_order([joined(pairing, left, right)], pairing.fields, order)
+        yield report_part(pairing.query, pairing.fields, rows, sink, self.ordered)
+
+    def side(
+        self, stored: StoredRows, leaf: StoredStream, side: Side, value: Expr
+    ) -> pa.RecordBatch:
+        """The rows of a side in the released range."""
+        found: list[pa.RecordBatch] = []
+        for batch in stored.batches(leaf):
+            made = run_steps(side.program.steps, batch)
+            if made.num_rows:
+                found.append(made.filter(self.range.has(FinishedRows(made).column(value))))
+        full = [plain(batch) for batch in found if batch.num_rows]
+        return pa.concat_batches(full) if full else in_order((), side.fields, ())
+
+
+@dataclass(frozen=True)
+class DuePipelines:
+    pipelines: RowPipelines
+    leaves: tuple[StoredStream, ...]
+    """The stored rows of each input."""
+    range: DueRange | None
+    """None: all rows are released."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(leaf.bytes for leaf in self.leaves)
+
+    def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
+        made = [
+            self.due(one, batch)
+            for one, leaf in zip(self.pipelines.inputs, self.leaves, strict=True)
+            for batch in stored.batches(leaf)
+        ]
+        query = self.pipelines
+        rows = in_order([rows for rows in made if rows], query.fields, query.order)
+        yield report_part(query.query, query.fields, rows, sink)
+
+    def due(self, one: PipelineInput, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        rows = run_steps(one.below.steps, batch)
+        if self.range is not None and rows.num_rows:
+            assert self.pipelines.value is not None
+            values = FinishedRows(rows).column(self.pipelines.value)
+            rows = rows.filter(self.range.has(values))
+        rows = run_steps(one.above.steps, rows) if rows.num_rows else rows
+        return rows if rows.num_rows else None

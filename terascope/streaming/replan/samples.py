@@ -1,0 +1,261 @@
+"""Samples of the tuples that tasks read, and the statistics of a slice made of them.
+
+In: every batch of tuples that a task of a micro-batch reads, and the low-level plan without a tree.
+Out: `TupleSample`s, which a task reports beside its heartbeat: for each family of aggregations that
+could share tables and trees, hashes of the keys of some tuples, and the conditions that each of
+them meets. Values are hashed, not codes, so that the samples of several tasks can be put together.
+
+A piece is what one task has of a slice in one micro-batch. Its tables are empty before it and after
+it: how many groups a piece has decides what a tree saves in a stream, not how many a slice has. So
+a piece is what statistics call an epoch, and a slice is sampled when some of its pieces are.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import expm1
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from terascope.kernels.codegen.arithmetic_recipes import can_overflow
+from terascope.kernels.columns.dictionary import Ints
+from terascope.physical.low_plan import LowPlan
+from terascope.physical.statistics.sample_vectors import SampleReader, SampleVectors, union
+from terascope.physical.statistics.sampling import Thinning
+from terascope.plan.expr import Expr
+from terascope.plan.show import show_expr
+from terascope.sharing.counting import attribute_hashes
+from terascope.sharing.model import Statistics
+from terascope.sharing.statistics import SampledStatistics
+from terascope.streaming.replan.families import AggregateFamily, families_of
+
+MOST_TUPLES: Final = 1 << 15
+"""Sampled tuples of a slice; beyond that whole pieces are dropped."""
+PIECE: Final = "#piece"
+
+Prints: TypeAlias = NDArray[np.uint32]
+"""Half a hash: of 30,000 different values hardly two have the same."""
+Flags: TypeAlias = NDArray[np.bool_]
+EPOCH: Final = "#epoch"
+CONDITION: Final = "?"
+"""The first character of the columns of conditions; no key begins with it."""
+FAMILY, CHANCE = b"family", b"chance"
+
+
+@dataclass(frozen=True)
+class SampledPiece:
+    """A sample of what one task had of a slice in one batch."""
+
+    chance: float
+    keys: Mapping[str, Prints]
+    count: int
+    met: Mapping[str, Flags] = field(default_factory=dict)
+    """As samples have it."""
+
+    def meeting(self, conditions: Collection[str]) -> SampledPiece:
+        """The tuples that meet one of some conditions."""
+        if not self.met:
+            return self
+        rows = np.flatnonzero(np.logical_or.reduce([self.met[name] for name in conditions]))
+        keys = {name: vector[rows] for name, vector in self.keys.items()}
+        return SampledPiece(self.chance, keys, len(rows))
+
+
+def pieces_of(sample: TupleSample) -> Iterable[tuple[int, SampledPiece]]:
+    """The pieces of a sample, by epoch."""
+    for epoch in np.unique(sample.epochs):
+        rows = np.flatnonzero(sample.epochs == epoch)
+        keys = {name: vector[rows] for name, vector in sample.keys.items()}
+        met = {name: flags[rows] for name, flags in sample.met.items()}
+        yield int(epoch), SampledPiece(sample.chance, keys, len(rows), met)
+
+
+@dataclass
+class SliceSamples:
+    """The slices of one family."""
+
+    _slices: dict[int, list[SampledPiece]] = field(default_factory=dict)
+    _newest: int | None = None
+    _over: int | None = None
+    """Up to here slices were given away."""
+
+    def add(self, samples: Iterable[TupleSample]) -> None:
+        for sample in samples:
+            for epoch, piece in pieces_of(sample):
+                self._add(epoch, piece)
+
+    def _add(self, epoch: int, piece: SampledPiece) -> None:
+        if self._over is not None and epoch <= self._over:
+            return
+        if self._newest is None or epoch > self._newest:
+            self._newest = epoch
+        pieces = self._slices.setdefault(epoch, [])
+        pieces.append(piece)
+        while len(pieces) > 1 and sum(one.count for one in pieces) > MOST_TUPLES:
+            del pieces[::2]
+
+    def take_over(self) -> list[list[SampledPiece]]:
+        """The slices that are over, for tuples of a later one came: each is given once."""
+        over = sorted(epoch for epoch in self._slices if epoch != self._newest)
+        self._over = over[-1] if over else self._over
+        return [self._slices.pop(epoch) for epoch in over]
+
+
+class SampledTraffic:
+    """Statistics of some slices, from sampled pieces."""
+
+    def __init__(self, pieces: Sequence[SampledPiece]) -> None:
+        self._pieces = pieces
+        self._known: dict[frozenset[str], SampledStatistics] = {}
+
+    def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
+        """Of the tuples that meet one of some conditions: statistics of a piece, and how many
+        pieces there are.
+        """
+        found = self._known.get(conditions)
+        if found is None:
+            pieces = [piece.meeting(conditions) for piece in self._pieces]
+            found = self._known[conditions] = statistics_of(pieces)
+        return found, found.epochs
+
+
+def statistics_of(pieces: Sequence[SampledPiece]) -> SampledStatistics:
+    """The statistics of a mean piece."""
+    chance = min(piece.chance for piece in pieces)
+    random = np.random.default_rng(1)
+    kept = []
+    for piece in pieces:  # as if all had been thinned alike
+        number = int(random.binomial(piece.count, chance / piece.chance))
+        kept.append(np.sort(random.choice(piece.count, number, replace=False)))
+    counts = np.array([len(rows) for rows in kept])
+    sampled = int(counts.sum())
+    number = len(pieces)
+    if chance < 1.0:  # pieces of which no tuple was drawn are there, too
+        seen = max(1, int(np.count_nonzero(counts)))
+        number = max(1, round(sampled / expected_count(sampled / seen, chance)))
+    vectors = {}
+    for name in pieces[0].keys:
+        values = [piece.keys[name][rows] for piece, rows in zip(pieces, kept, strict=True)]
+        vectors[name] = attribute_hashes(np.concatenate(values).astype(np.int64), name)
+    numbers = np.repeat(np.arange(len(pieces)), counts)
+    return SampledStatistics(
+        vectors,
+        sampled,
+        sampled / chance / number,
+        epochs=number,
+        epoch_hashes=attribute_hashes(numbers, PIECE) if len(pieces) > 1 else None,
+    )
+
+
+def expected_count(mean: float, least: float) -> float:
+    """How many tuples of a piece are drawn, given the mean of those of which any are: it is
+    x / (1 - exp(-x)) for draws at random from pieces of one size.
+    """
+    found = mean
+    for _ in range(100):
+        found = mean * -expm1(-found)
+    return max(found, least)
+
+
+@dataclass(frozen=True)
+class TupleSample:
+    """Some tuples of a family that one task read."""
+
+    family: str
+    chance: float
+    """That one of its tuples is here."""
+    epochs: Ints
+    keys: Mapping[str, Prints]
+    """By attribute, the hashes of its values."""
+    met: Mapping[str, Flags] = field(default_factory=dict)
+    """By condition, if the aggregations have several: the tuples that meet it."""
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def to_text(self) -> str:
+        """As text."""
+        met = {CONDITION + name: flags for name, flags in self.met.items()}
+        table = pa.table({EPOCH: self.epochs, **self.keys, **met})
+        table = table.replace_schema_metadata(
+            {FAMILY: self.family.encode(), CHANCE: json.dumps(self.chance).encode()}
+        )
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+            writer.write_table(table)
+        return base64.b64encode(sink.getvalue()).decode("ascii")
+
+    @staticmethod
+    def of(text: str) -> TupleSample:
+        """The sample of such a text."""
+        table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
+        vectors = {name: table.column(name).to_numpy() for name in table.column_names}
+        about = table.schema.metadata
+        chance = float(json.loads(about[CHANCE]))
+        asked = [name for name in vectors if name.startswith(CONDITION)]
+        met = {name.removeprefix(CONDITION): vectors.pop(name) for name in asked}
+        return TupleSample(about[FAMILY].decode(), chance, vectors.pop(EPOCH), vectors, met)
+
+
+class Sampler:
+    """Draws a sample of the tuples that a task reads, with the same chance for every tuple."""
+
+    def __init__(self, read: str, plan: LowPlan, most: int, seed: int) -> None:
+        """`read`: the name of the source read that the plan is of."""
+        self._families = families_of(read, plan)
+        self._places = {query.name: place for place, query in enumerate(plan.queries)}
+        self._thinning = Thinning(most, seed)
+        self._plan = plan
+
+    def see(self, columns: pa.RecordBatch) -> None:
+        if columns.num_rows:
+            self._thinning.add(0, columns)
+
+    def samples(self) -> Iterator[TupleSample]:
+        """The sample of each family that has tuples in it."""
+        batches = [columns for _, columns, _ in self._thinning.batches]
+        if not batches:
+            return
+        reader = SampleReader(self._plan)
+        for columns in pa.Table.from_batches(batches).combine_chunks().to_batches():
+            reader.add(columns)
+        vectors = reader.vectors()
+        for family in self._families:
+            sample = self._of_family(family, reader, vectors)
+            if sample is not None:
+                yield sample
+
+    def _of_family(
+        self, family: AggregateFamily, reader: SampleReader, vectors: SampleVectors
+    ) -> TupleSample | None:
+        taken = [vectors.passed[self._places[query.name]] for query in family.members]
+        query, rows = family.members[0], union(taken, vectors.count)
+        assert query.epoch is not None
+        epochs, valid = vectors.epochs[query.keys[query.epoch][1]]
+        rows = rows[valid[rows]]
+        if not len(rows):
+            return None
+        users: dict[str, tuple[Expr, list[Ints]]] = {}
+        for one, own in zip(family.members, taken, strict=True):
+            for expr in one.plain_keys:
+                users.setdefault(show_expr(expr), (expr, []))[1].append(own)
+        keys: dict[str, Prints] = {}
+        for name, (expr, takers) in sorted(users.items(), key=lambda item: item[0]):
+            # A key that may overflow was computed for the tuples of its own queries only.
+            asked = union(takers, vectors.count) if can_overflow(expr) else rows
+            prints = np.zeros(vectors.count, np.uint32)
+            hashes = reader.hashes(expr, vectors.keys[expr][asked])
+            prints[asked] = (hashes >> np.uint64(32)).astype(np.uint32)
+            keys[name] = prints[rows]
+        met: dict[str, Flags] = {}
+        if family.is_mixed:
+            pairs = zip(family.conditions, taken, strict=True)
+            met = {name: np.isin(rows, own) for name, own in pairs}
+        return TupleSample(family.key, self._thinning.chance, epochs[rows], keys, met)
