@@ -13,6 +13,7 @@ In: spans of a source text. Out: `Diagnostic`s, and the text a person reads:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -140,6 +141,20 @@ class QueryError(Exception):
     @property
     def codes(self) -> tuple[str, ...]:
         return tuple(d.code for d in self.diagnostics)
+
+
+def reason_of(problem: OSError) -> str:
+    """What the file system says, in lower case."""
+    return (problem.strerror or str(problem)).lower()
+
+
+@contextmanager
+def as_mistake(kind: type[Exception], what: str) -> Iterator[None]:
+    """Problems of the file system inside as a mistake of one line: what failed, and why."""
+    try:
+        yield
+    except OSError as problem:
+        raise kind(f"{what}: {reason_of(problem)}") from problem
 
 
 class OutputError(Exception):

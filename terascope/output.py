@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from terascope.connectors.base import ReadReport
-from terascope.diagnostic import OutputError
+from terascope.diagnostic import OutputError, as_mistake, reason_of
 from terascope.files import PRIVATE, escaped, folder_mode, is_part, set_modes
 from terascope.pipeline import Compiled
 from terascope.plan.plan import Plan, reads
@@ -61,10 +61,8 @@ def staged(directory: Path, mode: int = PRIVATE) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(directory: Path) -> Iterator[Path]:
-    try:
+    with as_mistake(OutputError, f"cannot write to '{directory}'"):
         folder = Path(tempfile.mkdtemp(prefix=".terascope-", dir=directory))
-    except OSError as problem:
-        raise OutputError(f"cannot write to '{directory}': {reason(problem)}") from problem
     try:
         yield folder
     finally:
@@ -79,11 +77,9 @@ def make_directory(directory: Path, mode: int = PRIVATE) -> bool:
         raise OutputError(f"cannot write to '{directory}': it is a file, not a directory")
     if not directory.absolute().parent.is_dir():
         raise OutputError(f"cannot write to '{directory}': its parent directory does not exist")
-    try:
+    with as_mistake(OutputError, f"cannot make directory '{directory}'"):
         directory.mkdir()
         directory.chmod(folder_mode(mode))
-    except OSError as problem:
-        raise OutputError(f"cannot make directory '{directory}': {reason(problem)}") from problem
     return True
 
 
@@ -109,7 +105,7 @@ def move_into_place(staging: Path, directory: Path) -> None:
         for name in moved:
             if (earlier / name).exists():
                 (earlier / name).replace(directory / name)
-        raise OutputError(f"cannot write to '{directory}': {reason(problem)}") from problem
+        raise OutputError(f"cannot write to '{directory}': {reason_of(problem)}") from problem
 
 
 def refuse_foreign(target: Path, is_folder: bool) -> None:
@@ -135,10 +131,6 @@ def refuse_foreign(target: Path, is_folder: bool) -> None:
             )
 
 
-def reason(problem: OSError) -> str:
-    return (problem.strerror or str(problem)).lower()
-
-
 # ---- the manifest --------------------------------------------------------------------------------
 
 
@@ -155,10 +147,8 @@ def write_manifest(
     told |= {"file": file, "format": format, "rows": rows}
     path = folder / file_name(query, "manifest.json")
     text = json.dumps(told, indent=2, ensure_ascii=False) + "\n"
-    try:
+    with as_mistake(OutputError, f"cannot write '{path.name}'"):
         path.write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise OutputError(f"cannot write '{path.name}': {reason(problem)}") from problem
 
 
 def manifest(compiled: Compiled, query: str, reports: Mapping[str, ReadReport]) -> dict[str, Any]:

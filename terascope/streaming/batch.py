@@ -74,7 +74,7 @@ class MicroBatch:
         self._offset = unpacked_offset(offset)
         self._parts: dict[str, list[Part]] = {}
         began = time.thread_time_ns()
-        self._beats = [Heartbeat.from_json(json.loads(t)) for k, t in reports if k == "heartbeat"]
+        self._beats = [Heartbeat.of_text(t) for k, t in reports if k == "heartbeat"]
         self._samples = [TupleSample.of(t) for k, t in reports if k == "sample"]
         self._hearing_ns = time.thread_time_ns() - began
         self._new_bytes = 0
@@ -88,7 +88,7 @@ class MicroBatch:
         """Take the segments and parts that tasks report."""
         for kind, text in reports:
             if kind == "segment":
-                segment = Segment.of(json.loads(text))
+                segment = Segment(*json.loads(text))
                 self.state.segments.append(segment)
                 self._fresh.append(segment)
                 if segment.kind == "groups":

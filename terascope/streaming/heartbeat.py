@@ -8,6 +8,7 @@ of a micro-batch holds the heartbeats of its tasks.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -196,19 +197,14 @@ class Heartbeat:
         cost = watch.cost_ns + time.thread_time_ns() - began
         return Heartbeat(task, interfaces, counters, list(queries), list(hops), memory_bytes, cost)
 
-    def to_json(self) -> dict[str, Any]:
-        told = dict(vars(self))
-        told["interfaces"] = {name: vars(one) for name, one in self.interfaces.items()}
-        return told
+    def to_text(self) -> str:
+        return json.dumps(self, default=vars)
 
-    @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Heartbeat:
-        known = dict(told)
-        known["interfaces"] = {
-            name: InterfaceReport(**one) for name, one in told["interfaces"].items()
-        }
-        known["hops"] = [(name, when) for name, when in told["hops"]]
-        return cls(**known)
+    @staticmethod
+    def of_text(text: str) -> Heartbeat:
+        told = json.loads(text)
+        interfaces = {name: InterfaceReport(**one) for name, one in told["interfaces"].items()}
+        return Heartbeat(**{**told, "interfaces": interfaces})
 
 
 @dataclass

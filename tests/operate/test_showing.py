@@ -72,7 +72,7 @@ def test_an_order_is_taken_once(compiled: Compiled, tmp_path: Path) -> None:
     ]
     assert done == [True, False, False, False]
     assert state.shown == ["counted"]
-    assert StreamState.of(json.loads(json.dumps(state.to_json()))).shown == ["counted"]
+    assert state.copy().shown == ["counted"]
 
 
 def test_who_follows_an_internal_stream_asks_for_it_and_waits(tmp_path: Path) -> None:

@@ -167,9 +167,8 @@ def test_a_manifest_that_grows_is_followed_to_the_end_of_the_run(tmp_path: Path)
 
     seen: list[tuple[int, int]] = []
     steps = Steps(lambda: None, begin, half, but_the_end, other_half)
-    for batch, table in steps.following(folder).batches():
+    for _, table in steps.following(folder).batches():
         seen += [(steps.left, value) for value in table.column("n").to_pylist()]
-        assert (batch.low, batch.high) == ("1", "2")
     assert seen == [(3, 1), (0, 2), (0, 3)]
 
 

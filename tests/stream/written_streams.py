@@ -81,7 +81,7 @@ class WrittenStream:
         """Files with these rows, and the line of the manifest that tells of them."""
         names = [{"name": self.file(rows), "rows": len(rows)} for rows in files]
         told = {"batch": number, "rows": sum(map(len, files)), "files": names}
-        return json.dumps(told | {"low": "1", "high": "2"}) + "\n"
+        return json.dumps(told) + "\n"
 
     def add(self, number: int, *files: Sequence[tuple[object, ...]]) -> None:
         self.append(self.batch(number, *files))

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from terascope.connectors.arrival import is_arrival
 from terascope.connectors.live import LinkClock, LiveSettings
-from terascope.diagnostic import OutputError
+from terascope.diagnostic import OutputError, as_mistake
 from terascope.execute.prepare import prepare, prepare_windows
 from terascope.execute.reading_task import NativeRead
 from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file
@@ -297,14 +297,11 @@ def locked(folder: Path) -> BinaryIO:
     Raises:
         OutputError: somebody does, or the folder cannot be written.
     """
-    try:
+    with as_mistake(OutputError, f"cannot write the checkpoint '{folder.parent}'"):
         make_folder(folder)
         if folder.stat().st_uid == os.geteuid():
             folder.chmod(folder_mode(PRIVATE))  # it may be of a version that left it open
         file = open_file(folder / "lock", "wb")
-    except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise OutputError(f"cannot write the checkpoint '{folder.parent}': {reason}") from problem
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as problem:

@@ -7,11 +7,13 @@ rename, which is read when batches are planned and when a run resumes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from pydantic import ConfigDict, TypeAdapter
 
 from terascope.kernels.merge.groups import Block
 from terascope.kernels.tables.slots import Shape
@@ -19,9 +21,9 @@ from terascope.physical.low_plan import LowAggregate, LowPlan
 from terascope.physical.rules.grow_trees import Grafting
 from terascope.physical.settings import TreeSettings
 from terascope.physical.split.drafts import Names
-from terascope.sharing.model import Node, Tree
+from terascope.sharing.model import Tree
 from terascope.streaming.replan.families import AggregateFamily, Unit, families_of
-from terascope.streaming.state.runs import put
+from terascope.streaming.state.runs import write_whole
 
 TREES: Final = "trees.json"
 
@@ -78,7 +80,9 @@ class PlannedSharing:
 
 @dataclass(frozen=True)
 class TreesInForce:
-    """The sharing that tasks use."""
+    """The sharing that tasks use. A file with other fields is of another version."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     number: int = 0
     """How often something was changed; 0: every query is made of the tuples themselves."""
@@ -90,50 +94,21 @@ class TreesInForce:
     def changed(self, shared: Mapping[str, PlannedSharing], now: float) -> TreesInForce:
         return TreesInForce(self.number + 1, now, {**self.shared, **shared})
 
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "shared": {k: to_json(one) for k, one in self.shared.items()}}
 
-    @staticmethod
-    def of(told: Mapping[str, Any]) -> TreesInForce:
-        shared = {key: from_json(one) for key, one in told["shared"].items()}
-        return TreesInForce(told["number"], told["since"], shared)
-
-
-def to_json(shared: PlannedSharing) -> dict[str, Any]:
-    trees = [
-        {
-            "units": list(one.units),
-            "nodes": [{**asdict(n), "attributes": sorted(n.attributes)} for n in one.tree.nodes],
-            "whole": list(one.whole),
-        }
-        for one in shared.trees
-    ]
-    return {**asdict(shared), "trees": trees}
-
-
-def from_json(told: Mapping[str, Any]) -> PlannedSharing:
-    trees = tuple(
-        PlannedTree(tuple(one["units"]), tree_from_json(one["nodes"]), tuple(one["whole"]))
-        for one in told["trees"]
-    )
-    tables = tuple(tuple(ids) for ids in told["tables"])
-    return PlannedSharing(tables, trees, told["gain"], told["since"])
-
-
-def tree_from_json(told: Sequence[Mapping[str, Any]]) -> Tree:
-    nodes = (Node(**{**one, "attributes": frozenset(one["attributes"])}) for one in told)
-    return Tree(tuple(nodes))
+@cache
+def adapter() -> TypeAdapter[TreesInForce]:
+    return TypeAdapter(TreesInForce)
 
 
 def put_in_force(folder: Path, trees: TreesInForce) -> None:
-    put(folder / TREES, trees.to_json())
+    write_whole(folder / TREES, adapter().dump_json(trees).decode())
 
 
 def in_force(folder: Path) -> TreesInForce | None:
     """None: none were ever decided, or what is there is not to be understood."""
     try:
-        return TreesInForce.of(json.loads((folder / TREES).read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError):
+        return adapter().validate_json((folder / TREES).read_bytes())
+    except (OSError, ValueError):
         return None
 
 

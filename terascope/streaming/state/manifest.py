@@ -14,11 +14,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
-from terascope.diagnostic import OutputError, StreamError
+from terascope.diagnostic import OutputError, StreamError, as_mistake, reason_of
 from terascope.execute.results.parts import Part
 from terascope.files import PRIVATE, is_part, make_folder, open_file
 from terascope.plan.rel import Field
@@ -48,13 +49,11 @@ class BatchFile:
 
 @dataclass(frozen=True)
 class DeliveredBatch:
-    """The rows that one micro-batch gave, and between which values of the window key they lie."""
+    """The rows that one micro-batch gave."""
 
     number: int
     rows: int
     files: tuple[BatchFile, ...]
-    low: Any = None
-    high: Any = None
 
 
 Entry: TypeAlias = Header | DeliveredBatch
@@ -89,8 +88,7 @@ class ManifestReader:
         except FileNotFoundError:
             return
         except OSError as problem:
-            reason = (problem.strerror or str(problem)).lower()
-            raise StreamError(f"cannot read '{self.path}': {reason}") from problem
+            raise StreamError(f"cannot read '{self.path}': {reason_of(problem)}") from problem
         complete = content[: content.rfind(b"\n") + 1]
         self._offset += len(complete)
         for line in complete.splitlines():
@@ -123,9 +121,7 @@ def header(told: dict[str, Any]) -> Header:
 def batch(told: dict[str, Any]) -> DeliveredBatch:
     """A batch, from its JSON."""
     files = tuple(BatchFile(f["name"], int(f["rows"])) for f in told["files"])
-    return DeliveredBatch(
-        int(told["batch"]), int(told["rows"]), files, told.get("low"), told.get("high")
-    )
+    return DeliveredBatch(int(told["batch"]), int(told["rows"]), files)
 
 
 class GrowingResult:
@@ -156,28 +152,34 @@ class GrowingResult:
         self.last_batch = -1
         self.until: Any = None
         """How far the last batch let the query go."""
-        with writing(folder):
+        self._path = folder / MANIFEST
+        with self._writing():
             make_folder(folder, mode)
             self._open()
 
+    def _writing(self) -> AbstractContextManager[None]:
+        return as_mistake(OutputError, f"cannot write '{self.folder}'")
+
     def _open(self) -> None:
-        path = self.folder / MANIFEST
         known: dict[str, Any] | None = None
-        if path.exists():
-            drop_torn_line(path)
-            for line in path.read_bytes().splitlines():
-                told = json.loads(line)
-                if "batch" in told:
-                    self._note(told)
-                else:
-                    known = told
+        if self._path.exists():
+            drop_torn_line(self._path)
         elif any(self.folder.iterdir()):
             raise OutputError(
                 f"'{self.folder}' has files but no {MANIFEST}: it is no result of a stream; choose"
                 " another --output"
             )
+        for line in self._lines():
+            if "batch" in line:
+                self._note(line)
+            else:
+                known = line
         if known != self._header:
-            append_line(path, self._header, self._mode)
+            append_line(self._path, self._header, self._mode)
+
+    def _lines(self) -> list[dict[str, Any]]:
+        content = self._path.read_bytes() if self._path.exists() else b""
+        return [json.loads(line) for line in content.splitlines()]
 
     def _note(self, line: Mapping[str, Any]) -> None:
         self.rows += line["rows"]
@@ -192,47 +194,27 @@ class GrowingResult:
         """The parts of a batch become part of the result; those of one that is in it already do
         not. `until`: how far the query is with it. Returns the rows that were added.
         """
-        if self.has(batch):
-            for part in parts:
-                part.path.unlink(missing_ok=True)
-            return 0
-        full = [part for part in parts if part.rows]
+        full = [] if self.has(batch) else [part for part in parts if part.rows]
         for part in parts:
-            if not part.rows:
+            if part not in full:
                 part.path.unlink(missing_ok=True)
         if not full:
             return 0
         rows = sum(part.rows for part in full)
         files = [{"name": part.path.name, "rows": part.rows} for part in full]
         line = {"batch": batch, "rows": rows, "files": files, "until": until}
-        with writing(self.folder):
-            append_line(self.folder / MANIFEST, line, self._mode)
+        with self._writing():
+            append_line(self._path, line, self._mode)
         self._note(line)
         return rows
 
     def sweep(self) -> None:
         """Remove the parts that no batch has: those of attempts that failed."""
-        with writing(self.folder):
-            lines = map(json.loads, (self.folder / MANIFEST).read_bytes().splitlines())
-            known = {file["name"] for line in lines for file in line.get("files", ())}
+        with self._writing():
+            known = {file["name"] for line in self._lines() for file in line.get("files", ())}
             for path in self.folder.iterdir():
                 if path.name not in known and is_part(path):
                     path.unlink(missing_ok=True)
-
-
-class writing:
-    """Problems of the file system in one line."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, problem: BaseException | None, _: object) -> None:
-        if isinstance(problem, OSError):
-            reason = (problem.strerror or str(problem)).lower()
-            raise OutputError(f"cannot write '{self._folder}': {reason}") from problem
 
 
 def append_line(path: Path, line: Mapping[str, Any], mode: int) -> None:

@@ -21,7 +21,7 @@ import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from terascope.diagnostic import OutputError, StreamError
+from terascope.diagnostic import OutputError, StreamError, reason_of
 from terascope.execute.results.parts import Part
 from terascope.kernels.encode.text import hexadecimal, readable_fields
 from terascope.physical.row_pipeline import KeptOrder
@@ -123,8 +123,7 @@ def reordered(
             write_lines(paths, places, made, format == "csv")
     except OSError as problem:
         made.unlink(missing_ok=True)
-        reason = (problem.strerror or str(problem)).lower()
-        raise OutputError(f"cannot write '{made}': {reason}") from problem
+        raise OutputError(f"cannot write '{made}': {reason_of(problem)}") from problem
     return Part(parts[0].query, made, len(places))
 
 

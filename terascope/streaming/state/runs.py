@@ -23,7 +23,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from terascope.connectors.live import LinkState
-from terascope.diagnostic import StreamError
+from terascope.diagnostic import StreamError, as_mistake, reason_of
 from terascope.files import PRIVATE, escaped, make_folder, open_file
 
 FOLDER = "terascope"
@@ -190,13 +190,10 @@ def open_control(folder: Path) -> None:
     Raises:
         StreamError: it is another user's, or cannot be made.
     """
-    try:
+    with as_mistake(StreamError, f"cannot use '{folder}' for control requests"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not is_private(folder):
             folder.chmod(0o700)
-    except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise StreamError(f"cannot use '{folder}' for control requests: {reason}") from problem
     if not is_private(folder):
         raise StreamError(
             f"'{folder}' is not a folder of this user alone, so that others could change the run;"
@@ -229,8 +226,7 @@ def write_whole(path: Path, text: str) -> None:
     except OSError as problem:
         with suppress(OSError):
             beside.unlink(missing_ok=True)  # a full disk needs the room
-        reason = (problem.strerror or str(problem)).lower()
-        raise StreamError(f"cannot write '{path}': {reason}") from problem
+        raise StreamError(f"cannot write '{path}': {reason_of(problem)}") from problem
 
 
 def put(path: Path, told: Any) -> None:

@@ -11,17 +11,17 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import BinaryIO, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.diagnostic import OutputError
+from terascope.diagnostic import OutputError, as_mistake
 from terascope.files import make_folder, open_file
 from terascope.kernels.merge.payload import to_bytes, unpack_tuples
 from terascope.physical.stream.plan import LowStream
@@ -31,9 +31,8 @@ SegmentKind: TypeAlias = Literal["groups", "rows"]
 """Partial groups, to be merged when their slice closes; rows that the high level reads."""
 
 
-@dataclass(frozen=True)
-class Segment:
-    """A payload in the store."""
+class Segment(NamedTuple):
+    """A payload in the store. In JSON it is a list."""
 
     stream: str
     """The key of its stream (terascope.physical.stream.plan)."""
@@ -50,16 +49,6 @@ class Segment:
     """Whether it also has rows of no slice (NULL), which stay to the end."""
     layout: str = ""
     """How its payload is laid out; that of a changed set may be another one."""
-
-    def to_json(self) -> list[Any]:
-        return [
-            self.stream, self.kind, self.destination, self.file, self.offset, self.length,
-            self.rows, self.low, self.high, self.unsliced, self.layout,
-        ]  # fmt: skip
-
-    @classmethod
-    def of(cls, told: Sequence[Any]) -> Segment:
-        return cls(*told)
 
     def has_before(self, value: SliceValue | None) -> bool:
         """Whether it has something of a slice before this one; None: the end, everything."""
@@ -114,11 +103,9 @@ class SegmentWriter:
         if not rows:
             return
         name, file = self._file(stored.shelf)
-        try:
+        with self._writing():
             offset = file.tell()
             file.write(payload)
-        except OSError as problem:
-            raise cannot_store(self._folder, problem) from problem
         made = Segment(
             stored.key, kind, destination, name, offset, len(payload), rows, low, high, unsliced,
             stored.layout,
@@ -128,24 +115,23 @@ class SegmentWriter:
     def _file(self, shelf: str) -> tuple[str, BinaryIO]:
         if shelf not in self._files:
             name = f"{uuid.uuid4().hex}.slices"
-            try:
+            with self._writing():
                 make_folder(self._folder)
                 self._files[shelf] = name, open_file(self._folder / name, "xb")
-            except OSError as problem:
-                raise cannot_store(self._folder, problem) from problem
         return self._files[shelf]
 
     def reports(self) -> Iterator[tuple[str, str]]:
         """A report of every segment."""
         for segment in self.segments:
-            yield "segment", json.dumps(segment.to_json())
+            yield "segment", json.dumps(segment)
 
     def close(self) -> None:
-        try:
+        with self._writing():
             for _, file in self._files.values():
                 file.close()
-        except OSError as problem:
-            raise cannot_store(self._folder, problem) from problem
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return as_mistake(OutputError, f"cannot write slices to '{self._folder}'")
 
     def discard(self) -> None:
         for name, file in self._files.values():
@@ -163,11 +149,6 @@ class SegmentWriter:
             self.close()
         else:
             self.discard()
-
-
-def cannot_store(folder: Path, problem: OSError) -> OutputError:
-    reason = (problem.strerror or str(problem)).lower()
-    return OutputError(f"cannot write slices to '{folder}': {reason}")
 
 
 def read_segment(folder: Path, segment: Segment) -> bytes:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from terascope.connectors.live import Offset
-from terascope.diagnostic import OutputError, StreamError
+from terascope.diagnostic import OutputError, StreamError, as_mistake
 from terascope.files import make_folder, open_file
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.state.runs import put
@@ -125,31 +125,21 @@ class StreamState:
     peak_bytes: int = 0
     """The most that one batch has put into the store."""
 
-    def to_json(self) -> dict[str, Any]:
-        told = {
-            name: getattr(self, name)
-            for name in (
-                "batch", "offset", "destinations", "texts", "schemas", "parameters", "ended",
-                "peak_bytes", "closed", "layouts", "starts", "columns", "shown",
-            )
-        }  # fmt: skip
-        told["seen"] = {name: vars(seen) for name, seen in self.seen.items()}
-        told["streams"] = {name: vars(one) for name, one in self.streams.items()}
-        told["queries"] = {name: vars(one) for name, one in self.queries.items()}
-        told["segments"] = [segment.to_json() for segment in self.segments]
-        return told
+    def to_text(self) -> str:
+        """The state as JSON."""
+        return json.dumps(self, default=vars)
 
-    @classmethod
-    def of(cls, told: Mapping[str, Any]) -> StreamState:
-        known = dict(told)
-        known["seen"] = {name: Seen(**one) for name, one in told["seen"].items()}
-        known["streams"] = {name: StreamProgress(**one) for name, one in told["streams"].items()}
-        known["queries"] = {name: StreamProgress(**one) for name, one in told["queries"].items()}
-        known["segments"] = [Segment.of(one) for one in told["segments"]]
-        return cls(**known)
+    @staticmethod
+    def of_text(text: str) -> StreamState:
+        known = json.loads(text)
+        known["seen"] = {name: Seen(**one) for name, one in known["seen"].items()}
+        for which in ("streams", "queries"):
+            known[which] = {name: StreamProgress(**one) for name, one in known[which].items()}
+        known["segments"] = [Segment(*one) for one in known["segments"]]
+        return StreamState(**known)
 
     def copy(self) -> StreamState:
-        return StreamState.of(json.loads(json.dumps(self.to_json())))
+        return StreamState.of_text(self.to_text())
 
 
 class StateFolder:
@@ -166,15 +156,12 @@ class StateFolder:
         make_folder(self.folder)
         path = self._path(state.batch)
         temporary = path.with_suffix(".part")  # whoever comes later writes over it
-        try:
+        with as_mistake(OutputError, f"cannot write the state to '{self.folder}'"):
             with open_file(temporary, "wb") as file:
-                file.write(json.dumps(state.to_json()).encode())
+                file.write(state.to_text().encode())
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-        except OSError as problem:
-            reason = (problem.strerror or str(problem)).lower()
-            raise OutputError(f"cannot write the state to '{self.folder}': {reason}") from problem
 
     def intend(self, batch: int, offset: Mapping[str, Any], until: Mapping[str, Any]) -> None:
         """Note how far a batch lets streams go, before the first row of it is delivered: when it is
@@ -201,7 +188,7 @@ class StateFolder:
         path = self._path(batch)
         if not path.exists():
             return None
-        return StreamState.of(json.loads(path.read_text(encoding="utf-8")))
+        return StreamState.of_text(path.read_text(encoding="utf-8"))
 
     def batches(self) -> list[int]:
         """The batches whose state is there, in order."""

@@ -116,7 +116,7 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
         if epochs is not None and epochs.last is not None:
             key = reading.stored[native.streams[place]].key
             yield "emitted", json.dumps([key, epochs.last + 1])
-    yield "heartbeat", json.dumps(beat.to_json())
+    yield "heartbeat", beat.to_text()
     for sample in samples:
         yield "sample", sample
     yield "offset", given.end
