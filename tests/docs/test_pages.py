@@ -82,3 +82,10 @@ def test_every_experiment_is_described() -> None:
 def test_every_experiment_that_is_named_is_there(path: Path) -> None:
     named = set(EXPERIMENT.findall(path.read_text(encoding="utf-8")))
     assert named <= set(EXPERIMENTS)
+
+
+def test_the_folders_that_the_readme_lists_are_there() -> None:
+    listed = (ROOT / "README.md").read_text(encoding="utf-8").partition("To read the code")[2]
+    folders = re.findall(r"`(\w+)`", listed)
+    assert len(folders) > 10
+    assert not [name for name in folders if not (ROOT / "terascope" / name).is_dir()]
