@@ -1,1 +1,1 @@
-"""What the queries of a set can share: statistics, slices of windows, trees of aggregates."""
+"""Sharing between queries as pure arithmetic: statistics, slices, aggregate trees."""

@@ -28,7 +28,7 @@ from terascope.sharing.windows import (
 )
 
 MOST_RETIRED: Final = 8
-"""So many retired clusters of a family may still have slices; then nothing is changed."""
+"""With this many retired clusters that still have slices, a family keeps its composition."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Composition:
     clusters: tuple[Cluster, ...]
     """The clusters that receive tuples; every window is in one."""
     traffic: TupleTraffic
-    """The rate and groups that they were chosen by."""
+    """The rate and the groups for which the clusters were chosen."""
     since: float = 0.0
-    """When they were chosen, in unix seconds."""
+    """The time at which the clusters were chosen, in Unix seconds."""
     retired: tuple[Cluster, ...] = ()
     """Clusters that receive no more tuples but still have slices."""
 
@@ -49,7 +49,7 @@ class Composition:
         return frozenset(window for cluster in self.clusters for window in cluster.windows)
 
     def earlier(self, window: Periodic) -> tuple[Cluster, ...]:
-        """The retired clusters that a window is made of as well."""
+        """The retired clusters whose slices a window contains as well."""
         return tuple(cluster for cluster in self.retired if window in cluster.windows)
 
     @property
@@ -58,7 +58,7 @@ class Composition:
 
 
 def marked(clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
-    """Clusters that were chosen by cost: a tumbling window that is alone has a key of its own."""
+    """Mark clusters whose only window tumbles: it has a key of its own instead of slices."""
     return tuple(replace(cluster, own=not cluster.assembles) for cluster in clusters)
 
 
@@ -73,9 +73,9 @@ def best_clusters(
     traffic: TupleTraffic,
     pinned: bool = False,
 ) -> tuple[Cluster, ...]:
-    """The cheapest clusters of some windows. `pinned`: clusters with tumbling windows stay as they
-    are. Such a window may be released in another way when it is made of slices, which not every
-    query can change to while it runs.
+    """The cheapest clusters of some windows. With `pinned`, clusters with tumbling windows stay as
+    they are: a tumbling window that is assembled from slices may be released in another way, and
+    not every query can change to that while it runs.
     """
     kept = [c for c in before.clusters if pinned and any(map(is_tumbling, c.windows))]
     free = windows.difference(*(c.windows for c in kept))
@@ -85,9 +85,9 @@ def best_clusters(
 def recomposed(
     before: Composition, clusters: Iterable[Cluster], traffic: TupleTraffic, now: float
 ) -> Composition:
-    """Other clusters take the place of those in force. A cluster that is in force, or was and still
-    has slices, goes on. The slices of a new one are written in a way that no other cluster has:
-    streams are known by it, and one that others read as well would count tuples twice.
+    """Put other clusters in force. A cluster that is in force, or is retired and still has slices,
+    continues. The slices of a new cluster are written with a text that no other cluster has: the
+    text identifies a stream of slices, and two clusters with one stream would count tuples twice.
     """
     known = [*before.clusters, *before.retired]
     taken = {str(cluster.vector) for cluster in known if not cluster.own}
@@ -104,12 +104,12 @@ def recomposed(
 
 
 def what_it_is(cluster: Cluster) -> tuple[tuple[Periodic, ...], SliceVector, bool]:
-    """The windows and slices of a cluster, whatever period its slices are written with."""
+    """The identity of a cluster: its windows and slices, whatever the written period."""
     return cluster.windows, shortest(cluster.vector), cluster.own
 
 
 def unlike(vector: SliceVector, taken: Collection[str]) -> SliceVector:
-    """The same slices with a text that is not taken: several periods are written as one."""
+    """The same slices with a text that is not in use: several periods are written as one."""
     times, made = 1, vector
     while str(made) in taken:
         times += 1
@@ -120,8 +120,8 @@ def unlike(vector: SliceVector, taken: Collection[str]) -> SliceVector:
 def for_windows(
     before: Composition, windows: frozenset[Periodic], traffic: TupleTraffic, now: float
 ) -> Composition:
-    """The composition of a family whose windows are others now: a set was changed. Windows that
-    stay keep what they were made of; who shares is decided anew.
+    """The composition of a family after its set of windows has changed. Windows that stay keep
+    their slices; the clusters are chosen again.
     """
     if windows == before.windows:
         return before
@@ -134,7 +134,7 @@ def for_windows(
 
 
 def among(clusters: Iterable[Cluster], windows: frozenset[Periodic]) -> Iterable[Cluster]:
-    """Clusters without the windows that are gone; those without any window are left out."""
+    """Clusters without removed windows; a cluster without any window is left out."""
     for cluster in clusters:
         left = tuple(window for window in cluster.windows if window in windows)
         if left:

@@ -18,7 +18,7 @@ from terascope.sharing.evictions import in_use
 from terascope.sharing.model import OVERHEAD, Node, TableModel, Tree, entry_bytes
 
 EXCHANGE: Final = 8.0
-"""Hash operations that a group costs which is packed, exchanged and merged: 90 ns against 12."""
+"""The cost of packing, exchanging and merging a group, in hash operations: 90 ns against 12 ns."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Accounting:
     """Hash operations for each row that leaves a query's table."""
     bounded_leaves: bool = False
     bucket_bytes: int | None = None
-    """Bytes of every bucket; None: the size of an entry of its node. The paper's figures measure
+    """Bytes of every bucket; None: the size of an entry of the node. The paper's figures measure
     memory in buckets, whatever the size of their entries."""
 
     def is_free(self, is_query: bool) -> bool:
@@ -84,7 +84,7 @@ class HashOperations:
 
 
 def evaluate(tree: Tree, curves: Curves, accounting: Accounting) -> HashOperations:
-    """C(T). Rows that a parent flushes enter its children at the end and may evict groups there."""
+    """C(T). Rows flushed at the end of the epoch enter the children and may evict groups there."""
     tuples = curves.statistics.tuples
     degrees = tree.degrees()
     early: list[float] = []

@@ -1,8 +1,8 @@
-"""Groups of a sample, counted: how many groups have one tuple, two, three ...
+"""Counting the groups of a sample: how many groups have one tuple, two, three ...
 
 In: a 64-bit hash of every tuple of a sample for each attribute. Out: the frequencies of frequencies
-of any set of attributes, in about a millisecond for 64 Ki tuples: a search asks for thousands of
-sets, and each is counted without looking at a value.
+of any set of attributes, in about a millisecond for 64 Ki tuples. A search tries thousands of sets,
+and each of them is counted without reading a value.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class Frequencies:
 
 
 def attribute_hashes(codes: Codes | Ints, attribute: str) -> Hashes:
-    """The values of an attribute as hashes. The same code of two attributes has
-    two hashes, so that those of a set can simply be added up.
+    """The hashes of the values of an attribute. Equal codes of two attributes have different
+    hashes, so that the hash of a set is the sum of the hashes of its attributes.
     """
     seed = (crc32(attribute.encode()) + 1) * 0x9E3779B97F4A7C15 % (1 << 64)
     return mixed(codes.astype(np.int64), np.uint64(seed))
 
 
 def set_hashes(columns: Iterable[Hashes], count: int) -> Hashes:
-    """The hashes of a set of attributes, whatever their order."""
+    """The hashes of a set of attributes, whatever the order of the attributes."""
     total = np.zeros(count, np.uint64)
     for column in columns:
         total += column
@@ -58,7 +58,7 @@ def set_hashes(columns: Iterable[Hashes], count: int) -> Hashes:
 
 
 def count_groups(hashes: Hashes) -> Frequencies:
-    """How often each different hash occurs."""
+    """The number of occurrences of each different hash."""
     by_size = frequencies(hashes)
     sizes = np.flatnonzero(by_size)
     return Frequencies(sizes.astype(np.int64), by_size[sizes])
@@ -66,7 +66,7 @@ def count_groups(hashes: Hashes) -> Frequencies:
 
 @compiled
 def mixed(words: Ints, seed: np.uint64) -> Hashes:
-    """Words with their bits spread (the finaliser of splitmix64)."""
+    """Spread the bits of words (the finaliser of splitmix64)."""
     out = np.empty(len(words), np.uint64)
     for i in range(len(words)):
         x = np.uint64(words[i]) + seed
@@ -78,7 +78,7 @@ def mixed(words: Ints, seed: np.uint64) -> Hashes:
 
 @compiled
 def frequencies(hashes: Hashes) -> Ints:
-    """Groups by their number of tuples, in a table of open places that is half full at most."""
+    """Count groups by their tuples, in an open-addressing table at most half full."""
     places = 16
     while places < 2 * len(hashes):
         places *= 2

@@ -31,7 +31,7 @@ SMALLEST: Final = 1e-5
 MOST_PLACES: Final = 8.0
 """Places per group beyond which a direct-mapped table is not made larger."""
 GROUP_STEP, EXPONENT_STEP = 0.05, 0.01
-"""Attribute sets whose groups and exponents differ by less share one computation."""
+"""Attribute sets whose groups and exponents differ by less than this share one computation."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Curve:
 
     @property
     def most(self) -> float:
-        """The number of buckets beyond which more change nothing."""
+        """The number of buckets beyond which more buckets change nothing."""
         return float(self.buckets[-1])
 
     def row(self, rows_in: float) -> Floats:
@@ -81,7 +81,7 @@ class Curve:
         return np.asarray(np.minimum((1 - share) * near + share * far, rows_in))
 
     def buckets_for(self, out: Floats, rows_in: float) -> Floats:
-        """The fewest buckets with which at most `out` rows leave; infinite: none are enough."""
+        """The fewest buckets with which at most `out` rows leave, or infinity."""
         row = self.row(rows_in)
         found = np.interp(-out, -row, self.buckets)
         found[out >= row[0] * (1 - 1e-9)] = 0.0
@@ -117,7 +117,7 @@ def _sizes(most: float) -> Floats:
 
 @lru_cache(maxsize=16384)
 def _repeats(groups: float, exponent: float, tuples: float, model: TableModel) -> Floats:
-    """The part of the rows after the first of their group that leave, for each input and size."""
+    """The share that leaves of the rows after the first of each group, by input and size."""
     most = MOST_PLACES if model in ("direct_mapped", "second_chance") else 1.0
     groups = min(groups, tuples / 1.0001)
     buckets = _sizes(most) * groups
@@ -132,7 +132,7 @@ def _repeats(groups: float, exponent: float, tuples: float, model: TableModel) -
 
 
 def _lawful(log_out: Floats, log_inputs: Floats) -> Floats:
-    """Falling with the size of the table, rising with the input and never faster than it."""
+    """Make a curve fall with the table size, and rise with the input but never faster."""
     log_out = np.minimum.accumulate(log_out, axis=1)
     log_out[:, 0] = log_inputs
     log_out = np.clip(log_out, log_inputs[0], log_inputs[:, None])

@@ -25,19 +25,19 @@ from terascope.sharing.counting import Frequencies
 Floats: TypeAlias = NDArray[np.float64]
 
 RARE: Final = 32
-"""A group of more tuples than this is common: none like it was missed by the sample."""
+"""A group of more tuples than this is common: the sample missed no group of this kind."""
 STARTS: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 20, 26)
-"""Sizes up to RARE are taken together from here to the next: more would only cost time."""
+"""Sizes up to RARE are binned from each of these to the next, to save time."""
 PER_DECADE: Final = 8
 STEPS: Final = 800
 STILL: Final = 1e-5
 FEW: Final = 20
-"""So many groups of one or two tuples are needed to fit anything to them."""
+"""The number of groups of one or two tuples that a fit needs at least."""
 SIGMAS: Final = 4.0
 
 
 def gee(found: Frequencies, scale: float) -> float:
-    """sqrt(n/r) f1 + f2 + f3 + ...; `scale`: n/r."""
+    """The guaranteed-error estimate sqrt(n/r) f1 + f2 + f3 + ..., where `scale` is n/r."""
     single = found.of_size(1)
     return math.sqrt(max(1.0, scale)) * single + found.groups - single
 
@@ -59,16 +59,16 @@ def bounds(found: Frequencies, scale: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class GroupGrowth:
-    """The number of groups as a function of the number of tuples, which it is exact for at 1."""
+    """The number of groups by the number of tuples; exact at the size of the sample."""
 
     found: Frequencies
     rates: Floats
-    """Tuples in the sample that a group can expect; 0 stands for groups that never come again."""
+    """The expected tuples of a group in the sample; 0 stands for groups that occur only once."""
     groups: Floats
-    """Of each rate, those that were seen."""
+    """The groups of each rate that the sample has."""
 
     def seen_in(self, scale: float) -> float:
-        """Groups among `scale` times the tuples of the sample."""
+        """The groups among `scale` times the tuples of the sample."""
         if scale <= 1.0:
             return self._seen_in_part(max(0.0, scale))
         low, high = bounds(self.found, scale)
@@ -81,14 +81,14 @@ class GroupGrowth:
         return float(np.clip(common + self.groups @ chances(self.rates, scale), low, high))
 
     def _seen_in_part(self, scale: float) -> float:
-        """A group of j tuples is missed when each of them is: no model is needed."""
+        """Groups in part of the sample: a group is missed when all its tuples are."""
         missed = (1.0 - scale) ** self.found.sizes
         return float(self.found.numbers @ (1.0 - missed))
 
 
 def fit_growth(found: Frequencies, scale: float) -> GroupGrowth:
-    """Fit the rates of the groups to what a sample has of them; `scale`: how far it will be asked
-    for, which says how small a rate makes a difference.
+    """Fit the rates of the groups to the frequencies of a sample. `scale` is the largest multiple
+    of the sample for which the fit will be used; it bounds the smallest rate that matters.
     """
     rare = found.sizes <= RARE
     if found.of_size(1) + found.of_size(2) < FEW:
@@ -107,14 +107,14 @@ def fit_growth(found: Frequencies, scale: float) -> GroupGrowth:
 
 
 def rounded(scale: float) -> float:
-    """To a power of the square root of two, so that few mixtures are made."""
+    """Round to a power of the square root of two, so that few mixtures are made."""
     return float(2.0 ** (math.ceil(2.0 * math.log2(scale)) / 2.0))
 
 
 @lru_cache(maxsize=64)
 def mixture(scale: float) -> tuple[Floats, Floats]:
-    """Rates, and how likely a rare group of each has which size once it is seen. Rates of half a
-    tuple of the population and less are like 0.
+    """The rates of a mixture, and for each rate the probability of each size of a rare group in the
+    sample. Rates of less than half a tuple of the population count as 0.
     """
     low, high = 0.5 / scale, 1.5 * RARE
     number = math.ceil(PER_DECADE * math.log10(high / low))
@@ -130,7 +130,7 @@ def mixture(scale: float) -> tuple[Floats, Floats]:
 
 
 def chances(rates: Floats, scale: float) -> Floats:
-    """Groups of a rate among `scale` times the tuples, for each that the sample has seen."""
+    """The expected groups among `scale` times the tuples, for each group of a rate."""
     out = np.full(len(rates), scale)
     out[1:] = np.expm1(-rates[1:] * scale) / np.expm1(-rates[1:])
     return out
@@ -138,7 +138,7 @@ def chances(rates: Floats, scale: float) -> Floats:
 
 @compiled
 def climb(seen: Floats, likely: Floats, weights: Floats, steps: int, still: float) -> None:
-    """Expectation maximisation: the weights become more likely with every step."""
+    """Expectation maximisation: every step makes the weights more likely."""
     total = seen.sum()
     gains = np.empty(len(seen))
     for _ in range(steps):

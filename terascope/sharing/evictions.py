@@ -40,19 +40,19 @@ NEAR_ONE: Final = 1e-6
 
 @dataclass(frozen=True)
 class Ranks:
-    """A distribution: in each bin so many groups, each drawn with the same probability."""
+    """A distribution in bins: the groups of a bin are drawn with the same probability."""
 
     groups: Floats
     probability: Floats
 
     def distinct(self, draws: float) -> float:
-        """Expected distinct groups among so many draws."""
+        """The expected number of distinct groups among this many draws."""
         return float(-(self.groups * np.expm1(-self.probability * draws)).sum())
 
 
 @lru_cache(maxsize=4096)
 def zipf(groups: float, exponent: float) -> Ranks:
-    """Zipf's law over so many groups, the first ranks alone and the others in bins."""
+    """Zipf's law over this many groups, with the first ranks one by one and the others in bins."""
     groups = max(1.0, groups)
     single = int(min(groups, SINGLE_RANKS))
     ranks = np.arange(1.0, single + 1)
@@ -71,7 +71,7 @@ def zipf(groups: float, exponent: float) -> Ranks:
 
 @lru_cache(maxsize=4096)
 def support(seen: float, exponent: float, draws: float) -> float:
-    """How many groups there must be for so many to be seen among the draws."""
+    """The number of groups for which `seen` distinct ones are expected among the draws."""
     if seen >= draws * 0.999:
         return MOST_SUPPORT
     low, high = seen, seen
@@ -89,10 +89,10 @@ def support(seen: float, exponent: float, draws: float) -> float:
 
 
 def filtered(ranks: Ranks, fraction: float) -> Ranks:
-    """What is left of a stream of which tables above have let this fraction pass.
+    """The distribution of the rows that tables above let pass, `fraction` of all rows.
 
-    They hold frequent groups back, and the more frequent the more: p becomes p / (1 + p tau). If
-    little passes, all groups are equally frequent.
+    Tables absorb frequent groups, the more frequent the more: p becomes p / (1 + p tau). If few
+    rows pass, all groups are equally frequent.
     """
     if fraction >= 1:
         return ranks
@@ -101,7 +101,7 @@ def filtered(ranks: Ranks, fraction: float) -> Ranks:
 
 
 def _tau(ranks: Ranks, fraction: float) -> float:
-    """By Newton's method over log tau, kept within a bracket."""
+    """Find tau by Newton's method over log tau, kept within a bracket."""
     low, high = -20.0, 60.0
     at = 0.0
     for _ in range(60):
@@ -121,7 +121,7 @@ def _tau(ranks: Ranks, fraction: float) -> float:
 
 @dataclass(frozen=True)
 class Reuse:
-    """The curve D(t) of an epoch, and its slope: the chance that the next draw is a new group."""
+    """The curve D(t) of an epoch, and its slope: the chance that a draw is a new group."""
 
     draws: float
     times: Floats
@@ -130,7 +130,7 @@ class Reuse:
 
     @property
     def again(self) -> Floats:
-        """Tuples of the epoch whose group came last so long ago, interval by interval."""
+        """The tuples of the epoch by the time since their group's last tuple."""
         middle = (self.times[1:] + self.times[:-1]) / 2
         return np.asarray((self.draws - middle) * -np.diff(self.slope))
 
@@ -142,7 +142,7 @@ def reuse(ranks: Ranks, draws: float) -> Reuse:
 
 
 def leaving(curve: Reuse, buckets: Floats, model: TableModel) -> Floats:
-    """Rows that leave tables of these sizes in the epoch; with endless buckets, D(draws)."""
+    """The rows that leave tables of these sizes in the epoch; with endless buckets, D(draws)."""
     if model == "lru":
         time = np.interp(buckets, curve.distinct, curve.times)
         slope = np.interp(time, curve.times, curve.slope)
@@ -163,10 +163,10 @@ def leaving(curve: Reuse, buckets: Floats, model: TableModel) -> Floats:
 
 
 def in_use(buckets: float, groups: float, model: TableModel) -> float:
-    """Places with a group in them when an epoch ends.
+    """The places that hold a group when an epoch ends.
 
-    Direct-mapped: those that any group has. With a second place a group is only without one of its
-    own if both are taken, so that u, the part in use, rises with the groups: du/dg = (1 - u^2) / b.
+    Direct-mapped: the places that any group maps to. With a second place a group has no place only
+    if both are taken, so that u, the share in use, rises with the groups: du/dg = (1 - u^2) / b.
     """
     if model == "direct_mapped" and buckets > 0:
         return float(buckets * -np.expm1(-groups / buckets))
@@ -176,11 +176,11 @@ def in_use(buckets: float, groups: float, model: TableModel) -> float:
 
 
 def second_homes(load: Floats) -> Floats:
-    """The part of the groups with competitors at their first place that live at their second.
+    """Of the groups with competitors at their first place, the share at their second.
 
-    `load` is groups per place. A place stays free for strangers if none of its own groups needs it:
-    they are absent, or live elsewhere themselves (about half of them came later than the stranger).
-    A group looks at its second place once it meets another at its first.
+    `load` is groups per place. A place is free for strangers if none of its own groups needs it:
+    these are absent, or live at their own second place (about half of them came later than the
+    stranger). A group tries its second place once it meets another group at its first.
     """
     lookers = np.maximum(load * -np.expm1(-load), 1e-12)
     housed = np.zeros_like(load)
@@ -192,4 +192,4 @@ def second_homes(load: Floats) -> Floats:
 
 HOMES_STEPS: Final = 12
 EARLY: Final = 0.25
-"""Frequent groups come early and find places free: measured, between Zipf 0.5 and 1.3."""
+"""Frequent groups come early and find free places: the factor measured between Zipf 0.5 and 1.3."""

@@ -35,12 +35,12 @@ from terascope.sharing.model import Node, Tree
 Places: TypeAlias = npt.NDArray[np.int64]
 
 ROUNDINGS: Final = 4
-"""Each inner node rounds costs at most so often: slopes, two thinnings, one sum per child."""
+"""The most roundings of cost at an intermediate node: slopes, two thinnings, one sum per child."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """Pairs of cost and bytes, costs falling."""
+    """Pairs of cost and bytes, in order of falling cost."""
 
     cost: Floats
     memory: Floats
@@ -52,22 +52,21 @@ class Combined:
 
     points: Points
     simple: tuple[int, ...]
-    """Children that share memory by slope."""
+    """The children that share memory by slope."""
     segments: Places
-    """Whose segment comes next, steepest first."""
+    """The child of each segment, steepest segment first."""
     buckets: Floats
-    """Of each segment."""
+    """The buckets of each segment."""
     kept: Places
-    """Segments taken at each point that was kept."""
+    """The number of segments taken at each point that was kept."""
     joins: tuple[tuple[int, Places, Places, Floats], ...]
-    """A child, for each point of the sum the point on the left and that of the child, and the
-    memory of the child's points.
-    """
+    """For each child: the left point and the child's point of each sum, and the memory of the
+    child's points."""
 
 
 @dataclass(frozen=True)
 class SubtreeChoices:
-    """The pairs of a subtree for one input: which level its node lets pass, and what is below."""
+    """The (cost, memory) pairs of a subtree for one input, with the choices behind them."""
 
     points: Points
     level: Places
@@ -77,20 +76,20 @@ class SubtreeChoices:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Allocations of a tree, cheaper and larger from each to the next."""
+    """Allocations of a tree, each cheaper and larger than the one before."""
 
     memory: Floats
     cost: Floats
     allocations: Floats
-    """Buckets [allocation, node]."""
+    """Buckets by [allocation, node]."""
 
     def best(self, memory_bytes: float) -> int:
-        """The cheapest that fits; the first takes no memory."""
+        """The cheapest allocation that fits; the first allocation takes no memory."""
         return max(0, int(np.searchsorted(self.memory, memory_bytes * (1 + 1e-12), "right")) - 1)
 
 
 def merged(one: Frontier, other: Frontier) -> Frontier:
-    """The allocations of both that no other beats."""
+    """The allocations of both frontiers that no other allocation beats."""
     memory = np.concatenate([one.memory, other.memory])
     cost = np.concatenate([one.cost, other.cost])
     allocations = np.concatenate([one.allocations, other.allocations])
@@ -99,7 +98,7 @@ def merged(one: Frontier, other: Frontier) -> Frontier:
 
 
 def unbeaten(memory: Floats, cost: Floats) -> list[int]:
-    """Of some allocations, those that cost less than all smaller ones, the smallest first."""
+    """The allocations that cost less than all smaller ones, the smallest first."""
     best, kept = np.inf, []
     for k in np.lexsort((cost, memory)):
         if cost[k] < best:
@@ -112,9 +111,9 @@ def unbeaten(memory: Floats, cost: Floats) -> list[int]:
 def hull_segments(
     row: Floats, buckets: Floats, weight: float, size: float, cell: float
 ) -> tuple[Floats, Floats, Floats, bool]:
-    """Cost drops, bytes and buckets of a node's curve, no drop above `cell`; and if it is convex.
+    """The cost drops (at most `cell`), bytes and buckets of a curve; and if it is convex.
 
-    `size` is bytes of a bucket.
+    `size` is the bytes of a bucket.
     """
     count = len(row)
     kept = np.zeros(count, np.int64)
@@ -150,7 +149,7 @@ def hull_segments(
 
 
 def subdivided(cost: Floats, buckets: Floats, cell: float) -> Floats:
-    """Sizes between which the cost, linear between the given ones, falls by at most `cell`."""
+    """Sizes between which the cost, linear between the given sizes, falls by at most `cell`."""
     counts = np.maximum(1, np.ceil(-np.diff(cost) / cell)).astype(np.int64)
     first = np.repeat(np.cumsum(counts) - counts, counts)
     part = (np.arange(counts.sum()) - first) / np.repeat(counts, counts)
@@ -218,7 +217,7 @@ def combined_points(
 
 
 def summed(one: Points, other: Points, cell: float) -> tuple[Points, Places, Places]:
-    """The best sums of any point of one with any of the other, and which points they are of."""
+    """The best sums of a point of each of two lists, with the two points of each sum."""
     starts = np.zeros(len(one.cost), np.int64)
     stops = np.full(len(one.cost), len(other.cost), np.int64)
     cost, memory, left, right = combined_points(
@@ -286,7 +285,7 @@ class Allocator:
         return self._allocations(top)
 
     def _levels(self, at: int) -> Floats:
-        """Rows that may leave a node, each rounded up to one of these."""
+        """The numbers of rows that may leave a node; others are rounded up to these."""
         groups = self.made[at].groups
         if self.free[at]:
             return np.array([groups])
@@ -300,7 +299,7 @@ class Allocator:
         return np.array([self.tuples]) if parent is None else self.levels[parent]
 
     def _choices(self, at: int) -> list[SubtreeChoices]:
-        """For each input: which levels can be reached with which memory, and the best below."""
+        """For each input: the reachable levels, their memory, and the best choice below."""
         levels, combined = self.levels[at], self.combined[at]
         starts = np.cumsum([0, *(len(each.points.cost) for each in combined)])
         cost = np.concatenate([each.points.cost for each in combined])
@@ -383,7 +382,7 @@ class Allocator:
         return Combined(total, tuple(simple), segments, taken, kept, tuple(joins))
 
     def _allocations(self, top: Combined) -> Frontier:
-        """The pairs of the whole tree as buckets, with what they really cost."""
+        """The pairs of the whole tree as buckets, with their unrounded cost."""
         count = len(top.points.cost)
         buckets = np.zeros((count, len(self.tree.nodes)))
         for at, free in enumerate(self.free):
@@ -416,8 +415,8 @@ class Allocator:
             buckets[at] = amount
 
     def costs(self, allocations: Floats) -> Floats:
-        """C(T) of each allocation, not rounded, with intermediate nodes left out that get nothing:
-        the rows that would pass through them need not be put into them.
+        """C(T) of each allocation, not rounded, without intermediate nodes that get no memory: rows
+        need not pass through such a node.
         """
         total = np.full(len(allocations), len(self.tree.children(None)) * self.tuples)
         out: list[Floats] = []

@@ -31,13 +31,13 @@ from terascope.sharing.model import AttributeBits, Attributes, Node, Tree
 from terascope.sharing.priced import best_size, input_grid, value_at, worth
 
 LEAST_GAIN: Final = 1e-6
-"""Of the cost: a smaller gain is not worth a step."""
+"""The least gain of a step, as a share of the cost."""
 STREAM: Final = -1
 
 
 @dataclass
 class DraftNode:
-    """A node of a draft: attributes are bits."""
+    """A node of a draft, with its attributes as bits."""
 
     bits: int
     parent: int
@@ -47,9 +47,9 @@ class DraftNode:
 
 @dataclass(frozen=True)
 class Step:
-    """A change: `gathered` come to stand below the node of these bits, a child of `parent`.
+    """The nodes `gathered` move below the node of these bits, a child of `parent`.
 
-    If nobody has the bits there, a node is added. With `deleted`, that node goes instead.
+    If there is no node with these bits, one is added. With `deleted`, that node is removed instead.
     """
 
     gain: float
@@ -61,7 +61,7 @@ class Step:
 
 
 class TreeDraft:
-    """A tree that is being changed, and what its parts cost at the present price."""
+    """A tree while it is changed, with the cost of its parts at the present price of memory."""
 
     def __init__(self, first: Tree, curves: Curves, accounting: Accounting) -> None:
         self.curves = curves
@@ -102,7 +102,7 @@ class TreeDraft:
         return found
 
     def floor(self, bits: int) -> float:
-        """Groups that a set has at least, by the subsets that were asked for."""
+        """A lower bound of the groups of a set of attributes, from the subsets counted so far."""
         if len(self._groups) > len(self._asked) * 1.05:
             self._asked = np.array(list(self._groups), np.int64)
             self._counted = np.array(list(self._groups.values()))
@@ -123,7 +123,7 @@ class TreeDraft:
     # ------------------------------------------------------------------ judging
 
     def judge(self) -> None:
-        """Values bottom-up, then sizes and outputs top-down."""
+        """Compute values bottom-up, then sizes and outputs top-down."""
         below_of = self.children()
         self.values.clear()
         self.buckets.clear()
@@ -145,7 +145,7 @@ class TreeDraft:
             pending.extend(below_of.get(at, ()))
 
     def _below(self, at: int, children: list[int]) -> Floats:
-        """What rows cost that leave the node, on the grid."""
+        """The cost of the rows that leave the node, on the grid."""
         per_row = len(children) + self.accounting.per_row(self.members[at].is_query)
         below = per_row * self.grid
         for child in children:
@@ -177,7 +177,7 @@ class TreeDraft:
         )
 
     def fed(self, at: int, rows: float) -> float:
-        """What it costs to feed so many rows to a node."""
+        """The cost of feeding this many rows to a node."""
         return rows + value_at(self.values[at], self.grid, rows)
 
     # ------------------------------------------------------------------ changing
@@ -199,7 +199,7 @@ class TreeDraft:
         self._fit_slots()
 
     def _fit_slots(self) -> None:
-        """A node that is no query keeps the slots that any below it needs."""
+        """Give an intermediate node the slots that any node below it needs."""
         below_of = self.children()
         for at in reversed(list(self._top_down(below_of))):
             below = [self.members[child].slots for child in below_of.get(at, ())]
@@ -213,7 +213,7 @@ class TreeDraft:
         }
 
     def tree(self) -> Tree:
-        """As it is, with the sizes of the present price."""
+        """The tree as it is, with the table sizes of the present price."""
         places: dict[int, int | None] = {STREAM: None}
         nodes: list[Node] = []
         for at in self._top_down(self.children()):
@@ -232,7 +232,7 @@ def gatherings(
     fed: Floats,
     groups: Floats,
 ) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
-    """For each union: the siblings within it, what they cost to feed, the most groups of one."""
+    """For each union: the siblings within it, their feeding cost, the most groups of one."""
     count = np.zeros(len(unions), np.int64)
     total = np.zeros(len(unions))
     most = np.zeros(len(unions))
@@ -247,16 +247,16 @@ def gatherings(
 
 
 def unions_of(siblings: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """All unions of two, each once."""
+    """All unions of two sets, each once."""
     first, second = np.triu_indices(len(siblings), 1)
     return np.unique(siblings[first] | siblings[second])
 
 
 def merges(draft: TreeDraft, least: float) -> Step | None:
-    """The best way to gather siblings, if it gains more than `least`.
+    """The merge of siblings that gains most, if it gains more than `least`.
 
-    Unions are taken in the order of what they could gain at best: `rows` to feed one node instead
-    of many, and to each of these no fewer rows than the union has groups.
+    Unions are tried in the order of an upper bound of their gain: `rows` feed one node instead of
+    many, and each of these many is fed at least as many rows as the union has groups.
     """
     best: Step | None = None
     for parent, siblings in draft.children().items():
@@ -290,13 +290,13 @@ class Siblings:
         self.count, self.fed, self.most = gatherings(self.bits, unions, fed, groups)
 
     def floors(self) -> Floats:
-        """No union has fewer groups than this."""
+        """A lower bound of the groups of each union."""
         known = self.draft.floors
         floors = np.array([known.get(int(union), 0.0) for union in self.unions])
         return np.asarray(np.maximum(floors, self.most))
 
     def bound(self, floors: Floats) -> Floats:
-        """What each union can gain at best; one that is a child already costs nothing to feed."""
+        """An upper bound of the gain of each union; a union that is a child is fed already."""
         own = np.isin(self.unions, self.bits)
         gain = self.fed - self.rows - (self.count - own) * np.minimum(floors, self.rows)
         return np.asarray(gain)
@@ -313,7 +313,7 @@ class Siblings:
         return step
 
     def _judged(self, u: int, union: int, least: float) -> tuple[float, Step | None]:
-        """What the merge gains at most, and the merge if that is more than `least`."""
+        """An upper bound of a merge's gain, and the merge if that is above `least`."""
         draft = self.draft
         inside = np.flatnonzero(self.bits & ~np.int64(union) == 0)
         moved = tuple(self.siblings[s] for s in inside if self.bits[s] != union)
@@ -380,7 +380,7 @@ def moves(draft: TreeDraft, least: float) -> list[Step]:
 
 
 def improve(draft: TreeDraft, price: float) -> None:
-    """Steps until none helps. A step that turns out not to is taken back and not tried again."""
+    """Apply steps until none helps. A step that does not help is undone for good."""
     draft.price = price
     draft.judged.clear()
     draft.judge()
@@ -420,7 +420,7 @@ LAST_BYTES: Final = 2.0**34
 
 
 def prices(flat: Tree, tuples: float, factor: float = PRICE_FACTOR) -> list[float]:
-    """From one at which next to no memory is bought down to memory for nothing."""
+    """A falling ladder of prices, from almost no memory down to free memory."""
     whole = len(flat.nodes) * tuples
     ladder: list[float] = []
     size = FIRST_BYTES
@@ -433,7 +433,7 @@ def prices(flat: Tree, tuples: float, factor: float = PRICE_FACTOR) -> list[floa
 def grown_trees(
     flat: Tree, curves: Curves, accounting: Accounting, ladder: list[float]
 ) -> list[Tree]:
-    """One for each price."""
+    """The tree of each price, each grown from the tree before."""
     draft = TreeDraft(flat, curves, accounting)
     trees: list[Tree] = []
     for price in ladder:
@@ -443,7 +443,7 @@ def grown_trees(
 
 
 def form_of(tree: Tree) -> frozenset[tuple[Attributes, Attributes]]:
-    """Which node stands below which."""
+    """The parent of each node."""
     above = [
         frozenset() if node.parent is None else tree.nodes[node.parent].attributes
         for node in tree.nodes

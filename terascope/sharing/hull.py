@@ -35,26 +35,26 @@ Cells: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 GRID: Final = 4 * (INPUTS - 1) + 1
-"""Every place of a curve, and three between each two of them."""
+"""Every size of a curve, and three between each two of them."""
 SPREAD: Final = 1.001
 """The least ratio between the ends of a grid."""
 
 BOUND_ERROR: Final = 0.003
-"""How far the lower bound of a tree may be off; 0.00002 was measured."""
+"""The largest assumed error of the lower bound of a tree; 0.00002 was measured."""
 NEARER: Final = 0.25
-"""The part of eps within which prices come near to the bounds."""
+"""The share of eps within which prices approach the bounds."""
 SAME: Final = 1e-6
-"""Allocations whose memory differs less are one."""
+"""Allocations whose memory differs by less than this are one."""
 DEARER: Final = 16.0
 """The factor by which prices rise until a tree takes no memory at all."""
 ROUNDS: Final = 24
 PARTS: Final = np.array([0.25, 0.5, 1.0])
-"""Parts of the growth of a table that are tried by themselves."""
+"""The number of parts in which the growth of a table is tried."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Lower bounds of a tree: for each price, hash operations and what a byte takes off them."""
+    """Lower bounds of a tree: for each price, hash operations and their reduction for each byte."""
 
     total: Floats
     price: Floats
@@ -66,18 +66,18 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Form:
-    """What leaves the table of an attribute set, for rows that enter it between its groups and all
-    tuples: no fewer ever do.
+    """The rows that leave the table of an attribute set, for every input between its groups and all
+    tuples: the input is never smaller.
     """
 
     grid: Floats
     cell: Cells
-    """[rows, size]: between which two places of the grid the rows are that leave."""
+    """By [rows, size]: the cell of the grid in which the number of leaving rows is."""
     share: Floats
-    """[rows, size]: and how near to the second."""
+    """By [rows, size]: the position within that cell, from 0 to 1."""
     buckets: Floats
     log_out: Floats
-    """[rows, size]."""
+    """By [rows, size]: the logarithm of the rows that leave."""
 
 
 def rows_leaving(made: Curve, tuples: float) -> Form:
@@ -103,7 +103,7 @@ def interpolated(values: Floats, grid: Floats, rows: float) -> float:
 
 @compiled
 def leaving(grid: Floats, log_out: Floats, size: int, rows: float) -> float:
-    """Rows that leave a table of one of its sizes."""
+    """The rows that leave a table of one of the sizes of its form."""
     place = np.log(max(rows / grid[0], 1.0)) / np.log(grid[1] / grid[0])
     low = min(int(place), len(grid) - 2)
     part = min(place - low, 1.0)
@@ -124,9 +124,9 @@ def worths(
     shares: Floats,
     buckets: Floats,
 ) -> tuple[Floats, float]:
-    """For each node what rows cost that leave it, on its grid, memory below it paid; and the total.
+    """For each node the cost of its leaving rows, memory below it paid; and the total.
 
-    Intermediate nodes are left out where that is cheaper: rows need not be put into them.
+    Intermediate nodes are left out where that is cheaper: rows then do not pass through them.
     """
     count, points = grids.shape
     sizes = buckets.shape[1]
@@ -171,7 +171,7 @@ def placed(
     buckets: Floats,
     below: Floats,
 ) -> tuple[Floats, float]:
-    """The buckets of each node, and what they cost without the memory."""
+    """The buckets of each node, and the cost without the price of memory."""
     count, points = grids.shape
     sizes = buckets.shape[1]
     chosen, out = np.zeros(count), np.zeros(count)
@@ -245,7 +245,7 @@ def costs_of(
 
 @dataclass(frozen=True)
 class Allocated:
-    """An allocation, and what it costs."""
+    """An allocation and its cost."""
 
     memory: float
     cost: float
@@ -254,7 +254,7 @@ class Allocated:
 
 @dataclass
 class PricedTree:
-    """The allocations of one tree at the prices that were asked."""
+    """The allocations of one tree at the prices that were tried."""
 
     tree: Tree
     curves: Curves
@@ -262,7 +262,7 @@ class PricedTree:
     forms: dict[Attributes, Form]
     """The forms of attribute sets, shared by all trees."""
     asked: dict[float, tuple[float, Allocated]] = field(default_factory=dict)
-    """For each price the total, and the allocation."""
+    """For each price tried: the total and the allocation."""
     between: list[Allocated] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -325,11 +325,11 @@ class PricedTree:
         return Frontier(memory[kept], cost[kept], sizes)
 
     def gaps(self) -> list[tuple[float, float]]:
-        """Neighbouring prices, the dearer first."""
+        """Neighbouring prices, the higher first."""
         return list(pairwise(sorted(self.asked, reverse=True)))
 
     def part(self, dear: float, cheap: float) -> bool:
-        """Try the price at which both cost the same; whether it has another allocation."""
+        """Try the price at which two neighbours cost the same; whether it has a third one."""
         few, many = self.asked[dear][1], self.asked[cheap][1]
         if many.memory - few.memory <= SAME * many.memory or few.cost <= many.cost:
             return False
@@ -341,7 +341,7 @@ class PricedTree:
         return few.memory * (1 + SAME) < found < many.memory * (1 - SAME)
 
     def walk(self, dear: float, cheap: float) -> None:
-        """Between two allocations: one table after the other, or a part of what it is to get, where
+        """Allocations between two others: one table after the other, or a part of its growth, where
         a byte saves most.
         """
         few, many = self.asked[dear][1], self.asked[cheap][1]
@@ -374,7 +374,7 @@ class Priced:
 
 def best_of(frontiers: tuple[Frontier, ...]) -> tuple[Floats, Floats]:
     """Every memory at which an allocation begins to fit, and the least cost just below it: between
-    two of them the cost stays, and bounds fall.
+    two of these the cost is constant, and bounds fall.
     """
     memory = np.concatenate([frontier.memory for frontier in frontiers])
     cost = np.concatenate([frontier.cost for frontier in frontiers])
@@ -405,7 +405,7 @@ def priced(trees: list[Tree], curves: Curves, accounting: Accounting, eps: float
 
 
 def refine(trees: list[PricedTree], eps: float) -> None:
-    """More prices wherever a tree may be better than all allocations by more than eps."""
+    """Add prices wherever a tree may be better than all allocations by more than eps."""
     walked: set[tuple[int, float, float]] = set()
     for _ in range(ROUNDS):
         edges, best = best_of(tuple(tree.frontier for tree in trees))

@@ -20,7 +20,7 @@ TableModel: TypeAlias = Literal["lru", "uniform", "direct_mapped", "second_chanc
 
 WORD_BYTES: Final = 8
 CHAIN_BYTES: Final = 20
-"""Of an entry of a chained table: its bucket's head, and four links."""
+"""Bytes of an entry of a chained table for chaining: the head of its bucket, and four links."""
 
 OVERHEAD: Final[dict[TableModel, int]] = {
     "lru": CHAIN_BYTES,
@@ -32,17 +32,17 @@ OVERHEAD: Final[dict[TableModel, int]] = {
 
 
 class Statistics(Protocol):
-    """The number of tuples of an epoch, and of groups of any set of attributes."""
+    """The number of tuples of an epoch, and of the groups of any set of attributes."""
 
     @property
     def tuples(self) -> float:
-        """Tuples that come in an epoch."""
+        """The tuples that arrive in an epoch."""
 
     def groups(self, attributes: Attributes) -> float:
         """Distinct values of the attributes in an epoch."""
 
     def exponent(self, attributes: Attributes) -> float:
-        """The exponent of their Zipf-like distribution; 0: all groups are equally frequent."""
+        """The Zipf exponent of the groups; 0: all groups are equally frequent."""
 
 
 class AttributeBits:
@@ -64,7 +64,7 @@ class AttributeBits:
 
 
 class RememberedStatistics:
-    """Other statistics, computed once for each set of attributes; 1 <= groups <= tuples holds."""
+    """Cached statistics, by set of attributes; 1 <= groups <= tuples holds."""
 
     def __init__(self, source: Statistics) -> None:
         self._source = source
@@ -96,7 +96,7 @@ class Query:
 
 
 def entry_bytes(keys: int, slots: int, overhead: int) -> int:
-    """Of an entry: a word of state, the epoch, two keys a word, the slots; and the table's own."""
+    """The bytes of an entry: state, epoch, two keys a word, slots, overhead of the table."""
     return WORD_BYTES * (2 + (keys + 1) // 2 + slots) + overhead
 
 
@@ -106,7 +106,7 @@ class Node:
 
     attributes: Attributes
     parent: int | None
-    """None: it takes the tuples of the stream."""
+    """The parent; None: the node groups the tuples of the stream."""
     is_query: bool
     buckets: float
     slots: int = 1
@@ -135,7 +135,7 @@ class Tree:
         return tuple(at for at, node in enumerate(self.nodes) if node.parent == place)
 
     def degrees(self) -> tuple[int, ...]:
-        """Children of each node."""
+        """The number of children of each node."""
         count = [0] * len(self.nodes)
         for node in self.nodes:
             if node.parent is not None:
@@ -143,7 +143,7 @@ class Tree:
         return tuple(count)
 
     def depth(self, place: int) -> int:
-        """1 for a node that takes the stream's tuples."""
+        """The depth of a node; 1 for a node that groups the tuples of the stream."""
         parent = self.nodes[place].parent
         return 1 if parent is None else 1 + self.depth(parent)
 
@@ -156,7 +156,7 @@ class Tree:
         )
 
     def describe(self) -> str:
-        """One line a node, children below their parents."""
+        """One line for each node, children below their parents."""
         lines: list[str] = []
 
         def add(place: int) -> None:
@@ -174,7 +174,7 @@ class Tree:
 
 
 def flat_tree(queries: tuple[Query, ...]) -> Tree:
-    """Every query from the stream itself; equal sets of attributes are one node."""
+    """Every query groups the stream itself; equal sets of attributes are one node."""
     slots: dict[Attributes, int] = {}
     for query in queries:
         slots[query.attributes] = max(query.slots, slots.get(query.attributes, 0))

@@ -38,16 +38,17 @@ from terascope.sharing.union_search import union_trees
 
 COARSE: Final = 0.2
 MOST_FINE, MOST_COARSE, MOST_BOUNDED = 12, 20, 1
-"""Tables with children up to which Algorithm 2 allocates a tree's memory, too: with the eps asked
-for, with the coarse one, and, coarsely, where the tables of queries are bounded. It takes seconds
-for more. Prices allocate the memory of every tree, and prove how near that is."""
+"""The number of tables with children up to which Algorithm 2 allocates the memory of a tree, too:
+with the requested eps, with the coarse eps, and coarsely where the tables of queries are bounded.
+Algorithm 2 takes seconds for larger trees. Prices allocate the memory of every tree, with a bound
+on the error."""
 SMALL: Final = 20
-"""Nodes of a tree that Algorithm 2 always allocates with the eps asked for."""
+"""The nodes of a tree up to which Algorithm 2 always allocates with the requested eps."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A tree, and what it costs in an epoch."""
+    """A tree and its cost in an epoch."""
 
     tree: Tree
     cost: HashOperations
@@ -58,7 +59,7 @@ class Planned:
     flat: Tree
     """The tree without intermediate aggregates, with its memory."""
     seconds: float = 0.0
-    """How long planning took."""
+    """The time that planning took."""
 
 
 def plan_tree(
@@ -79,7 +80,7 @@ def plan_tree(
 
 
 class Planner:
-    """Plans for any memory; everything that does not depend on the memory is computed once."""
+    """Plans trees for any memory; parts that do not depend on it are computed once."""
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class Planner:
 
     @cached_property
     def trees(self) -> list[Tree]:
-        """The candidates, each once; the flat tree is the first."""
+        """The candidate trees, each once; the first is the flat tree."""
         flat, accounting = self._flat, self._accounting
         ladder = prices(flat, self._statistics.tuples)
         different = {form_of(flat): flat}
@@ -127,7 +128,7 @@ class Planner:
 
     @cached_property
     def _frontiers(self) -> list[Frontier]:
-        """The allocations of each candidate, by prices and, where it is quick, by Algorithm 2."""
+        """The allocations of each candidate, by prices and, where that is fast, by Algorithm 2."""
         found: list[Frontier] = []
         for tree, by_price in zip(self.trees, self._priced.frontiers, strict=True):
             eps = fineness(tree, self._accounting, self._eps)
@@ -138,7 +139,7 @@ class Planner:
         return found
 
     def _cheapest(self, memory_bytes: float) -> Tree:
-        """The best of the trees within the memory."""
+        """The cheapest candidate within the memory."""
         found = self._frontiers
         points = [frontier.best(memory_bytes) for frontier in found]
         keys = [
@@ -162,8 +163,8 @@ class Planner:
 
 
 def fineness(tree: Tree, accounting: Accounting, eps: float) -> float | None:
-    """The eps with which Algorithm 2 allocates a tree's memory; None: it would take too long. It
-    depends on the tree alone, so that more memory cannot cost more.
+    """The eps with which Algorithm 2 allocates the memory of a tree; None where it would take too
+    long. It depends on the tree alone, so that more memory cannot cost more.
     """
     inner = sum(degree > 0 for degree in tree.degrees())
     if len(tree.nodes) <= SMALL or (inner <= MOST_FINE and not accounting.bounded_leaves):

@@ -36,9 +36,9 @@ def best_size(
     grid: Floats,
     rows_in: float,
 ) -> tuple[float, float, float]:
-    """The cheapest size of a table: what it costs, the buckets, the rows that leave it.
+    """The cheapest size of a table: its cost, the buckets, the rows that leave it.
 
-    `below` is what rows cost that leave it, on the grid; `byte_price` is for a whole bucket.
+    `below` is the cost of a leaving row, on the grid; `byte_price` is for a whole bucket.
     """
     log_step = np.log(grid[1])
     points = len(log_inputs)

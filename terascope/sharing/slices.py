@@ -24,37 +24,37 @@ Range: TypeAlias = int
 Slide: TypeAlias = int
 
 MOST_SLICES: Final = 4096
-"""A longer vector is not worth having: its windows had better not share one."""
+"""The most slices of a composition: windows with a longer one do not share slices."""
 COINCIDING: Final = 4
-"""So many times as many edges are looked at: many of them may coincide."""
+"""Edges per slice that are accepted before composing: many edges may coincide."""
 MOST_EDGES: Final = COINCIDING * MOST_SLICES
 
 
 @dataclass(frozen=True, order=True)
 class Periodic:
-    """W[r, s]: at every multiple t of the slide the tuples in [t-r, t)."""
+    """The window W[r, s]: at every multiple t of the slide the tuples in [t-r, t)."""
 
     range: Range
     slide: Slide
 
     @property
     def edges(self) -> tuple[int, ...]:
-        """Where windows begin or end, within a slide."""
+        """The positions within a slide at which windows begin or end."""
         return tuple(sorted({0, -self.range % self.slide}))
 
     def needs(self, start: int, end: int) -> bool:
-        """Whether a window has the slice [start, end), which no edge is inside of."""
+        """Whether a window contains the slice [start, end), inside of which there is no edge."""
         last = start + self.range  # the latest end of a window that begins at or before `start`
         return last - last % self.slide >= end
 
 
 def paired(window: Periodic) -> SliceVector:
-    """(s - r mod s, r mod s), or (s) when r is a multiple of s."""
+    """The paired window: (s - r mod s, r mod s), or (s) when r is a multiple of s."""
     return with_gaps(window.edges, window.slide, [window])
 
 
 def with_gaps(edges: Iterable[int], period: int, windows: Sequence[Periodic]) -> SliceVector:
-    """Slices between edges; those that no window needs are gaps."""
+    """The slices between edges; slices that no window contains are gaps."""
     starts = sorted(set(edges))
     cuts = [*starts, period]
     lengths = tuple(map(sub, cuts[1:], cuts))
@@ -69,21 +69,21 @@ def with_gaps(edges: Iterable[int], period: int, windows: Sequence[Periodic]) ->
 
 
 def stretched(vector: SliceVector, times: int) -> SliceVector:
-    """The same slices with a period that is so many times as long."""
+    """The same slices with a period that is this many times as long."""
     number = len(vector.lengths)
     gaps = frozenset(i + k * number for k in range(times) for i in vector.gaps)
     return SliceVector(vector.lengths * times, gaps)
 
 
 def most_edges(windows: Iterable[Periodic]) -> tuple[int, int]:
-    """The common period, and no less than the number of edges in it."""
+    """The common period, and an upper bound of the edges in it."""
     known = list(windows)
     period = math.lcm(*(w.slide for w in known))
     return period, sum(len(w.edges) * (period // w.slide) for w in known)
 
 
 def composed(windows: Iterable[Periodic], most: int = MOST_SLICES) -> SliceVector | None:
-    """The slices of all windows together; None when a period would have too many."""
+    """The composition of all windows; None when a period would have too many slices."""
     known = sorted(set(windows))
     period, edges = most_edges(known)
     if edges > COINCIDING * most:
@@ -98,8 +98,8 @@ def composed(windows: Iterable[Periodic], most: int = MOST_SLICES) -> SliceVecto
 
 
 def composed_panes(windows: Sequence[Periodic], most: int = MOST_SLICES) -> SliceVector | None:
-    """The composition of paned windows instead, which have many more edges; None when a period
-    would have too many.
+    """The composition of the windows as paned windows, which have many more edges; None when a
+    period would have too many slices.
     """
     period = math.lcm(*(w.slide for w in windows))
     steps = {math.gcd(w.range, w.slide) for w in windows}
@@ -123,10 +123,10 @@ def shortest(vector: SliceVector) -> SliceVector:
 
 @lru_cache(maxsize=MOST_SLICES)
 def divisors(number: int) -> tuple[int, ...]:
-    """The numbers below a number that divide it."""
+    """The divisors of a number that are smaller than it."""
     return tuple([part for part in range(1, number // 2 + 1) if number % part == 0])
 
 
 def rate(vector: SliceVector) -> Fraction:
-    """beta: kept slices per unit of time."""
+    """The rate beta of a composition: kept slices per unit of time."""
     return Fraction(len(vector.lengths) - len(vector.gaps), vector.period)

@@ -1,8 +1,8 @@
 """Statistics of any set of attributes, estimated from a sample of the source.
 
 In: a uniform sample of the tuples of some epochs, as hashes of every attribute. Out: the number of
-groups in an epoch, or in any other number of tuples, with bounds; and how skewed they are. Each set
-is counted when it is first asked for.
+groups in an epoch, or in any other number of tuples, with bounds; and their skew. Each set of
+attributes is counted at its first use.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from terascope.sharing.zipf import exponent
 class SampledStatistics:
     """Statistics of the tuples of an epoch.
 
-    A group of one epoch is another one than the same values in the next: with several epochs in the
-    sample, their hashes are part of every set, and what is said is the mean of them.
+    Equal values in two epochs are two groups: with several epochs in the sample, the hash of the
+    epoch is part of every set, and the statistics are means over the epochs.
     """
 
     hashes: Mapping[str, Hashes]
     """The hashes of an attribute, one for each tuple of the sample."""
     sampled: int
-    """Tuples in it."""
+    """The number of tuples in the sample."""
     tuples: float
-    """Of an epoch; `sampled` is a uniform sample of those of `epochs` epochs."""
+    """The tuples of an epoch; `sampled` is a uniform sample of the tuples of `epochs` epochs."""
     rate: float | None = None
-    """Tuples in a second."""
+    """Tuples a second."""
     epochs: int = 1
     epoch_hashes: Hashes | None = None
     """The hashes of the epochs, where there are several."""
     places: Floats | None = None
-    """Where in its epoch each tuple stands, from 0 to 1: what is shorter than an epoch is counted
-    piece by piece then, for groups come in bursts."""
+    """The position of each tuple in its epoch, from 0 to 1. With positions, parts of an epoch are
+    counted piece by piece, because groups come in bursts."""
     _counted: dict[frozenset[str], Frequencies] = field(default_factory=dict, repr=False)
     _grown: dict[frozenset[str], GroupGrowth] = field(default_factory=dict, repr=False)
     _groups: dict[tuple[frozenset[str], float], float] = field(default_factory=dict, repr=False)
@@ -73,7 +73,7 @@ class SampledStatistics:
         return known
 
     def groups(self, attributes: frozenset[str], tuples: float | None = None) -> float:
-        """The number of groups in an epoch, or in a slice of so many neighbouring tuples."""
+        """The number of groups in an epoch, or in a slice of this many neighbouring tuples."""
         wanted = self.tuples if tuples is None else tuples
         known = self._groups.get((attributes, wanted))
         if known is None:
@@ -81,7 +81,7 @@ class SampledStatistics:
         return known
 
     def in_pieces(self, number: int) -> SampledStatistics:
-        """The same, as if each epoch were so many of equally many tuples."""
+        """The statistics of an epoch that is cut into this many pieces of equally many tuples."""
         known = self._pieces.get(number)
         if known is None:
             assert self.places is not None
@@ -111,21 +111,21 @@ class SampledStatistics:
         return max(min(found, tuples), min(1.0, tuples))
 
     def _in_part(self, attributes: frozenset[str], tuples: float) -> float:
-        """Groups in less than an epoch; in more than half of one, between those of both."""
+        """Groups in less than an epoch; above half an epoch, interpolated."""
         if 2.0 * tuples <= self.tuples:
             return self.in_pieces(round(self.tuples / tuples)).groups(attributes, tuples)
         half, whole = self.groups(attributes, self.tuples / 2), self.groups(attributes)
         return float(half * (whole / half) ** (1.0 + log2(tuples / self.tuples)))
 
     def bounds(self, attributes: frozenset[str]) -> tuple[float, float]:
-        """Between which the number of groups in an epoch is, for any distribution."""
+        """Bounds of the number of groups in an epoch, for any distribution."""
         if not attributes or not self.sampled:
             return (0.0, 0.0) if not self.sampled else (1.0, 1.0)
         low, high = bounds(self.frequencies(attributes), self._scale(self.tuples))
         return low / self.epochs, high / self.epochs
 
     def exponent(self, attributes: frozenset[str]) -> float:
-        """Of the Zipf-like law that the groups of an epoch follow; 0: all are equally frequent."""
+        """The Zipf exponent of an epoch's groups; 0: all are equally frequent."""
         known = self._exponents.get(attributes)
         if known is None:
             known = 0.0
@@ -143,6 +143,6 @@ class SampledStatistics:
         return known
 
     def _scale(self, tuples: float) -> float:
-        """How many times the sample that is. Rounding must not make a whole sample a part."""
+        """Tuples as a multiple of the sample; a whole sample is never rounded to a part."""
         scale = tuples * self.epochs / self.sampled
         return 1.0 if abs(scale - 1.0) < 1e-9 else scale

@@ -28,34 +28,34 @@ from typing import Final
 from terascope.sharing.model import Attributes, Node, Query, RememberedStatistics, Statistics, Tree
 
 LEAST_GAIN: Final = 0.01
-"""A node is worth its place when it saves this part of the time of the flat plan."""
+"""The share of the time of the flat plan that an intermediate node must save."""
 
 
 @dataclass(frozen=True)
 class LookupCosts:
-    """In nanoseconds; measured by `terascope bench trees`."""
+    """The costs of look-ups in nanoseconds; measured by `terascope bench trees`."""
 
     dense_places: int = 1 << 16
-    """Groups whose place is computed."""
+    """The number of groups up to which the place of a group is computed from its codes."""
     dense: float = 2.5
     sparse: float = 9.0
     word: float = 3.0
-    """For each two keys more than two."""
+    """For each two keys beyond two."""
     group: float = 5.0
-    """More for a group of another table than for a tuple."""
+    """The extra cost of a group of another table, compared with a tuple."""
     vector: float = 2.0
     """For each key and slot of a group on a tree edge."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A tree, and what it takes in an epoch."""
+    """A tree and its time in an epoch."""
 
     tree: Tree
     nanoseconds: float
     flat_nanoseconds: float
     seconds: float
-    """What it took to find it."""
+    """The time that planning took."""
 
 
 @dataclass
@@ -66,11 +66,11 @@ class Growing:
     slots: Mapping[Attributes, int]
     costs: LookupCosts
     parents: dict[Attributes, Attributes | None] = field(default_factory=dict, init=False)
-    """None: of the stream."""
+    """The parent of each node; None: the stream."""
     _children: dict[Attributes | None, dict[Attributes, None]] = field(
         default_factory=dict, init=False
     )
-    """In the order of `parents`."""
+    """The children of each node, in the order of `parents`."""
     _tables: dict[Attributes, float] = field(default_factory=dict, init=False)
 
     def hang(self, node: Attributes, parent: Attributes | None) -> None:
@@ -84,18 +84,18 @@ class Growing:
         return list(self._children.get(node, ()))
 
     def rows(self, node: Attributes | None) -> float:
-        """What leaves a node in an epoch."""
+        """The rows that leave a node in an epoch."""
         return self.statistics.tuples if node is None else self.statistics.groups(node)
 
     def lookup(self, node: Attributes, parent: Attributes | None) -> float:
-        """Of one row of a parent in the table of a node."""
+        """The time of one row of a parent in the table of a node."""
         found = self._tables.get(node)
         if found is None:
             found = self._tables[node] = self.table(node)
         return found if parent is None else found + self.costs.group
 
     def table(self, node: Attributes) -> float:
-        """Of one tuple in the table of a node."""
+        """The time of one tuple in the table of a node."""
         sizes = (self.statistics.groups(frozenset({one})) + 1 for one in node)
         if prod(sizes) <= self.costs.dense_places:
             return self.costs.dense
@@ -115,14 +115,14 @@ class Growing:
         return looked + sum(down)
 
     def lookups(self, node: Attributes) -> float:
-        """The time of all that enters a node."""
+        """The time of all rows that enter a node."""
         parent = self.parents[node]
         return self.rows(parent) * self.lookup(node, parent)
 
     # ---- merging siblings
 
     def below(self, node: Attributes, parent: Attributes | None) -> list[Attributes]:
-        """The children of a parent that a new node would take over."""
+        """The children of a parent that would become children of a new node."""
         return [child for child in self._children.get(parent, ()) if child < node]
 
     def gain(
@@ -132,7 +132,7 @@ class Growing:
         taken: Sequence[Attributes],
         groups: float,
     ) -> float:
-        """What a new node saves that takes over some children and has so many groups."""
+        """The time that a new node with this many groups saves when it takes over some children."""
         before = self.rows(parent) * sum(self.lookup(child, parent) for child in taken)
         own = self.rows(parent) * self.lookup(node, parent)
         each = sum(self.lookup(child, node) for child in taken) + self.edge_ns(node, taken)
@@ -141,7 +141,7 @@ class Growing:
     def candidates(
         self, parent: Attributes | None, among: Sequence[Attributes]
     ) -> Iterator[tuple[float, Attributes]]:
-        """Unions of siblings, with what they could save at best."""
+        """Unions of siblings, each with an upper bound of its saving."""
         for union in {a | b for a, b in combinations(among, 2)}:
             if union in self.parents:
                 continue
@@ -185,7 +185,7 @@ def plan_for_time(
 
 
 def hang_below_queries(growing: Growing) -> None:
-    """A query whose keys another one has is made of that where it saves time."""
+    """Make a query the child of another query that has its keys, where that saves time."""
     for child in list(growing.parents):
         rivals = [node for node in growing.slots if child < node]
         now = growing.rows(None) * growing.lookup(child, None)
@@ -198,8 +198,8 @@ def hang_below_queries(growing: Growing) -> None:
 
 
 def best_node(growing: Growing, parent: Attributes | None, least: float) -> Attributes | None:
-    """The new node below a parent that saves most, and at least so much. Statistics are asked only
-    of what could be the best.
+    """The new node below a parent that saves most, and at least the given time. Only candidates
+    that could be the best are counted.
     """
     among = growing.children(parent)
     queue = [(-best, sorted(union), union) for best, union in growing.candidates(parent, among)]
@@ -215,7 +215,7 @@ def best_node(growing: Growing, parent: Attributes | None, least: float) -> Attr
 
 
 def made_tree(growing: Growing) -> Tree:
-    """Nodes after their parents, each with the room it wants."""
+    """A tree with nodes after their parents, each with the memory it can use."""
     order: list[Attributes] = []
     pending = growing.children(None)
     while pending:
@@ -242,8 +242,9 @@ def time_of(
     statistics: Statistics,
     costs: LookupCosts | None = None,
 ) -> float:
-    """The nanoseconds that a tree takes in an epoch, planned for whatever statistics: every table
-    has the room it wants, and queries with the same attributes have one each.
+    """The nanoseconds that a tree takes in an epoch with these statistics, which need not be those
+    it was planned for. Every table has the memory it can use, and queries with the same attributes
+    have one table each.
     """
     slots: dict[Attributes, int] = {}
     for query in queries:

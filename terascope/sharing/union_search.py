@@ -28,14 +28,14 @@ from terascope.sharing.model import AttributeBits, Node, Statistics, Tree
 Sets: TypeAlias = npt.NDArray[np.int64]
 
 LEAST_GAIN: Final = 1e-5
-"""Of the cost: a smaller gain is not worth a node."""
+"""The least gain of a node, as a share of the cost."""
 MOST_UNIONS: Final = 1 << 17
-"""Of more, the last in the order of their bits are not looked at."""
+"""The most unions that are tried, in the order of their bits."""
 
 
 @compiled
 def feeding(members: Sets, rows: Floats, tuples: float) -> Floats:
-    """What each node is fed: the rows of the smallest that contains it, or the tuples."""
+    """The input of each node: the rows of the smallest node that contains it, or the tuples."""
     fed = np.full(len(members), tuples)
     for at in range(len(members)):
         for up in range(len(members)):
@@ -46,7 +46,7 @@ def feeding(members: Sets, rows: Floats, tuples: float) -> Floats:
 
 @compiled
 def largest_within(unions: Sets, members: Sets, rows: Floats) -> Floats:
-    """The most groups of a node that a set contains: it has no fewer itself."""
+    """The most groups of a node that a set contains: a lower bound of the set's own groups."""
     found = np.zeros(len(unions))
     for u in range(len(unions)):
         for at in range(len(members)):
@@ -59,7 +59,7 @@ def largest_within(unions: Sets, members: Sets, rows: Floats) -> Floats:
 def gains_of(
     unions: Sets, groups: Floats, members: Sets, rows: Floats, fed: Floats, tuples: float
 ) -> Floats:
-    """What each union saves as a node, if it has so many groups and memory costs nothing."""
+    """The saving of each union as a node, if it has this many groups and memory is free."""
     gains = np.zeros(len(unions))
     for u in range(len(unions)):
         own, saved = tuples, 0.0
@@ -74,7 +74,7 @@ def gains_of(
 
 @dataclass
 class UnionSearch:
-    """A set of nodes that is being changed."""
+    """A set of nodes while it is changed."""
 
     flat: Tree
     statistics: Statistics
@@ -102,7 +102,7 @@ class UnionSearch:
         return self.price * groups * self.accounting.entry_bytes(bits.bit_count(), self.slots)
 
     def improve(self, price: float) -> None:
-        """Nodes are added and deleted until neither saves anything."""
+        """Add and delete nodes until neither saves anything."""
         self.price = price
         while True:
             members = np.array(self.members, np.int64)
@@ -121,8 +121,8 @@ class UnionSearch:
     def best_union(
         self, members: Sets, rows: Floats, fed: Floats, least: float
     ) -> tuple[float, int | None]:
-        """What it saves, and which. Unions are asked for their groups in the order of what they
-        could save at best.
+        """The best saving, and its union. The groups of unions are counted in the order of an upper
+        bound of the saving.
         """
         if len(members) < 2:
             return 0.0, None
@@ -146,7 +146,7 @@ class UnionSearch:
         return best
 
     def worst_node(self, members: Sets, rows: Floats, fed: Floats, least: float) -> int | None:
-        """A node without which all would cost less."""
+        """A node whose removal lowers the cost."""
         found = None
         for at, bits in enumerate(self.members):
             if bits in self.queries:
@@ -159,7 +159,7 @@ class UnionSearch:
         return found
 
     def tree(self) -> Tree:
-        """Every node below the smallest that contains it."""
+        """The tree in which every node is below the smallest node that contains it."""
         order = sorted(self.members, key=lambda bits: (-bits.bit_count(), bits))
         parents: list[int | None] = []
         for bits in order:
@@ -187,7 +187,7 @@ class UnionSearch:
 def union_trees(
     flat: Tree, statistics: Statistics, accounting: Accounting, ladder: list[float]
 ) -> list[Tree]:
-    """One for each price, each made of the one before."""
+    """The tree of each price, each found from the tree before."""
     search = UnionSearch(flat, statistics, accounting)
     trees: list[Tree] = []
     for price in ladder:

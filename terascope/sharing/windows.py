@@ -29,22 +29,23 @@ Mode: TypeAlias = Literal["cost", "unshared", "paired", "paned"]
 VECTORS: Final = {"paired": composed, "paned": composed_panes}
 
 Groups: TypeAlias = Callable[[float], float]
-"""How many groups there are among so many tuples."""
+"""The number of groups among this many tuples."""
 
 
 @dataclass(frozen=True)
 class WindowCosts:
-    """In nanoseconds; `terascope bench windows-peers` is what they are tuned by."""
+    """Costs in nanoseconds, tuned by `terascope bench windows-peers`."""
 
     tuple_ns: float = 12.0
-    """To find the group of a tuple."""
+    """Finding the group of a tuple."""
     partial_ns: float = 90.0
-    """To pack, exchange, unpack and merge the group of a slice."""
+    """Packing, exchanging, unpacking and merging the group of a slice."""
     pass_ns: float = 12.0
-    """To take it into the windows of one query and out again."""
+    """Adding the group of a slice to the windows of one query and removing it again."""
     moved_ns: float = 400.0
-    """More for a group of a tumbling window, which else is finished by the task that read it: it is
-    then delivered after the merge, and what is above it, such as a join, is Spark's."""
+    """The extra cost of a group of a tumbling window that is assembled from slices. Otherwise the
+    reading task finishes the group; now it is delivered after the merge, and operators above it,
+    such as a join, run in Spark."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class TupleTraffic:
     """Tuples for each unit of time."""
     groups: Groups
     known: bool = True
-    """Measured; else assumed, for a stream that was not sampled yet."""
+    """Whether the traffic was measured; otherwise it is assumed, for a stream without a sample."""
 
 
 def ungrouped(tuples: float) -> float:
@@ -64,7 +65,7 @@ def ungrouped(tuples: float) -> float:
 
 @dataclass(frozen=True)
 class Uniform:
-    """So many groups, evenly used; without end, every tuple is a group of its own."""
+    """This many groups, evenly used; infinite: every tuple is a group of its own."""
 
     most: float
 
@@ -80,7 +81,7 @@ def assumed(keys: int) -> Groups:
 
 
 def fitted(tuples: float, groups: float) -> Uniform:
-    """As many groups, evenly used, as make so many of them among so many tuples."""
+    """The number of evenly used groups that gives this many groups among so many tuples."""
     if groups >= 0.999 * tuples:
         return Uniform(math.inf)
     low, high = groups, 1e18
@@ -92,12 +93,12 @@ def fitted(tuples: float, groups: float) -> Uniform:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Windows that are made of the same slices."""
+    """Windows that are assembled from the same slices."""
 
     windows: tuple[Periodic, ...]
     vector: SliceVector
     own: bool = False
-    """Its only window tumbles, and has a key of its own such as time/60 instead of slices."""
+    """Its only window tumbles and has a key such as time/60 instead of slices."""
 
     @property
     def assembles(self) -> bool:
@@ -117,11 +118,11 @@ class Cluster:
 
     @cached_property
     def edges(self) -> float:
-        """No less than the edges of all windows, for each unit of time."""
+        """An upper bound of the edges of all windows, for each unit of time."""
         return sum(len(window.edges) / window.slide for window in self.windows)
 
     def cost(self, traffic: TupleTraffic, costs: WindowCosts) -> float:
-        """Nanoseconds for each unit of time, results aside."""
+        """Nanoseconds for each unit of time, without the cost of results."""
         looked_up = traffic.rate * costs.tuple_ns
         if not self.assembles:
             return looked_up
@@ -181,7 +182,7 @@ def share(
     costs: WindowCosts | None = None,
     mode: Mode = "cost",
 ) -> WindowClusters:
-    """The windows in clusters: those that cost least, or those that the mode says."""
+    """The windows in clusters: the cheapest clusters, or the clusters of the given mode."""
     return decided(tuple(sorted(set(windows))), traffic, costs or WindowCosts(), mode)
 
 
@@ -189,8 +190,8 @@ def share(
 def decided(
     known: tuple[Periodic, ...], traffic: TupleTraffic, prices: WindowCosts, mode: Mode
 ) -> WindowClusters:
-    """The clusters of a family of windows; kept, because a set is planned twice: before and after
-    its sources were sampled.
+    """The clusters of a family of windows. The result is cached, because a set is planned twice:
+    before and after its sources are sampled.
     """
     if mode == "unshared":
         clusters = [Cluster((w,), paired(w)) for w in known]
@@ -215,8 +216,8 @@ def cheapest(
 def placed(
     windows: Iterable[Periodic], traffic: TupleTraffic, prices: WindowCosts
 ) -> list[Cluster]:
-    """Window by window to the cluster where it costs least. A composition that would be too long is
-    none.
+    """Put window after window into the cluster where it costs least. A composition that is too long
+    is not used.
     """
     clusters: list[tuple[Cluster, float]] = []
     for window in windows:
@@ -238,7 +239,7 @@ def placed(
 
 
 def merged(clusters: list[Cluster], traffic: TupleTraffic, costs: WindowCosts) -> list[Cluster]:
-    """Cluster to cluster as long as that saves something."""
+    """Merge clusters as long as that saves something."""
     while len(clusters) > 1:
         pairs = [(a, b) for i, a in enumerate(clusters) for b in clusters[:i]]
         tried = [(a, b, together(a, b)) for a, b in pairs]
@@ -270,7 +271,7 @@ def saving(
 
 
 def pays_from(cluster: Cluster, traffic: TupleTraffic, costs: WindowCosts) -> float | None:
-    """Inequality (3): the rate of tuples from which sharing pays, groups being as they are; None
+    """Inequality (3): the rate of tuples from which sharing pays with the present groups; None
     where there is nothing to share.
     """
     if len(cluster.windows) < 2:

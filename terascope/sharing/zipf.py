@@ -1,4 +1,4 @@
-"""How skewed the groups of an attribute set are: the exponent of a Zipf-like law (paper 4, VI).
+"""The skew of the groups of an attribute set: the exponent of a Zipf-like law (paper 4, VI).
 
 In: the frequencies of frequencies of a sample. Out: the exponent alpha of p(rank) ~ rank^-alpha, 0
 for groups that are equally frequent.
@@ -16,9 +16,9 @@ from terascope.sharing.counting import Frequencies
 from terascope.sharing.distinct import Floats
 
 FIRST_RANK: Final = 3
-"""The first two are often exceptional, such as a name server."""
+"""The first rank of the fit: the first two groups are often exceptional, such as a name server."""
 LEAST_TUPLES: Final = 8
-"""Below, a rank says more about chance than about the group."""
+"""The least tuples of a rank in the fit: below, chance outweighs the frequency."""
 ENOUGH_RANKS: Final = 96
 POINTS: Final = 80
 STEEPEST: Final = 4.0
@@ -27,13 +27,13 @@ SIGMAS: Final = 4.0
 
 
 def exponent(found: Frequencies, groups: float, epochs: int = 1) -> float:
-    """The slope of the rank-frequency curve in logarithms, from the third rank to the last of eight
-    tuples. `groups`: how many the population has; those of several epochs are ranked together, so
-    that the third rank of each comes later.
+    """The slope of the rank-frequency curve in logarithms, from the third rank to the last rank
+    with eight tuples. `groups` is the number of groups of the population; groups of several epochs
+    are ranked together, so that the third rank of each epoch comes later.
 
     Groups that differ no more than by chance are uniform. Where few groups of many have eight
-    tuples the question is another one: with which exponent would draws from so many groups repeat
-    as often as these did?
+    tuples, the exponent is the one with which draws from so many groups repeat as often as the
+    tuples of the sample do.
     """
     if is_uniform(found, groups):
         return 0.0
@@ -45,8 +45,8 @@ def exponent(found: Frequencies, groups: float, epochs: int = 1) -> float:
 
 
 def is_uniform(found: Frequencies, groups: float) -> bool:
-    """Whether pairs of tuples fall into the same group as often as with equal groups, which is once
-    in `groups` pairs; four standard deviations more are nothing.
+    """Whether pairs of tuples fall into the same group as often as with equally frequent groups,
+    which is once in `groups` pairs, up to four standard deviations more.
     """
     sizes, tuples = found.sizes.astype(np.float64), float(found.tuples)
     if tuples < 2 or groups < 2:
@@ -56,7 +56,7 @@ def is_uniform(found: Frequencies, groups: float) -> bool:
 
 
 def slope(found: Frequencies, first: int = FIRST_RANK) -> float:
-    """Of log(tuples) over -log(rank), at ranks that are evenly apart in logarithms."""
+    """The slope of log(tuples) over -log(rank), at ranks that are evenly spaced in logarithms."""
     often = found.sizes >= LEAST_TUPLES
     tuples = np.repeat(found.sizes[often], found.numbers[often])[::-1]
     if len(tuples) <= first:
@@ -68,7 +68,7 @@ def slope(found: Frequencies, first: int = FIRST_RANK) -> float:
 
 
 def matching(draws: float, seen: float, groups: float) -> float:
-    """The exponent with which so many draws are expected to see so many of the groups."""
+    """The exponent with which this many draws are expected to see this many of the groups."""
     low, high = 0.0, STEEPEST
     if seen >= min(groups, expected_groups(draws, groups, low)):
         return low
@@ -84,7 +84,7 @@ def matching(draws: float, seen: float, groups: float) -> float:
 
 
 def expected_groups(draws: float, groups: float, alpha: float) -> float:
-    """Different groups among independent draws from a Zipf-like law."""
+    """The expected number of different groups among independent draws from a Zipf-like law."""
     ranks, widths = bins(max(1, round(groups)))
     weights = ranks**-alpha
     chance = np.minimum(weights / (weights @ widths), 1.0 - 1e-12)
@@ -93,8 +93,8 @@ def expected_groups(draws: float, groups: float, alpha: float) -> float:
 
 @lru_cache(maxsize=64)
 def bins(groups: int) -> tuple[Floats, Floats]:
-    """Ranks that stand for themselves and their neighbours, and for how many: the first ones for
-    themselves alone.
+    """Ranks that represent themselves and their neighbours, with the number that each represents;
+    the first ranks represent themselves alone.
     """
     apart = np.round(np.geomspace(1, groups, min(groups, BINS)))
     first = np.unique(np.concatenate([np.arange(1.0, min(groups, BINS // 4) + 1), apart]))
