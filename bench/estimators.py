@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from terascope.sharing.counting import Frequencies
-from terascope.sharing.distinct import fit_growth, gee
+from terascope.sharing.distinct import Frequencies, fit_growth, gee
 
 
 def chao(found: Frequencies, scale: float) -> float:

@@ -21,8 +21,14 @@ import pyarrow.parquet as pq
 from bench.estimators import ESTIMATORS
 from bench.experiment import Column, Contender, Figures, Outcome, Prepared, Settings, Tell
 from bench.queries78 import EPOCH, flow_file
-from terascope.sharing.counting import Hashes, Ints, attribute_hashes, count_groups, set_hashes
-from terascope.sharing.distinct import bounds
+from terascope.sharing.distinct import (
+    Hashes,
+    Ints,
+    attribute_hashes,
+    bounds,
+    count_groups,
+    set_hashes,
+)
 
 RECORDS: Final = 10_000_000
 DRAWS: Final = 1_000_000

@@ -27,7 +27,7 @@ from terascope.operate.showing import with_shown
 from terascope.optimize.driver import optimize
 from terascope.physical.bundles import SPLIT_BYTES, fitting_split_bytes
 from terascope.physical.job import Job
-from terascope.physical.planner import drafted, plan_split
+from terascope.physical.planner import SPLITTING, drafted
 from terascope.physical.settings import APART, Destination, LowSettings
 from terascope.physical.split.slicing import InForce, nothing_in_force
 from terascope.physical.split.split_plan import SplitPlan, split_plan
@@ -129,7 +129,9 @@ class Compiled:
         if not self.runnable:
             return split_plan(self.optimized, bound.low.host, bound.low.costs, live)
         cut_bytes = bound.cut_bytes(live)
-        return plan_split(self.optimized, bound.interfaces, cut_bytes, bound.low, live)
+        return drafted(
+            self.optimized, bound.interfaces, cut_bytes, bound.low, live, rules=SPLITTING
+        ).split
 
     def apart(self) -> Compiled:
         """The same set, whose aggregations share no tables: what is seen of each is its own."""

@@ -31,8 +31,8 @@ from terascope.functions.slots import COUNT
 from terascope.kernels.tables.bounded_tables import BoundedTable, Words
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import POLICIES, Policy
-from terascope.sharing.counting import attribute_hashes
 from terascope.sharing.curves import Curve, curve
+from terascope.sharing.distinct import attribute_hashes
 from terascope.sharing.evictions import in_use
 from terascope.sharing.statistics import SampledStatistics
 

@@ -24,7 +24,7 @@ from terascope.functions.slots import COUNT
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
 from terascope.physical.ownership import EVERYTHING
 from terascope.plan.expr import Col
-from terascope.sharing.counting import attribute_hashes
+from terascope.sharing.distinct import attribute_hashes
 from terascope.sharing.model import Node, Statistics, Tree
 from terascope.sharing.statistics import SampledStatistics
 from terascope.types import Type

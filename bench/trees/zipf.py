@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from bench.experiment import Contender, Figures, Outcome, Prepared, Settings, Tell
 from bench.trees.asked import WRONG, Asked, NothingWrong, new_table, shown
 from bench.trees.streams import NO_REAL, Stream, has_stream, stream_of
-from terascope.sharing.counting import Ints, attribute_hashes, count_groups, set_hashes
+from terascope.sharing.distinct import Ints, attribute_hashes, count_groups, set_hashes
 from terascope.sharing.zipf import slope
 
 if TYPE_CHECKING:

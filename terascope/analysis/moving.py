@@ -1,7 +1,8 @@
 """Values that move with time: which of two is earlier, and where an expression reaches a value.
 
 In: values of an ordered column, increasing or decreasing. Out: comparisons and shifts along its
-own direction of time, so that no analysis has to write everything twice.
+own direction of time, so that no analysis has to write everything twice; and bounds on the edges of
+windows from bounds on time, and back.
 
 A value V stands for "all rows earlier than V": None is before everything, ALL after it.
 """
@@ -13,12 +14,14 @@ import math
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from typing import Final
+from typing import Final, assert_never
 
 from terascope.functions.base import Trend, Value, ValueMistake
+from terascope.functions.slices import SliceVector
 from terascope.functions.values import compare
 from terascope.plan.evaluate import Evaluator, Parameters, compile_expr
 from terascope.plan.expr import Col, Expr
+from terascope.plan.rel import WEND, WSTART, Slices, Sliding, WindowSpec
 from terascope.types import INT_MAX, Type
 
 
@@ -131,3 +134,35 @@ PLACES: Final[Mapping[Type, tuple[int, Callable[[int], Value]]]] = {
     **dict.fromkeys((Type.INT, Type.UINT, Type.LLONG, Type.ULLONG), (INT_MAX, whole_at)),
 }
 """Types that can be searched: the last place, and the value at a place."""
+
+
+def open_from(spec: WindowSpec, edge: str, first_open_end: int) -> int:
+    """When all windows that end before `first_open_end` are complete: the value of `edge` (wstart
+    or wend) below which every window is. It is that of the first window that is open, and moves
+    when a window closes.
+    """
+    match spec:
+        case Sliding(range_, slide):
+            end = first_open_end + -first_open_end % slide
+            return end if edge == WEND else end - range_
+        case Slices():
+            last = first_open_end - 1
+            vector = SliceVector(spec.lengths)
+            return vector.end(last) if edge == WEND else vector.start(last)
+        case _:
+            assert_never(spec)
+
+
+def oldest_start(spec: WindowSpec, edge: str, value: int) -> int:
+    """The smallest start of the windows whose `edge` (wstart or wend) is at least `value`: nothing
+    before it is inside one.
+    """
+    if edge == WSTART:
+        return value
+    match spec:
+        case Sliding(range_):
+            return value - range_
+        case Slices():
+            return SliceVector(spec.lengths).start(value - 1)
+        case _:
+            assert_never(spec)

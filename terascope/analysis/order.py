@@ -2,18 +2,20 @@
 
 In: a relation, and the ordering its sources declare. Out: for every ordered column its slope
 (increasing or decreasing, strict or not, with what disorder) and, when it is wall-clock time, its
-unit. Tells, never changes.
+unit. `Trees` answers for all relations over the named streams of a plan. Tells, never changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import assert_never
 
-from terascope.analysis.bounded import is_timeless, temporal_columns
+from terascope.analysis.bounded import SlopeOf, is_timeless, temporal_columns
 from terascope.connectors.arrival import is_arrival
 from terascope.functions.base import UNORDERED, Slope, Trend
+from terascope.plan.evaluate import Parameters
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, columns_of
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
@@ -249,3 +251,38 @@ def plan_orders(plan: Plan) -> dict[str, Orders]:
     for stream in plan:
         known[stream.name] = column_orders(stream.rel, known)
     return known
+
+
+@dataclass(frozen=True)
+class Trees:
+    streams: Mapping[str, Rel]
+    """Leaves first, as in a Plan."""
+    parameters: Parameters = field(default_factory=dict)
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> Trees:
+        return cls({stream.name: stream.rel for stream in plan}, plan.values)
+
+    @cached_property
+    def _stream_orders(self) -> Mapping[str, Orders]:
+        known: dict[str, Orders] = {}
+        for name, rel in self.streams.items():
+            known[name] = column_orders(rel, known)
+        return known
+
+    def orders(self, rel: Rel) -> Orders:
+        """The ordered columns of a relation."""
+        return column_orders(rel, self._stream_orders)
+
+    def slope(self, expr: Expr, rel: Rel) -> Slope:
+        """How an expression over `rel` moves."""
+        return expression_slope(expr, self.orders(rel))
+
+    def trend(self, expr: Expr, rel: Rel) -> Trend:
+        """In which direction an expression over `rel` moves."""
+        return self.slope(expr, rel).trend
+
+    def slope_over(self, rel: Rel) -> SlopeOf:
+        """`slope` for one relation: what the analyses of joins and groups take."""
+        orders = self.orders(rel)
+        return lambda expr: expression_slope(expr, orders)

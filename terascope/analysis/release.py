@@ -11,9 +11,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from terascope.analysis.bounded import JoinBound, is_timeless, join_bound
-from terascope.analysis.join_times import is_filled, is_true_always, may_miss, stream_side
-from terascope.analysis.trees import Trees
+from terascope.analysis.bounded import (
+    JoinBound,
+    is_filled,
+    is_timeless,
+    is_true_always,
+    join_bound,
+    may_miss,
+    stream_side,
+)
+from terascope.analysis.order import Trees
 from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Scalar, Trend, Value
 from terascope.functions.roles import Addition, FloorDivision, Multiplication

@@ -11,10 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from terascope.analysis.moving import ALL, earliest
-from terascope.analysis.order import FINENESS
+from terascope.analysis.order import FINENESS, Trees
 from terascope.analysis.release import Release, release_columns
 from terascope.analysis.row_bounds import RowBound, RowBounds
-from terascope.analysis.trees import Trees
 from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Trend, Value
 from terascope.plan.rel import Read, Running, Scan, SourceField

@@ -11,19 +11,19 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
-from terascope.analysis.bounded import JoinBound, join_bound
-from terascope.analysis.join_times import (
+from terascope.analysis.bounded import (
+    JoinBound,
     is_true_always,
+    join_bound,
     may_miss,
     only_column,
     side_of,
     stream_side,
     temporal_equalities,
 )
-from terascope.analysis.moving import ALL, moved, reaches, value_at
+from terascope.analysis.moving import ALL, moved, oldest_start, reaches, value_at
+from terascope.analysis.order import Trees
 from terascope.analysis.release import Release, ReleasePart, temporal_bound
-from terascope.analysis.trees import Trees
-from terascope.analysis.window_edges import oldest_start
 from terascope.functions.base import Trend, Value
 from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import (

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from terascope.analysis.bounded import JoinBound, join_bound
-from terascope.analysis.join_times import (
+from terascope.analysis.bounded import (
+    JoinBound,
     is_filled,
     is_true_always,
+    join_bound,
     may_miss,
     only_column,
     side_of,
@@ -29,11 +30,11 @@ from terascope.analysis.moving import (
     earliest,
     is_number,
     moved,
+    open_from,
     reaches,
     value_at,
 )
-from terascope.analysis.trees import Trees
-from terascope.analysis.window_edges import open_from
+from terascope.analysis.order import Trees
 from terascope.functions.base import Trend, Value
 from terascope.plan.expr import Col, Expr, columns_of
 from terascope.plan.horizon import Horizons

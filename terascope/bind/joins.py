@@ -36,8 +36,8 @@ from terascope.plan.expr import (
     conjuncts,
     equated_sides,
     substitute,
+    where_present,
 )
-from terascope.plan.optional import where_present
 from terascope.plan.rel import Field, Filter, Join, JoinKind, Named, Project, Rel
 from terascope.syntax import ast
 from terascope.types import BIAS, Type

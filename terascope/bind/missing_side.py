@@ -14,9 +14,18 @@ from typing import Final
 
 from terascope.functions import roles
 from terascope.functions.base import Scalar
-from terascope.plan.expr import Call, Cast, Col, Expr, Lit, columns_of, substitute, transform
+from terascope.plan.expr import (
+    Call,
+    Cast,
+    Col,
+    Expr,
+    Lit,
+    columns_of,
+    marked_column,
+    substitute,
+    transform,
+)
 from terascope.plan.expr import walk as walk_expr
-from terascope.plan.optional import marked_column
 from terascope.types import Type
 
 STRICT: Final = (

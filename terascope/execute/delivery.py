@@ -27,10 +27,9 @@ from terascope.kernels.columns.dictionary import Dictionary, Ints
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields
 from terascope.kernels.merge.payload import pack_batches
-from terascope.physical.delivery import Direct, Sink, Target
+from terascope.physical.delivery import Direct, Sink, Target, TaskJoin
 from terascope.physical.ownership import Epochs
 from terascope.physical.row_pipeline import Regroup, Top
-from terascope.physical.task_join import TaskJoin
 
 Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters"]
 """Partial groups to be merged; tuples for Spark; a part that was written; a query whose rest Spark

@@ -19,8 +19,7 @@ from terascope.execute.results.parts import Part, write_part
 from terascope.execute.rows.task_joins import MEMORY_SHARE, joined
 from terascope.execute.rows.top import plain
 from terascope.kernels.merge.payload import unpack_tuples
-from terascope.physical.delivery import Sink
-from terascope.physical.task_join import Side, TaskJoin
+from terascope.physical.delivery import Side, Sink, TaskJoin
 
 
 def small_leftovers(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:

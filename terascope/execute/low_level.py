@@ -24,10 +24,9 @@ from terascope.execute.results.parts import Part
 from terascope.execute.task_reports import Packed
 from terascope.kernels.codegen.preload import report_used
 from terascope.kernels.merge.window_kernel import assemble_kernel
-from terascope.physical.delivery import Sink
+from terascope.physical.delivery import Sink, TaskJoin
 from terascope.physical.job import Deliveries, Job, SourceRead
 from terascope.physical.rules.finish_in_tasks import stream_numbers
-from terascope.physical.task_join import TaskJoin
 from terascope.plan.rel import Field, Rel
 
 Progress: TypeAlias = Callable[[str, int, int], None]

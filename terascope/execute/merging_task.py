@@ -19,8 +19,7 @@ from terascope.execute.rows.windows import Sequences
 from terascope.functions.overflow import overflow_of
 from terascope.kernels.merge.float_ranges import finished_blocks
 from terascope.kernels.merge.groups import Block, MergedGroups
-from terascope.physical.delivery import Sink, Target
-from terascope.physical.task_join import TaskJoin
+from terascope.physical.delivery import Sink, Target, TaskJoin
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,10 @@ from terascope.kernels.columns.dictionary import Ints
 from terascope.kernels.merge.groups import NO_EPOCH, Block
 from terascope.kernels.merge.payload import pack
 from terascope.physical.bundles import bundles
-from terascope.physical.delivery import Sink, Target
+from terascope.physical.delivery import Sink, Target, TaskJoin
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.ownership import Epochs, owned
-from terascope.physical.task_join import TaskJoin
 
 PARTIAL_ROWS = 1 << 17
 """Partials of a stream wait until they are so many."""

@@ -12,12 +12,11 @@ from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
 from terascope.explain.from_job import picture_of_job
-from terascope.explain.from_plan import picture_of_plan
+from terascope.explain.from_plan import picture_of_plan, rule_steps
 from terascope.explain.from_script import picture_of_script
 from terascope.explain.from_split import picture_of_split
 from terascope.explain.from_stream import picture_of_stream
 from terascope.explain.model import Picture
-from terascope.explain.rules import rule_steps
 from terascope.explain.to_dot import as_dot
 from terascope.explain.to_html import as_html
 from terascope.explain.to_json import as_json

@@ -17,21 +17,20 @@ from terascope.connectors.base import LAYERS, POSITION, Edge, Split
 from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.packets.fields import LAYER_BITS
 from terascope.connectors.registry import Interface
+from terascope.explain.decisions import prospect_notes, slices_in_words, slicing_notes, tree_notes
 from terascope.explain.from_operators import operator_lines
 from terascope.explain.from_plan import parameter_notes
 from terascope.explain.model import Box, Facts, Picture, PictureNode
 from terascope.explain.operators import (
     PLACE,
+    column_notes,
     is_hidden,
     operator_node,
     order_in_words,
     source_id,
+    stream_box,
     stream_id,
 )
-from terascope.explain.prospects import prospect_notes
-from terascope.explain.remarks import column_notes
-from terascope.explain.trees import tree_notes
-from terascope.explain.windows import slices_in_words, slicing_notes
 from terascope.local.choice import choose_engine
 from terascope.physical.job import Job, LowOutput, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
@@ -46,7 +45,7 @@ from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import Rel, Scan, inputs, walk, with_inputs
 from terascope.plan.show import show_expr
 from terascope.types import Type
-from terascope.units import readable_bytes
+from terascope.units import plural, readable_bytes
 
 UNBOUND = "no source is bound, so that files and partitions are not known; add --source"
 PROTOCOL_OF_BIT = {bit: name for name, bit in LAYER_BITS.items()}
@@ -134,7 +133,7 @@ def read_box(read: SourceRead) -> Box:
 def low_facts(low: LowPlan) -> list[tuple[str, str]]:
     """The prefilter, and what the tasks may use."""
     facts = [
-        (f"bit {bit}", f"{show_expr(in_words(predicate))} ({counted(users, 'query', 'queries')})")
+        (f"bit {bit}", f"{show_expr(in_words(predicate))} ({plural(users, 'query', 'queries')})")
         for bit, predicate in enumerate(low.predicates)
         if (users := sum(bit in query.signature for query in low.queries))
     ]
@@ -160,18 +159,17 @@ def window_box(output: LowOutput, known: Mapping[str, Orders]) -> Box:
         ("window", f"range {window.range}, slide {window.slide}"),
         ("slices", slices_in_words(windows.vector).removeprefix("slices ")),
     )
-    columns = column_notes(output.fields, known[output.name])
-    name = stream_id(output.name)
     root = PictureNode(
         "Windows", f"Windows of slices of {windows.stream}", reads=(stream_id(windows.stream),)
     )
-    return Box(name, output.name, "stream", ("low",), columns, facts, root=root)
+    columns = column_notes(output.fields, known[output.name])
+    return stream_box(output.name, columns, root, ("low",), facts)
 
 
 def low_boxes(job: Job, plan: Plan) -> list[Box]:
     """The low-level streams: what runs in the tasks that read."""
     known = orders_with_windows(job, plan)
-    queries = {q.name: q for read in job.reads if read.low is not None for q in read.low.queries}
+    queries = {query.name: query for read in job.reads for query in read.queries}
     in_spark = {stage.name: stage.rel for stage in job.streams}
     boxes = []
     for output in job.low:
@@ -183,17 +181,9 @@ def low_boxes(job: Job, plan: Plan) -> list[Box]:
         if output.name in in_spark:
             others = ", ".join(scanned(in_spark[output.name]).interfaces)
             facts.append(("catalyst", f"the tuples of {others}"))
-        boxes.append(
-            Box(
-                stream_id(output.name),
-                output.name,
-                "stream",
-                ("low",),
-                column_notes(rel.visible, column_orders(rel, known)),
-                tuple(facts),
-                root=operator_node(rel, known, sources_of(queries[output.name], queries, job)),
-            )
-        )
+        columns = column_notes(rel.visible, column_orders(rel, known))
+        root = operator_node(rel, known, sources_of(queries[output.name], queries, job))
+        boxes.append(stream_box(output.name, columns, root, ("low",), tuple(facts)))
     return boxes
 
 
@@ -245,11 +235,11 @@ def in_words(expr: Expr) -> Expr:
 
 def interface_fact(interface: Interface, read: SourceRead) -> str:
     if isinstance(interface, DataFrameInterface):
-        return f"{interface.kind} ({counted(len(interface.held), 'column')})"
+        return f"{interface.kind} ({plural(len(interface.held), 'column')})"
     files = interface.files
     splits = sum(split.interface == interface.name for split in read.splits)
     size = readable_bytes(sum(file_bytes(path) for path in files))
-    parts = [counted(len(files), "file"), size, counted(splits, "split")]
+    parts = [plural(len(files), "file"), size, plural(splits, "split")]
     options = "".join(f" {key}={value!r}" for key, value in interface.options)
     return f"{interface.kind}:{interface.location}{options} ({', '.join(parts)})"
 
@@ -259,10 +249,6 @@ def file_bytes(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def counted(number: int, word: str, plural: str = "") -> str:
-    return f"{number} {word if number == 1 else plural or word + 's'}"
 
 
 # ---- streams -------------------------------------------------------------------------------------
@@ -292,19 +278,11 @@ def stream_boxes(job: Job, plan: Plan, low: set[str]) -> list[Box]:
             facts = (("kept", f"computed once, used {times} times"),)
         if output is not None:
             facts = (*facts, ("order", order_in_words(output.order) or "as computed"))
-        orders = column_orders(stage.rel, known)
-        boxes.append(
-            Box(
-                stream_id(stage.name),
-                stage.name,
-                "stream",
-                marks,
-                column_notes(stage.rel.visible, emitted_orders(stage.rel, orders)),
-                facts,
-                root=operator_node(stage.rel, known, lambda scan: read_names(job, scan)),
-                text=texts.get(stage.name, ""),
-            )
-        )
+        orders = emitted_orders(stage.rel, column_orders(stage.rel, known))
+        columns = column_notes(stage.rel.visible, orders)
+        root = operator_node(stage.rel, known, lambda scan: read_names(job, scan))
+        text = texts.get(stage.name, "")
+        boxes.append(stream_box(stage.name, columns, root, marks, facts, text))
     return boxes
 
 

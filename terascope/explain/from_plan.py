@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+
 from terascope.analysis.order import emitted_orders, plan_orders
-from terascope.explain.model import Box, Picture
-from terascope.explain.operators import operator_node, source_id, stream_id
-from terascope.explain.remarks import column_notes
+from terascope.explain.model import Box, Picture, RuleStep
+from terascope.explain.operators import column_notes, operator_node, source_id, stream_box
+from terascope.optimize.driver import optimize
 from terascope.plan.plan import Parameter, Plan
 from terascope.plan.rel import Scan, walk
 from terascope.plan.show import show_value
@@ -23,13 +25,11 @@ def picture_of_plan(plan: Plan, stage: str, title: str) -> Picture:
     }
     sources = tuple(Box(source_id(name), name, "source") for name in scans)
     streams = tuple(
-        Box(
-            stream_id(stream.name),
+        stream_box(
             stream.name,
-            "stream",
-            () if stream.visible else ("internal",),
             column_notes(stream.rel.visible, emitted_orders(stream.rel, orders[stream.name])),
-            root=operator_node(stream.rel, orders, lambda s: tuple(map(source_id, scanned(s)))),
+            operator_node(stream.rel, orders, lambda s: tuple(map(source_id, scanned(s)))),
+            () if stream.visible else ("internal",),
             text=stream.text,
         )
         for stream in plan
@@ -47,3 +47,28 @@ def parameter_notes(parameters: tuple[Parameter, ...]) -> tuple[tuple[str, str, 
         (p.name, p.type.label, "?" if p.value is None else show_value(p.value, p.type))
         for p in parameters
     )
+
+
+def rule_steps(plan: Plan) -> tuple[RuleStep, ...]:
+    """A step for every rule that changed something, with the lines it took away and added."""
+    steps: list[RuleStep] = []
+
+    def observe(rule: str, before: Plan, after: Plan) -> None:
+        old, new = stream_lines(before), stream_lines(after)
+        changed = [n for n in dict.fromkeys([*old, *new]) if old.get(n) != new.get(n)]
+        lines: list[str] = []
+        for name in changed:
+            compared = difflib.ndiff(old.get(name, []), new.get(name, []))
+            lines += [line for line in compared if line[:2] in ("- ", "+ ")]
+        # A rule may change what is not shown, such as the order within a hidden place.
+        if changed:
+            steps.append(RuleStep(rule, tuple(changed), tuple(lines)))
+
+    optimize(plan, observer=observe)
+    return tuple(steps)
+
+
+def stream_lines(plan: Plan) -> dict[str, list[str]]:
+    orders = plan_orders(plan)
+    trees = {s.name: operator_node(s.rel, orders, lambda _: ()) for s in plan}
+    return {name: list(tree.lines()) for name, tree in trees.items()}

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from terascope.explain.decisions import slicing_notes
 from terascope.explain.from_plan import picture_of_plan
 from terascope.explain.gsql import gsql
 from terascope.explain.model import Box, Facts, Picture
 from terascope.explain.operators import stream_id
-from terascope.explain.windows import slicing_notes
 from terascope.physical.split.split_plan import LowPart, SplitPlan
 from terascope.plan.expr import Col, Expr, conjuncts, is_constant
 from terascope.plan.plan import Stream

@@ -6,6 +6,7 @@ reads; within a column, cards stand near those they are connected with.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -87,3 +88,23 @@ def sorted_columns(picture: Picture, columns: list[list[str]]) -> list[list[str]
             column.sort(key=lambda box: (wanted[box], rank[box]))
             rank |= {box: float(i) for i, box in enumerate(column)}
     return columns
+
+
+BREAKS = re.compile(r"(?<=,) | (?=AND |OR |on |by |top |sets |closing )|(?<=:) ")
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most `width` characters, broken behind commas and before AND where possible."""
+    lines: list[str] = []
+    current = ""
+    for piece in BREAKS.split(text):
+        if current and len(current) + 1 + len(piece) > width:
+            lines.append(current)
+            current = ""
+        current = f"{current} {piece}" if current else piece
+        while len(current) > width:
+            cut = current.rfind(" ", 1, width)
+            cut = width if cut <= 0 else cut
+            lines.append(current[:cut])
+            current = current[cut:].lstrip()
+    return [*lines, current] if current or not lines else lines

@@ -8,7 +8,7 @@ text, JSON, Graphviz and HTML are four ways of showing one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 BoxKind: TypeAlias = Literal["source", "stream", "statement"]
@@ -51,6 +51,13 @@ class PictureNode:
         yield self
         for child in self.children:
             yield from child.walk()
+
+    def lines(self, depth: int = 0, remarks: bool = False) -> Iterator[str]:
+        """The tree as text, children indented below their parents."""
+        told = f"   -- {'; '.join(self.remarks)}" if remarks and self.remarks else ""
+        yield "  " * depth + self.label + told
+        for child in self.children:
+            yield from child.lines(depth + 1, remarks)
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,7 @@ class RuleStep:
     """One thing the optimiser did."""
 
     rule: str
-    streams: tuple[str, ...] = field(default=())
-    """Those it changed."""
-    changes: tuple[str, ...] = field(default=())
+    streams: tuple[str, ...] = ()
+    """The streams it changed."""
+    changes: tuple[str, ...] = ()
     """Lines taken away (`- `) and added (`+ `)."""

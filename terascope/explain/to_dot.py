@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from terascope.explain.layout import wrapped
 from terascope.explain.model import Box, Picture, PictureNode
-from terascope.explain.wrap import wrapped
 
 WIDTH = 46
 COLOURS = {

@@ -21,66 +21,34 @@ Keys, which later versions keep and only add to:
 from __future__ import annotations
 
 import json
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-from terascope.explain.model import Box, Picture, PictureNode
+from terascope.explain.model import Picture
 from terascope.version import VERSION
+
+NAMES = {"text": "query", "children": "inputs", "cost": "predicted"}
+"""Keys that differ from the names of fields."""
+PAIRS = ("facts", "measured")
+"""Fields of words and values, which become objects."""
 
 
 def as_json(picture: Picture) -> str:
-    document = {
-        "terascope": VERSION,
-        "stage": picture.stage,
-        "title": picture.title,
-        "parameters": [
-            {"name": name, "type": type, "value": value} for name, type, value in picture.parameters
-        ],
-        "boxes": [box_object(box) for box in picture.boxes],
-        "arrows": [list(arrow) for arrow in picture.arrows],
-        "notes": list(picture.notes),
-        "rules": [
-            {"rule": step.rule, "streams": list(step.streams), "changes": list(step.changes)}
-            for step in picture.rules
-        ],
-        "operators": [
-            {
-                "name": line.name,
-                "places": list(line.places),
-                "does": line.does,
-                "reads": list(line.reads),
-                "predicted": line.cost,
-                "choice": line.choice,
-                "measured": dict(line.measured),
-            }
-            for line in picture.operators
-        ],
-    }
+    document = {"terascope": VERSION, **json_value(picture), "arrows": picture.arrows}
+    document["parameters"] = [
+        {"name": name, "type": type, "value": value} for name, type, value in picture.parameters
+    ]
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def box_object(box: Box) -> dict[str, Any]:
+def json_value(value: Any) -> Any:
+    """A part of a picture as JSON has it: dataclasses become objects, tuples lists."""
+    if isinstance(value, tuple):
+        return [json_value(one) for one in value]
+    if not is_dataclass(value):
+        return value
+    parts = {f.name: getattr(value, f.name) for f in fields(value)}
     return {
-        "id": box.id,
-        "name": box.name,
-        "kind": box.kind,
-        "marks": list(box.marks),
-        "columns": [
-            {"name": c.name, "type": c.type, "order": c.order, "clock": c.clock}
-            for c in box.columns
-        ],
-        "facts": dict(box.facts),
-        "notes": list(box.notes),
-        "query": box.text,
-        "root": None if box.root is None else node_object(box.root),
-    }
-
-
-def node_object(node: PictureNode) -> dict[str, Any]:
-    return {
-        "kind": node.kind,
-        "label": node.label,
-        "remarks": list(node.remarks),
-        "columns": list(node.columns),
-        "reads": list(node.reads),
-        "inputs": [node_object(child) for child in node.children],
+        NAMES.get(name, name): dict(part) if name in PAIRS else json_value(part)
+        for name, part in parts.items()
     }

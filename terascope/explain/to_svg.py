@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
-from terascope.explain.layout import BoxPlace, arrange
+from terascope.explain.layout import BoxPlace, arrange, wrapped
 from terascope.explain.model import Box, Picture, PictureNode
-from terascope.explain.wrap import wrapped
 
 CHAR = 7.3
 """Width of a letter at 12 pixels; a little more than most monospaced fonts have."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from terascope.explain.model import Box, OperatorLine, Picture, PictureNode, RuleStep
-from terascope.explain.to_script import as_script
+from terascope.explain.model import Box, OperatorLine, Picture, RuleStep
 
 INDENT = "  "
 
@@ -42,14 +41,7 @@ def box_lines(box: Box, stage: str) -> Iterator[str]:
             yield f"{INDENT}{word:<{width}}  {value}"
     yield from (f"{INDENT}note: {note}" for note in box.notes)
     if box.root is not None:
-        yield from node_lines(box.root, 1)
-
-
-def node_lines(node: PictureNode, depth: int) -> Iterator[str]:
-    remark = f"   -- {'; '.join(node.remarks)}" if node.remarks else ""
-    yield INDENT * depth + node.label + remark
-    for child in node.children:
-        yield from node_lines(child, depth + 1)
+        yield from box.root.lines(1, remarks=True)
 
 
 def operator_table(lines: tuple[OperatorLine, ...]) -> Iterator[str]:
@@ -72,3 +64,27 @@ def rule_lines(steps: tuple[RuleStep, ...]) -> Iterator[str]:
     for number, step in enumerate(steps, 1):
         yield f"{number:>3}. {step.rule}: {', '.join(step.streams)}"
         yield from (f"     {line}" for line in step.changes)
+
+
+COMMENT = "-- "
+
+
+def as_script(picture: Picture) -> str:
+    """A split plan as a GSQL script that can be run; costs and reasons are comments."""
+    blocks = ["\n".join(f"{COMMENT}{n}" for n in note.splitlines()) for note in picture.notes]
+    blocks += ["\n".join(statement(box)) for box in picture.boxes if box.root is not None]
+    return "\n\n".join(blocks) + "\n"
+
+
+def statement(box: Box) -> Iterator[str]:
+    facts = dict(box.facts)
+    if "form" in facts:
+        yield f"{COMMENT}low: {facts['form']}, {facts['cost']}, read by {facts['read by']}"
+    else:
+        yield f"{COMMENT}{', '.join(mark for mark in box.marks if mark != 'output')}"
+    yield from (f"{COMMENT}  {note}" for note in box.notes)
+    if box.text:
+        yield box.text
+    elif box.root is not None:
+        yield f"{COMMENT}{box.name} has no words in GSQL:"
+        yield from (f"{COMMENT}{line}" for line in box.root.lines(1))

@@ -24,6 +24,7 @@ from terascope.execute.watch_list import read_watch_list
 from terascope.functions.base import Value, ValueMistake
 from terascope.local.engine import batch_of
 from terascope.local.windows import in_windows
+from terascope.physical.delivery import can_match
 from terascope.physical.row_pipeline import (
     Regroup,
     RowPipeline,
@@ -34,7 +35,6 @@ from terascope.physical.row_pipeline import (
     stepped,
     with_values,
 )
-from terascope.physical.task_join import can_match
 from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
 from terascope.plan.rel import (

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from terascope.analysis.join_times import side_of
+from terascope.analysis.bounded import side_of
 from terascope.analysis.moving import ALL, reaches
-from terascope.analysis.order import FINENESS
-from terascope.analysis.trees import Trees
+from terascope.analysis.order import FINENESS, Trees
 from terascope.functions.base import Value
 from terascope.plan.expr import Col, Expr, columns_of
 from terascope.plan.rel import (

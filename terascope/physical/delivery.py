@@ -1,4 +1,4 @@
-"""Who takes the rows of a low-level stream, and where tasks write results. Pure data."""
+"""Who takes the rows of a low-level stream: tasks that write or join them, or Spark. Pure data."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Literal, TypeAlias
 
 from terascope.files import PRIVATE, escaped
 from terascope.kernels.merge.groups import GroupFields
-from terascope.physical.job_windows import Windows
+from terascope.physical.low_plan import Windows
 from terascope.physical.row_pipeline import KeptOrder, RowPipeline
-from terascope.plan.rel import Field
+from terascope.plan.expr import Expr
+from terascope.plan.rel import Field, JoinKind, Named, Rel
+from terascope.types import Type
 
 PartFormat: TypeAlias = Literal["parquet", "held", "csv", "ndjson"]
 """`held` is Parquet with values as engines hold them: parts that will be put together."""
@@ -75,3 +77,59 @@ class Target:
     def by_epoch(self) -> bool:
         """Whether all groups of an epoch must meet in one task, to be ranked or grouped there."""
         return any(direct.program.whole is not None for direct in self.direct)
+
+
+def can_match(left: Type, right: Type) -> bool:
+    """Whether values of two types are compared as they are: integers, or others of one type. There
+    is more to FLOATs.
+    """
+    if left.is_integer and right.is_integer:
+        return True
+    return left is right and left not in (Type.FLOAT, Type.NULL)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One input of a join."""
+
+    stream: int
+    """The low-level stream its rows are made of."""
+    program: RowPipeline
+    fields: tuple[Field, ...]
+    rest: int
+    """The number under which its rows go up that cannot be joined here."""
+
+
+@dataclass(frozen=True)
+class TaskJoin:
+    """A query that joins two streams of groups; see plan.rel.Join."""
+
+    query: str
+    kind: JoinKind
+    left: Side
+    right: Side
+    equalities: tuple[tuple[Expr, Expr], ...]
+    ahead: int
+    """An epoch of the left meets the one so many before it on the right."""
+    fills: tuple[Named, ...]
+    after: RowPipeline
+    """What is done to the rows of the join."""
+    fields: tuple[Field, ...]
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.left, self.right
+
+
+@dataclass(frozen=True)
+class Joining:
+    """A join of the tasks, and the same for Spark."""
+
+    pairing: TaskJoin
+    rest: Rel
+    """Reads the streams `rest_name(query, 0)` and `rest_name(query, 1)`."""
+
+
+def rest_name(query: str, side: int) -> str:
+    """The stream of a side's rows that no task could join; no query can have such a name."""
+    return f"#{('left', 'right')[side]} {query}"

@@ -17,14 +17,12 @@ from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
 from terascope.kernels.merge.groups import GroupFields
 from terascope.kernels.tables.slots import Shape
-from terascope.physical.delivery import Direct, Target
-from terascope.physical.job_windows import Windows
-from terascope.physical.low_plan import LowPlan, Slot
+from terascope.physical.delivery import Direct, Joining, Target, TaskJoin
+from terascope.physical.low_plan import LowPlan, LowQuery, Slot, Windows
 from terascope.physical.operators import Operator
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.settings import Destination
 from terascope.physical.statistics.prospects import Prospect
-from terascope.physical.task_join import Joining, TaskJoin
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field, Rel
 from terascope.sharing.model import Tree
@@ -56,6 +54,11 @@ class SourceRead:
     """Where tasks like to end, so that each has whole epochs."""
     arrival_ns: int = 0
     """When the tuples of a batch arrive, if anybody asks; the splits of a live source say so."""
+
+    @property
+    def queries(self) -> tuple[LowQuery, ...]:
+        """What its tasks compute of the tuples; nothing where the tuples themselves go up."""
+        return () if self.low is None else self.low.queries
 
 
 @dataclass(frozen=True)

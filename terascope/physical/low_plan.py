@@ -13,12 +13,14 @@ from typing import Literal, TypeAlias
 
 from terascope.connectors.base import Column
 from terascope.functions.overflow import SUM
+from terascope.functions.slices import SliceVector
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.codegen.terms import is_number
 from terascope.kernels.tables.slots import Shape
 from terascope.plan.expr import AggCall, Expr, substitute
 from terascope.plan.rel import Field
 from terascope.plan.show import show_expr
+from terascope.sharing.slices import Periodic
 from terascope.types import Type
 
 TableKind: TypeAlias = Literal["open", "direct_mapped", "second_chance", "lru"]
@@ -150,6 +152,11 @@ class LowPlan:
     inner: tuple[LowAggregate, ...] = ()
     """Intermediate aggregates: nobody reads them but those that name them as their parent."""
 
+    @property
+    def aggregations(self) -> tuple[LowAggregate, ...]:
+        """The queries that are sub-aggregations."""
+        return tuple(query for query in self.queries if isinstance(query, LowAggregate))
+
 
 def slot_of(name: str, agg: AggCall, below: Mapping[str, Expr]) -> Slot:
     """The slot of a sub-aggregate; `below` says what its columns are."""
@@ -169,3 +176,18 @@ def has_slot(agg: AggCall) -> bool:
 
 Queries: TypeAlias = Mapping[str, LowAggregate]
 """An aggregation, in each read that has tuples for it."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Groups of windows that are made of the groups of slices of another stream."""
+
+    stream: str
+    vector: SliceVector
+    window: Periodic
+    columns: tuple[str, ...]
+    """Of the stream: the keys, `wend` where the slice was, and the slots."""
+    keys: int
+    """How many of them are keys."""
+    earlier: tuple[tuple[str, SliceVector], ...] = ()
+    """Other streams of the same groups in other slices, which windows are made of as well."""

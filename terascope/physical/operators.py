@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from terascope.kernels.merge.groups import GroupFields
-from terascope.physical.job_windows import Windows
-from terascope.physical.low_plan import LowAggregate, LowSelect
+from terascope.physical.delivery import TaskJoin
+from terascope.physical.low_plan import LowAggregate, LowSelect, Windows
 from terascope.physical.row_pipeline import Regroup, RowPipeline, Top
-from terascope.physical.task_join import TaskJoin
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Rel
 

@@ -7,7 +7,7 @@ not sane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from terascope.connectors.registry import Interface
@@ -28,7 +28,6 @@ from terascope.physical.rules.share_tables import share_tables
 from terascope.physical.rules.split_queries import split_queries
 from terascope.physical.settings import Destination, LowSettings
 from terascope.physical.split.slicing import InForce, nothing_in_force
-from terascope.physical.split.split_plan import SplitPlan
 from terascope.physical.statistics.measured import Measured
 from terascope.physical.statistics.prospects import Prospect, prospect_of
 from terascope.plan.plan import Plan
@@ -49,6 +48,8 @@ RULES: Final[tuple[JobRule, ...]] = (
     list_operators,  # every operator with its places and its predicted cost
     check_job,
 )
+SPLITTING: Final = RULES[: RULES.index(choose_slices) + 1]
+"""The rules that split queries into low and high parts and decide about windows."""
 
 
 def plan_job(
@@ -65,20 +66,6 @@ def plan_job(
     return drafted(plan, interfaces, split_bytes, low, live, destination).job()
 
 
-def plan_split(
-    plan: Plan,
-    interfaces: Mapping[str, Interface],
-    split_bytes: int = SPLIT_BYTES,
-    low: LowSettings | None = None,
-    live: bool = False,
-) -> SplitPlan:
-    """The low and high parts of a plan, with what was decided about its windows."""
-    draft = begun(plan, interfaces, split_bytes, low, live)
-    for rule in RULES[: RULES.index(choose_slices) + 1]:
-        draft = rule(draft)
-    return draft.split
-
-
 def drafted(
     plan: Plan,
     interfaces: Mapping[str, Interface],
@@ -87,36 +74,25 @@ def drafted(
     live: bool = False,
     destination: Destination = "frames",
     in_force: InForce = nothing_in_force,
+    rules: Sequence[JobRule] = RULES,
 ) -> JobDraft:
-    """The draft of a job after all rules. `in_force`: how a running stream composes its windows."""
-    draft = begun(plan, interfaces, split_bytes, low, live, destination, in_force)
-    for rule in RULES:
-        draft = rule(draft)
-    return draft
-
-
-def begun(
-    plan: Plan,
-    interfaces: Mapping[str, Interface],
-    split_bytes: int,
-    low: LowSettings | None,
-    live: bool,
-    destination: Destination = "frames",
-    in_force: InForce = nothing_in_force,
-) -> JobDraft:
-    """The draft of a job before any rule."""
+    """The draft of a job after some rules, or all. `in_force`: how a running stream composes its
+    windows.
+    """
     settings = low or LowSettings()
-    prospect = None if live else prospect_before(plan, interfaces, settings)
     asked = Asked(
         plan,
         interfaces,
         settings,
         "stream" if live else destination,
         None if live else split_bytes,
-        prospect,
+        None if live else prospect_before(plan, interfaces, settings),
         in_force,
     )
-    return JobDraft(asked, Measured(settings.sharing.sample if asked.samples else None))
+    draft = JobDraft(asked, Measured(settings.sharing.sample if asked.samples else None))
+    for rule in rules:
+        draft = rule(draft)
+    return draft
 
 
 def prospect_before(

@@ -18,8 +18,18 @@ from terascope.kernels.codegen.expressions import unsupported
 from terascope.kernels.columns.payload_patterns import is_payload_text
 from terascope.physical.low_plan import LowAggregate, Slot, has_slot, slot_of
 from terascope.plan.build import call, disjunction, term_expr
-from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, Param, columns_of, transform
-from terascope.plan.optional import marked_column
+from terascope.plan.expr import (
+    AggCall,
+    Call,
+    Cast,
+    Col,
+    Expr,
+    Lit,
+    Param,
+    columns_of,
+    marked_column,
+    transform,
+)
 from terascope.plan.rel import Aggregate, Field, Filter, Named, NamedAgg, Project, Rank, Read, Rel
 from terascope.types import Type
 

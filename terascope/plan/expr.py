@@ -208,3 +208,18 @@ def equated_sides(
 def is_constant(expr: Expr) -> bool:
     """Whether the value is the same for every tuple (a parameter counts)."""
     return not columns_of(expr)
+
+
+def where_present(column: Col, marker: Col) -> Expr:
+    """The column in rows in which its input is there, NULL in others."""
+    return Case(((marker, column),), Lit(None, column.type), column.type)
+
+
+def marked_column(expr: Expr) -> tuple[Col, Col] | None:
+    """The marker and the column that `where_present` made the expression of; None: it is another
+    one.
+    """
+    match expr:
+        case Case(((Col(type=Type.BOOL) as marker, Col() as column),), Lit(None)):
+            return marker, column
+    return None

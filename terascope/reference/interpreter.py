@@ -6,9 +6,12 @@ included. Each operator is a function from the tuples of its inputs to its own.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import assert_never
 
+from terascope.execute.watch_list import read_watch_list
 from terascope.functions.overflow import overflow_of
+from terascope.plan.evaluate import Evaluator
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
     Aggregate,
@@ -27,12 +30,8 @@ from terascope.plan.rel import (
 )
 from terascope.reference.aggregate import aggregate
 from terascope.reference.context import Evaluation, Sources
-from terascope.reference.filter_project import filter_rows, project
 from terascope.reference.join import join
-from terascope.reference.lookup import lookup
-from terascope.reference.merge import merge
-from terascope.reference.rank import rank
-from terascope.reference.rows import Row, Rows
+from terascope.reference.rows import Row, Rows, same_row, sort_key
 from terascope.reference.running import running
 from terascope.reference.window import window
 
@@ -83,3 +82,47 @@ def tuples_over(rel: Rel, given: list[list[Row]], context: Evaluation) -> list[R
             return merge(given)
         case _:
             assert_never(rel)
+
+
+def filter_rows(rel: Filter, rows: list[Row], context: Evaluation) -> list[Row]:
+    """The tuples for which the predicate is TRUE, neither FALSE nor NULL."""
+    predicate = context.compile(rel.predicate, rel.source.names)
+    return [row for row in rows if predicate(row) is True]
+
+
+def project(rel: Project, rows: list[Row], context: Evaluation) -> list[Row]:
+    items = [context.compile(expr, rel.source.names) for _, expr in rel.items]
+    return [tuple(item(row) for item in items) for row in rows]
+
+
+def lookup(rel: Lookup) -> list[Row]:
+    """The rows, typed.
+
+    Raises:
+        SourceError: the file is not there, or a line has too few columns.
+    """
+    columns = [column.to_pylist() for column in read_watch_list(rel).columns]
+    return list(zip(*columns, strict=True))
+
+
+def merge(inputs: list[list[Row]]) -> list[Row]:
+    return [row for rows in inputs for row in rows]
+
+
+def rank(rel: Rank, rows: list[Row], context: Evaluation) -> list[Row]:
+    """In the order asked for within each combination; NULL counts as the largest value."""
+    per = [rel.source.names.index(name) for name in rel.per]
+    groups: dict[Row, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(same_row(row[i] for i in per), []).append(row)
+    order = [(context.compile(expr, rel.source.names), down) for expr, down in rel.order]
+    return [row for group in groups.values() for row in in_order(group, order)[: rel.limit]]
+
+
+def in_order(rows: list[Row], order: list[tuple[Evaluator, bool]]) -> list[Row]:
+    """Sorting is stable, so the last sort, by the first expression, decides first."""
+    for value, descending in reversed(order):
+        keyed = [(sort_key(value(row)), row) for row in rows]
+        keyed.sort(key=itemgetter(0), reverse=descending)
+        rows = [row for _, row in keyed]
+    return rows

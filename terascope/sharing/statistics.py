@@ -13,14 +13,17 @@ from math import log2, prod
 
 import numpy as np
 
-from terascope.sharing.counting import (
+from terascope.sharing.distinct import (
+    Floats,
     Frequencies,
+    GroupGrowth,
     Hashes,
     attribute_hashes,
+    bounds,
     count_groups,
+    fit_growth,
     set_hashes,
 )
-from terascope.sharing.distinct import Floats, GroupGrowth, bounds, fit_growth
 from terascope.sharing.zipf import exponent
 
 

@@ -12,8 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.sharing.counting import Frequencies
-from terascope.sharing.distinct import Floats
+from terascope.sharing.distinct import Floats, Frequencies
 
 FIRST_RANK: Final = 3
 """The first rank of the fit: the first two groups are often exceptional, such as a name server."""

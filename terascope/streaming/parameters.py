@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from terascope.analysis.order import FINENESS
-from terascope.analysis.trees import Trees
+from terascope.analysis.order import FINENESS, Trees
 from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Scalar, Trend, Value
 from terascope.functions.roles import FloorDivision

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from terascope.analysis.bounded import is_timeless, join_bound
-from terascope.analysis.join_times import temporal_equalities
+from terascope.analysis.bounded import is_timeless, join_bound, temporal_equalities
 from terascope.analysis.moving import is_number
 from terascope.analysis.row_bounds import RowBounds
 from terascope.analysis.watermarks import Watermarks

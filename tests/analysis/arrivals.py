@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from terascope.analysis.moving import ALL, earlier
+from terascope.analysis.order import Trees
 from terascope.analysis.release import Release, complete_below, release_of
 from terascope.analysis.retention import Leaf, retention_bounds, retention_columns
-from terascope.analysis.trees import Trees
 from terascope.analysis.watermarks import Seen, Watermarks
 from terascope.connectors.base import POSITION, arrow_type
 from terascope.connectors.registry import Interface

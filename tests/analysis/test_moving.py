@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terascope.analysis.moving import ALL, earlier, earliest, moved, reaches
-from terascope.analysis.window_edges import oldest_start, open_from
+from terascope.analysis.moving import (
+    ALL,
+    earlier,
+    earliest,
+    moved,
+    oldest_start,
+    open_from,
+    reaches,
+)
 from terascope.functions.base import Trend
 from terascope.plan.build import call
 from terascope.plan.evaluate import compile_expr

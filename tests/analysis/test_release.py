@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from terascope.analysis.moving import ALL, earlier
+from terascope.analysis.order import Trees
 from terascope.analysis.release import Release, release_of
-from terascope.analysis.trees import Trees
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.plan.plan import Plan, Stream

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from terascope.analysis.moving import ALL
+from terascope.analysis.order import Trees
 from terascope.analysis.release import release_of
 from terascope.analysis.retention import retention_bounds, retention_columns
-from terascope.analysis.trees import Trees
 from terascope.diagnostic import Source
 from terascope.functions.base import Value
 from terascope.physical.split.split_plan import split_plan

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from terascope.analysis.moving import ALL
+from terascope.analysis.order import Trees
 from terascope.analysis.release import complete_below, release_of
-from terascope.analysis.trees import Trees
 from terascope.analysis.watermarks import Seen, Watermarks
 from terascope.functions.base import Value
 from terascope.plan.expr import Col

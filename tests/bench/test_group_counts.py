@@ -7,7 +7,7 @@ import pytest
 
 from bench.estimators import ESTIMATORS
 from bench.group_counts import REAL_FLOWS, Estimating, drawn_streams, real_streams
-from terascope.sharing.counting import attribute_hashes, count_groups
+from terascope.sharing.distinct import attribute_hashes, count_groups
 from terascope.sharing.statistics import SampledStatistics
 
 

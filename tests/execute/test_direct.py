@@ -22,13 +22,12 @@ from terascope.execute.merging_task import Merging
 from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
 from terascope.execute.results.parts import Part
 from terascope.kernels.merge.payload import unpack_tuples
-from terascope.physical.delivery import Sink
+from terascope.physical.delivery import Sink, TaskJoin, rest_name
 from terascope.physical.job import Job
 from terascope.physical.planner import plan_job
 from terascope.physical.row_pipeline import Regroup, Top
 from terascope.physical.rules.finish_in_tasks import deliveries, direct_queries, stream_numbers
 from terascope.physical.settings import SAMPLED, LowSettings, SharingSettings, TableSettings
-from terascope.physical.task_join import TaskJoin, rest_name
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
 from terascope.reference.context import Evaluation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from terascope.analysis.trees import Trees
+from terascope.analysis.order import Trees
 from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import Offset
 from terascope.operate.notices import Notices, malformed_text

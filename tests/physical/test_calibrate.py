@@ -11,8 +11,15 @@ from terascope.functions.operators import operators
 from terascope.functions.registry import Functions
 from terascope.kernels.codegen.generated_modules import load_module
 from terascope.machine_code import column, compile_for, output
-from terascope.physical.statistics.calibrate import builtin_scalars, calibrate, measure
-from terascope.physical.statistics.calibrate_samples import ROWS, constants, samples, traffic
+from terascope.physical.statistics.calibrate import (
+    ROWS,
+    builtin_scalars,
+    calibrate,
+    constants,
+    measure,
+    samples,
+    traffic,
+)
 from terascope.types import Type
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from terascope.diagnostic import SourceError
 from terascope.plan.rel import Join, Lookup, Merge
-from terascope.reference.lookup import lookup
+from terascope.reference.interpreter import lookup
 from terascope.types import Type, parse_ip
 from tests.oracle.agreement import rows_of
 from tests.oracle.build import col, fields, ints, records, scan

@@ -12,8 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.trees.eviction_rates import working_set_evictions
-from terascope.sharing.counting import Ints, attribute_hashes, count_groups, set_hashes
-from terascope.sharing.distinct import bounds, fit_growth, gee
+from terascope.sharing.distinct import (
+    Ints,
+    attribute_hashes,
+    bounds,
+    count_groups,
+    fit_growth,
+    gee,
+    set_hashes,
+)
 from terascope.sharing.statistics import SampledStatistics
 from terascope.sharing.zipf import exponent
 

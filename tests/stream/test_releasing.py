@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from terascope.analysis.moving import ALL
+from terascope.analysis.order import Trees
 from terascope.analysis.release import ReleasePart, release_of
-from terascope.analysis.trees import Trees
 from terascope.functions.base import Value
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Col

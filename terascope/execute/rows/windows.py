@@ -20,7 +20,7 @@ from terascope.kernels.merge.float_ranges import has_ranges, one_row_each
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, Rows, key_codes
 from terascope.kernels.merge.key_order import by_key
 from terascope.kernels.merge.window_kernel import assemble_kernel
-from terascope.physical.job_windows import Windows
+from terascope.physical.low_plan import Windows
 from terascope.sharing.slices import Periodic
 
 OUTPUT_ROWS = 1 << 16

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from terascope.kernels.codegen.program import Function, Program
 from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
-from terascope.plan.expr import Expr
-from terascope.plan.optional import marked_column
+from terascope.plan.expr import Expr, marked_column
 
 NOTHING: Final = Program(Function(), 0, Function(), ())
 

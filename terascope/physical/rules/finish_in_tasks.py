@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from terascope.connectors.base import INTERFACE, POSITION
 from terascope.kernels.merge.groups import GroupFields
-from terascope.physical.delivery import Direct, Target
+from terascope.physical.delivery import Direct, Joining, Target, rest_name
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import Deliveries, Job, SourceRead
 from terascope.physical.low_plan import LowPlan, LowSelect, expressions_of
@@ -26,7 +26,6 @@ from terascope.physical.row_pipeline import (
     row_pipeline,
 )
 from terascope.physical.rules.join_in_tasks import joinings
-from terascope.physical.task_join import Joining, rest_name
 from terascope.plan.expr import Col, Expr, columns_of, substitute
 from terascope.plan.plan import reads
 
@@ -74,9 +73,8 @@ def deliveries(
 
 
 def stream_numbers(job: Job, read: SourceRead) -> tuple[int, ...]:
-    assert read.low is not None
     numbers = {output.name: i for i, output in enumerate(job.low)}
-    return tuple(numbers[query.name] for query in read.low.queries)
+    return tuple(numbers[query.name] for query in read.queries)
 
 
 def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:

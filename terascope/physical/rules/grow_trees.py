@@ -46,7 +46,7 @@ def grow_trees(draft: JobDraft) -> JobDraft:
         return draft
     settings = draft.asked.settings.sharing.trees
     before = {read.name: read for read in draft.unshared}
-    counted = Counter(q.name for r in draft.reads if r.low is not None for q in r.low.queries)
+    counted = Counter(query.name for read in draft.reads for query in read.queries)
     several = {name for name, number in counted.items() if number > 1}
     grown = [
         with_trees(read, before[read.name], draft.measured, settings, several)
@@ -114,7 +114,7 @@ class SampleStatistics:
 
     def _sampled(self, queries: Sequence[LowAggregate]) -> list[LowAggregate]:
         assert self.read.low is not None
-        known = {q.name: q for q in self.read.low.queries if isinstance(q, LowAggregate)}
+        known = {query.name: query for query in self.read.low.aggregations}
         return [known[query.name] for query in queries]
 
 
@@ -186,8 +186,7 @@ def accounted(one: TreeDecision, queries: tuple[Query, ...], curves: Curves) -> 
 
 def growing(low: LowPlan) -> list[LowAggregate]:
     """The aggregations that could be nodes of a tree: those with epochs and keys."""
-    aggregations = [q for q in low.queries if isinstance(q, LowAggregate)]
-    return [q for q in aggregations if q.epoch is not None and q.plain_keys]
+    return [q for q in low.aggregations if q.epoch is not None and q.plain_keys]
 
 
 def families(
@@ -326,13 +325,7 @@ def added_slots(known: Sequence[Slot], wanted: Iterable[Slot], names: Names) -> 
 
 def widened(outputs: Iterable[LowOutput], reads: Sequence[SourceRead]) -> tuple[LowOutput, ...]:
     """Streams as their tables are now: one that others are made of has their slots, too."""
-    slots: Mapping[str, tuple[Slot, ...]] = {
-        q.name: q.slots
-        for read in reads
-        if read.low is not None
-        for q in read.low.queries
-        if isinstance(q, LowAggregate)
-    }
+    slots = {q.name: q.slots for read in reads if read.low for q in read.low.aggregations}
     return tuple(
         output.with_slots(slots[output.name]) if output.groups and output.name in slots else output
         for output in outputs

@@ -13,12 +13,12 @@ from dataclasses import replace
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import SourceError
 from terascope.physical.draft import JobDraft
-from terascope.physical.job import LowOutput, SourceRead
-from terascope.physical.rules.low_planner import low_groups, low_plan, scanned
+from terascope.physical.job import SourceRead
+from terascope.physical.rules.low_planner import low_plan, scanned
 from terascope.physical.rules.read_sources import low_streams
 from terascope.physical.settings import LowSettings
 from terascope.plan.plan import Stream
-from terascope.plan.rel import Aggregate, Rel, Scan, inputs, with_inputs
+from terascope.plan.rel import Rel, Scan, inputs, with_inputs
 
 
 def host_low_level(draft: JobDraft) -> JobDraft:
@@ -74,8 +74,3 @@ def native_read(read: SourceRead, streams: Sequence[Stream], settings: LowSettin
         ours, read.interfaces, read.columns, read.splits, settings.costs, settings.tables
     )
     return replace(read, low=plan, predicate=None)
-
-
-def low_output(stream: Stream) -> LowOutput:
-    groups = low_groups(stream.rel) if isinstance(stream.rel, Aggregate) else None
-    return LowOutput(stream.name, stream.rel.fields, groups)

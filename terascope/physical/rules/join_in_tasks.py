@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from terascope.functions.base import Scalar, Value
 from terascope.functions.roles import Addition
 from terascope.kernels.merge.groups import GroupFields
+from terascope.physical.delivery import Joining, Side, TaskJoin, can_match, rest_name
 from terascope.physical.job import Job, Output
 from terascope.physical.row_pipeline import (
     RowPipeline,
@@ -28,7 +29,6 @@ from terascope.physical.row_pipeline import (
     stepped,
     with_values,
 )
-from terascope.physical.task_join import Joining, Side, TaskJoin, can_match, rest_name
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.plan.rel import Join, Read, Rel, with_inputs
 
@@ -132,11 +132,7 @@ def sides_of(
             return None
         made.append(Side(stream, program, rel.fields, number + place))
     names = {side.program.stream for side in made}
-    together = any(
-        names <= {query.name for query in read.low.queries}
-        for read in job.reads
-        if read.low is not None
-    )
+    together = any(names <= {query.name for query in read.queries} for read in job.reads)
     return (made[0], made[1]) if together else None
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from terascope.analysis.costs import Costs
 from terascope.physical.bundles import split_bytes
-from terascope.physical.delivery import Direct, Target
+from terascope.physical.delivery import Direct, Joining, Target, rest_name
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import Job, SourceRead, StreamStage
 from terascope.physical.low_plan import LowAggregate, LowQuery, LowSelect
@@ -38,8 +38,7 @@ from terascope.physical.operators import (
     WriteRows,
 )
 from terascope.physical.row_pipeline import Regroup, Top
-from terascope.physical.statistics.shared_table_cost import MASKED_NS, SLOT_NS, TUPLE_NS
-from terascope.physical.task_join import Joining, rest_name
+from terascope.physical.statistics.prospects import MASKED_NS, SLOT_NS, TUPLE_NS
 from terascope.plan.plan import reads
 from terascope.plan.rel import Scan, walk
 
@@ -124,7 +123,7 @@ class Listing:
     @cached_property
     def in_several(self) -> set[str]:
         """The low-level streams that several reads have tuples of."""
-        counted = Counter(q.name for read in self.job.reads if read.low for q in read.low.queries)
+        counted = Counter(query.name for read in self.job.reads for query in read.queries)
         return {name for name, number in counted.items() if number > 1}
 
     @cached_property
@@ -132,7 +131,7 @@ class Listing:
         """By low-level stream: the operators that give it, one for each read with tuples of it."""
         found: dict[str, tuple[str, ...]] = {}
         for read in self.job.reads:
-            for query in read.low.queries if read.low is not None else ():
+            for query in read.queries:
                 kind = "select" if isinstance(query, LowSelect) else "group"
                 name = f"{kind} {self.label(query.name, read)}"
                 found[query.name] = (*found.get(query.name, ()), name)

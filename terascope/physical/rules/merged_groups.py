@@ -12,7 +12,7 @@ from terascope.functions.base import Scalar
 from terascope.functions.roles import FloorDivision
 from terascope.optimize.rules.drop_identities import drop_identities
 from terascope.optimize.rules.merge_projects import merge_projects
-from terascope.physical.split.low_keys import unscaled
+from terascope.physical.split.sub_aggregates import unscaled
 from terascope.plan.build import term_expr
 from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, columns_of
 from terascope.plan.plan import reads

@@ -289,9 +289,8 @@ def aggregations(reads: Sequence[SourceRead]) -> dict[str, dict[str, LowAggregat
     """By low-level stream its aggregation, in each read that has it."""
     found: dict[str, dict[str, LowAggregate]] = {}
     for read in reads:
-        for query in () if read.low is None else read.low.queries:
-            if isinstance(query, LowAggregate):
-                found.setdefault(query.name, {})[read.name] = query
+        for query in () if read.low is None else read.low.aggregations:
+            found.setdefault(query.name, {})[read.name] = query
     return found
 
 

@@ -16,7 +16,7 @@ from terascope.functions.roles import GREATER, Comparator, SlicePart
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.optimize.driver import apply_below
 from terascope.physical.job import LowOutput
-from terascope.physical.job_windows import Windows
+from terascope.physical.low_plan import Windows
 from terascope.physical.rules.merged_groups import assume_merged, tidy
 from terascope.physical.split.drafts import Names
 from terascope.plan.build import call

@@ -7,15 +7,17 @@ Splitting asks the profile, never a function's name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
-from terascope.analysis.low_safe import Refusal
 from terascope.functions import roles
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, children, is_constant
 from terascope.types import INTEGERS, Type
+
+Refusal: TypeAlias = Callable[[Expr], str | None]
+"""Why somebody cannot evaluate an expression; None when they can."""
 
 EVERYTHING: Final = frozenset(Type)
 NUMBERS: Final = INTEGERS | {Type.FLOAT, Type.WIDE}

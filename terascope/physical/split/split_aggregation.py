@@ -11,21 +11,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from terascope.analysis.costs import Costs
-from terascope.analysis.low_safe import Refusal, why_unsafe
 from terascope.functions.base import Value
 from terascope.functions.decomposition import FIRST
 from terascope.physical.rules.low_planner import epoch_key
 from terascope.physical.split.drafts import AggregationDraft, Drafts, Names
-from terascope.physical.split.host import Host
-from terascope.physical.split.low_keys import fewest, follows, unscaled
+from terascope.physical.split.host import Host, Refusal
 from terascope.physical.split.selection import Selection
 from terascope.physical.split.sub_aggregates import (
     SplitCall,
     depends_on_set,
+    fewest,
+    follows,
     merged_again,
     split_call,
+    unscaled,
 )
-from terascope.plan.expr import AggCall, Col, Expr, Lit, Param, is_constant, transform
+from terascope.plan.expr import AggCall, Call, Col, Expr, Lit, Param, is_constant, transform, walk
 from terascope.plan.rel import Aggregate, Named, NamedAgg, Project, Rel
 from terascope.plan.show import show_agg, show_expr, show_named
 
@@ -35,7 +36,9 @@ Reason = tuple[str, str]
 
 @dataclass(frozen=True)
 class LowSafety:
-    """Says what may go low. All answers are reasons against it; None is none."""
+    """Says what may go low: LFTA-safety (dissertation 3.4.1). All answers are reasons against it,
+    in the user's words; None is none.
+    """
 
     host: Host
     costs: Costs
@@ -61,7 +64,20 @@ class LowSafety:
         return replace(chosen, conditions=conditions, items=items)
 
     def unsafe(self, expr: Expr, able: Refusal) -> str | None:
-        return why_unsafe(expr, self.costs, able, self.host.knows)
+        """Why an expression must stay above the source; None when it is low-level safe. `able`:
+        what the host's profile rules out. What its evaluator has no form for is only of interest
+        when the expression would be worth it.
+        """
+        for part in walk(expr):
+            if isinstance(part, Call) and part.function.user_defined:
+                return f"{part.function.name} is a user's Python function"
+        refused = able(expr)
+        if refused is not None:
+            return refused
+        cost, budget = self.costs.of(expr), self.costs.budget_ns
+        if cost > budget:
+            return f"costs {cost:.0f} ns, over the budget of {budget:.0f} ns"
+        return self.host.knows(expr)
 
     def condition(self, expr: Expr) -> str | None:
         return self.unsafe(expr, self.host.refuses_predicate)

@@ -19,7 +19,6 @@ from terascope.functions.roles import Conjunction, FloorDivision
 from terascope.functions.slices import SliceVector
 from terascope.physical.rules.low_planner import epoch_key
 from terascope.physical.split.drafts import Drafts
-from terascope.physical.split.low_keys import fewest, follows, unscaled
 from terascope.physical.split.selection import Selection
 from terascope.physical.split.split_aggregation import (
     LowSafety,
@@ -30,6 +29,7 @@ from terascope.physical.split.split_aggregation import (
     sub_aggregation,
     super_aggregation,
 )
+from terascope.physical.split.sub_aggregates import fewest, follows, unscaled
 from terascope.plan.build import call, conjunction, slice_call
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, transform
 from terascope.plan.rel import (

@@ -17,8 +17,10 @@ from terascope.diagnostic import SourceError
 from terascope.functions.base import ValueMistake
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, Queries, expressions_of
+from terascope.physical.rules.low_planner import source_of
 from terascope.physical.split.drafts import scan_key
 from terascope.physical.split.slicing import SliceFamily, Slicing, ticks
+from terascope.physical.statistics.prospects import Taking, saves_lookups
 from terascope.physical.statistics.sampling import (
     SampledTuples,
     SampleLimits,
@@ -26,11 +28,10 @@ from terascope.physical.statistics.sampling import (
     evaluated,
     read_some,
 )
-from terascope.physical.statistics.shared_table_cost import Taking, saves_lookups
-from terascope.plan.build import FALSE
+from terascope.plan.build import FALSE, TRUE
 from terascope.plan.expr import columns_of, conjuncts
 from terascope.plan.plan import Plan
-from terascope.plan.rel import Aggregate, Filter, Scan
+from terascope.plan.rel import Aggregate
 from terascope.plan.show import show_expr
 from terascope.sharing.statistics import SampledStatistics
 from terascope.sharing.windows import Groups, TupleTraffic, ungrouped
@@ -128,7 +129,7 @@ def of_aggregations(plan: LowPlan) -> LowPlan:
     """What aggregations ask of a source: columns of selections, payloads above all, take longer to
     read than all that is decided here.
     """
-    queries = tuple(q for q in plan.queries if isinstance(q, LowAggregate))
+    queries = plan.aggregations
     bits = {bit for query in queries for bit in query.signature}
     predicates = tuple(p if i in bits else FALSE for i, p in enumerate(plan.predicates))
     used = [*predicates, *(expr for query in queries for expr in expressions_of(query))]
@@ -143,25 +144,19 @@ def groups_of(statistics: SampledStatistics, keys: frozenset[str]) -> Groups:
 
 def aggregation_of(family: SliceFamily, plan: Plan, read: SourceRead) -> LowAggregate | None:
     """An aggregation next to a source that has the keys and the tuples of a family."""
-    if read.low is None:
-        return None
-    for query in read.low.queries:
-        if not isinstance(query, LowAggregate) or query.epoch is None:
-            continue
+    for query in () if read.low is None else read.low.aggregations:
         rel = plan[query.name].rel
-        if isinstance(rel, Aggregate) and is_of(rel, query.epoch, family):
+        epoch = query.epoch
+        if epoch is not None and isinstance(rel, Aggregate) and is_of(rel, epoch, family):
             return query
     return None
 
 
 def is_of(rel: Aggregate, epoch: int, family: SliceFamily) -> bool:
-    source = rel.source
-    below = source.source if isinstance(source, Filter) else source
-    asked = conjuncts(source.predicate) if isinstance(source, Filter) else ()
-    conditions = frozenset(asked)
+    scan, predicate = source_of(rel.source)
+    conditions = frozenset(c for c in conjuncts(predicate) if c != TRUE)
     keys = frozenset(expr for i, (_, expr) in enumerate(rel.keys) if i != epoch)
     # Beyond what the query asks, slices ask for nothing but a time.
     beyond = (columns_of(c) for c in conditions - family.conditions)
     same = family.conditions <= conditions and all(c <= columns_of(family.time) for c in beyond)
-    scanned = isinstance(below, Scan) and scan_key(below) == family.scan
-    return scanned and same and keys == family.keys
+    return same and scan_key(scan) == family.scan and keys == family.keys

@@ -1,21 +1,23 @@
-"""Whether a sample of the sources can pay for itself, told before anything is read.
+"""Whether sharing can pay for what it takes, told before anything is read.
 
 In: an optimised plan and its interfaces. Out: a `Prospect`: the time that sharing will hardly save
 more of, and what it takes to find out. Where the first is less, no source is sampled: aggregations
 with different conditions have tables of their own, there are no trees, tumbling windows keep their
 own keys, and only sliding windows, which are made of slices anyway, share them.
+
+`saves_lookups` compares one table for several aggregations with one for each: one look-up serves
+all aggregations that take a tuple, but every slot then tests whether the tuple is one of its own.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from terascope.connectors.registry import Interface
 from terascope.physical.split.drafts import scan_key
-from terascope.physical.statistics.shared_table_cost import TUPLE_NS
 from terascope.plan.expr import columns_of
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
@@ -27,7 +29,7 @@ from terascope.plan.rel import (
     Sliding,
     Window,
     WindowSpec,
-    inputs,
+    walk,
 )
 from terascope.sharing.windows import WindowCosts
 
@@ -78,16 +80,16 @@ def aggregations_of_tuples(plan: Plan) -> Iterator[Aggregate]:
     """The aggregations that take tuples of sources, and not what others made of them."""
     selections: set[str] = set()
     for stream in plan:
-        if not any(isinstance(rel, Aggregate) for rel in below(stream.rel)):
+        if not any(isinstance(rel, Aggregate) for rel in walk(stream.rel)):
             selections.add(stream.name)
             continue
-        for rel in below(stream.rel):
+        for rel in walk(stream.rel):
             if isinstance(rel, Aggregate) and takes_tuples(rel.source, selections):
                 yield rel
 
 
 def takes_tuples(rel: Rel, selections: set[str]) -> bool:
-    parts = list(below(rel))
+    parts = list(walk(rel))
     made = any(isinstance(part, Aggregate) for part in parts)
     known = all(part.stream in selections for part in parts if isinstance(part, Read))
     return known and not made
@@ -104,7 +106,7 @@ def spared_ns(aggregations: Iterable[Aggregate]) -> float:
     for rel in aggregations:
         exprs = frozenset(expr for _, expr in rel.keys)
         timed = frozenset(expr for expr in exprs if columns_of(expr) & ordered(rel.source))
-        windows = frozenset(part.spec for part in below(rel) if isinstance(part, Window))
+        windows = frozenset(part.spec for part in walk(rel) if isinstance(part, Window))
         table = tuples_of(rel.source), exprs, windows
         if table in tables:
             continue
@@ -117,8 +119,8 @@ def spared_ns(aggregations: Iterable[Aggregate]) -> float:
 
 def tuples_of(rel: Rel) -> object:
     """What tells the tuples of aggregations apart, whatever columns they use."""
-    filters = (part.predicate for part in below(rel) if isinstance(part, Filter))
-    read = (part.stream for part in below(rel) if isinstance(part, Read))
+    filters = (part.predicate for part in walk(rel) if isinstance(part, Filter))
+    read = (part.stream for part in walk(rel) if isinstance(part, Read))
     return tuple(map(scan_key, scans(rel))), tuple(read), frozenset(filters)
 
 
@@ -135,11 +137,58 @@ def look_up_ns(windows: Iterable[WindowSpec]) -> float:
 
 
 def scans(rel: Rel) -> Iterator[Scan]:
-    return (part for part in below(rel) if isinstance(part, Scan))
+    return (part for part in walk(rel) if isinstance(part, Scan))
 
 
-def below(rel: Rel) -> Iterator[Rel]:
-    """A relation and all it is made of."""
-    yield rel
-    for part in inputs(rel):
-        yield from below(part)
+TUPLE_NS: Final = 12.0
+"""To find the group of a tuple."""
+
+
+SLOT_NS: Final = 1.0
+"""To take it into a slot."""
+
+
+MASKED_NS: Final = 1.5
+"""To take it into one that has a condition of its own, or not."""
+
+
+VIEW_NS: Final = 20.0
+"""To give a group of a common table to one of those who share it, where each has a stream."""
+
+
+@dataclass(frozen=True)
+class Taking:
+    """An aggregation: the tuples it takes, and its slots."""
+
+    tuples: float
+    slots: int
+
+    @property
+    def slots_ns(self) -> float:
+        return SLOT_NS * self.slots * self.tuples
+
+    @property
+    def apart_ns(self) -> float:
+        """In a table of its own."""
+        return TUPLE_NS * self.tuples + self.slots_ns
+
+
+def masked_ns(either: float, members: Sequence[Taking]) -> float:
+    """The slots of all in one table, which `either` tuples enter, and a count for each."""
+    return MASKED_NS * either * sum(member.slots + 1 for member in members)
+
+
+def together_ns(either: float, members: Sequence[Taking]) -> float:
+    """All in one table."""
+    return TUPLE_NS * either + masked_ns(either, members)
+
+
+def saves_lookups(parts: Iterable[tuple[float, Sequence[Taking]]]) -> bool:
+    """Whether aggregations had better share a table than have one each: in every read, the tuples
+    that any of them takes, and each of them.
+    """
+    together = apart = 0.0
+    for either, members in parts:
+        together += together_ns(either, members)
+        apart += sum(member.apart_ns for member in members)
+    return 0.0 < together < apart

@@ -35,7 +35,7 @@ from terascope.physical.statistics.sampled_splits import (
 )
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
-from terascope.sharing.counting import attribute_hashes
+from terascope.sharing.distinct import attribute_hashes
 from terascope.sharing.statistics import SampledStatistics
 
 Random: TypeAlias = NDArray[np.float64]
@@ -128,7 +128,7 @@ def sample_source(
 def read_some(plan: LowPlan, splits: Sequence[Split], limits: SampleLimits) -> SampledTuples:
     """Tuples with the columns of a plan."""
     pieces = stripes(splits)
-    lengths = [stripes_of_epoch(query, pieces) for query in aggregations(plan)]
+    lengths = [stripes_of_epoch(query, pieces) for query in plan.aggregations]
     thinning = Thinning(SPARE * limits.tuples)
     done: list[int] = []
     started = perf_counter()
@@ -145,14 +145,10 @@ def read_some(plan: LowPlan, splits: Sequence[Split], limits: SampleLimits) -> S
     )
 
 
-def aggregations(plan: LowPlan) -> list[LowAggregate]:
-    return [query for query in plan.queries if isinstance(query, LowAggregate)]
-
-
 def evaluated(plan: LowPlan, some: SampledTuples) -> SourceSample:
     """What tuples say about a plan that has their columns."""
     pieces, thinning = some.pieces, some.thinning
-    queries = aggregations(plan)
+    queries = plan.aggregations
     lengths = {query: stripes_of_epoch(query, pieces) for query in queries}
     reader = SampleReader(plan)
     if thinning.batches:

@@ -24,10 +24,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
+from terascope.analysis.order import Trees
 from terascope.analysis.release import Release
 from terascope.analysis.retention import Leaf
-from terascope.analysis.trees import Trees
 from terascope.kernels.merge.groups import GroupFields
+from terascope.physical.delivery import TaskJoin
 from terascope.physical.job import Deliveries, Job, Output
 from terascope.physical.operators import Placement
 from terascope.physical.row_pipeline import KeptOrder
@@ -35,7 +36,6 @@ from terascope.physical.split.slicing import SliceFamily, Slicing
 from terascope.physical.stream.row_pipelines import RowPipelines
 from terascope.physical.stream.slice_streams import SliceStream, keys_of_family, tuples_of_family
 from terascope.physical.stream.windows import StoredWindows, WindowFamily
-from terascope.physical.task_join import TaskJoin
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field, Running, Scan
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from terascope.analysis.order import Trees
 from terascope.analysis.release import Release
-from terascope.analysis.trees import Trees
 from terascope.functions.base import Value
 from terascope.physical.operators import Placement
 from terascope.physical.row_pipeline import (

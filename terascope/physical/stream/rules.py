@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from terascope.analysis.order import Trees
 from terascope.analysis.release import release_of, temporal_bound
 from terascope.analysis.retention import retention_columns
-from terascope.analysis.trees import Trees
 from terascope.diagnostic import SourceError
 from terascope.physical.job import Deliveries, Job, Output
 from terascope.physical.rules.finish_in_tasks import deliveries
@@ -104,7 +104,7 @@ def separate_running_aggregates(plan: StreamPlan, texts: SetTexts) -> StreamPlan
 
 def store_low_streams(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     job = plan.job
-    queries = {query.name: query for read in job.reads if read.low for query in read.low.queries}
+    queries = {query.name: query for read in job.reads for query in read.queries}
     made = (
         low_stream(number, queries[output.name], output.groups, plan.trees)
         for number, output in enumerate(job.low)

@@ -14,11 +14,12 @@ from typing import TypeAlias
 from terascope.functions.base import Scalar
 from terascope.functions.roles import FloorDivision, SlicePart
 from terascope.functions.slices import SliceVector, parse_slices
+from terascope.physical.rules.low_planner import source_of
 from terascope.physical.split.slicing import SliceFamily
 from terascope.physical.split.split_windows import is_retired
-from terascope.plan.build import call
+from terascope.plan.build import TRUE, call
 from terascope.plan.expr import Call, Col, Expr, Lit, conjuncts
-from terascope.plan.rel import Aggregate, Filter, Scan
+from terascope.plan.rel import Aggregate
 from terascope.plan.show import show_expr, spelled
 
 SliceValue: TypeAlias = int | float
@@ -63,10 +64,8 @@ class SliceStream:
 
 def slice_stream(rel: Aggregate) -> SliceStream | None:
     """None: its groups are no slices of time. Groups by time/60 are, each a window that tumbles."""
-    scan = rel.source.source if isinstance(rel.source, Filter) else rel.source
-    parts = conjuncts(rel.source.predicate) if isinstance(rel.source, Filter) else ()
-    if not isinstance(scan, Scan):
-        return None
+    scan, predicate = source_of(rel.source)
+    parts = [part for part in conjuncts(predicate) if part != TRUE]
     for _, key in rel.keys:
         match key:
             case Call(Scalar(role=SlicePart("start")), (Col() as time, Lit(value=str(text)))):

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from terascope.analysis.order import Trees
 from terascope.analysis.release import release_columns
 from terascope.analysis.retention import Leaf
-from terascope.analysis.trees import Trees
 from terascope.functions.base import Trend
 from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.low_plan import LowAggregate, LowQuery, LowSelect

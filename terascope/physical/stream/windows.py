@@ -20,8 +20,7 @@ from terascope.analysis.release import Release
 from terascope.functions.base import Value
 from terascope.functions.slices import SliceVector
 from terascope.physical.job import LowOutput
-from terascope.physical.job_windows import Windows
-from terascope.physical.low_plan import Slot
+from terascope.physical.low_plan import Slot, Windows
 from terascope.physical.operators import Placement
 from terascope.physical.row_pipeline import Regroup, RowPipeline, Top, row_pipeline
 from terascope.physical.rules.window_assembly import Assembly

@@ -30,7 +30,7 @@ from terascope.physical.statistics.sample_vectors import SampleReader, SampleVec
 from terascope.physical.statistics.sampling import Thinning
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
-from terascope.sharing.counting import attribute_hashes
+from terascope.sharing.distinct import attribute_hashes
 from terascope.sharing.model import Statistics
 from terascope.sharing.statistics import SampledStatistics
 from terascope.streaming.replan.families import AggregateFamily, families_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from terascope.physical.settings import TreeSettings
-from terascope.physical.statistics.shared_table_cost import VIEW_NS, Taking, masked_ns
+from terascope.physical.statistics.prospects import VIEW_NS, Taking, masked_ns
 from terascope.sharing.cost import evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.model import Query, RememberedStatistics, Statistics, Tree, flat_tree

@@ -16,7 +16,7 @@ from terascope.physical.low_plan import LowAggregate, LowPlan, Queries
 from terascope.physical.rules.grow_trees import LEAST_QUERIES, decide_trees
 from terascope.physical.rules.share_tables import tables_of
 from terascope.physical.settings import TreeSettings
-from terascope.physical.statistics.shared_table_cost import saves_lookups
+from terascope.physical.statistics.prospects import saves_lookups
 from terascope.sharing.model import Statistics, Tree
 from terascope.streaming.replan.families import READ, AggregateFamily, Unit, output_of
 from terascope.streaming.replan.sharing_costs import SharingCosts, TrafficStatistics, conditions_of

@@ -24,10 +24,9 @@ from terascope.execute.rows.task_joins import MEMORY_SHARE, joined
 from terascope.execute.rows.top import plain
 from terascope.functions.base import Value
 from terascope.kernels.columns.finished_rows import FinishedRows
-from terascope.physical.delivery import Sink
+from terascope.physical.delivery import Side, Sink, TaskJoin
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.stream.row_pipelines import PipelineInput, RowPipelines
-from terascope.physical.task_join import Side, TaskJoin
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
 from terascope.streaming.engine import Report
