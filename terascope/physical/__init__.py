@@ -1,1 +1,1 @@
-"""Plan -> Job: what will be done, as pure data."""
+"""Plan -> Job: the physical plan, as pure data."""

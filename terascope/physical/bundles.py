@@ -1,5 +1,5 @@
-"""How large splits are, and how they are put together into tasks: neighbours, about equally large,
-ending where epochs end.
+"""The size of splits, and bundling of splits into tasks: neighbours, about equally large, ending
+where epochs end.
 
 In: the splits of a read. Out: for each task the splits it reads, one after the other.
 """
@@ -16,18 +16,18 @@ from terascope.connectors.base import Edge, Split
 from terascope.connectors.registry import Interface
 
 SPLIT_BYTES = 4 << 20
-"""Small, so that any file feeds all cores; Spark bundles neighbours into tasks worth their cost."""
+"""The bytes of a split: small, so that any file feeds all cores; tasks read several."""
 LARGE_SPLIT_BYTES = 16 << 20
 MANY_SPLITS = 32
-"""Beyond so many, larger ones are better: much is done once for each, whatever its size."""
+"""Beyond this number splits are made larger, because each split has a fixed cost."""
 BUNDLE_BYTES = 32 << 20
 """Splits smaller than this are read together by one task."""
 UNEVEN = 0.1
-"""By how much of its share a task may have more or less, if it then ends at an edge."""
+"""The share by which a task may be larger or smaller if it then ends at an edge."""
 
 
 def fitting_split_bytes(interfaces: Iterable[Interface]) -> int:
-    """How large the splits of some sources should be."""
+    """The size of the splits of some sources."""
     files = {path for one in interfaces if one.is_there for path in one.files}
     total = sum(file_bytes(str(path)) for path in files)
     return min(LARGE_SPLIT_BYTES, max(SPLIT_BYTES, total // MANY_SPLITS))
@@ -39,9 +39,9 @@ def bundles(
     edge: Edge | None = None,
     most_bytes: float = BUNDLE_BYTES,
 ) -> list[tuple[Split, ...]]:
-    """Neighbouring splits put together until they are worth a task: a part of the whole, but no
-    more than `most_bytes`. With an edge a task ends at one: from half of that on, and elsewhere
-    only when there is none up to one and a half times as much.
+    """Bundle neighbouring splits until a task has its part of the whole, but at most `most_bytes`.
+    With an edge, a task ends at an edge that lies between half and one and a half times of that
+    size; without one in this range it ends anywhere.
     """
     if len(splits) <= tasks:
         return [(split,) for split in splits] or [()]
@@ -64,8 +64,8 @@ def bundles(
 def even_bundles(
     splits: Sequence[Split], tasks: int, edge: Edge | None = None
 ) -> list[tuple[Split, ...]]:
-    """Neighbouring splits for tasks that begin together and are waited for together, as those of a
-    micro-batch are: about equally large. Of the places where that is so, one at an edge is best.
+    """Bundle neighbouring splits into about equally large tasks: the tasks of a micro-batch start
+    and end together. Of the places where tasks are about equal, one at an edge is best.
     """
     if len(splits) <= tasks:
         return [(split,) for split in splits] or [()]
@@ -82,7 +82,7 @@ def even_bundles(
 
 
 def edge_rank(splits: Sequence[Split], place: int, edge: Edge | None) -> int:
-    """How good a place is to cut at: 0 where the longest epochs end, 1 where most do, else 2."""
+    """The quality of a place to cut at: 0 where the longest epochs end, 1 where most do, else 2."""
     if edge is None:
         return 2
     steps = (edge.step, edge.often or edge.step)
@@ -99,7 +99,7 @@ def is_edge(before: Split, after: Split, edge: Edge) -> bool:
 
 
 def split_bytes(splits: Sequence[Split]) -> list[float]:
-    """The size of each split: its share of its file, for a connector may count in row groups."""
+    """The bytes of each split: its share of its file; connectors may count in row groups."""
     units: Counter[str] = Counter()
     for split in splits:
         units[split.path] += split.end - split.start

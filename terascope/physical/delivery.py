@@ -15,19 +15,19 @@ from terascope.plan.rel import Field, JoinKind, Named, Rel
 from terascope.types import Type
 
 PartFormat: TypeAlias = Literal["parquet", "held", "csv", "ndjson"]
-"""`held` is Parquet with values as engines hold them: parts that will be put together."""
+"""The format of parts; `held` is Parquet with values as engines hold them."""
 
 
 @dataclass(frozen=True)
 class Sink:
-    """Where parts go: a folder that all tasks can write to."""
+    """The destination of parts: a folder that all tasks can write to."""
 
     folder: str
     format: PartFormat
     compiled: bool = True
     """Whether queries over queries are grouped by machine code, or by numpy."""
     memory_bytes: int = 1 << 30
-    """Of a task; an eighth of it is for parts that are being written."""
+    """The memory of a task; an eighth of it is for parts that are being written."""
     mode: int = PRIVATE
     """The mode of the files."""
 
@@ -43,33 +43,33 @@ class Direct:
     program: RowPipeline
     fields: tuple[Field, ...]
     places: tuple[int, ...] | None = None
-    """When it merely picks columns of the stream: which."""
+    """The places of its columns in the stream, when it only picks columns."""
     ordered: KeptOrder = ()
-    """The columns whose order is looked at when rows are written."""
+    """The columns whose order is checked when rows are written."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A low-level stream, and who takes its rows."""
+    """A low-level stream and the readers of its rows."""
 
     name: str
     fields: tuple[Field, ...]
     groups: GroupFields | None
-    """None for a selection."""
+    """The layout of its groups; None for a selection."""
     high: bool
-    """Spark's high level reads it."""
+    """Whether the high level reads it."""
     direct: tuple[Direct, ...] = ()
     feeds: tuple[tuple[int, Windows], ...] = ()
-    """The streams of windows that are made of its groups, by number: all slices of a group must
-    meet in one task."""
+    """The streams of windows that are assembled from its groups, by number: all slices of a group
+    must meet in one task."""
     of_windows: bool = False
-    """It is such a stream."""
+    """Whether it is itself a stream of windows."""
     merged_above: bool = False
     """Its readers merge its groups, so that a group may have several rows."""
 
     @property
     def user(self) -> str:
-        """The query that it is there for; empty if there are several, or nobody here knows."""
+        """The only query that reads it; empty if there are several, or it is unknown."""
         alone = len(self.direct) == 1 and not self.high and not self.feeds
         return self.direct[0].query if alone else ""
 

@@ -1,8 +1,8 @@
-"""The draft of a Job: what the rules know of it so far.
+"""The draft of a Job: the state of planning between two rules.
 
-In: an optimised Plan, the interfaces it names and the settings. Out: a `JobDraft`, which every rule
-of `terascope.physical.rules` takes and gives back changed; the last one has everything that a `Job`
-consists of.
+In: an optimised Plan, the interfaces it names and the settings. Out: a `JobDraft`. Every rule of
+`terascope.physical.rules` takes a draft and returns a changed one; the last draft has all parts of
+a `Job`.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from terascope.plan.rel import Project, Read, Rel, inputs, with_inputs
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be planned, and what may be known before."""
+    """The plan and the settings to plan for, and facts that are known before planning."""
 
     plan: Plan
     interfaces: Mapping[str, Interface]
     settings: LowSettings
     destination: Destination
     split_bytes: int | None
-    """How much of a file is read at a time; None for a live source, which has no splits yet."""
+    """The bytes of a split; None for a live source, which has no splits yet."""
     prospect: Prospect | None = None
-    """What samples of the sources could gain; None: they are sampled whatever that gains."""
+    """The possible gain of samples of the sources; None: sources are always sampled."""
     in_force: InForce = nothing_in_force
-    """How a running stream composes its windows."""
+    """The composition of windows in a running stream."""
     arrival_ns: int = field(default_factory=time.time_ns)
-    """When all tuples of a batch arrive: now."""
+    """The arrival time of all tuples of a batch: now."""
     found: dict[tuple[str, Edge | None], tuple[Split, ...]] = field(default_factory=dict)
-    """Splits found so far: finding them takes a while."""
+    """The splits found so far, as a cache: finding them takes time."""
 
     @property
     def is_live(self) -> bool:
@@ -65,7 +65,7 @@ class Asked:
         return self.prospect is None or self.prospect.pays
 
     def splits(self, members: Sequence[Interface], edge: Edge | None) -> list[Split] | None:
-        """The splits of a source; a live one has none yet."""
+        """The splits of a source; a live source has none yet."""
         if self.split_bytes is None:
             return None
         return versioned(self.splits_of(members, edge, self.split_bytes))
@@ -82,15 +82,15 @@ class Asked:
 
 @dataclass(frozen=True)
 class SharedTables:
-    """Low-level streams with tables of their own, and how the others are read."""
+    """The low-level streams with tables of their own, and views for the others."""
 
     reads: tuple[SourceRead, ...]
     low: tuple[LowOutput, ...]
     views: Mapping[str, Project]
-    """For each stream that has a table with others: that table's columns under its own names."""
+    """For each stream that shares a table: the columns of that table under the stream's names."""
 
     def read(self, rel: Rel) -> Rel:
-        """A tree over the streams that are left."""
+        """The same relation over the streams that have tables."""
         if isinstance(rel, Read):
             return self.views.get(rel.stream, rel)
         parts = inputs(rel)
@@ -99,7 +99,7 @@ class SharedTables:
 
 @dataclass(frozen=True)
 class JobDraft:
-    """A Job while its rules are applied; each field is set by the rule that its comment names."""
+    """A Job while rules are applied; the docstring of a field names the rule that sets it."""
 
     asked: Asked
     measured: Measured
@@ -115,19 +115,19 @@ class JobDraft:
     hosted: tuple[Stream, ...] = ()
     """host_low_level: the low-level streams of sources whose tasks run them."""
     in_spark: Mapping[str, Rel] = field(default_factory=dict)
-    """host_low_level: those of other sources."""
+    """host_low_level: the low-level streams of the other sources."""
     unshared: tuple[SourceRead, ...] = ()
-    """share_tables: the reads before aggregations had common tables."""
+    """share_tables: the reads before aggregations shared tables."""
     shared: SharedTables | None = None
     """share_tables"""
     low: tuple[LowOutput, ...] = ()
-    """share_tables, grow_trees, assemble_windows: the streams that the tasks give."""
+    """share_tables, grow_trees, place_high_parts: the streams that tasks emit."""
     decisions: tuple[TreeDecision, ...] = ()
     """grow_trees"""
     above: Mapping[str, Rel] = field(default_factory=dict)
-    """assemble_windows: the relations above the low level."""
+    """place_high_parts: the relations above the low level."""
     rels: Mapping[str, Rel] = field(default_factory=dict)
-    """assemble_windows: every stream as it is meant, low-level ones included."""
+    """place_high_parts: the meaning of every stream, low-level streams included."""
     stages: tuple[StreamStage, ...] = ()
     """keep_shared_streams"""
     outputs: tuple[Output, ...] = ()
@@ -144,11 +144,11 @@ class JobDraft:
 
     @property
     def whole(self) -> Plan:
-        """The plan whose scans stand in low-level streams."""
+        """The plan in which low-level streams contain the scans."""
         return self.split.plan
 
     def job(self) -> Job:
-        """The Job, when all rules are through."""
+        """The Job, after all rules."""
         return Job(
             self.reads,
             self.stages,

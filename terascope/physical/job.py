@@ -1,10 +1,10 @@
-"""The Job: what will really be done, as pure data.
+"""The Job: the physical plan of a query set, as pure data.
 
 In: an optimised Plan and the interfaces it reads. Out: one `SourceRead` per physical source,
-however many queries look at it; the streams in the order they are computed, each marked kept when
-it is used more than once; and the outputs. With a native low level a read also carries what its
-tasks do to the tuples, and the streams begin above it. `explain --stage job` prints it;
-terascope.spark runs it.
+however many queries read it; the streams in the order they are computed, each marked as kept when
+it is read more than once; and the outputs. With a native low level a read also carries the
+low-level plan of its tasks, and the streams begin above it. `explain --stage job` prints a Job;
+terascope.spark and terascope.local run it.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from terascope.sharing.model import Tree
 class SourceRead:
     """One physical source, read once for the whole set.
 
-    All packet interfaces together are one read, told apart by the column `interface`; every other
-    interface is a read of its own.
+    All packet interfaces together are one read, distinguished by the column `interface`; every
+    other interface is a read of its own.
     """
 
     name: str
     interfaces: tuple[Interface, ...]
     columns: tuple[Column, ...]
-    """What is decoded: the columns somebody uses, and no others."""
+    """The columns that are decoded: only those that a query uses."""
     predicate: Expr | None
-    """Over `columns`: tuples for which it is not TRUE are of no use to any query and are dropped at
-    the source."""
+    """A predicate over `columns`. The source drops tuples for which it is not TRUE: no query takes
+    them."""
     splits: tuple[Split, ...]
     clocks: tuple[str, ...] = ()
-    """Columns whose largest value over all tuples is reported: how far time has moved."""
+    """The columns whose largest value over all tuples is reported."""
     notes: tuple[str, ...] = ()
-    """What a person should know, such as a .gz file that cannot be split."""
+    """Notes for the user, such as a .gz file that cannot be split."""
     low: LowPlan | None = None
-    """What the tasks that read it do to the tuples. None: the tuples themselves go up."""
+    """The low-level plan of the reading tasks. None: the tuples themselves go to the high level."""
     edge: Edge | None = None
-    """Where tasks like to end, so that each has whole epochs."""
+    """The edge between epochs at which tasks should end, so that each has whole epochs."""
     arrival_ns: int = 0
-    """When the tuples of a batch arrive, if anybody asks; the splits of a live source say so."""
+    """The arrival time of the tuples of a batch, where a query reads it."""
 
     @property
     def queries(self) -> tuple[LowQuery, ...]:
@@ -63,16 +63,16 @@ class SourceRead:
 
 @dataclass(frozen=True)
 class LowOutput:
-    """A low-level stream as those above see it: tuples, or groups that are merged on their way."""
+    """A low-level stream as the high level reads it: tuples, or groups that were merged."""
 
     name: str
     fields: tuple[Field, ...]
     groups: GroupFields | None
-    """None for a selection, and for windows."""
+    """The layout of its groups; None for a selection, and for windows."""
     windows: Windows | None = None
-    """Made of another low-level stream, after its merge."""
+    """The windows that are assembled from another low-level stream after its merge."""
     merged_above: bool = False
-    """Those above merge its groups once more, so that a group may come in several rows."""
+    """Its readers merge its groups once more, so that a group may have several rows."""
 
     def with_slots(self, slots: Sequence[Slot]) -> LowOutput:
         """The same groups with other slots."""
@@ -89,31 +89,29 @@ class LowOutput:
 
 @dataclass(frozen=True)
 class StreamStage:
-    """A stream to compute: a query, or a low-level stream of tuples that are Spark's already. One
-    that `Job.low` has, too, is the union of both.
+    """A stream to compute: a query, or a low-level stream of tuples that are Spark's already. A
+    stream that `Job.low` also contains is the union of both.
     """
 
     name: str
     rel: Rel
     keep: bool
-    """Read by more than one other stream or output: compute once, keep."""
+    """Several streams or outputs read it: it is computed once and kept."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """A visible stream: its columns without the hidden ones, and the order its rows are delivered
-    in.
-    """
+    """A visible stream: its columns without the hidden ones, and the order of its rows."""
 
     stream: str
     columns: tuple[str, ...]
     order: tuple[tuple[str, bool], ...]
-    """Column names, hidden ones included, with True for descending."""
+    """Column names, hidden columns included, with True for descending."""
     ordered: KeptOrder = ()
     """The columns that are declared to be in order, without a band."""
 
     def part_fields(self, rel: Rel, sorted_later: bool) -> tuple[Field, ...]:
-        """The columns of parts; those that are sorted later have the hidden ones that takes."""
+        """The columns of parts; where these are sorted later, with hidden sort columns."""
         names = [*self.columns]
         if sorted_later:
             names += [name for name, _ in self.order if name not in self.columns]
@@ -122,7 +120,7 @@ class Output:
 
 @dataclass(frozen=True)
 class TreeDecision:
-    """What was decided about some aggregations, for explain."""
+    """The tree chosen for some aggregations, with its costs, for explain."""
 
     read: str
     queries: tuple[str, ...]
@@ -133,20 +131,20 @@ class TreeDecision:
     operations: float
     flat_operations: float
     memory_bytes: float
-    """Of inner tables."""
+    """The memory of intermediate tables."""
     seconds: float
     exchanged: float = 0.0
-    """Hash operations in our accounting: the exchange of what leaves the queries' tables is paid,
-    and these tables have the memory they are given. `operations` is the paper's, in which they have
-    all they want and nothing is exchanged."""
+    """Hash operations with the exchange of the rows that leave the queries' tables, in tables of
+    the given memory. `operations` is the paper's accounting, in which these tables have all the
+    memory they can use and the exchange is free."""
     flat_exchanged: float = 0.0
     partials: float = 0.0
     """Rows that leave the tables of queries in an epoch."""
     query_bytes: float = 0.0
-    """Memory of these tables."""
+    """The memory of the queries' tables."""
     used: bool = False
     bounded_flat: Tree | None = None
-    """The flat plan within the memory that is given; None where tables grow."""
+    """The flat plan within the given memory; None where tables grow."""
 
     @property
     def gain(self) -> float:
@@ -161,7 +159,7 @@ class Deliveries:
     joined: Mapping[str, Joining] = field(default_factory=dict)
     targets: Mapping[int, Target] = field(default_factory=dict)
     reads: tuple[SourceRead, ...] = ()
-    """The reads with a low level, which does what it can for its targets."""
+    """The reads with a low-level plan that serves their targets."""
 
     @property
     def joins(self) -> tuple[TaskJoin, ...]:
@@ -181,18 +179,18 @@ class Job:
     outputs: tuple[Output, ...]
     parameters: Mapping[str, Value] = field(default_factory=dict)
     low: tuple[LowOutput, ...] = ()
-    """The streams that the native low level delivers."""
+    """The streams that the native low level emits."""
     trees: Mapping[str, Rel] = field(default_factory=dict)
-    """Every stream of the plan as it is meant, low-level ones included: what time is told by."""
+    """The relation of every stream, low-level streams included; watermarks are derived from it."""
     decisions: tuple[TreeDecision, ...] = ()
-    """What was decided about intermediate aggregates."""
+    """The aggregate trees that were chosen."""
     prospect: Prospect | None = None
-    """What samples of the sources could gain, where that was asked."""
+    """The possible gain of samples of the sources, where it was estimated."""
     destination: Destination = "frames"
     deliveries: Deliveries = field(default_factory=Deliveries)
-    """What tasks finish themselves, and who takes the rows of the low-level streams."""
+    """The queries that tasks finish, and the readers of the low-level streams."""
     operators: tuple[Operator, ...] = ()
-    """Everything that is done, in the order of the data."""
+    """The physical operators, in the order of the data."""
 
     def read_of(self, interface: str) -> SourceRead:
         return next(r for r in self.reads if any(i.name == interface for i in r.interfaces))

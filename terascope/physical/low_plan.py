@@ -1,8 +1,8 @@
-"""The low-level plan of one source: what all queries of a set do next to it, as pure data.
+"""The low-level plan of one source: the work of all queries next to the source, as pure data.
 
-In: made by terascope.physical. Out: what travels to the tasks that read the source. Expressions are
-over the columns of the connector. A query's tuples are those that have all bits of its `signature`
-in the prefilter's bit vector (dissertation 3.4.2) and pass its `rest`.
+In: made by terascope.physical. Out: the plan that travels to the tasks that read the source.
+Expressions are over the columns of the connector. A query takes the tuples that have all bits of
+its `signature` in the prefilter's bit vector (dissertation 3.4.2) and pass its `rest`.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ Flush: TypeAlias = Literal["eager", "lazy"]
 
 @dataclass(frozen=True)
 class TableChoice:
-    """How groups are kept: paper 1, section 6; paper 4, III-C."""
+    """The kind of table that keeps groups: paper 1, section 6; paper 4, III-C."""
 
     kind: TableKind = "open"
     flush: Flush = "eager"
     max_bytes: int = 64 << 20
-    """Of the memory budget of a task, this table's share."""
+    """The table's share of the memory budget of a task."""
     groups: int | None = None
-    """How many groups a table of fixed size has room for; None: as many as its share holds."""
+    """The groups that a table of fixed size holds; None: as many as fit into its share."""
 
 
 @dataclass(frozen=True)
 class Where:
-    """A condition beyond a query's own: these bits, and this rest."""
+    """A condition in addition to a query's own: these bits, and this rest."""
 
     signature: tuple[int, ...]
     rest: tuple[Expr, ...] = ()
@@ -49,23 +49,23 @@ class Where:
 
 @dataclass(frozen=True)
 class Slot:
-    """What a table keeps for one sub-aggregate."""
+    """The state that a table keeps for one sub-aggregate."""
 
     name: str
     kind: SlotKind
     argument: Expr | None
     type: Type
     where: Where | None = None
-    """It takes only the tuples that meet this: queries with the same keys share one table."""
+    """The admission predicate of the slot, where queries with the same keys share a table."""
 
     @property
     def kept(self) -> SlotKind:
-        """As tables know it: counting some of the tuples is counting where a mask is set."""
+        """The slot as tables know it: counting the tuples of a predicate counts a mask."""
         return COUNT_OF if self.kind == COUNT and self.where is not None else self.kind
 
     @property
     def sum_text(self) -> str:
-        """How one writes a sum of integers; empty for anything else."""
+        """The text of a sum of integers, for messages; empty for any other slot."""
         if self.kind != SUM_INT or self.argument is None:
             return ""
         return f"{SUM}({show_expr(self.argument)})"
@@ -96,17 +96,16 @@ class LowAggregate:
     rest: tuple[Expr, ...]
     keys: tuple[tuple[str, Expr], ...]
     epoch: int | None
-    """Which key moves with time, if one does: groups of an epoch that is over are complete. It
-    never decreases when the one column it is made of does not."""
+    """The key that moves with time, if there is one: groups of an epoch that is over are complete.
+    The key never decreases when the one column that it is computed from does not."""
     slots: tuple[Slot, ...]
     table: TableChoice = TableChoice()
     epoch_in_key: bool = False
-    """Epochs are short: the tuples of a batch belong to many of them."""
+    """Whether epochs are short, so that the tuples of a batch belong to many of them."""
     anyof: tuple[Where, ...] = ()
-    """If there are any, a tuple must also meet one of these to enter."""
+    """Conditions of which a tuple must meet at least one to enter the table, if there are any."""
     parent: str | None = None
-    """The inner node, or the query, whose groups it is made of (paper 4, III-C); None: of tuples.
-    """
+    """The intermediate node, or the query, whose groups it reads (paper 4, III-C); None: tuples."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -115,7 +114,7 @@ class LowAggregate:
 
     @property
     def plain_keys(self) -> tuple[Expr, ...]:
-        """The keys that are codes in the rows of a table: all but the epoch."""
+        """The keys that are codes in the rows of a table: all keys but the epoch."""
         return tuple(expr for i, (_, expr) in enumerate(self.keys) if i != self.epoch)
 
     @property
@@ -128,7 +127,7 @@ LowQuery: TypeAlias = LowSelect | LowAggregate
 
 
 def expressions_of(query: LowQuery) -> tuple[Expr, ...]:
-    """Everything a query computes for a tuple that has its bits."""
+    """The expressions that a query computes for a tuple with its bits."""
     if isinstance(query, LowSelect):
         return (*query.rest, *(expr for _, expr in query.items))
     arguments = (slot.argument for slot in query.slots if slot.argument is not None)
@@ -139,18 +138,18 @@ def expressions_of(query: LowQuery) -> tuple[Expr, ...]:
 
 @dataclass(frozen=True)
 class LowPlan:
-    """All that is done next to one source."""
+    """All low-level work next to one source."""
 
     columns: tuple[Column, ...]
     predicates: tuple[Expr, ...]
     """The prefilter: predicate k is bit k of the vector, evaluated once for each tuple."""
     queries: tuple[LowQuery, ...]
     memory_bytes: int = 1 << 30
-    """What a task may use for tables, groups that wait, and dictionaries."""
+    """The memory of a task for tables, pending groups and dictionaries."""
     compiled: bool = True
-    """FALSE: numpy instead of machine code; the answers are the same."""
+    """False: numpy instead of machine code; the answers are the same."""
     inner: tuple[LowAggregate, ...] = ()
-    """Intermediate aggregates: nobody reads them but those that name them as their parent."""
+    """Intermediate aggregates: only the aggregations that name them as their parent read them."""
 
     @property
     def aggregations(self) -> tuple[LowAggregate, ...]:
@@ -159,7 +158,7 @@ class LowPlan:
 
 
 def slot_of(name: str, agg: AggCall, below: Mapping[str, Expr]) -> Slot:
-    """The slot of a sub-aggregate; `below` says what its columns are."""
+    """The slot of a sub-aggregate; `below` defines its columns."""
     args = tuple(substitute(arg, below) for arg in agg.args)
     kind = agg.function.slot(tuple(arg.type for arg in args))
     assert kind is not None
@@ -167,7 +166,7 @@ def slot_of(name: str, agg: AggCall, below: Mapping[str, Expr]) -> Slot:
 
 
 def has_slot(agg: AggCall) -> bool:
-    """Whether an aggregate is what one slot keeps."""
+    """Whether one slot keeps the state of an aggregate."""
     if agg.distinct:
         return False
     kind = agg.function.slot(tuple(arg.type for arg in agg.args))
@@ -180,14 +179,14 @@ Queries: TypeAlias = Mapping[str, LowAggregate]
 
 @dataclass(frozen=True)
 class Windows:
-    """Groups of windows that are made of the groups of slices of another stream."""
+    """Groups of windows that are assembled from the groups of slices of another stream."""
 
     stream: str
     vector: SliceVector
     window: Periodic
     columns: tuple[str, ...]
-    """Of the stream: the keys, `wend` where the slice was, and the slots."""
+    """The columns of the stream: the keys, `wend` in the place of the slice, and the slots."""
     keys: int
-    """How many of them are keys."""
+    """The number of key columns."""
     earlier: tuple[tuple[str, SliceVector], ...] = ()
-    """Other streams of the same groups in other slices, which windows are made of as well."""
+    """Other streams of the same groups in other slices, which the windows contain as well."""

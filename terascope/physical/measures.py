@@ -1,4 +1,4 @@
-"""What operators did in a run: the measured figures beside the predicted ones. Pure data.
+"""The measured figures of operators in a run, beside the predicted ones. Pure data.
 
 In: reports of tasks. Out: a `Measure` for each operator of a Job, by its name, summed over tasks.
 """
@@ -15,9 +15,9 @@ class Measure:
     """The figures of one operator."""
 
     taken: int = 0
-    """Tuples, groups or rows it read."""
+    """Tuples, groups or rows that it read."""
     given: int = 0
-    """Tuples, groups or rows it handed on."""
+    """Tuples, groups or rows that it emitted."""
     probes: int = 0
     """Look-ups in its table."""
     evicted: int = 0
@@ -25,18 +25,18 @@ class Measure:
     exchanged_bytes: int = 0
     spilled_bytes: int = 0
     seconds: float = 0.0
-    """Over all tasks; tasks run side by side."""
+    """The time over all tasks, which run side by side."""
 
     def __add__(self, other: Measure) -> Measure:
         return Measure(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Measure)))
 
 
 Measures: TypeAlias = Mapping[str, Measure]
-"""By the name of an operator."""
+"""Measures by the name of an operator."""
 
 
 def summed(many: Iterable[Measures]) -> dict[str, Measure]:
-    """The figures of several tasks or batches together."""
+    """The sum of the figures of several tasks or batches."""
     found: dict[str, Measure] = {}
     for measures in many:
         for name, measure in measures.items():
@@ -45,7 +45,7 @@ def summed(many: Iterable[Measures]) -> dict[str, Measure]:
 
 
 def measures_from(document: Mapping[str, Mapping[str, float]]) -> dict[str, Measure]:
-    """Measures as a task reported them; figures of later versions are left out."""
+    """The measures of a task's report; figures of later versions are left out."""
     known = {f.name for f in fields(Measure)}
     return {
         name: Measure(**{k: v for k, v in figures.items() if k in known})  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
-"""The physical operators of a Job: what is done, where, and at which predicted cost. Pure data.
+"""The physical operators of a Job, with their places and predicted costs. Pure data.
 
 A Job is a list of operators, each behind the operators it reads. An operator has the places where
 it may run. Most have one; where the size or the shape of the data decides, the operator has all
-alternatives and says what decides (`choice`), so that an executor has nothing to find out.
+alternatives and names the deciding fact (`choice`), so that an executor decides nothing else.
 
 Places, in the order of the data:
 - `task`: in the task that reads the source, next to the tuples;
@@ -25,7 +25,7 @@ from terascope.plan.expr import Expr
 from terascope.plan.rel import Rel
 
 Meeting: TypeAlias = Literal["keys", "epoch", "keys without the slice"]
-"""What partial groups have in common that meet in one task."""
+"""The property by which partial groups are brought together in one task."""
 Placement: TypeAlias = Literal["task", "merge", "close", "driver", "spark"]
 
 
@@ -35,7 +35,7 @@ FEW: Final = "few bytes are merged by the driver, more are exchanged"
 
 @dataclass(frozen=True)
 class PhysicalOperator:
-    """What all operators have."""
+    """The fields of every operator."""
 
     name: str
     """Unique in a Job: the kind and the stream or query, such as `group flows_low`."""
@@ -45,12 +45,12 @@ class PhysicalOperator:
 
     @property
     def choice(self) -> str:
-        """What decides between its places; empty where there is one."""
+        """The fact that decides between its places; empty where there is one."""
         return ""
 
     @property
     def cost_ns(self) -> float | None:
-        """The predicted time for one tuple or row of its input; None where nothing predicts it."""
+        """The predicted time for one tuple or row of its input; None: no prediction."""
         return None
 
 
@@ -76,7 +76,7 @@ class MergeOperator(PhysicalOperator):
 
 @dataclass(frozen=True)
 class RowOperator(PhysicalOperator):
-    """An operator over finished rows, where these are: in reading tasks or behind the merge."""
+    """An operator over finished rows, in reading tasks or behind the merge."""
 
     @property
     def choice(self) -> str:
@@ -117,14 +117,14 @@ class GroupTuples(TupleOperator):
 
 @dataclass(frozen=True)
 class TreeEdge(PhysicalOperator):
-    """Sub-aggregate the groups that leave the table of another Group (paper 4, III-C)."""
+    """Sub-aggregate the groups that leave the table of another group operator (paper 4, III-C)."""
 
     query: LowAggregate
 
 
 @dataclass(frozen=True)
 class Exchange(MergeOperator):
-    """Bring the partial groups of a stream together that no reading task could complete."""
+    """Bring together the partial groups of a stream that no reading task could complete."""
 
     by: Meeting
 
@@ -138,7 +138,7 @@ class MergeGroups(MergeOperator):
 
 @dataclass(frozen=True)
 class AssembleWindows(MergeOperator):
-    """Put the groups of windows together from those of slices (paper 0)."""
+    """Assemble the groups of windows from the groups of slices (paper 0)."""
 
     windows: Windows
 
@@ -166,14 +166,14 @@ class RegroupRows(RowOperator):
 
 @dataclass(frozen=True)
 class JoinGroups(RowOperator):
-    """Join the groups of two streams epoch by epoch where both are complete."""
+    """Join the groups of two streams epoch by epoch, where both are complete."""
 
     join: TaskJoin
 
 
 @dataclass(frozen=True)
 class JoinLeftovers(PhysicalOperator):
-    """Join the rows of epochs that no one task has on both sides."""
+    """Join the rows of epochs of which no task has both sides."""
 
     rel: Rel
 
@@ -188,7 +188,7 @@ class ComputeRelation(PhysicalOperator):
 
     rel: Rel
     kept: bool
-    """Several others read it: it is computed once."""
+    """Several streams read it, so that it is computed once."""
 
 
 @dataclass(frozen=True)

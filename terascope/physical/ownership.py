@@ -1,9 +1,9 @@
-"""Which epochs a task sees alone, and which are over while it reads.
+"""The epochs that a task reads alone, and the epochs that end while it reads.
 
-In: the splits of the tasks, with the bounds of their columns. Out: for an aggregation the epochs
-that no other task has tuples of (they are complete where they are, and need no exchange), and how
-far time has moved when only some splits are left. Nothing is taken from declared orders: bounds are
-facts about the files, so that disorder costs time and never an answer.
+In: the splits of the tasks, with the bounds of their columns. Out: for an aggregation the epochs of
+which no other task has tuples (they are complete in the task and need no exchange), and the epochs
+that are over when only some splits are left. Bounds are facts about the files, not declared orders,
+so that disorder costs time and never an answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Epochs:
         )
 
     def contain(self, epochs: Ints) -> NDArray[np.bool_]:
-        """Which of some epochs are among them; NULL is where there is no limit."""
+        """The mask of epochs in this range; NULL belongs to a range without a limit."""
         inside = np.ones(len(epochs), np.bool_)
         if self.first is not None:
             inside &= epochs >= self.first
@@ -52,7 +52,7 @@ EVERYTHING = Epochs()
 
 
 def owned(query: LowAggregate, tasks: Sequence[Sequence[Split]]) -> list[Epochs | None]:
-    """For each task the epochs that are its own; None where that cannot be said."""
+    """For each task the epochs that it owns; None where that is unknown."""
     ours = [[s for s in task if s.interface in query.interfaces] for task in tasks]
     having = sum(bool(splits) for splits in ours)
     if having <= 1:
@@ -96,13 +96,13 @@ def span(query: LowAggregate, splits: Sequence[Split]) -> tuple[int, int] | None
 
 @lru_cache(maxsize=256)
 def epoch_of(key: Expr) -> tuple[str, Callable[[tuple[Value, ...]], Value]]:
-    """The column a temporal key is made of, and how."""
+    """The column of a temporal key, and the function from the column to the key."""
     (column,) = columns_of(key)
     return column, compile_expr(key, (column,), {})
 
 
 ALL: Final = INT_MAX
-"""An epoch that nothing is after: all epochs are over."""
+"""An epoch after all others: all epochs are over."""
 
 
 @dataclass(frozen=True)
@@ -110,19 +110,19 @@ class Timeline:
     """The epochs of an aggregation along the splits of a task."""
 
     earliest: Sequence[int | None]
-    """For each place among the splits, and for the end of them, the earliest epoch that may come
-    from there on; None where that is not known."""
+    """For each position among the splits, and for their end, the earliest epoch from there on; None
+    where that is unknown."""
     last: Sequence[int | None]
-    """Of each split the last epoch; None where that is not known, or there is none."""
+    """The last epoch of each split; None where that is unknown, or there is none."""
 
     def ends_with(self, place: int) -> bool:
-        """Whether no epoch is in a split and after it, as far as that is known."""
+        """Whether no epoch continues from a split into later ones, as far as that is known."""
         last, next_ = self.last[place], self.earliest[place + 1]
         return last is None or next_ is None or last < next_
 
 
 def timelines(queries: Sequence[LowAggregate], splits: Sequence[Split]) -> list[Timeline]:
-    """One for each query; those with the same epochs share theirs."""
+    """The timeline of each query; queries with the same epochs share one."""
     known: dict[tuple[Expr | None, tuple[str, ...]], Timeline] = {}
     found: list[Timeline] = []
     for query in queries:

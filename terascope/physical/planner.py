@@ -1,4 +1,4 @@
-"""Plan -> Job: everything that will be done, decided by a list of rules.
+"""Plan -> Job: a list of rules decides everything.
 
 In: an optimised Plan and the interfaces it names. Out: a `Job`. Each rule is a function from draft
 to draft, in a file of its name; `check_job` comes last, changes nothing, and refuses a Job that is
@@ -60,9 +60,7 @@ def plan_job(
     live: bool = False,
     destination: Destination = "frames",
 ) -> Job:
-    """The job that computes every visible stream of a plan. The sources of a live one have no
-    splits yet.
-    """
+    """The job that computes every visible stream of a plan. Live sources have no splits yet."""
     return drafted(plan, interfaces, split_bytes, low, live, destination).job()
 
 
@@ -98,7 +96,7 @@ def drafted(
 def prospect_before(
     plan: Plan, interfaces: Mapping[str, Interface], settings: LowSettings
 ) -> Prospect | None:
-    """What samples could gain; None where they are taken whatever they gain, or not at all."""
+    """The possible gain of samples; None where they are always taken, or never."""
     sharing = settings.sharing
     if settings.backend == "catalyst" or sharing.sample is None:
         return None

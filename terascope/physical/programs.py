@@ -13,9 +13,9 @@ from terascope.plan.expr import Expr
 
 
 def programs(plan: LowPlan) -> tuple[Program, Program]:
-    """What is computed of a batch as it is read, for the prefilter and the selections; and what of
-    the columns that aggregations read, when many batches are together. Those that are made of the
-    groups of others read none.
+    """Two programs: the first computes, for each batch as it is read, the prefilter and the
+    selections; the second computes the columns of aggregations when many batches are pending.
+    Aggregations that read the groups of others need no program.
     """
     selections = tuple(q for q in plan.queries if not isinstance(q, LowAggregate))
     aggregations = tuple(

@@ -52,7 +52,7 @@ class Regroup:
     epoch: int | None = None
     """The key that is the epoch of the rows."""
     sums: tuple[str, ...] = field(default=(), compare=False)
-    """How one writes its sums, where its columns have names that nobody wrote."""
+    """The texts of its sums for messages, where its columns have generated names."""
 
     @property
     def query(self) -> LowAggregate:
@@ -74,13 +74,13 @@ Step: TypeAlias = Keep | Compute
 
 @dataclass(frozen=True)
 class RowPipeline:
-    """Steps, one after the other; for a task to run on every batch of results."""
+    """Steps that a task runs one after the other on every batch of results."""
 
     stream: str
-    """The stream it begins with."""
+    """The stream that the pipeline reads."""
     steps: tuple[Step, ...]
     whole: Top | Regroup | None = None
-    """What is then done to all rows of an epoch together: the first of them go on, or groups."""
+    """The operation on all rows of an epoch together after the steps: a rank or a regrouping."""
     after: tuple[Step, ...] = ()
 
     def extended(self, step: Step) -> RowPipeline:
@@ -90,12 +90,12 @@ class RowPipeline:
 
 
 def picking(fields: Sequence[Field]) -> Compute:
-    """The step that leaves nothing but some columns."""
+    """The step that keeps only some columns."""
     return Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
 
 
 def picked(program: RowPipeline, names: Sequence[str]) -> tuple[int, ...] | None:
-    """The places of the columns a program merely picks out of `names`; None when it does more."""
+    """The places in `names` of the columns that a pipeline picks; None when it does more."""
     current = {name: place for place, name in enumerate(names)}
     last: tuple[int, ...] = tuple(current.values())
     if program.whole is not None:
@@ -117,9 +117,9 @@ def picked(program: RowPipeline, names: Sequence[str]) -> tuple[int, ...] | None
 def row_pipeline(
     rel: Rel, trees: Mapping[str, Rel], parameters: Mapping[str, Value]
 ) -> RowPipeline | None:
-    """A query as steps over the low-level stream it goes back to; None when it does anything else.
+    """A query as steps over a low-level stream; None when it does anything else.
 
-    `trees`: the other queries above the low level, which it may read.
+    `trees`: the other relations above the low level, which the query may read.
     """
     below = row_source(rel, trees)
     if below is not None:
@@ -136,7 +136,7 @@ def row_pipeline(
 
 
 def row_source(rel: Rel, relations: Mapping[str, Rel]) -> Rel | None:
-    """The input of an operator that looks at one row at a time: a filter, a projection, a rank
+    """The input of an operator that processes one row at a time: a filter, a projection, a rank
     without a limit, or the reading of one of some named relations. None for any other operator.
     """
     match rel:
@@ -151,8 +151,8 @@ def row_source(rel: Rel, relations: Mapping[str, Rel]) -> Rel | None:
 def stepped(
     rel: Rel, below: RowPipeline | None, parameters: Mapping[str, Value]
 ) -> RowPipeline | None:
-    """One more operator that looks at a row at a time: a condition or a projection. Any other that
-    does so, as a rank without a limit, changes no row.
+    """A pipeline with one more row-at-a-time operator: a condition or a projection. Any other such
+    operator, such as a rank without a limit, changes no row.
     """
     match rel:
         case Filter(predicate=predicate):
@@ -186,7 +186,7 @@ def ranked(
     limit: int | None,
     parameters: Mapping[str, Value],
 ) -> RowPipeline | None:
-    """The rows of a pipeline, of which the first few of each window are kept."""
+    """A pipeline that keeps the first few rows of each window."""
     if below is None or limit is None:
         return None
     bound = tuple((with_values(expr, parameters), down) for expr, down in order)
@@ -223,7 +223,7 @@ def regrouped(
 
 
 def sub_aggregates(name: str, agg: AggCall) -> list[NamedAgg]:
-    """What groups keep of an aggregate: the parts of a sum of FLOATs, of all others themselves."""
+    """The slots of an aggregate: several for a sum of FLOATs, itself otherwise."""
     if not is_float_sum(agg):
         return [(name, agg)]
     found: list[NamedAgg] = []
@@ -235,19 +235,19 @@ def sub_aggregates(name: str, agg: AggCall) -> list[NamedAgg]:
 
 
 def finished_sum(name: str, agg: AggCall) -> Named:
-    """The value of an aggregate, from what groups keep of it."""
+    """The value of an aggregate, computed from its slots."""
     columns = [Col(part, one.type) for part, one in sub_aggregates(name, agg)]
     term = float_sum_part(agg.function).merge.of_one()
     return name, columns[0] if term is None or len(columns) == 1 else term_expr(term, columns)
 
 
 def is_float_sum(agg: AggCall) -> bool:
-    """Whether it is a sum that groups keep in several slots."""
+    """Whether an aggregate is a sum that takes several slots."""
     return isinstance(agg.function, Sum) and not agg.distinct and agg.args[0].type is Type.FLOAT
 
 
 def origin(program: RowPipeline, name: str) -> str | None:
-    """The column of the stream that a column after the steps is, if it is one as it is."""
+    """The column of the stream that a column after the steps repeats unchanged, if there is one."""
     for step in reversed(program.steps):
         if isinstance(step, Compute):
             expr = dict(step.items).get(name)
@@ -263,7 +263,7 @@ def is_computable(expr: Expr) -> bool:
 
 
 def simpler_tests(expr: Expr) -> Expr:
-    """`g.k IS NULL` of a side that may be missing: it is, or its column is NULL."""
+    """Simplify `g.k IS NULL` of an optional side: it is missing, or its column is NULL."""
 
     def simpler(part: Expr) -> Expr:
         if not isinstance(part, Call) or not isinstance(part.function.role, NullTest):
@@ -279,7 +279,7 @@ def with_values(expr: Expr, parameters: Mapping[str, Value]) -> Expr:
 
 
 def columns_read(program: RowPipeline) -> frozenset[str] | None:
-    """The columns of the stream that a program reads; None: all."""
+    """The columns of the stream that a pipeline reads; None: all."""
     found: set[str] = set()
     for step in program.steps:
         if isinstance(step, Compute):
@@ -293,4 +293,4 @@ def columns_read(program: RowPipeline) -> frozenset[str] | None:
 
 
 KeptOrder: TypeAlias = tuple[tuple[str, bool], ...]
-"""The columns in whose order rows are delivered; True: larger values come first."""
+"""The columns in whose order rows are emitted; True: larger values come first."""

@@ -1,7 +1,7 @@
 """The last rule: a Job must be sane.
 
-In: a draft with its operators. Out: the same. A Job that an executor could not run is a mistake of
-a rule before, and is refused with all that is wrong with it.
+In: a draft with its operators. Out: the same draft. A Job that an executor could not run is a
+mistake of an earlier rule; it is refused with all its mistakes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_job(draft: JobDraft) -> JobDraft:
 
 
 def mistakes_of(operators: tuple[Operator, ...], visible: list[str]) -> Iterator[str]:
-    """All that is wrong with a list of operators. `visible`: the queries whose rows are emitted."""
+    """All mistakes in a list of operators. `visible`: the queries whose rows are emitted."""
     known: dict[str, Operator] = {}
     read: set[str] = set()
     for operator in operators:
@@ -54,5 +54,5 @@ def mistakes_of(operators: tuple[Operator, ...], visible: list[str]) -> Iterator
 
 
 def flows(before: Operator, after: Operator) -> bool:
-    """Whether rows can move from one operator to another: to its last place at least."""
+    """Whether rows can move from one operator to another, at least to its last place."""
     return ORDER[before.places[0]] <= ORDER[after.places[-1]]

@@ -1,4 +1,4 @@
-"""Windows share slices where a sample of the traffic says that this is cheaper (paper 0)."""
+"""Windows share slices where a sample of the traffic shows that this is cheaper (paper 0)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def choose_slices(draft: JobDraft) -> JobDraft:
 
 
 def with_splits(read: SourceRead, draft: JobDraft) -> SourceRead:
-    """A read with splits that a sample can be taken of. For a live one these are what its files
-    have so far; it may have none yet, and when its tuples will arrive they do not say.
+    """A read with splits that can be sampled. For a live source these are the files that exist;
+    there may be none yet, and the splits have no arrival times.
     """
     if not draft.asked.is_live or any(is_arrival(column.name) for column in read.columns):
         return read

@@ -1,7 +1,7 @@
-"""Who enters a table that several aggregations have, and which tuples each of their slots takes.
+"""The admission predicate of a shared table, and the tuples that each of its slots takes.
 
-In: aggregations of one read with the same keys, or below the same node of a tree. Out: an `Entry`:
-what all of them ask of a tuple, and what each asks beyond, which rides along with its slots.
+In: aggregations of one read with the same keys, or below the same node of a tree. Out: an
+`AdmissionPredicate`: the common condition, and the further condition of each aggregation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from terascope.types import Type
 
 @dataclass(frozen=True)
 class AdmissionPredicate:
-    """Who enters the table of several queries: those that any of them takes."""
+    """The condition of a tuple to enter a shared table: any of the queries takes it."""
 
     signature: tuple[int, ...]
     rest: tuple[Expr, ...]
@@ -36,13 +36,13 @@ class AdmissionPredicate:
         return common if None in wheres else replace(common, anyof=known)
 
     def where(self, query: LowAggregate) -> Where | None:
-        """What a query asks beyond; None: nothing."""
+        """The further condition of a query; None: there is none."""
         bits = tuple(b for b in query.signature if b not in self.signature)
         rest = tuple(p for p in query.rest if p not in self.rest)
         return Where(bits, rest) if bits or rest else None
 
     def slots(self, query: LowAggregate) -> list[Slot]:
-        """The slots of a query in such a table, and the count that tells which groups are its."""
+        """The slots of a query in the table, and the count that marks its groups."""
         where = self.where(query)
         if where is None:
             return list(query.slots)

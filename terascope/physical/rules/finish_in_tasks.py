@@ -1,7 +1,7 @@
-"""Who takes the rows of the low level: queries that tasks finish themselves, and Spark.
+"""The readers of the low level's rows: queries that tasks finish themselves, and the high level.
 
 In: a Job with low-level streams. Out: for each of these a `Target`, the queries that tasks write
-(`Direct`), and the joins that they make where both sides are at hand (`TaskJoin`).
+(`Direct`), and the joins that tasks make where they have both sides (`TaskJoin`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from terascope.plan.plan import reads
 
 
 def finish_in_tasks(draft: JobDraft) -> JobDraft:
-    """Before: every query is Spark's      After: tasks write the rows of queries that only filter,
-    project, rank or regroup one low-level stream, or join two. Which queries a stream's tasks
-    finish is planned with its slices (terascope.physical.stream.rules).
+    """Before: the high level computes every query      After: tasks write the rows of queries that
+    only filter, project, rank or regroup one low-level stream, or join two. For a live stream this
+    is planned with its slices (terascope.physical.stream.rules).
     """
     if not draft.hosted or draft.asked.destination == "stream":
         return draft
@@ -51,9 +51,9 @@ def deliveries(
     joins: bool = True,
     held: Collection[str] = (),
 ) -> Deliveries:
-    """`writing`: tasks write what they can finish, joins included if they may. Parts that are
-    sorted later have the hidden columns that takes, too. `held`: low-level streams whose rows wait
-    for others, so that no task can finish them.
+    """The deliveries of a job. `writing`: tasks write the queries they can finish, joins included
+    if allowed. Parts that are sorted later also have the hidden columns of the sort. `held`:
+    low-level streams whose rows are stored for others, so that no task can finish them.
     """
     direct = direct_queries(job, sorted_later) if writing else {}
     direct = {name: made for name, made in direct.items() if made.program.stream not in held}
@@ -78,8 +78,8 @@ def stream_numbers(job: Job, read: SourceRead) -> tuple[int, ...]:
 
 
 def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
-    """The queries that do no more than filter and project a low-level stream. Parts that are sorted
-    later have the hidden columns that takes, too.
+    """The queries that only filter and project a low-level stream. Parts that are sorted later also
+    have the hidden columns of the sort.
     """
     low = {output.name: [f.name for f in output.fields] for output in job.low}
     groups = {output.name: output.groups for output in job.low}
@@ -102,7 +102,7 @@ def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
 
 
 def within_epochs(program: RowPipeline, groups: GroupFields | None) -> RowPipeline | None:
-    """A program that ranks or groups rows of one epoch only, so that one task has all of them."""
+    """A pipeline that ranks or groups rows of one epoch only, so that one task has all of them."""
     if groups is None or groups.epoch is None:
         return None
     epoch = groups.keys[groups.epoch].name
@@ -122,7 +122,7 @@ def within_epochs(program: RowPipeline, groups: GroupFields | None) -> RowPipeli
 def stream_targets(
     job: Job, direct: Mapping[str, Direct], joined: Mapping[str, Joining] | None = None
 ) -> dict[int, Target]:
-    """For each low-level stream, by its number, who takes its rows; the rests of joins, too."""
+    """The readers of each low-level stream, by its number; leftover rows of joins, too."""
     joined = joined or {}
     wanted = needed(job, {*direct, *joined})
     high = {
@@ -152,7 +152,7 @@ def stream_targets(
 
 
 def needed(job: Job, direct: Collection[str]) -> set[str]:
-    """The streams that Spark computes: outputs that nobody wrote, and what these read."""
+    """The streams of the high level: outputs that no task writes, and what these read."""
     trees = {stage.name: stage.rel for stage in job.streams}
     waiting = [o.stream for o in job.outputs if o.stream not in direct]
     found: set[str] = set()
@@ -168,8 +168,8 @@ def needed(job: Job, direct: Collection[str]) -> set[str]:
 
 
 def narrowed(targets: Mapping[int, Target]) -> dict[int, Target]:
-    """Targets without the columns of selections that no query of the tasks reads, such as those
-    that only sorted rows need.
+    """Targets without the columns of selections that no query of the tasks reads, such as columns
+    that only a sort reads.
     """
     return {number: narrow(target) for number, target in targets.items()}
 
@@ -187,8 +187,8 @@ def narrow(target: Target) -> Target:
 
 
 def with_fields(low: LowPlan, numbers: Sequence[int], targets: Mapping[int, Target]) -> LowPlan:
-    """A plan whose selections have the columns that their targets have. A tuple's place and
-    interface are not made when nobody reads them; other columns may be malformed, which is counted.
+    """A plan whose selections have the columns of their targets. The place and the interface of a
+    tuple are dropped when no query reads them; others stay: malformed values are counted.
     """
     queries = list(low.queries)
     for at, query in enumerate(queries):
@@ -206,7 +206,7 @@ def with_fields(low: LowPlan, numbers: Sequence[int], targets: Mapping[int, Targ
 
 
 def first_conditions(target: Target) -> tuple[Expr, ...]:
-    """The conditions a lone query begins with, that has the tuples of a selection for itself."""
+    """The first conditions of a query that reads a selection alone."""
     if target.high or target.groups is not None or len(target.direct) != 1:
         return ()
     if target.of_windows:

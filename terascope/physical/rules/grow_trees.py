@@ -1,9 +1,9 @@
-"""Aggregate trees of a job: intermediate aggregates that several queries are made of (paper 4).
+"""Aggregate trees of a job: intermediate aggregates that serve several queries (paper 4).
 
-In: a read with its low-level plan, and statistics of its tuples. Out: the plan with inner nodes:
-the aggregations of the same tuples and epochs as a tree, with the memory of each node. The slice is
-a key of every node, so that statistics are those of a slice. A query whose keys another one has,
-too, may be made of that one.
+In: a read with its low-level plan, and statistics of its tuples. Out: the plan with intermediate
+nodes: the aggregations of the same tuples and epochs as a tree, with the memory of each node. The
+slice is a key of every node, so that statistics are those of a slice. A query may be computed from
+another query that has all of its keys.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from terascope.sharing.plan import plan_tree
 from terascope.sharing.timed import plan_for_time
 
 LEAST_QUERIES: Final = 3
-"""Fewer are not worth looking at a sample for."""
+"""The fewest queries of a tree: fewer are not worth a sample."""
 RIDING_SHARE: Final = 0.5
-"""Of the tuples of a family, that a query must take if its condition is to ride along."""
+"""The share of a family's tuples that a query must take to join with an admission predicate."""
 LEAST_GAIN: Final = 0.1
-"""A tree must save this part of what the flat plan costs."""
+"""The share of the cost of the flat plan that a tree must save."""
 
 
 def grow_trees(draft: JobDraft) -> JobDraft:
     """Before: a table of tuples for each aggregation      After: aggregate trees. The trees of a
-    stream are found while it runs.
+    stream are chosen while it runs.
     """
     if not draft.asked.is_native or draft.asked.is_live:
         return draft
@@ -64,9 +64,9 @@ def with_trees(
     settings: TreeSettings,
     elsewhere: Container[str] = (),
 ) -> tuple[SourceRead, list[TreeDecision]]:
-    """A read whose aggregations are made of each other where that saves something. `sampled`: the
-    read before aggregations were given common tables, of which there is a sample. `elsewhere`:
-    aggregations that other reads have, too: their tables must be alike.
+    """A read whose aggregations form trees where that saves something. `sampled`: the read before
+    aggregations shared tables, of which there is a sample. `elsewhere`: aggregations that other
+    reads have, too: their tables must be alike.
     """
     low, decisions = read.low, list[TreeDecision]()
     if low is None or sampled.low is None:
@@ -86,15 +86,15 @@ def with_trees(
 
 class TupleStatistics(Protocol):
     """Statistics of the tuples that aggregations take. A batch has them from a sample of its
-    source, a stream from the samples that its tasks report with their heartbeats.
+    source, a stream from the samples that tasks report with their heartbeats.
     """
 
     def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
-        """By name: the share of the tuples of all these aggregations that each of them takes."""
+        """By name: the share of all tuples of these aggregations that each of them takes."""
         ...
 
     def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
-        """Of the tuples that any of some aggregations takes; None: nothing is known."""
+        """The statistics of the tuples that any of some aggregations takes; None: unknown."""
         ...
 
 
@@ -104,7 +104,7 @@ class SampleStatistics:
 
     measured: Measured
     read: SourceRead
-    """The read before its aggregations were given shared tables, as it was sampled."""
+    """The read before its aggregations shared tables, as it was sampled."""
 
     def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
         return self.measured.shares(self.read, self._sampled(queries))
@@ -121,8 +121,8 @@ class SampleStatistics:
 def decide_trees(
     read: str, candidates: Sequence[LowAggregate], tuples: TupleStatistics, settings: TreeSettings
 ) -> Iterator[tuple[list[LowAggregate], TreeDecision, Statistics]]:
-    """The best tree of every family of aggregations that is large enough, with the statistics that
-    it was chosen by. Batches and streams decide here.
+    """The best tree of every family of aggregations that is large enough, with the statistics
+    behind the choice. Batches and streams both use this function.
     """
     largest = max(map(len, families(candidates).values()), default=0)
     if settings.mode == "never" or largest < LEAST_QUERIES:
@@ -163,7 +163,7 @@ def decided(
 
 
 def accounted(one: TreeDecision, queries: tuple[Query, ...], curves: Curves) -> TreeDecision:
-    """What a tree and the flat plan cost, in both accountings; and their memory."""
+    """The costs of a tree and of the flat plan in both accountings, and their memory."""
     paper, own = (
         accounting_for(curves.model),
         accounting_for(curves.model, EXCHANGE, bounded_leaves=True),
@@ -192,9 +192,9 @@ def growing(low: LowPlan) -> list[LowAggregate]:
 def families(
     queries: Sequence[LowAggregate], shares: Mapping[str, float] | None = None
 ) -> dict[object, list[LowAggregate]]:
-    """Aggregations that could be one tree: of the same tuples, in the same epochs. Conditions that
-    most tuples meet ride along: they make no family of their own. `shares`: what part of the tuples
-    each takes; None: whatever that is.
+    """Aggregations that could form one tree: of the same tuples, in the same epochs. An aggregation
+    whose condition most tuples meet joins with an admission predicate. `shares`: the share of the
+    tuples that each takes; None: all of them join.
     """
     found: dict[object, list[LowAggregate]] = {}
     for query in queries:
@@ -225,7 +225,7 @@ class Grafting:
     groups: Callable[[frozenset[str]], float]
 
     def plan(self) -> LowPlan | None:
-        """None when a node would need more slots than a table has."""
+        """The plan with the tree; None when a node would need too many slots."""
         names = Names({q.name for q in (*self.low.queries, *self.low.inner)})
         nodes, below = self.tree.nodes, self.below()
         inner: list[LowAggregate] = []
@@ -257,7 +257,7 @@ class Grafting:
         return replace(self.low, queries=queries, inner=(*before, *inner))
 
     def below(self) -> list[list[LowAggregate]]:
-        """For each node the queries that are made of it, itself included."""
+        """For each node the queries that are computed from it, itself included."""
         nodes = self.tree.nodes
         found: list[list[LowAggregate]] = [[] for _ in nodes]
         by_keys: dict[frozenset[str], list[LowAggregate]] = {}
@@ -272,12 +272,12 @@ class Grafting:
         return found
 
     def more_slots(self, query: LowAggregate, below: Sequence[LowAggregate]) -> tuple[Slot, ...]:
-        """What others of the same tuples need beyond the slots of a query."""
+        """The slots that other queries of the same tuples need in addition to those of a query."""
         names = Names({slot.name for slot in query.slots})
         return added_slots(query.slots, [s for q in below for s in q.slots], names)
 
     def table(self, node: Node, number: int) -> TableChoice:
-        """Of a node, which may be so many tables: they share its buckets."""
+        """The table of a node. A node may be several tables, which share its buckets."""
         table = self.members[0].table
         free = node.is_query and self.settings.leaves == "free"
         if free or node.buckets >= self.groups(node.attributes):
@@ -292,7 +292,7 @@ class Grafting:
         parent: str | None,
         table: TableChoice,
     ) -> LowAggregate:
-        """A table that nobody reads but its children."""
+        """An intermediate table that only its children read."""
         first = self.members[0]
         assert first.epoch is not None
         exprs: dict[str, Expr] = {show_expr(e): e for q in self.members for e in q.plain_keys}
@@ -312,7 +312,7 @@ def is_of(query: LowAggregate, node: Node) -> bool:
 
 
 def added_slots(known: Sequence[Slot], wanted: Iterable[Slot], names: Names) -> tuple[Slot, ...]:
-    """Those that keep something new, each once."""
+    """The slots that keep something new, each once."""
     kept = {(slot.kind, slot.argument, slot.where) for slot in known}
     found: list[Slot] = []
     for slot in wanted:
@@ -324,7 +324,7 @@ def added_slots(known: Sequence[Slot], wanted: Iterable[Slot], names: Names) -> 
 
 
 def widened(outputs: Iterable[LowOutput], reads: Sequence[SourceRead]) -> tuple[LowOutput, ...]:
-    """Streams as their tables are now: one that others are made of has their slots, too."""
+    """The streams with the slots of their tables: a parent also has the slots of its children."""
     slots = {q.name: q.slots for read in reads if read.low for q in read.low.aggregations}
     return tuple(
         output.with_slots(slots[output.name]) if output.groups and output.name in slots else output

@@ -1,7 +1,7 @@
-"""The tasks that read a source run the low-level streams of it, where the source allows that.
+"""Reading tasks run the low-level streams of their source, where the source allows it.
 
-In: a draft with reads. Out: reads with a `LowPlan` each; the low-level streams of sources whose
-tuples are Spark's already (DataFrames) stay with Spark, and so do all of them where the settings
+In: a draft with reads. Out: reads with a `LowPlan` each. Spark runs the low-level streams of
+sources whose tuples are Spark's already (DataFrames), and all low-level streams where the settings
 say so.
 """
 
@@ -51,7 +51,7 @@ def not_native(refused: Iterable[Interface]) -> str:
 
 
 def on_interfaces(streams: Iterable[Stream], names: set[str]) -> Iterator[Stream]:
-    """The low-level streams that have tuples of these interfaces, reading only them."""
+    """The low-level streams with tuples of these interfaces, restricted to them."""
     for stream in streams:
         scan = scanned(stream.rel)
         wanted = tuple(n for n in scan.interfaces if n in names)

@@ -1,11 +1,11 @@
 """Joins that tasks can make: of two low-level aggregations, epoch by epoch.
 
 In: a Job, and the queries that tasks finish already. Out: for each join a `TaskJoin` for the tasks,
-and the same join as a tree over what the tasks could not join, which Spark computes.
+and the same join as a relation over the leftover rows, which the high level computes.
 
 A join is taken when an equality ties the epochs of both sides together, and when the equalities
-name all keys of one side: then each row of the other has one partner at most, and the join is not
-larger than what goes into it.
+name all keys of one side: then each row of the other side has at most one partner, and the join is
+not larger than its inputs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from terascope.plan.rel import Join, Read, Rel, with_inputs
 
 
 def joinings(job: Job, direct: Collection[str], sorted_later: bool) -> dict[str, Joining]:
-    """By query. Parts that are sorted later have the hidden columns that takes, too."""
+    """The task joins, by query. Parts that are sorted later have hidden sort columns, too."""
     found: dict[str, Joining] = {}
     for output in job.outputs:
         if output.stream not in direct:
@@ -91,7 +91,7 @@ def joining(job: Job, output: Output, sorted_later: bool, number: int) -> Joinin
 
 
 def chain_above_join(rel: Rel, trees: Mapping[str, Rel]) -> list[Rel] | None:
-    """Operators that merely filter and project, down to the join they are above."""
+    """The filters and projections above a join, down to the join."""
     chain: list[Rel] = []
     while (source := row_source(rel, trees)) is not None:
         if not isinstance(rel, Read):
@@ -103,8 +103,8 @@ def chain_above_join(rel: Rel, trees: Mapping[str, Rel]) -> list[Rel] | None:
 def steps_above(
     chain: Sequence[Rel], join: Join, parameters: Mapping[str, Value]
 ) -> RowPipeline | None:
-    """What is done to the rows of a join. Its residual is one more condition, if rows that fail it
-    are simply none.
+    """The steps on the rows of a join. The residual of the join is one more condition, if rows that
+    fail it are simply dropped.
     """
     program: RowPipeline | None = RowPipeline("", ())
     if join.residual is not None:
@@ -119,7 +119,7 @@ def steps_above(
 def sides_of(
     join: Join, job: Job, trees: Mapping[str, Rel], number: int
 ) -> tuple[Side, Side] | None:
-    """Both inputs, when each is made of a low-level aggregation, and both of the same read."""
+    """Both inputs of a join, when each is a low-level aggregation and both are of one read."""
     low = {output.name: i for i, output in enumerate(job.low)}
     made: list[Side] = []
     for place, rel in enumerate((join.left, join.right)):
@@ -141,13 +141,13 @@ def sides_of(
 
 @dataclass(frozen=True)
 class End:
-    """One side of the equalities, and the groups it is made of."""
+    """One side of the equalities, and the groups of that side."""
 
     side: Side
     groups: GroupFields | None
 
     def origin(self, expr: Expr) -> str | None:
-        """The key of the groups that an expression is, if it is one."""
+        """The key of the groups that an expression repeats, if it repeats one."""
         return origin(self.side.program, expr.name) if isinstance(expr, Col) else None
 
     @property
@@ -163,8 +163,8 @@ class End:
 
 
 def distance(equalities: Sequence[Sequence[Expr]], ends: tuple[End, End]) -> int | None:
-    """How far the left's epoch is ahead of the right's in every row of the join; None when the
-    equalities do not say.
+    """The difference of the left and the right epoch in every row of the join; None when the
+    equalities do not determine it.
     """
     for pair in equalities:
         shifts: list[int] = []
@@ -188,6 +188,6 @@ def shifted(expr: Expr) -> tuple[Expr, int]:
 
 
 def names_all_keys(equalities: Sequence[Sequence[Expr]], place: int, end: End) -> bool:
-    """Whether equal means one row of that side at most."""
+    """Whether the equalities name all keys of a side, so that at most one of its rows matches."""
     named = {end.origin(shifted(pair[place])[0]) for pair in equalities}
     return end.keys <= named

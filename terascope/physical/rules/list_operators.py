@@ -1,7 +1,7 @@
-"""The operators of a Job, each with its places and its predicted cost, behind what it reads.
+"""The operators of a Job with their places and predicted costs, in the order of the data.
 
-In: a draft about which everything is decided. Out: the same with its operators, which explain
-prints, `check_job` checks, and measured figures are reported for.
+In: a draft whose parts are all decided. Out: the same draft with its operators, which explain
+prints, `check_job` checks, and runs report measured figures for.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Listing:
         return GroupTuples(f"group {label}", (above,), READING, self.group_ns(query), query)
 
     def group_ns(self, query: LowAggregate) -> float:
-        """To find the group of a tuple, and to take the tuple into each slot."""
+        """The time to find the group of a tuple and to update each slot."""
         computed = (*query.rest, *(expr for _, expr in query.keys))
         arguments = (slot.argument for slot in query.slots if slot.argument is not None)
         slots = sum(SLOT_NS if slot.where is None else MASKED_NS for slot in query.slots)
@@ -168,7 +168,7 @@ class Listing:
 
     @cached_property
     def finishing(self) -> dict[str, tuple[Placement, ...]]:
-        """By low-level stream: where its finished rows are."""
+        """By low-level stream: the places of its finished rows."""
         found: dict[str, tuple[Placement, ...]] = {}
         for output in self.job.low:
             if output.windows is not None:
@@ -203,7 +203,7 @@ class Listing:
     # ---- Spark
 
     def relations(self) -> Iterator[Operator]:
-        """The streams that no task finishes and that an output, or such a stream, reads."""
+        """The streams that no task finishes, and that an output or another such stream reads."""
         finished = self.job.deliveries.fields
         read = {output.stream for output in self.job.outputs}
         listed: list[StreamStage] = []
@@ -242,7 +242,7 @@ def parent_of(query: LowQuery) -> str | None:
 
 
 def by(target: Target | None) -> Meeting:
-    """What brings partial groups together; see `Target`."""
+    """The property that brings partial groups together; see `Target`."""
     if target is not None and target.feeds:
         return "keys without the slice"
     return "epoch" if target is not None and target.by_epoch else "keys"

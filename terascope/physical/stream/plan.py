@@ -50,7 +50,7 @@ class LowStream:
     """Names the stream by its tuples and keys, so that a changed query set finds its slices."""
     scan: Scan
     groups: GroupFields | None
-    """None for a selection."""
+    """The layout of its groups; None for a selection."""
     fields: tuple[Field, ...]
     texts: tuple[str, ...]
     """The expression of each column as text: of groups, keys first and then slots."""
