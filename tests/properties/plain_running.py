@@ -23,7 +23,7 @@ from terascope.reference.accumulate import accumulators, aggregate_values
 from terascope.reference.context import Evaluation
 from terascope.reference.rows import Row, Rows, same_row, sort_key
 from terascope.spark.catalyst.aggregates import GroupFold, argument
-from terascope.spark.catalyst.running import Machine, RunningMember
+from terascope.spark.catalyst.running import RunningMember
 from terascope.spark.stream.running import LivingGroups
 from terascope.streaming.stored_rows import state_fields
 
@@ -92,17 +92,20 @@ def plain_step(
     made.sort(key=lambda row: [sort_key(v) for v in row[:keyed]])
     if not made:
         return []
-    machine = Machine(
+    living = LivingGroups(
         rel.fields,
         len(rel.keys) - 1,
         [member(call, parameters) for _, call in rel.aggs],
         compile_expr(rel.closing, rel.names, parameters),
+        until,
+        state_fields=state_fields(rel),
+        key=key,
+        store=str(store),
     )
-    living = LivingGroups(machine, state_fields(rel), until, key, str(store))
     batches = cast(Iterator[pa.RecordBatch], iter([PlainBatch(made)]))
     return [
         cast(tuple[str, str], row)
-        for told in living(batches)
+        for told in living.run(batches)
         for row in zip(*(column.to_pylist() for column in told.columns), strict=True)
     ]
 

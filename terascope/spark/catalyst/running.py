@@ -8,10 +8,13 @@ through a state machine in Python, a stream of Arrow batches in and out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeVar
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
@@ -33,6 +36,7 @@ from terascope.spark.catalyst.grouping import Prepared, aggregated, finished, gr
 from terascope.spark.mistakes import telling
 
 BATCH_ROWS = 8192
+MachineKind = TypeVar("MachineKind", bound="Machine")
 
 
 @dataclass
@@ -52,43 +56,51 @@ class Machine:
     keys: int
     members: list[RunningMember]
     closing: Evaluator
+    until: int = 0
+    """Groups that live on have rows for all epochs before this one."""
     alive: bool = False
     """Whether the group at hand is."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Rows come sorted by group, then epoch: group, epoch, last epoch, one per aggregate."""
-        given: list[tuple[Value, ...]] = []
+        names = [place(i) for i in range(len(self.fields))]
         with telling("CLOSING_WHEN"):
-            for row in self.lives(rows_of(batches)):
-                given.append(row)
-                if len(given) == BATCH_ROWS:
-                    yield self.batch(given)
-                    given = []
-            if given:
-                yield self.batch(given)
-
-    def batch(self, rows: Sequence[tuple[Value, ...]]) -> pa.RecordBatch:
-        columns = zip(*rows, strict=True)
-        arrays = [
-            pa.array(values, arrow_type(f.type))
-            for values, f in zip(columns, self.fields, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, [place(i) for i in range(len(arrays))])
+            lives = self.lives(rows_of(batches))
+            while rows := list(islice(lives, BATCH_ROWS)):
+                yield batch_of(rows, self.fields, names)
 
     def lives(self, rows: Iterator[tuple[Value, ...]]) -> Iterator[tuple[Value, ...]]:
+        """The rows of all groups. Tuples come sorted by group, then epoch: group, epoch, one value
+        per aggregate, and a last one for `heed`.
+        """
         group: tuple[Value, ...] = ()
         identity: tuple[Value, ...] | None = None
-        epoch = last = 0
+        epoch = 0
         for row in rows:
             key = tuple(distinct_key(v) for v in row[: self.keys])
-            same = key == identity
-            yield from self.silence(group, epoch, row[self.keys] if same else last + 1)
-            self.alive = self.alive and same
-            group, identity = row[: self.keys], key
-            epoch, last = row[self.keys], row[self.keys + 1]
-            yield self.step(group, epoch, row[self.keys + 2 :])
-            epoch += 1
-        yield from self.silence(group, epoch, last + 1)
+            if key != identity:
+                yield from self.end(group, epoch)
+                group, identity = row[: self.keys], key
+            resumed = self.heed(row[-1])
+            if resumed is not None:
+                epoch = resumed
+                continue
+            now = row[self.keys]
+            yield from self.silence(group, epoch, now)
+            yield self.step(group, now, row[self.keys + 1 : -1])
+            epoch = now + 1
+        yield from self.end(group, epoch)
+
+    def heed(self, last: Value) -> int | None:
+        """The last value of a row is the last epoch of all groups. Returns the epoch at which the
+        group resumes, if the row is its stored state.
+        """
+        self.until = last + 1
+        return None
+
+    def end(self, group: tuple[Value, ...], epoch: int) -> Iterator[tuple[Value, ...]]:
+        """The epochs that are left for a group."""
+        yield from self.silence(group, epoch, self.until)
+        self.alive = False
 
     def silence(
         self, group: tuple[Value, ...], begin: int, end: int
@@ -124,28 +136,59 @@ def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Value, ...]]:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
+def batch_of(
+    rows: Sequence[tuple[Value, ...]], fields: Sequence[Field], names: Sequence[str]
+) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(v, arrow_type(f.type)) for v, f in zip(columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, list(names))
+
+
+class EpochGroups:
+    """The groups of every epoch: k1, k2, ..., `epoch`, and what each aggregate gives as v0, ..."""
+
+    def __init__(
+        self,
+        rel: Running,
+        source: Frame,
+        parameters: Parameters,
+        chosen: Callable[[Column], Column],
+    ) -> None:
+        """`chosen`: which epochs are computed."""
+        prepared = Prepared(source, rel.keys, rel.aggs, parameters)
+        epoch, *group = prepared.keys
+        made = [member(arguments) for arguments in prepared.arguments]
+        self._rel, self._parameters = rel, parameters
+        self.members = [one for one, _ in made]
+        parts = [part for _, part in made]
+        epochs = group_by(prepared.df.filter(chosen(epoch)), prepared.keys, parts)
+        values = [value.alias(f"v{i}") for i, value in enumerate(finished(parts))]
+        self.df = epochs.select(*group, epoch.alias("epoch"), *values)
+        self.names = [f"k{i + 1}" for i in range(len(group))]
+
+    def machine(self, kind: type[MachineKind], **more: Any) -> MachineKind:
+        """The state machine of a kind that the groups pass through."""
+        rel = self._rel
+        closing = compile_expr(rel.closing, rel.names, self._parameters)
+        return kind(rel.fields, len(self.names), self.members, closing, **more)
+
+    def in_order(self, df: DataFrame) -> DataFrame:
+        """Rows with the columns of `df`, the epochs of each group one after the other."""
+        group = [F.col(name) for name in self.names]
+        placed = df.repartition(*group) if group else df.repartition(1)
+        return placed.sortWithinPartitions(*group, F.col("epoch").asc_nulls_first())
+
+
 def running_frame(rel: Running, source: Frame, parameters: Parameters, horizon: Value) -> Frame:
     """`horizon`: the last epoch the sources reached, when it is known."""
-    prepared = Prepared(source, rel.keys, rel.aggs, parameters)
-    epoch, *group = prepared.keys
-    members, parts = zip(*map(member, prepared.arguments), strict=True) if rel.aggs else ((), ())
-    epochs = group_by(prepared.df.filter(epoch.isNotNull()), prepared.keys, parts)
-    furthest = epochs.agg(F.max(epoch).alias("furthest"))
+    epochs = EpochGroups(rel, source, parameters, Column.isNotNull)
+    furthest = epochs.df.agg(F.max("epoch").alias("furthest"))
     last = F.greatest(F.col("furthest"), F.lit(horizon).cast("bigint"))
-    steps = epochs.crossJoin(F.broadcast(furthest)).select(
-        *group,
-        epoch,
-        last.alias("last"),
-        *(value.alias(f"v{i}") for i, value in enumerate(finished(parts))),
+    steps = epochs.df.crossJoin(F.broadcast(furthest)).select(
+        *epochs.df.columns, last.alias("last")
     )
-    together = steps.repartition(*group) if group else steps.repartition(1)
-    machine = Machine(
-        rel.fields,
-        len(group),
-        list(members),
-        compile_expr(rel.closing, rel.names, parameters),
-    )
-    ordered = together.sortWithinPartitions(*group, epoch)
+    machine = epochs.machine(Machine)
+    ordered = epochs.in_order(steps)
     return Frame(ordered.mapInArrow(machine.run, schema_of(rel.fields)), rel.fields)
 
 
