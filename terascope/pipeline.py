@@ -14,13 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from terascope.analysis.order import Orders, plan_orders
 from terascope.bind.catalog import Catalog
 from terascope.bind.script import bind_script
+from terascope.config import Config
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Diagnostic, QueryError, Source, SourceError, Span
-from terascope.files import PRIVATE
+from terascope.files import output_mode
 from terascope.functions.registry import Functions
 from terascope.local.choice import EngineRequest
 from terascope.operate.showing import with_shown
@@ -28,7 +30,7 @@ from terascope.optimize.driver import optimize
 from terascope.physical.bundles import SPLIT_BYTES, fitting_split_bytes
 from terascope.physical.job import Job
 from terascope.physical.planner import SPLITTING, drafted
-from terascope.physical.settings import APART, Destination, LowSettings
+from terascope.physical.settings import APART, Destination, costs_of, host_of
 from terascope.physical.split.slicing import InForce, nothing_in_force
 from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.plan.plan import Plan
@@ -47,21 +49,22 @@ class Bindings:
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
     functions: Functions = field(default_factory=Functions.builtin)
-    split_bytes: int | None = None
-    """How much of a file is read at a time; None: as suits its size."""
-    low: LowSettings = field(default_factory=LowSettings)
+    config: Config = field(default_factory=Config)
     query_files: tuple[Path, ...] | None = None
     """Folders with files that a query may name; None: it may name any."""
-    output_mode: int = PRIVATE
-    """Of the files that results are written to."""
     engine: EngineRequest = field(default_factory=EngineRequest)
     """What is said about the engine of a batch."""
 
     def cut_bytes(self, live: bool) -> int:
         """What sources are cut into; live: what is new in their files."""
-        if self.split_bytes is not None:
-            return self.split_bytes
+        if self.config.split_bytes is not None:
+            return self.config.split_bytes
         return SPLIT_BYTES if live else fitting_split_bytes(self.interfaces.values())
+
+    @property
+    def output_mode(self) -> int:
+        """Of the files that results are written to."""
+        return output_mode(self.config.outputs == "shared")
 
 
 @dataclass(frozen=True)
@@ -113,8 +116,8 @@ class Compiled:
             )
         bound = self.bindings
         draft = drafted(
-            self.optimized, bound.interfaces, bound.cut_bytes(live), bound.low, live, destination,
-            in_force,
+            self.optimized, bound.interfaces, bound.cut_bytes(live), bound.config, live,
+            destination, in_force,
         )  # fmt: skip
         return draft.job(), draft.split
 
@@ -127,16 +130,24 @@ class Compiled:
         """
         bound = self.bindings
         if not self.runnable:
-            return split_plan(self.optimized, bound.low.host, bound.low.costs, live)
+            return split_plan(self.optimized, host_of(bound.config), costs_of(bound.config), live)
         cut_bytes = bound.cut_bytes(live)
         return drafted(
-            self.optimized, bound.interfaces, cut_bytes, bound.low, live, rules=SPLITTING
+            self.optimized, bound.interfaces, cut_bytes, bound.config, live, rules=SPLITTING
         ).split
 
     def apart(self) -> Compiled:
         """The same set, whose aggregations share no tables: what is seen of each is its own."""
-        low = replace(self.bindings.low, sharing=APART)
-        return replace(self, bindings=replace(self.bindings, low=low))
+        return self.with_settings(**APART)
+
+    def with_settings(self, **given: Any) -> Compiled:
+        """The same set, with other settings of its Config.
+
+        Raises:
+            ConfigError: one of them is unknown, or its value makes no sense.
+        """
+        config = self.bindings.config.changed(**given)
+        return replace(self, bindings=replace(self.bindings, config=config))
 
     def changed(self, changes: Sequence[Change]) -> Compiled:
         """The same set, in which parameters have other values from some moments on."""

@@ -18,12 +18,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from terascope.announcing import run_of
+from terascope.config import Config
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.live.unusable import check_named_files, check_read_files
 from terascope.diagnostic import OutputError, SourceError, SparkLost
@@ -51,7 +52,6 @@ from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Compiled
 from terascope.sharing.compositions import Composition
 from terascope.streaming.partners import liveness_limits
-from terascope.streaming.replan.tree_choice import ReplanSettings
 from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.runs import Run, RunFolder, announced
@@ -79,49 +79,6 @@ CALLBACK: Final = "callback"
 
 
 StreamFormat: TypeAlias = Literal["parquet", "csv", "ndjson"]
-
-
-@dataclass(frozen=True)
-class StreamSettings:
-    """How a set runs as a stream."""
-
-    speed: str | None = None
-    """None: sources are followed as they grow. `1x`, `10x`, `max`: what is there is replayed."""
-    until_idle: bool = False
-    """Stop when all that is there was read; windows close then, as at the end of a batch."""
-    heartbeat_seconds: float = 1.0
-    """How often silent sources say how late it is; 0: never."""
-    skew_seconds: float | None = None
-    """How far a silent source may be behind the clock; None: 2 s, and 0 in a replay."""
-    replay_limit_seconds: float = 60.0
-    """A followed source whose first tuples are further from the clock than this and the skew is a
-    replay: it keeps its own clock. `math.inf`: no source is."""
-    replays: tuple[str, ...] = ()
-    """Sources that are replays whatever their first tuples say; `all`: every one."""
-    liveness_seconds: float = 300.0
-    """How long others wait for a source that is gone, or for a replay that gives nothing."""
-    trigger_seconds: float = 1.0
-    """A micro-batch begins so long after the one before, or when that is done; 0: at once."""
-    batch_bytes: int = 256 << 20
-    """What a micro-batch reads at most."""
-    late: str | Path | None = None
-    """A folder for tuples that came when their slice was closed."""
-    tasks: int = field(default_factory=lambda: os.cpu_count() or 2)
-    """At once, in every micro-batch."""
-    port: int | None = 0
-    """Of /status and /metrics, on this machine only; 0: any that is free. None: there is no server,
-    and `terascope status` and the other commands do not find the set."""
-    status_hosts: tuple[str, ...] = ()
-    """What the Host of a request for them may be besides the names of this machine."""
-    replanning: ReplanSettings = field(default_factory=ReplanSettings)
-    """When common tables and aggregate trees are changed; how they are planned is said where the
-    set is bound."""
-
-    @property
-    def skew(self) -> float:
-        if self.skew_seconds is not None:
-            return self.skew_seconds
-        return LIVE_SKEW if self.speed is None else 0.0
 
 
 class RunningSet:
@@ -207,7 +164,7 @@ class RunningSet:
             names = [o.name for o in runner.plan.outputs if not o.name.endswith(SHOWN)]
             folders = {name: self.folder(name) for name in names}
             notes = runner.folder.path / CALLBACK
-            keep = runner.settings.output is not None
+            keep = runner.run.output is not None
             self._sink = CallbackSink(self._callback, folders, notes, keep)
             self._sink.deliver(self.batch)
         runner.start()
@@ -432,7 +389,6 @@ def open_running(
     checkpoint: str | Path,
     output: str | Path | None = None,
     format: StreamFormat = "parquet",
-    settings: StreamSettings | None = None,
     watch: Callable[[BatchReport], None] | None = None,
     say: Callable[[str], None] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
@@ -442,7 +398,7 @@ def open_running(
     """Start a compiled set as a stream; `QuerySet.stream` is the usual way. `spark` gives a session
     that is alive, each time the stream is started; `lost` says why it cannot.
     """
-    chosen = settings or StreamSettings()
+    config = compiled.bindings.config
     folder = RunFolder.of(Path(checkpoint))
     states = StateFolder(folder.state)
     given = dict(compiled.bindings.parameters)
@@ -453,44 +409,14 @@ def open_running(
         return planned_stream(compiled, states.newest(), windows)
 
     plan = planned()
-    check_files(plan, chosen.speed)
+    check_files(plan, config.speed)
     tell = progress or (lambda phase, done, total: None)
     tell("starting Spark", 0, 1)
     spark()
-    from terascope.spark.stream.runner import Runner, RunSettings
+    from terascope.spark.stream.runner import Runner, StreamRun
 
-    tables, sharing = compiled.bindings.low.tables, compiled.bindings.low.sharing
-    run = RunSettings(
-        Path(checkpoint),
-        None if output is None else Path(output),
-        format,
-        None if chosen.late is None else Path(chosen.late),
-        LiveSettings(
-            None if chosen.speed is None else Speed.parse(chosen.speed),
-            chosen.until_idle,
-            round(chosen.heartbeat_seconds * 1e9),
-            compiled.bindings.cut_bytes(live=True),
-            chosen.batch_bytes,
-            replay_limit_ns=nanoseconds(chosen.replay_limit_seconds),
-            replays=replays_of(chosen, compiled),
-            liveness_ns=nanoseconds(chosen.liveness_seconds),
-            own_liveness_ns={
-                name: nanoseconds(limit) for name, limit in liveness_limits(compiled.plan).items()
-            },
-        ),
-        chosen.trigger_seconds,
-        round(chosen.skew * 1e9),
-        tables.memory_bytes,
-        tables.compiled,
-        chosen.tasks,
-        compiled.bindings.output_mode,
-        replace(
-            chosen.replanning,
-            trees=sharing.trees,
-            tables=chosen.replanning.tables and sharing.predicates == "cost",
-            windows=chosen.replanning.windows and sharing.predicates != "always",
-        ),
-    )
+    output = None if output is None else Path(output)
+    run = StreamRun(Path(checkpoint), output, format, live_settings(config, compiled), config)
 
     def make(told: Callable[[BatchReport], None]) -> Runner:
         before = states.newest()
@@ -502,7 +428,7 @@ def open_running(
 
     running = RunningSet(
         make,
-        Reporter(plan, run_facts(compiled, plan, checkpoint, output, chosen)),
+        Reporter(plan, run_facts(compiled, plan, checkpoint, output, config)),
         say,
         watch,
         callback,
@@ -510,11 +436,11 @@ def open_running(
         lost,
         lambda changed: could_go_on(compiled, states.newest(), windows.with_changes(changed)),
     )
-    if chosen.port is not None:
+    if config.port is not None:
         running.announce(
-            chosen.port,
+            config.port,
             lambda port: run_of(compiled, plan, port, checkpoint, output, format),
-            chosen.status_hosts,
+            config.status_hosts,
         )
     return running.start(lambda done, total: tell("compiling kernels", done, total))
 
@@ -545,22 +471,50 @@ def nanoseconds(seconds: float) -> int | None:
     return None if math.isinf(seconds) else round(seconds * 1e9)
 
 
-def replays_of(settings: StreamSettings, compiled: Compiled) -> frozenset[str]:
+def live_settings(config: Config, compiled: Compiled) -> LiveSettings:
+    """How the sources of a set are followed, or replayed.
+
+    Raises:
+        SourceError: the speed is none, or a replay is no source of the session.
+    """
+    own = liveness_limits(compiled.plan)
+    return LiveSettings(
+        Speed.parse(config.speed),
+        config.until_idle,
+        round(config.heartbeat * 1e9),
+        compiled.bindings.cut_bytes(live=True),
+        config.batch_bytes,
+        round(skew_of(config) * 1e9),
+        nanoseconds(config.replay_limit),
+        replays_of(config, compiled),
+        nanoseconds(config.liveness),
+        {name: nanoseconds(limit) for name, limit in own.items()},
+    )
+
+
+def skew_of(config: Config) -> float:
+    """Seconds that a silent source may be behind the clock."""
+    if config.skew is not None:
+        return config.skew
+    return LIVE_SKEW if config.speed is None else 0.0
+
+
+def replays_of(config: Config, compiled: Compiled) -> frozenset[str]:
     """The sources that are declared to be replays.
 
     Raises:
         SourceError: one of them is no source of the session.
     """
     known = compiled.bindings.interfaces
-    if ALL_SOURCES in settings.replays:
+    if ALL_SOURCES in config.replay:
         return frozenset(known)
-    for name in settings.replays:
+    for name in config.replay:
         if name not in known:
             raise SourceError(
                 f"'{name}' is to be a replay, but there is no such source; there are"
                 f" {', '.join(sorted(known))}"
             )
-    return frozenset(settings.replays)
+    return frozenset(config.replay)
 
 
 def planned_stream(
@@ -601,7 +555,7 @@ def run_facts(
     plan: StreamPlan,
     checkpoint: str | Path,
     output: str | Path | None,
-    settings: StreamSettings,
+    config: Config,
 ) -> RunFacts:
     """What does not change in the status of the run."""
     values = plan.job.parameters
@@ -611,9 +565,9 @@ def run_facts(
         compiled.source.title,
         str(Path(checkpoint).absolute()),
         None if output is None else str(Path(output).absolute()),
-        trigger_seconds=settings.trigger_seconds,
-        heartbeat_seconds=settings.heartbeat_seconds,
-        skew_seconds=settings.skew,
+        trigger_seconds=config.trigger,
+        heartbeat_seconds=config.heartbeat,
+        skew_seconds=skew_of(config),
     )
     parameters = {
         p.name: str(cast_value(values.get(p.name, p.value), p.type, Type.STRING))
@@ -621,9 +575,9 @@ def run_facts(
     }
     return RunFacts(
         run,
-        settings.speed is None,
+        config.speed is None,
         parameters,
-        settings.liveness_seconds,
+        config.liveness,
         liveness_limits(compiled.plan),
     )
 

@@ -24,13 +24,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from terascope.analysis.costs import machine_costs
+from terascope.analysis.costs import read_measured
 from terascope.config import DEFAULT_MASTER, Config, load_config
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Diagnostic, OutputError, Source, SourceError, SparkLost
-from terascope.files import output_mode
 from terascope.functions.base import AggregateFunction, Scalar
 from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
@@ -38,15 +37,8 @@ from terascope.local.choice import EngineChoice, EngineRequest, EngineSetting, c
 from terascope.output import FileFormat, staged
 from terascope.physical.delivery import Sink
 from terascope.physical.settings import (
-    ENOUGH_TO_DECIDE,
     Destination,
-    LowSettings,
-    SharingSettings,
-    TableSettings,
-    TreeSettings,
 )
-from terascope.physical.split.host import HOSTS
-from terascope.physical.statistics.sampling import SampleLimits
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Stream
 from terascope.results import Results
@@ -57,7 +49,7 @@ if TYPE_CHECKING:
     from terascope.operate.callback import Callback
     from terascope.physical.delivery import PartFormat
     from terascope.physical.job import Job
-    from terascope.running import RunningSet, StreamFormat, StreamSettings
+    from terascope.running import RunningSet, StreamFormat
     from terascope.spark.api import DataFrame, SparkSession
     from terascope.streaming.heartbeat import BatchReport
 
@@ -85,15 +77,15 @@ class Session:
             config = load_config(None if config is None else Path(config))
         given = {"master": master, "engine": engine}
         update = {name: value for name, value in given.items() if value is not None}
-        self.config = config = config.model_copy(update=update)
+        self.config = config = config.changed(
+            measured_costs=config.measured_costs or read_measured(), **update
+        )
         self._given = spark
         self._spark: SparkSession | None = None
         self._results: list[Results] = []
         self.bindings = Bindings(
             parameters=dict(config.params),
-            split_bytes=config.split_bytes,
-            low=low_settings(config),
-            output_mode=output_mode(config.outputs == "shared"),
+            config=config,
             engine=EngineRequest(config.engine, spark_because(spark, config.master)),
         )
         for name, text in config.sources.items():
@@ -337,8 +329,8 @@ class Session:
         return run_job(job, self.spark, progress, sink)
 
     def _sink(self, folder: Path, format: PartFormat) -> Sink:
-        tables = self.bindings.low.tables
-        return Sink(str(folder.absolute()), format, tables.compiled, tables.memory_bytes)
+        config = self.config
+        return Sink(str(folder.absolute()), format, config.compiled, config.memory_bytes)
 
     def close(self) -> None:
         """Give back what results kept, and stop Spark if it was started here."""
@@ -489,21 +481,21 @@ class QuerySet:
         checkpoint: str | Path,
         output: str | Path | None = None,
         format: StreamFormat = "parquet",
-        settings: StreamSettings | None = None,
         watch: Callable[[BatchReport], None] | None = None,
         say: Callable[[str], None] | None = None,
         progress: Told | None = None,
         callback: Callback | None = None,
+        **settings: Any,
     ) -> RunningSet:
         """Run the set as a stream, until its sources end or it is stopped.
 
-            with flows.stream("state", "out") as running:
+            with flows.stream("state", "out", speed="max", until_idle=True) as running:
                 running.wait(60)
 
         With `output`, the rows of each query go to a folder OUTPUT/NAME of immutable files with a
         manifest, each row once, whatever happens; else they are kept under the checkpoint for those
-        who subscribe. `settings`: speed, heartbeats and all else. `watch` is called after
-        every micro-batch, `say` with what a person should know.
+        who subscribe. `watch` is called after every micro-batch, `say` with what a person should
+        know. `settings` win over those of the session's Config, by the same names.
 
         `callback(query, batch, rows)` is called with the rows of every batch, an Arrow table, in
         order and before the next batch begins. When the process is killed before a call returns,
@@ -514,16 +506,16 @@ class QuerySet:
         Raises:
             SourceError: a source is missing.
             OutputError: the output or the checkpoint cannot be written, or is of another set.
+            ConfigError: a setting is unknown, or its value makes no sense.
         """
         from terascope.running import open_running
 
         return open_running(
             lambda: self._session.stream_spark,
-            self.compiled,
+            self.compiled.with_settings(**settings),
             checkpoint,
             output,
             format,
-            settings,
             watch,
             say,
             progress,
@@ -557,35 +549,6 @@ def spark_because(given: SparkSession | None, master: str) -> str:
     if given is not None:
         return "the session was given a SparkSession"
     return f"master {master} was given" if master != DEFAULT_MASTER else ""
-
-
-def low_settings(config: Config) -> LowSettings:
-    """Who runs the low level, as the configuration has it."""
-    tables = TableSettings(
-        config.table,
-        config.flush,
-        config.memory_bytes or task_memory(),
-        config.kernels == "numba",
-    )
-    costs = machine_costs(config.costs, config.low_budget_ns)
-    enough = ENOUGH_TO_DECIDE
-    limits = SampleLimits(
-        min(config.sample_tuples, enough.tuples), min(config.sample_seconds, enough.seconds)
-    )
-    trees = TreeSettings(config.share_trees, config.tree_memory, leaves=config.tree_leaves)
-    sharing = SharingSettings(
-        config.share_windows, config.share_tables, trees, limits, config.share_sample
-    )
-    return LowSettings(config.low, HOSTS[config.host], costs, tables, sharing)
-
-
-def task_memory() -> int:
-    """A third of the machine, shared by its cores: the JVM and the page cache need the rest."""
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        total = 8 << 30
-    return max(256 << 20, min(4 << 30, total // 3 // (os.cpu_count() or 1)))
 
 
 def read_source(path: Path) -> Source:

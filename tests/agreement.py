@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from terascope.config import Config
 from terascope.connectors.registry import Interface
 from terascope.local.engine import LocalEngine
 from terascope.local.run import run_locally
@@ -21,7 +22,7 @@ from terascope.optimize.driver import optimize
 from terascope.physical.delivery import Sink
 from terascope.physical.planner import plan_job
 from terascope.physical.rules.order_outputs import outputs_of as outputs
-from terascope.physical.settings import SAMPLED, Destination, LowSettings, TableSettings
+from terascope.physical.settings import Destination
 from terascope.plan.plan import Parameter, Plan, Stream
 from terascope.plan.rel import Field, Read, Rel, inputs, with_inputs
 from terascope.reference.context import Sources
@@ -29,6 +30,7 @@ from terascope.reference.interpreter import evaluate
 from terascope.reference.rows import Row, Rows, same_row, sort_key
 from tests.oracle.agreement import agreed
 from tests.oracle.compare import assert_same_rows
+from tests.settings import config_with
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,11 +108,11 @@ INTERPRETED = {
 """For many queries over few rows: compiling each takes longer than running it."""
 
 
-WITHOUT_COMPILING = LowSettings(tables=TableSettings(compiled=False), sharing=SAMPLED)
+WITHOUT_COMPILING = config_with(kernels="numpy", share_sample="always")
 """The native low level by numpy, for the same reason; tests/execute holds that machine code
 gives the same. Few rows share as many would."""
 
-CATALYST = LowSettings(backend="catalyst")
+CATALYST = config_with(low="catalyst")
 
 
 def spark_answers(
@@ -120,7 +122,7 @@ def spark_answers(
     partitions: int,
     split_bytes: int = 1 << 30,
     settings: Mapping[str, str] | None = None,
-    low: LowSettings = WITHOUT_COMPILING,
+    low: Config = WITHOUT_COMPILING,
 ) -> Answers:
     """What Spark says to an (optimised) plan, with that many partitions after a shuffle."""
     from terascope.spark.mistakes import translating
@@ -142,7 +144,7 @@ def local_answers(
     interfaces: Mapping[str, Interface],
     tasks: int,
     split_bytes: int = 1 << 30,
-    low: LowSettings = WITHOUT_COMPILING,
+    low: Config = WITHOUT_COMPILING,
     folder: Path | None = None,
 ) -> Answers:
     """What the local engine says to an (optimised) plan, its sources read in so many tasks. With a
@@ -150,7 +152,7 @@ def local_answers(
     """
     destination: Destination = "frames" if folder is None else "rows"
     job = plan_job(plan, interfaces, split_bytes, low, destination=destination)
-    sink = None if folder is None else Sink(str(folder), "held", compiled=low.tables.compiled)
+    sink = None if folder is None else Sink(str(folder), "held", compiled=low.compiled)
     with run_locally(job, sink, engine=LocalEngine(tasks)) as result:
         return {
             name: Answer(fields, table_rows(result.table(name)))

@@ -11,13 +11,13 @@ its checkpoint.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from bench.crash.database import Database
 from bench.crash.queries import BATCH_BYTES, QUICK, open_set
 from bench.crash.rows import Rows, batch_rows, save_rows, stream_rows
-from terascope.running import StreamSettings
 from terascope.spark.session import open_session
 
 if TYPE_CHECKING:
@@ -33,11 +33,15 @@ RUNNING: Final = "running"
 BATCH: Final = "batch "
 
 
-def stream_settings() -> StreamSettings:
+def stream_settings() -> dict[str, Any]:
     """Small micro-batches, one right after the other, and an end."""
-    return StreamSettings(
-        speed="max", until_idle=True, trigger_seconds=0, batch_bytes=BATCH_BYTES, tasks=2
-    )
+    return {
+        "speed": "max",
+        "until_idle": True,
+        "trigger": 0,
+        "batch_bytes": BATCH_BYTES,
+        "tasks": 2,
+    }
 
 
 def started(
@@ -46,7 +50,7 @@ def started(
     form: Form,
     watch: Callable[[BatchReport], None],
     say: Callable[[str], None],
-    settings: StreamSettings | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> RunningSet:
     """The stream at work, from its checkpoint in the folder if there is one."""
     files = form != "callback"
@@ -54,10 +58,10 @@ def started(
         folder / "checkpoint",
         folder / "output" if files else None,
         cast("StreamFormat", form) if files else "parquet",
-        settings or stream_settings(),
         watch,
         say,
         callback=None if files else Database(folder / "rows.db"),
+        **(settings or stream_settings()),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
+from terascope.config import Config
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.execute.delivery import Outgoing
@@ -22,7 +23,6 @@ from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
 from terascope.execute.results.parts import Part
 from terascope.physical.delivery import Sink
 from terascope.physical.rules.finish_in_tasks import deliveries, stream_numbers
-from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 
 TASKS = 2
@@ -40,8 +40,8 @@ def run_set(text: str, sources: Sequence[str], memory_bytes: int = 1 << 30) -> R
     """Plan a set and run all its tasks, one after the other."""
     interfaces = {i.name: i for i in map(parse_interface, sources)}
     began = process_time()
-    low = LowSettings(tables=TableSettings(memory_bytes=memory_bytes))
-    job = compile_set(Source(text, "set"), Bindings(interfaces=interfaces, low=low)).job()
+    config = Config(memory_bytes=memory_bytes)
+    job = compile_set(Source(text, "set"), Bindings(interfaces=interfaces, config=config)).job()
     planned = deliveries(job, writing=True, sorted_later=True)
     seconds = process_time() - began
     for read in planned.reads:

@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from bench.streams.streamed import Feed, Streamed
-from terascope.running import StreamSettings
 
 if TYPE_CHECKING:
     from terascope.spark.api import SparkSession
@@ -37,7 +36,7 @@ def run_stream(text: str, bound: str, batches: int, spark: SparkSession) -> Stre
     name, _, location = bound.partition("=")
     each = max(1, -(-held_bytes(Path(location.partition(":")[2])) // batches))
     feed = Feed(text, {name: location}, split_bytes=max(4096, -(-each // TASKS)))
-    settings = StreamSettings(speed="max", trigger_seconds=0.0, batch_bytes=each, tasks=TASKS)
+    settings = {"speed": "max", "trigger": 0.0, "batch_bytes": each, "tasks": TASKS}
     with TemporaryDirectory(prefix="terascope-bench-") as folder:
         contender = Streamed("stream", feed, settings, feed, SELDOM)
         figures = contender.on(spark).run(Path(folder))

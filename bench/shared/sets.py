@@ -9,40 +9,43 @@ same tuples.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bench.experiment import Figures, Outcome
 from bench.low_run import Work, prepared, run_job
+from terascope.config import Config
 from terascope.diagnostic import Source
 from terascope.physical.job import Job
-from terascope.physical.settings import (
-    APART,
-    SAMPLED,
-    LowSettings,
-    SharingSettings,
-    TableSettings,
-    TreeSettings,
-)
+from terascope.physical.settings import APART
 from terascope.pipeline import Bindings, compile_set
 
 MEMORY_BYTES = 4 << 30
 TUPLES = "tuples.json"
-WAYS: dict[str, SharingSettings] = {
-    "shared": SAMPLED,
-    "flat": replace(SAMPLED, trees=TreeSettings("never")),
-    "fewest operations": SharingSettings(trees=TreeSettings("operations", 1 << 40, leaves="free")),
-    "nothing shared": SharingSettings("unshared", APART.predicates, APART.trees, APART.sample),
+WAYS: dict[str, dict[str, Any]] = {
+    "shared": {"share_sample": "always"},
+    "flat": {"share_trees": "never", "share_sample": "always"},
+    "fewest operations": {
+        "share_trees": "operations",
+        "tree_memory": 1 << 40,
+        "tree_leaves": "free",
+    },
+    "nothing shared": {
+        "share_windows": "unshared",
+        **APART,
+    },
 }
 
 
-def planned(text: str, source: str, sharing: SharingSettings) -> Job:
+def planned(text: str, source: str, sharing: Mapping[str, Any]) -> Job:
     """A job whose kernels are compiled."""
     from terascope.connectors.registry import parse_interface
 
     interface = parse_interface(source)
-    low = LowSettings(tables=TableSettings(memory_bytes=MEMORY_BYTES), sharing=sharing)
-    bindings = Bindings(interfaces={interface.name: interface}, low=low)
+    config = Config(memory_bytes=MEMORY_BYTES, **sharing)
+    bindings = Bindings(interfaces={interface.name: interface}, config=config)
     return prepared(compile_set(Source(text, "set.gsql"), bindings).job())
 
 

@@ -20,7 +20,6 @@ from bench.streams.links import Trace, busy_and_silent, small
 from bench.streams.merge import FLOWS
 from bench.streams.numbers import Interval, interval
 from bench.streams.streamed import Feed, Streamed, WithSeries, same_as_batch
-from terascope.running import StreamSettings
 
 WITH, WITHOUT = "every 1 s", "heartbeats off"
 PAIRS = 8
@@ -100,12 +99,12 @@ class HeartbeatCpu:
         little = busy_feed(small(settings, tell), 65_536)
         contenders: list[Contender] = []
         for name, beat in ((WITH, 1.0), (WITHOUT, 0.0)):
-            running = StreamSettings(
-                speed=QUICK_SPEED if settings.quick else "1x",
-                heartbeat_seconds=beat,
-                trigger_seconds=0.5 if settings.quick else 1.0,
-                tasks=settings.cores,
-            )
+            running = {
+                "speed": QUICK_SPEED if settings.quick else "1x",
+                "heartbeat": beat,
+                "trigger": 0.5 if settings.quick else 1.0,
+                "tasks": settings.cores,
+            }
             # Looking at memory costs processor time, too: seldom.
             contenders.append(Streamed(name, feed, running, little, sample_seconds=10.0))
         return Prepared(

@@ -26,7 +26,6 @@ from bench.peers.spark_streaming import PacketFiles, SparkStreaming, closes, is_
 from bench.set50 import GSQL, PACKETS, SMALL, packet_workload
 from bench.streams.streamed import Batched, Feed, Streamed, WithSeries
 from bench.workload import Pair, Workload, answers, same_rows
-from terascope.running import StreamSettings
 
 BATCH, STREAM, PLAIN = "terascope_batch", "terascope_stream", "spark_streaming"
 MICRO_BATCH = 2_500_000
@@ -131,12 +130,12 @@ class StreamRate:
         batch_bytes = round(size * each / packets)
         split_bytes = min(4 << 20, max(4096, batch_bytes // (2 * settings.cores)))
         feed, small_feed = set50_feed(full, split_bytes), set50_feed(little, split_bytes)
-        running = StreamSettings(
-            speed="max",
-            trigger_seconds=0.0,
-            batch_bytes=batch_bytes,
-            tasks=settings.cores,
-        )
+        running = {
+            "speed": "max",
+            "trigger": 0.0,
+            "batch_bytes": batch_bytes,
+            "tasks": settings.cores,
+        }
         contenders: tuple[Contender, ...] = (
             Batched(feed, small_feed, BATCH),
             Streamed(STREAM, feed, running, small_feed),

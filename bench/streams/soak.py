@@ -21,7 +21,6 @@ from bench.experiment import Column, Outcome, Prepared, Settings, Tell
 from bench.harness import made_once
 from bench.streams.numbers import second_half, slope
 from bench.streams.streamed import Feed, Streamed, WithSeries, same_as_batch
-from terascope.running import StreamSettings
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate, link_files
 
@@ -136,7 +135,7 @@ class Soak:
         rate = QUICK_RATE if settings.quick else settings.count(RATE)
         tell(f"{minutes:g} minutes of {rate:,} packets a second")
         feed, little = feed_of(settings, rate, minutes * 60), feed_of(settings, 500, 20.0)
-        running = StreamSettings(speed="1x", trigger_seconds=1.0, tasks=settings.cores)
+        running = {"speed": "1x", "trigger": 1.0, "tasks": settings.cores}
         return Prepared(
             (Streamed(NAME, feed, running, little, SAMPLE_SECONDS),),
             WithSeries(same_as_batch(settings, feed, little)),

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.compare import Answer, EachItsOwn, SameRows, reference_key
 from bench.experiment import Contender, Figures, Outcome, Settings
@@ -21,7 +21,6 @@ from bench.streams.watching import Batches, MemoryOverTime, read_series, write_s
 from bench.workload import KINDS
 from terascope.diagnostic import Source
 from terascope.pipeline import compile_set
-from terascope.running import StreamSettings
 from terascope.session import Session
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class Streamed:
 
     name: str
     feed: Feed
-    settings: StreamSettings
+    settings: Mapping[str, Any]
     small: Feed
     """To warm up with."""
     sample_seconds: float = 1.0
@@ -102,14 +101,14 @@ class Streaming:
         self._close = close
 
     def warm(self) -> None:
-        fast = replace(self._contender.settings, speed="max", trigger_seconds=0.0)
+        fast = {**self._contender.settings, "speed": "max", "trigger": 0.0}
         with TemporaryDirectory(prefix="terascope-bench-") as folder:
             self._stream(self._contender.small, fast, Path(folder))
 
     def run(self, output: Path) -> Figures:
         return self._stream(self._contender.feed, self._contender.settings, output)
 
-    def _stream(self, feed: Feed, settings: StreamSettings, output: Path) -> Figures:
+    def _stream(self, feed: Feed, settings: Mapping[str, Any], output: Path) -> Figures:
         session = feed.session(self._spark)
         queries = session.query(feed.gsql)
         checkpoint = output / CHECKPOINT
@@ -118,7 +117,7 @@ class Streaming:
         batches = Batches()
         with Sampler(self._contender.sample_seconds, memory.sample):
             running = queries.stream(
-                checkpoint, output, "parquet", replace(settings, until_idle=True), batches.note
+                checkpoint, output, watch=batches.note, **{**settings, "until_idle": True}
             )
             with running:
                 over = running.wait(PATIENCE_SECONDS)

@@ -19,7 +19,6 @@ from bench.experiment import Column, Contender, Outcome, Prepared, Settings, Tel
 from bench.picture import OWN_COLOUR, PEER_COLOUR
 from bench.streams.links import Trace, busy_and_silent, small
 from bench.streams.streamed import Feed, Streamed, WithSeries, same_as_batch
-from terascope.running import StreamSettings
 
 OFF = "heartbeats off"
 QUICK_BATCH_SECONDS = 4.0
@@ -60,13 +59,13 @@ class Sweep:
         feed, little_feed = self._feed(trace, batch_seconds), self._feed(little, 10.0)
         contenders: list[Contender] = []
         for beat in (*intervals, 0):
-            running = StreamSettings(
-                speed="max",
-                heartbeat_seconds=beat,
-                trigger_seconds=0.0,
-                batch_bytes=round(trace.per_second() * batch_seconds),
-                tasks=settings.cores,
-            )
+            running = {
+                "speed": "max",
+                "heartbeat": beat,
+                "trigger": 0.0,
+                "batch_bytes": round(trace.per_second() * batch_seconds),
+                "tasks": settings.cores,
+            }
             contenders.append(Streamed(label(beat), feed, running, little_feed))
         check = WithSeries(same_as_batch(settings, feed, little_feed))
         about = (

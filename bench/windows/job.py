@@ -9,10 +9,10 @@ from pathlib import Path
 
 from bench.low_run import prepared
 from bench.windows.snort import gsql
+from terascope.config import Config
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.physical.job import Job
-from terascope.physical.settings import LowSettings, SharingSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.slices import Periodic
 from terascope.sharing.windows import Mode
@@ -20,6 +20,6 @@ from terascope.sharing.windows import Mode
 
 def plan_windows(syns: Path, windows: tuple[Periodic, ...], grouped: bool, mode: Mode) -> Job:
     interface = Interface("snort", "parquet", str(syns))
-    low = LowSettings(sharing=SharingSettings(windows=mode, sampling="always"))
-    bindings = Bindings(interfaces={"snort": interface}, low=low)
+    config = Config(share_windows=mode, share_sample="always")
+    bindings = Bindings(interfaces={"snort": interface}, config=config)
     return prepared(compile_set(Source(gsql(windows, grouped), "snort.gsql"), bindings).job())

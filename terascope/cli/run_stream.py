@@ -34,11 +34,10 @@ from terascope.streaming.state.runs import announced
 from terascope.units import plural, readable_seconds
 
 if TYPE_CHECKING:
-    from terascope.config import Config
     from terascope.operate.callback import Callback
     from terascope.operate.status import Status
     from terascope.physical.stream.plan import StreamPlan
-    from terascope.running import RunningSet, StreamFormat, StreamSettings
+    from terascope.running import RunningSet, StreamFormat
     from terascope.session import QuerySet, Session
 
 BETWEEN_LOOKS: Final = 1.0
@@ -68,7 +67,7 @@ def stream_set(
         with ExitStack() as stack:
             checkpoint = stack.enter_context(checkpoint_folder(flags.checkpoint, to.output))
             server = stack.enter_context(
-                StatusServer(session.config.port, hosts=session.config.status_hosts)
+                StatusServer(session.config.port or 0, hosts=session.config.status_hosts)
             )
             run = run_of(queries.compiled, plan, server.port, checkpoint, to.output, to.format)
             stack.enter_context(announced(run))
@@ -81,9 +80,10 @@ def stream_set(
                 stopping.install()
                 rows = None if to.output is not None else console_rows(plan, to)
                 running = queries.stream(
-                    checkpoint, to.output, to.format, settings_of(session.config, flags),
+                    checkpoint, to.output, to.format,
                     lambda report: stopping.wake(), lambda text: tell_line("note", text),
                     tell, rows,
+                    port=None,  # the command has a server of its own, from before Spark starts
                 )  # fmt: skip
             view = stack.enter_context(LiveView(console_of(to), quiet))
             last = watched(running, server, view, stopping)
@@ -123,25 +123,6 @@ def watched(
 
 
 # ---- how it runs ---------------------------------------------------------------------------------
-
-
-def settings_of(config: Config, flags: StreamFlags) -> StreamSettings:
-    """Flags and configuration as the session takes them."""
-    from terascope.running import StreamSettings
-
-    return StreamSettings(
-        speed=flags.speed,
-        until_idle=flags.until_idle,
-        heartbeat_seconds=config.heartbeat,
-        skew_seconds=config.skew,
-        replay_limit_seconds=config.replay_limit,
-        replays=tuple(config.replay),
-        liveness_seconds=config.liveness,
-        trigger_seconds=config.trigger,
-        batch_bytes=config.batch_bytes,
-        late=flags.late,
-        port=None,  # the command has a server of its own, from before Spark starts
-    )
 
 
 @contextmanager

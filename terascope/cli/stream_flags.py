@@ -94,6 +94,9 @@ class StreamFlags:
         from terascope.units import seconds, seconds_or_never, seconds_or_off, size
 
         return {
+            "speed": self.speed,
+            "until_idle": self.until_idle or None,
+            "late": self.late,
             "heartbeat": read("--heartbeat", self.heartbeat, seconds_or_off),
             "skew": read("--skew", self.skew, seconds),
             "trigger": read("--trigger", self.trigger, seconds),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from terascope.analysis.order import Orders, column_orders, emitted_orders, plan_orders
+from terascope.config import Config
 from terascope.connectors.base import LAYERS, POSITION, Edge, Split
 from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.packets.fields import LAYER_BITS
@@ -37,7 +38,7 @@ from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
 from terascope.physical.measures import Measures
 from terascope.physical.planner import plan_job
 from terascope.physical.rules.low_planner import scanned
-from terascope.physical.settings import LowSettings
+from terascope.physical.settings import costs_of, host_of
 from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.pipeline import Compiled
 from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
@@ -84,9 +85,9 @@ def picture_of_job(
         job, split = compiled.job_and_split(destination="files")
         notes = (str(choose_engine(job, compiled.bindings.engine)),)
     else:
-        low = compiled.bindings.low
-        plan, job = unbound_job(plan, low)
-        split = split_plan(plan, low.host, low.costs)
+        config = compiled.bindings.config
+        plan, job = unbound_job(plan, config)
+        split = split_plan(plan, host_of(config), costs_of(config))
         notes = (UNBOUND,)
     whole, in_spark = split.plan, {stream.name for stream in split.low}
     return Picture(
@@ -294,7 +295,7 @@ def read_names(job: Job, scan: Scan) -> tuple[str, ...]:
 # ---- without sources -----------------------------------------------------------------------------
 
 
-def unbound_job(plan: Plan, low: LowSettings) -> tuple[Plan, Job]:
+def unbound_job(plan: Plan, config: Config) -> tuple[Plan, Job]:
     """The plan with every scan on an interface, and the job over interfaces without files."""
     streams = tuple(replace(stream, rel=on_some_interface(stream.rel)) for stream in plan)
     placed = replace(plan, streams=streams)
@@ -304,7 +305,7 @@ def unbound_job(plan: Plan, low: LowSettings) -> tuple[Plan, Job]:
             if isinstance(rel, Scan):
                 kind = "csv" if rel.layer is None else "pcap"
                 interfaces |= {name: NoFiles(name, kind, "") for name in rel.interfaces}
-    return placed, plan_job(placed, interfaces, low=low, destination="files")
+    return placed, plan_job(placed, interfaces, config=config, destination="files")
 
 
 def on_some_interface(rel: Rel) -> Rel:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from terascope.analysis.release import Release
+from terascope.config import Config
 from terascope.connectors.arrival import is_arrival
 from terascope.explain.from_split import picture_of_split
 from terascope.explain.model import Box, Facts, Picture
 from terascope.physical.rules.grow_trees import LEAST_QUERIES, attributes_of
-from terascope.physical.settings import SharingSettings
 from terascope.physical.stream.plan import LowStream, StreamOutput, StreamPlan
 from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Compiled
@@ -32,8 +32,8 @@ def picture_of_stream(compiled: Compiled, title: str) -> Picture:
     found = picture_of_split(split, title)
     streams = {stream.name: stream for stream in plan.low}
     outputs = {output.name: output for output in plan.outputs}
-    sharing = compiled.bindings.low.sharing
-    boxes = tuple(described(box, streams, outputs, plan, sharing) for box in found.boxes)
+    config = compiled.bindings.config
+    boxes = tuple(described(box, streams, outputs, plan, config) for box in found.boxes)
     return replace(found, stage="stream", boxes=boxes)
 
 
@@ -42,11 +42,11 @@ def described(
     streams: dict[str, LowStream],
     outputs: dict[str, StreamOutput],
     plan: StreamPlan,
-    sharing: SharingSettings,
+    config: Config,
 ) -> Box:
     if box.name in streams:
         stream = streams[box.name]
-        told = (*slice_facts(stream, plan), *sharing_facts(stream, plan, sharing))
+        told = (*slice_facts(stream, plan), *sharing_facts(stream, plan, config))
     elif box.name in outputs:
         told = release_facts(outputs[box.name], plan)
     else:
@@ -71,7 +71,7 @@ def slice_facts(stream: LowStream, plan: StreamPlan) -> Facts:
     return (("of", merged), ("kept", "partial groups of open slices"), ("slice", closes))
 
 
-def sharing_facts(stream: LowStream, plan: StreamPlan, sharing: SharingSettings) -> Facts:
+def sharing_facts(stream: LowStream, plan: StreamPlan, config: Config) -> Facts:
     """With which others it could have a table, or be made of intermediate aggregates, while the set
     runs.
     """
@@ -81,12 +81,12 @@ def sharing_facts(stream: LowStream, plan: StreamPlan, sharing: SharingSettings)
             mine = [query for query in family.members if query.name == stream.name]
             if not mine:
                 continue
-            keys, number, mode = attributes_of(mine[0]), len(family.members), sharing.trees.mode
+            keys, number = attributes_of(mine[0]), len(family.members)
             rivals = [q for q in family.members if attributes_of(q) == keys and q not in mine]
-            if rivals and sharing.predicates == "cost":
+            if rivals and config.share_tables == "cost":
                 told.append(("table", f"with {len(rivals)} more by its keys, as the traffic is"))
-            if number >= LEAST_QUERIES and sharing.trees.mode != "never":
-                mode = sharing.trees.mode
+            if number >= LEAST_QUERIES and config.share_trees != "never":
+                mode = config.share_trees
                 told.append(
                     ("tree", f"of {number} aggregations, to save {mode}, as the traffic is")
                 )

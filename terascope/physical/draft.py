@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from terascope.config import Config
 from terascope.connectors.base import Edge, Split
 from terascope.connectors.registry import Interface, versioned
 from terascope.physical.job import (
@@ -23,7 +24,7 @@ from terascope.physical.job import (
     TreeDecision,
 )
 from terascope.physical.operators import Operator
-from terascope.physical.settings import Destination, LowSettings
+from terascope.physical.settings import Destination
 from terascope.physical.split.slicing import InForce, Slicing, nothing_in_force
 from terascope.physical.split.split_plan import SplitPlan
 from terascope.physical.statistics.measured import Measured
@@ -38,7 +39,7 @@ class Asked:
 
     plan: Plan
     interfaces: Mapping[str, Interface]
-    settings: LowSettings
+    config: Config
     destination: Destination
     split_bytes: int | None
     """The bytes of a split; None for a live source, which has no splits yet."""
@@ -58,7 +59,7 @@ class Asked:
     @property
     def is_native(self) -> bool:
         """Whether the tasks that read run the low level, where their source allows it."""
-        return self.settings.backend != "catalyst"
+        return self.config.low != "catalyst"
 
     @property
     def samples(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from terascope.config import Config
 from terascope.connectors.registry import Interface
 from terascope.physical.bundles import SPLIT_BYTES
 from terascope.physical.draft import Asked, JobDraft
@@ -26,7 +27,7 @@ from terascope.physical.rules.place_high_parts import place_high_parts
 from terascope.physical.rules.read_sources import read_sources
 from terascope.physical.rules.share_tables import share_tables
 from terascope.physical.rules.split_queries import split_queries
-from terascope.physical.settings import Destination, LowSettings
+from terascope.physical.settings import Destination, sample_limits
 from terascope.physical.split.slicing import InForce, nothing_in_force
 from terascope.physical.statistics.measured import Measured
 from terascope.physical.statistics.prospects import Prospect, prospect_of
@@ -56,19 +57,19 @@ def plan_job(
     plan: Plan,
     interfaces: Mapping[str, Interface],
     split_bytes: int = SPLIT_BYTES,
-    low: LowSettings | None = None,
+    config: Config | None = None,
     live: bool = False,
     destination: Destination = "frames",
 ) -> Job:
     """The job that computes every visible stream of a plan. Live sources have no splits yet."""
-    return drafted(plan, interfaces, split_bytes, low, live, destination).job()
+    return drafted(plan, interfaces, split_bytes, config, live, destination).job()
 
 
 def drafted(
     plan: Plan,
     interfaces: Mapping[str, Interface],
     split_bytes: int = SPLIT_BYTES,
-    low: LowSettings | None = None,
+    config: Config | None = None,
     live: bool = False,
     destination: Destination = "frames",
     in_force: InForce = nothing_in_force,
@@ -77,29 +78,28 @@ def drafted(
     """The draft of a job after some rules, or all. `in_force`: how a running stream composes its
     windows.
     """
-    settings = low or LowSettings()
+    config = config or Config()
     asked = Asked(
         plan,
         interfaces,
-        settings,
+        config,
         "stream" if live else destination,
         None if live else split_bytes,
-        None if live else prospect_before(plan, interfaces, settings),
+        None if live else prospect_before(plan, interfaces, config),
         in_force,
     )
-    draft = JobDraft(asked, Measured(settings.sharing.sample if asked.samples else None))
+    draft = JobDraft(asked, Measured(sample_limits(config) if asked.samples else None))
     for rule in rules:
         draft = rule(draft)
     return draft
 
 
 def prospect_before(
-    plan: Plan, interfaces: Mapping[str, Interface], settings: LowSettings
+    plan: Plan, interfaces: Mapping[str, Interface], config: Config
 ) -> Prospect | None:
     """The possible gain of samples; None where they are always taken, or never."""
-    sharing = settings.sharing
-    if settings.backend == "catalyst" or sharing.sample is None:
+    if config.low == "catalyst" or config.share_sample != "cost":
         return None
-    if sharing.sampling == "always" or sharing.trees.mode == "operations":
+    if config.share_trees == "operations":
         return None
     return prospect_of(plan, interfaces)

@@ -40,7 +40,7 @@ def source(kind: str, folder: Path) -> Interface:
 
 def compiled(text: str, *interfaces: Interface) -> Compiled:
     low = WITHOUT_COMPILING
-    return compile_set(Source(text), Bindings({i.name: i for i in interfaces}, low=low))
+    return compile_set(Source(text), Bindings({i.name: i for i in interfaces}, config=low))
 
 
 def mistakes(text: str, *interfaces: Interface) -> list[str]:

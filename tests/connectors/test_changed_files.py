@@ -136,7 +136,7 @@ def test_a_batch_is_planned_with_what_its_files_are(tmp_path: Path) -> None:
     write(path, 100_000)
     interface = parse_interface(f"f=csv:{path}")
     text = "PROTOCOL P (t UINT increasing, a INT); SELECT t, COUNT(*) AS n FROM f.P GROUP BY t"
-    job = compile_set(Source(text), Bindings({"f": interface}, low=WITHOUT_COMPILING)).job()
+    job = compile_set(Source(text), Bindings({"f": interface}, config=WITHOUT_COMPILING)).job()
     write(path, 700_000)
     with pytest.raises(SourceError, match=r"f\.csv' was overwritten"):
         low_rows(job, 2, tmp_path)

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from terascope.config import Config
 from terascope.connectors.registry import Interface
 from terascope.execute.merge import Merger
 from terascope.execute.rows.windows import Sequences
@@ -22,7 +23,7 @@ from terascope.physical.job import Job, LowOutput
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.ownership import owned
 from terascope.physical.planner import plan_job
-from terascope.physical.settings import LowSettings
+from terascope.physical.settings import costs_of, host_of
 from terascope.physical.split.split_plan import split_plan
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate
@@ -118,7 +119,7 @@ def assert_low_level_agrees(
     plan: Plan,
     interfaces: dict[str, Interface],
     sources: Sources,
-    settings: LowSettings,
+    settings: Config,
     tasks: int,
     split_bytes: int,
     folder: Path,
@@ -126,7 +127,7 @@ def assert_low_level_agrees(
     """Every low-level stream has the rows that the reference gives it; every group stands once."""
     job = plan_job(plan, interfaces, split_bytes, settings)
     found, _ = low_rows(job, tasks, folder)
-    whole = split_plan(plan, settings.host, settings.costs).plan
+    whole = split_plan(plan, host_of(settings), costs_of(settings)).plan
     wanted = Plan(tuple(s for s in whole if s.name in found), plan.parameters)
     expected = evaluate(wanted, sources)
     columns = {output.name: [f.name for f in output.fields] for output in job.low}

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from terascope.config import Config
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source
 from terascope.execute.delivery import Outgoing
@@ -27,7 +28,6 @@ from terascope.physical.job import Job
 from terascope.physical.planner import plan_job
 from terascope.physical.row_pipeline import Regroup, Top
 from terascope.physical.rules.finish_in_tasks import deliveries, direct_queries, stream_numbers
-from terascope.physical.settings import SAMPLED, LowSettings, SharingSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
 from terascope.reference.context import Evaluation
@@ -36,6 +36,7 @@ from terascope.reference.rows import Row, Rows
 from terascope.reference.sources import ConnectorSources
 from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case
+from tests.settings import config_with
 
 SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "40")))
 DESTINATIONS = 2
@@ -109,12 +110,12 @@ def tuples(table: Any, width: int) -> list[Row]:
 
 
 def check(
-    plan: Plan, interfaces: dict[str, Interface], settings: LowSettings, tasks: int, folder: Path
+    plan: Plan, interfaces: dict[str, Interface], settings: Config, tasks: int, folder: Path
 ) -> tuple[Job, Written]:
     job = plan_job(plan, interfaces, 1, settings)
     expected = evaluate(plan, ConnectorSources(interfaces))
     outputs = {output.stream: output for output in job.outputs}
-    written = written_rows(job, plan, tasks, folder, settings.tables.memory_bytes)
+    written = written_rows(job, plan, tasks, folder, settings.memory_bytes)
     for name, rows in written.rows.items():
         wanted = expected[name]
         names = [*outputs[name].columns]
@@ -128,12 +129,12 @@ def check(
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
 def test_random_sets(seed: int, tmp_path: Path) -> None:
     case = make_case(seed, tmp_path, queries=12, rows=60)
-    tables = TableSettings(compiled=False, memory_bytes=(1 << 30, 1 << 12)[seed % 2])
+    tables = {"kernels": "numpy", "memory_bytes": (1 << 30, 1 << 12)[seed % 2]}
     interfaces = dict(case.compiled.bindings.interfaces)
     check(
         case.compiled.optimized,
         interfaces,
-        LowSettings(tables=tables, sharing=SAMPLED),
+        config_with(**tables, share_sample="always"),
         1 + seed % 3,
         tmp_path,
     )
@@ -162,10 +163,8 @@ def test_ranks_and_queries_over_queries(memory: int, tasks: int, tmp_path: Path)
     (tmp_path / "flows.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     interfaces = {"flows": parse_interface(f"flows=csv:{tmp_path / 'flows.csv'}")}
     made = compile_set(Source(SET, "set.gsql"), Bindings(interfaces))
-    tables = TableSettings(compiled=False, memory_bytes=memory)
-    settings = LowSettings(
-        tables=tables, sharing=SharingSettings(predicates="never", sampling="always")
-    )
+    tables = {"kernels": "numpy", "memory_bytes": memory}
+    settings = config_with(**tables, share_tables="never", share_sample="always")
     job, _ = check(made.optimized, interfaces, settings, tasks, tmp_path)
     found = direct_queries(job, sorted_later=False)
     assert set(found) == {"pairs", "partners", "busiest", "quietest", "sizes"}
@@ -216,10 +215,8 @@ def join_case(folder: Path) -> tuple[Plan, dict[str, Interface]]:
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_joins(memory: int, tasks: int, tmp_path: Path) -> None:
     plan, interfaces = join_case(tmp_path)
-    tables = TableSettings(compiled=False, memory_bytes=memory)
-    settings = LowSettings(
-        tables=tables, sharing=SharingSettings(predicates="never", sampling="always")
-    )
+    tables = {"kernels": "numpy", "memory_bytes": memory}
+    settings = config_with(**tables, share_tables="never", share_sample="always")
     _, written = check(plan, interfaces, settings, tasks, tmp_path)
     assert set(written.rest) == PAIRED
     everything = {"steady": 2 * groups(written, "sent"), "met": groups(written, "sent", "got")}
@@ -268,10 +265,8 @@ def test_queries_with_the_same_keys_have_one_table(memory: int, tasks: int, tmp_
     pq.write_table(pa.table(columns), tmp_path / "flows.parquet", row_group_size=135)
     interfaces = {"flows": parse_interface(f"flows=parquet:{tmp_path / 'flows.parquet'}")}
     made = compile_set(Source(SHARED, "set.gsql"), Bindings(interfaces))
-    tables = TableSettings(compiled=False, memory_bytes=memory)
-    settings = LowSettings(
-        tables=tables, sharing=SharingSettings(predicates="never", sampling="always")
-    )
+    tables = {"kernels": "numpy", "memory_bytes": memory}
+    settings = config_with(**tables, share_tables="never", share_sample="always")
     job, written = check(made.optimized, interfaces, settings, tasks, tmp_path)
     assert len(written.rows) == 7
     (read,) = job.reads

@@ -14,11 +14,11 @@ from terascope.execute.grouping.spilled_groups import SpilledGroups
 from terascope.kernels.merge.groups import Block
 from terascope.physical.job import Job
 from terascope.physical.planner import plan_job
-from terascope.physical.settings import SAMPLED, LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import generate_flows
 from tests.execute.low_engine import low_rows
+from tests.settings import config_with
 
 RECORDS = 150_000
 LITTLE = 48 << 20
@@ -34,8 +34,8 @@ def flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def job_with(path: Path, memory_bytes: int, compiled: bool) -> Job:
     flows = {"flows": parse_interface(f"flows=parquet:{path}")}
     plan = compile_set(Source(gsql(PAIRS[::5]), "pairs"), Bindings(interfaces=flows)).optimized
-    tables = TableSettings(memory_bytes=memory_bytes, compiled=compiled)
-    return plan_job(plan, flows, 1 << 20, LowSettings(tables=tables, sharing=SAMPLED))
+    tables = {"memory_bytes": memory_bytes, "kernels": "numba" if compiled else "numpy"}
+    return plan_job(plan, flows, 1 << 20, config_with(**tables, share_sample="always"))
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["numpy", "machine code"])

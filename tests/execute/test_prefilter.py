@@ -14,9 +14,9 @@ from terascope.execute.task import LowTask, Reached, TaskCounters
 from terascope.physical.job import Job
 from terascope.physical.low_plan import LowPlan
 from terascope.physical.planner import plan_job
-from terascope.physical.settings import LowSettings, SharingSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from tests.execute.low_engine import low_rows
+from tests.settings import config_with
 
 ROWS = 700
 FLOW = "PROTOCOL FLOW (time UINT increasing, port UINT, size UINT, name STRING);\n"
@@ -34,8 +34,8 @@ def flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def job_of(text: str, flows: Path, compiled: bool = False) -> Job:
     interfaces = {"flows": parse_interface(f"flows=csv:{flows}")}
     made = compile_set(Source(FLOW + text, "set.gsql"), Bindings(interfaces))
-    apart = SharingSettings(predicates="never", sampling="always")
-    settings = LowSettings(tables=TableSettings(compiled=compiled), sharing=apart)
+    apart = {"share_tables": "never", "share_sample": "always"}
+    settings = config_with(kernels="numba" if compiled else "numpy", **apart)
     return plan_job(made.optimized, interfaces, 1 << 20, settings)
 
 

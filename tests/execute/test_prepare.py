@@ -28,13 +28,13 @@ from terascope.physical.job import Job
 from terascope.physical.low_plan import Slot, TableKind
 from terascope.physical.planner import plan_job
 from terascope.physical.row_pipeline import Regroup
-from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.expr import Col
 from terascope.sharing.slices import Periodic
 from terascope.types import Type
 from tests.execute.low_engine import low_rows
 from tests.execute.tree_plans import conditional_plan, random_tuples, run, written
+from tests.settings import config_with
 
 LONG_EPOCHS = "SELECT tb, host, COUNT(*), SUM(size) FROM flows.FLOW GROUP BY time/100 AS tb, host"
 SHORT_EPOCHS = "SELECT time, host, size, COUNT(*) FROM flows.FLOW GROUP BY time, host, size"
@@ -80,8 +80,8 @@ def make_job(query: str, kind: TableKind, memory: int, folder: Path) -> Job:
     interfaces = {"flows": parse_interface(f"flows=parquet:{folder}/*.parquet")}
     protocol = "PROTOCOL FLOW (time UINT increasing, host STRING, size UINT);"
     made = compile_set(Source(f"{protocol} QUERY q: {query};", "set.gsql"), Bindings(interfaces))
-    tables = TableSettings(kind, memory_bytes=memory)
-    return plan_job(made.optimized, interfaces, 1, LowSettings(tables=tables))
+    tables = {"table": kind, "memory_bytes": memory}
+    return plan_job(made.optimized, interfaces, 1, config_with(**tables))
 
 
 @pytest.mark.parametrize(

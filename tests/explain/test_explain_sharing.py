@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,11 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.explain import explain, picture
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.settings import SAMPLED, LowSettings, TreeSettings
 from terascope.physical.statistics.sampling import SampleLimits
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
+from tests.settings import Changes, config_with
 
 ALL_OF_IT = SampleLimits(tuples=1 << 15, seconds=60.0)
 """However busy the machine is: two plans of a set are then the same."""
@@ -90,10 +89,9 @@ def test_windows_of_holistic_aggregates_share_no_slices() -> None:
     assert "d 12/9" not in shown
 
 
-def bound(text: str, capture: Path, trees: TreeSettings | None = None) -> Compiled:
-    sharing = replace(SAMPLED, trees=trees or TreeSettings(), sample=ALL_OF_IT)
-    low = LowSettings(sharing=sharing)
-    bindings = Bindings({"eth0": Interface("eth0", "pcap", str(capture))}, low=low)
+def bound(text: str, capture: Path, trees: Changes | None = None) -> Compiled:
+    low = config_with(**trees or {}, share_sample="always", sample_seconds=60.0)
+    bindings = Bindings({"eth0": Interface("eth0", "pcap", str(capture))}, config=low)
     return compile_set(Source(text, "set.gsql"), bindings)
 
 
@@ -113,7 +111,7 @@ def test_the_memory_of_tables_is_kept_and_told_when_the_flat_plan_wins(capture: 
         f"QUERY q{i}: SELECT tb, {k}, COUNT(*) AS n FROM TCP GROUP BY time/3600 AS tb, {k};"
         for i, k in enumerate(["srcIP", "destIP", "srcPort"])
     )
-    compiled = bound(text, capture, TreeSettings("operations", budget))
+    compiled = bound(text, capture, {"share_trees": "operations", "tree_memory": budget})
     job = compiled.job()
     (decision,) = job.decisions
     assert not decision.used

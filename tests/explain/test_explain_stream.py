@@ -9,8 +9,8 @@ import pytest
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.explain import explain
-from terascope.physical.settings import LowSettings, SharingSettings, TreeSettings
 from terascope.pipeline import Bindings, compile_set
+from tests.settings import config_with
 
 HERE = Path(__file__).parent / "streams"
 PAPERS = Path(__file__).parents[2] / "examples" / "papers"
@@ -47,8 +47,8 @@ def test_aggregations_that_could_be_a_tree_say_so() -> None:
     shown = explain(compile_set(Source(protocol + text, "set"), Bindings(interfaces)), "stream")
     assert shown.count("note: tree: of 3 aggregations, to save time, as the traffic is") == 3
     assert "note: table" not in shown
-    never = LowSettings(sharing=SharingSettings(trees=TreeSettings("never")))
-    flat = compile_set(Source(protocol + text, "set"), Bindings(interfaces, low=never))
+    never = config_with(share_trees="never")
+    flat = compile_set(Source(protocol + text, "set"), Bindings(interfaces, config=never))
     assert "note: tree" not in explain(flat, "stream")
 
 
@@ -63,6 +63,6 @@ def test_aggregations_that_could_have_one_table_say_so() -> None:
     shown = explain(compile_set(Source(protocol + text, "set"), Bindings(interfaces)), "stream")
     assert shown.count("note: table: with 1 more by its keys, as the traffic is") == 2
     assert "note: tree" not in shown, "two are too few"
-    never = LowSettings(sharing=SharingSettings(predicates="never"))
-    apart = compile_set(Source(protocol + text, "set"), Bindings(interfaces, low=never))
+    never = config_with(share_tables="never")
+    apart = compile_set(Source(protocol + text, "set"), Bindings(interfaces, config=never))
     assert "note: table" not in explain(apart, "stream")

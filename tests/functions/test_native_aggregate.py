@@ -16,7 +16,6 @@ from terascope.diagnostic import Source
 from terascope.functions.base import AggregateFunction
 from terascope.functions.registry import Functions
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
 from terascope.reference.interpreter import evaluate
@@ -25,6 +24,7 @@ from terascope.types import INT_MAX
 from tests.agreement import CATALYST, delivered, spark_answers
 from tests.docs.blocks import blocks, page
 from tests.execute.low_engine import answers, assert_low_level_agrees, low_rows
+from tests.settings import Changes, config_with
 
 FILE = "terascope/functions/aggregates/capped_sum.py"
 (BLOCK,) = (b for b in blocks(page("extending.md")) if b.option("file") == FILE)
@@ -82,14 +82,14 @@ def test_the_reference_folds_it(made: tuple[Plan, dict[str, Interface]]) -> None
 
 @pytest.mark.parametrize(
     "tables",
-    [TableSettings(compiled=False), TableSettings()],
+    [{"kernels": "numpy"}, {}],
     ids=["numpy", "machine-code"],
 )
 def test_the_low_level_keeps_it_in_a_slot(
-    made: tuple[Plan, dict[str, Interface]], tables: TableSettings, tmp_path: Path
+    made: tuple[Plan, dict[str, Interface]], tables: Changes, tmp_path: Path
 ) -> None:
     plan, interfaces = made
-    settings = LowSettings(tables=tables)
+    settings = config_with(**tables)
     sources = ConnectorSources(interfaces)
     job = assert_low_level_agrees(plan, interfaces, sources, settings, 3, 200, tmp_path)
     (read,) = job.reads
@@ -113,5 +113,5 @@ def test_spark_computes_it_by_its_own_form(
     plan, interfaces = made
     spark = request.getfixturevalue("spark")
     expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
-    for low in (LowSettings(), CATALYST):
+    for low in (config_with(), CATALYST):
         assert spark_answers(plan, interfaces, spark, 2, 200, low=low) == expected

@@ -30,22 +30,23 @@ from terascope.diagnostic import QueryError, Source, render
 from terascope.explain import explain
 from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
-from terascope.physical.settings import LowSettings, SharingSettings, TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.show import show_plan, show_value
 from tests.agreement import Answers
+from tests.settings import config_with
 
 GOLDEN = Path(__file__).resolve().parent
 DATA = GOLDEN / "data"
 MARK = re.compile(r"^---- (\w+)(.*)$", re.MULTILINE)
 PLANNING_TIME = re.compile(r"planned in [\d.]+ s")
 SHARING = {
-    "cost": SharingSettings(),
-    "always": SharingSettings(
-        predicates="always",
-        trees=TreeSettings("operations", memory_bytes=1 << 20),
-        sampling="always",
-    ),
+    "cost": {},
+    "always": {
+        "share_tables": "always",
+        "share_trees": "operations",
+        "tree_memory": 1 << 20,
+        "share_sample": "always",
+    },
 }
 FUNCTIONS = Functions.builtin().extended(load_functions(DATA / "functions.py"))
 
@@ -83,7 +84,7 @@ class Case:
             {name: tuple(members.split(",")) for name, members in sets.items()},
             given,
             FUNCTIONS,
-            low=LowSettings(sharing=SHARING[self.options.get("share", "cost")]),
+            config=config_with(**SHARING[self.options.get("share", "cost")]),
         )
 
     @cached_property

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from terascope.config import Config
 from terascope.optimize.driver import optimize
-from terascope.physical.settings import LowSettings
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.agreement import (
@@ -68,7 +68,7 @@ def agreed_rows(case: Case) -> str:
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize(("partitions", "low"), [(1, CATALYST), (3, WITHOUT_COMPILING)])
-def test_spark_gives_the_same_rows(partitions: int, low: LowSettings, spark: SparkSession) -> None:
+def test_spark_gives_the_same_rows(partitions: int, low: Config, spark: SparkSession) -> None:
     """All cases in one job, so that they also share what they have in common; by either low
     level.
     """

@@ -23,11 +23,11 @@ from terascope.functions.aggregates.total import Sum
 from terascope.functions.exact_floats import ROUNDED, from_digits, rounded, to_digits
 from terascope.kernels.merge.float_ranges import digits_of, ranges_of, totals
 from terascope.physical.planner import plan_job
-from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.execute.low_engine import answers, low_rows
+from tests.settings import Changes, config_with
 
 PROTOCOL = "PROTOCOL p (ts UINT increasing clock(s), k INT, x FLOAT, y FLOAT);"
 QUERIES = f"""{PROTOCOL}
@@ -81,11 +81,11 @@ def written(folder: Path, seed: int, most: float, text: str = QUERIES) -> Compil
     return compile_set(Source(text, "floats.gsql"), bindings)
 
 
-def found(compiled: Compiled, tables: TableSettings, tasks: int, folder: Path) -> dict[str, object]:
+def found(compiled: Compiled, tables: Changes, tasks: int, folder: Path) -> dict[str, object]:
     """The rows of all queries, by bits."""
     interfaces = dict(compiled.bindings.interfaces)
     sources = ConnectorSources(interfaces)
-    job = plan_job(compiled.optimized, interfaces, 1, LowSettings(tables=tables))
+    job = plan_job(compiled.optimized, interfaces, 1, config_with(**tables))
     low, _ = low_rows(job, tasks, folder, merge_bytes=1 << 12)
     known = answers(job, low, compiled.optimized, sources)
     return {s.name: as_bits(known[s.name].tuples) for s in compiled.optimized.visible}
@@ -102,13 +102,13 @@ def test_all_splits_give_the_same_bits(most: float, tmp_path: Path) -> None:
     expected = evaluate(compiled.optimized, sources)
     wanted = {s.name: as_bits(expected[s.name].tuples) for s in compiled.optimized.visible}
     for tasks in (1, 3):
-        assert found(compiled, TableSettings(compiled=False), tasks, tmp_path) == wanted, tasks
+        assert found(compiled, {"kernels": "numpy"}, tasks, tmp_path) == wanted, tasks
 
 
 def test_machine_code_gives_the_same_bits(tmp_path: Path) -> None:
     compiled = written(tmp_path, seed=2, most=0.1)
-    expected = found(compiled, TableSettings(compiled=False), 1, tmp_path)
-    for tables, tasks in ((TableSettings(), 2), (TableSettings(memory_bytes=1 << 16), 3)):
+    expected = found(compiled, {"kernels": "numpy"}, 1, tmp_path)
+    for tables, tasks in (({}, 2), ({"memory_bytes": 1 << 16}, 3)):
         assert found(compiled, tables, tasks, tmp_path) == expected, (tables, tasks)
 
 
@@ -127,7 +127,7 @@ def test_many_groups_give_the_bits_of_fsum(tmp_path: Path) -> None:
     for key, value in zip(keys.tolist(), values.tolist(), strict=True):
         wanted.setdefault(key, []).append(value)
     expected = as_bits([(0, key, math.fsum(some)) for key, some in wanted.items()])
-    made = found(compile_set(Source(text, "q.gsql"), bindings), TableSettings(), 1, tmp_path)
+    made = found(compile_set(Source(text, "q.gsql"), bindings), {}, 1, tmp_path)
     assert made == {"q": expected}
 
 
@@ -150,7 +150,7 @@ def test_a_zero_has_no_sign_whichever_came_first(tmp_path: Path) -> None:
     }
     rows = evaluate(compiled.optimized, ConnectorSources(dict(compiled.bindings.interfaces)))
     assert {name: as_bits(rows[name].tuples) for name in expected} == expected
-    for tables in (TableSettings(), TableSettings(compiled=False)):
+    for tables in ({}, {"kernels": "numpy"}):
         assert found(compiled, tables, 2, tmp_path) == expected
 
 

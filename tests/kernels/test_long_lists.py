@@ -17,7 +17,6 @@ from terascope.diagnostic import Source
 from terascope.execute.rows.steps import admitted
 from terascope.functions.members import Members
 from terascope.kernels.codegen.members import member_vector
-from terascope.physical.settings import SAMPLED, LowSettings, TableSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.build import list_call
 from terascope.plan.expr import Col
@@ -25,6 +24,7 @@ from terascope.reference.sources import ConnectorSources
 from terascope.syntax.format import format_source
 from terascope.types import INT_MAX, INT_MIN, Type
 from tests.execute.low_engine import assert_low_level_agrees
+from tests.settings import config_with
 
 MANY, SOME = 100_000, 2_000
 FLOW = "PROTOCOL FLOW (time UINT increasing, size LLONG, host IP, name STRING);\n"
@@ -66,7 +66,7 @@ def test_values_are_looked_up(name: str, word: str, flows: Path, tmp_path: Path)
     made = compiled(flows, f"{operand} {word} ({', '.join(items)})")
     interfaces = dict(made.bindings.interfaces)
     sources = ConnectorSources(interfaces)
-    settings = LowSettings(tables=TableSettings(compiled=False), sharing=SAMPLED)
+    settings = config_with(kernels="numpy", share_sample="always")
     job = assert_low_level_agrees(
         made.optimized, interfaces, sources, settings, 2, 1 << 20, tmp_path
     )

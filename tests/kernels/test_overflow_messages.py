@@ -41,7 +41,7 @@ def test_the_same_message_with_the_query_and_what_it_computes(
 ) -> None:
     (tmp_path / "in.csv").write_text(f"time,len\n1,{INT_MAX}\n1,{INT_MAX}\n2,6\n")
     interfaces = {"eth0": Interface("eth0", "csv", str(tmp_path / "in.csv"))}
-    bindings = Bindings(interfaces, {}, low=WITHOUT_COMPILING)
+    bindings = Bindings(interfaces, {}, config=WITHOUT_COMPILING)
     compiled = compile_set(Source(f"{PROTOCOL} {text}", "set.gsql"), bindings)
     wanted = overflow_message(what, query)
     with pytest.raises(Overflow) as told:

@@ -8,10 +8,10 @@ import pytest
 
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.sources import ConnectorSources
 from tests.execute.low_engine import assert_low_level_agrees
+from tests.settings import config_with
 
 TEXT = """
 PROTOCOL T (time UINT increasing, a LLONG, f FLOAT);
@@ -32,7 +32,7 @@ def test_what_is_outside_is_null(tmp_path: Path, compiled: bool) -> None:
     made = compile_set(Source(TEXT, "set.gsql"), Bindings(interfaces))
     job = assert_low_level_agrees(
         made.optimized, interfaces, ConnectorSources(interfaces),
-        LowSettings(tables=TableSettings(compiled=compiled)), 2, 1 << 20, tmp_path,
+        config_with(kernels="numba" if compiled else "numpy"), 2, 1 << 20, tmp_path,
     )  # fmt: skip
     assert job.reads[0].low is not None
     (aggregate,) = job.reads[0].low.queries

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.functions.overflow import Overflow, overflow_message
-from terascope.physical.settings import LowSettings, TableSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from terascope.types import INT_MAX, WIDE_MAX
 from tests.agreement import WITHOUT_COMPILING, agreed_answers
 from tests.execute.low_engine import assert_low_level_agrees, low_rows
+from tests.settings import config_with
 
 PROTOCOL = "PROTOCOL T (time UINT increasing, x ULLONG, y ULLONG, u UINT, d LLONG);"
 EDGES = (0, 1, INT_MAX - 1, INT_MAX, INT_MAX + 1, INT_MAX + 2, WIDE_MAX - 1, WIDE_MAX)
@@ -59,7 +59,7 @@ def interface(folder: Path, given: Sequence[tuple[int | None, ...]]) -> dict[str
     given_rows=rows,
     operator=operators,
     constant=st.sampled_from((-1, *EDGES)),
-    low=wide,
+    config=wide,
     high=wide,
     listed=st.lists(st.sampled_from((-7, *EDGES)), min_size=1, max_size=4),
 )
@@ -107,7 +107,7 @@ def test_machine_code_agrees(tmp_path: Path, compiled: bool) -> None:
     ]
     interfaces = interface(tmp_path, given_rows)
     made = compile_set(Source(text, "set.gsql"), Bindings(interfaces))
-    settings_ = LowSettings(tables=TableSettings(compiled=compiled))
+    settings_ = config_with(kernels="numba" if compiled else "numpy")
     sources = ConnectorSources(interfaces)
     job = assert_low_level_agrees(
         made.optimized, interfaces, sources, settings_, 2, 1 << 20, tmp_path
@@ -128,7 +128,7 @@ def test_machine_code_agrees(tmp_path: Path, compiled: bool) -> None:
 def test_computing_with_large_numbers_is_an_overflow(tmp_path: Path, query: str, what: str) -> None:
     """Never a wrong value: the run ends, in the words of the query."""
     interfaces = interface(tmp_path, [(1, 1, 1, 1), (INT_MAX + 1, 1, 1, 1)])
-    bindings = Bindings(interfaces, low=WITHOUT_COMPILING)
+    bindings = Bindings(interfaces, config=WITHOUT_COMPILING)
     made = compile_set(Source(f"{PROTOCOL} QUERY q: {query}", "set.gsql"), bindings)
     with pytest.raises(Overflow) as told:
         evaluate(made.optimized, ConnectorSources(interfaces))

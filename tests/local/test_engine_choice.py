@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from terascope.config import Config
 from terascope.diagnostic import Source, SourceError
 from terascope.local.choice import (
     EngineRequest,
@@ -15,16 +16,16 @@ from terascope.local.choice import (
 )
 from terascope.local.run import run_locally
 from terascope.physical.job import Job
-from terascope.physical.settings import LowSettings
 from terascope.pipeline import Bindings, compile_set
 from tests.golden.cases import interface
+from tests.settings import config_with
 
 D = "PROTOCOL D (time UINT increasing, len UINT);"
 GROUPS = f"{D} SELECT tb, COUNT(*) AS n FROM dense.D GROUP BY time/10 AS tb"
 
 
-def job_of(text: str, low: LowSettings | None = None) -> Job:
-    bindings = Bindings({"dense": interface("dense")}, low=low or LowSettings())
+def job_of(text: str, low: Config | None = None) -> Job:
+    bindings = Bindings({"dense": interface("dense")}, config=low or config_with())
     return compile_set(Source(text, "set"), bindings).job()
 
 
@@ -73,7 +74,7 @@ def test_work_grows_with_bytes_and_queries() -> None:
 
 
 def test_tuples_that_spark_processes_are_not_for_the_local_engine() -> None:
-    job = job_of(GROUPS, LowSettings(backend="catalyst"))
+    job = job_of(GROUPS, config_with(low="catalyst"))
     assert choose_engine(job, EngineRequest()).engine == "spark"
     with pytest.raises(SourceError, match=r"the tuples of dense are processed by Spark"):
         run_locally(job)

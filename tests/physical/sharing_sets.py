@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, Compiled, compile_set
+from tests.settings import config_with
 
 PROTOCOL = (
     "PROTOCOL S (ts UINT increasing clock(s), a UINT, b UINT, c INT, s STRING, v INT, f FLOAT);"
@@ -42,7 +43,9 @@ def sharing_set(seed: int, folder: Path, queries: int = 8, rows: int = 120) -> S
         for i in range(queries)
     ]
     text = "\n".join(statements)
-    bindings = Bindings({"left": Interface("left", "parquet", str(path))}, split_bytes=1)
+    bindings = Bindings(
+        {"left": Interface("left", "parquet", str(path))}, config=config_with(split_bytes=1)
+    )
     return SharingSet(text, compile_set(Source(text, f"sharing{seed}.gsql"), bindings))
 
 
@@ -63,7 +66,9 @@ def tree_set(seed: int, folder: Path, queries: int = 9, rows: int = 700) -> Shar
             f" GROUP BY ts/300 AS tb, {', '.join(keys)};"
         )
     text = "\n".join(statements)
-    bindings = Bindings({"left": Interface("left", "parquet", str(path))}, split_bytes=1)
+    bindings = Bindings(
+        {"left": Interface("left", "parquet", str(path))}, config=config_with(split_bytes=1)
+    )
     return SharingSet(text, compile_set(Source(text, f"tree{seed}.gsql"), bindings))
 
 

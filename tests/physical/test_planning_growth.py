@@ -9,10 +9,10 @@ import pytest
 
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.physical.settings import SAMPLED, LowSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
+from tests.settings import config_with
 
 FEW, MANY = 25, 200
 KEYS = ("srcIP", "destIP", "srcPort", "destPort", "protocol")
@@ -45,7 +45,7 @@ def bindings(tmp_path_factory: pytest.TempPathFactory) -> Bindings:
     path = tmp_path_factory.mktemp("planning") / "trace.pcap"
     generate(Profile(duration=60.0, rate=200.0), path)
     interface = parse_interface(f"eth0=pcap:{path}")
-    return Bindings({interface.name: interface}, low=LowSettings(sharing=SAMPLED))
+    return Bindings({interface.name: interface}, config=config_with(share_sample="always"))
 
 
 @pytest.mark.parametrize(

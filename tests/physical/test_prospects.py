@@ -11,14 +11,16 @@ import pytest
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.explain import explain
-from terascope.physical.settings import APART, SAMPLED, LowSettings, SharingSettings
+from terascope.physical.settings import APART
 from terascope.physical.statistics import measured, sampling
 from terascope.physical.statistics.prospects import prospect_of
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
+from tests.settings import Changes, config_with
 
-OFF = replace(APART, windows="unshared")
+OFF: Changes = {**APART, "share_windows": "unshared"}
+SAMPLED: Changes = {"share_sample": "always"}
 KEYS = ["srcIP, destIP, srcPort, destPort", "srcIP, destIP", "srcIP, destPort", "srcIP"]
 TREE = "\n".join(
     f"QUERY q{i}: SELECT tb, {k}, COUNT(*) AS n FROM TCP GROUP BY time/60 AS tb, {k};"
@@ -42,9 +44,9 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def bound(text: str, capture: Path, sharing: SharingSettings | None = None) -> Compiled:
-    low = LowSettings(sharing=sharing or SharingSettings())
-    bindings = Bindings({"eth0": Interface("eth0", "pcap", str(capture))}, low=low)
+def bound(text: str, capture: Path, sharing: Changes | None = None) -> Compiled:
+    low = config_with(**sharing or {})
+    bindings = Bindings({"eth0": Interface("eth0", "pcap", str(capture))}, config=low)
     return compile_set(Source(text, "set.gsql"), bindings)
 
 

@@ -24,6 +24,7 @@ from terascope.plan.show import show_expr
 from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import generate_flows
 from tests.cli.calls import small_trace
+from tests.settings import config_with
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 RECORDS = 60_000
@@ -51,7 +52,9 @@ def sampled(
     source: str, text: str, limits: SampleLimits, split_bytes: int = 100_000
 ) -> tuple[SourceSample, dict[str, LowAggregate]]:
     interface = parse_interface(source)
-    bound = Bindings(interfaces={interface.name: interface}, split_bytes=split_bytes)
+    bound = Bindings(
+        interfaces={interface.name: interface}, config=config_with(split_bytes=split_bytes)
+    )
     (read,) = compile_set(Source(text, "test"), bound).apart().job().reads
     assert read.low is not None
     queries = [query for query in read.low.queries if isinstance(query, LowAggregate)]
@@ -288,7 +291,9 @@ def test_packets_of_two_interfaces(tmp_path: Path) -> None:
         small_trace(tmp_path / f"{name}.pcap")
     interfaces = {n: parse_interface(f"{n}=pcap:{tmp_path / f'{n}.pcap'}") for n in ("a", "b")}
     text = "SELECT tb, srcIP, COUNT(*) AS n FROM [both].TCP GROUP BY time/5 AS tb, srcIP;"
-    bound = Bindings(interfaces=interfaces, sets={"both": ("a", "b")}, split_bytes=20_000)
+    bound = Bindings(
+        interfaces=interfaces, sets={"both": ("a", "b")}, config=config_with(split_bytes=20_000)
+    )
     (read,) = compile_set(Source(text, "test"), bound).apart().job().reads
     assert read.low is not None
     sample = sample_source(read.low, read.splits, EVERYTHING)

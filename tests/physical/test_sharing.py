@@ -9,11 +9,11 @@ from typing import Literal
 
 import pytest
 
+from terascope.config import Config
 from terascope.physical.job import Job
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.planner import plan_job
 from terascope.physical.rules import grow_trees as trees
-from terascope.physical.settings import LowSettings, SharingSettings, TableSettings, TreeSettings
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.execute.low_engine import answers, low_rows
@@ -21,29 +21,30 @@ from tests.oracle.agreement import agreed
 from tests.oracle.compare import assert_same_rows
 from tests.physical.sharing_sets import SharingSet, sharing_set, tree_set
 from tests.properties.engines import visible_rows
+from tests.settings import Changes, config_with
 
 SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "24")))
-INTERPRETED = TableSettings(compiled=False)
-MODES = [
-    SharingSettings("cost", "always", sampling="always"),
-    SharingSettings("paired", "never", sampling="always"),
-    SharingSettings("paned", "always", sampling="always"),
-    SharingSettings("unshared", "never", sampling="always"),
-    SharingSettings(),
+INTERPRETED = {"kernels": "numpy"}
+MODES: list[Changes] = [
+    {"share_windows": "cost", "share_tables": "always", "share_sample": "always"},
+    {"share_windows": "paired", "share_tables": "never", "share_sample": "always"},
+    {"share_windows": "paned", "share_tables": "always", "share_sample": "always"},
+    {"share_windows": "unshared", "share_tables": "never", "share_sample": "always"},
+    {},
 ]
 
 
-TREES = [
-    TreeSettings("time"),
-    TreeSettings("operations", 1 << 20),
-    TreeSettings("operations", 2000),
-    TreeSettings("operations", 1),
-    TreeSettings("operations", 2000, leaves="free"),
-    TreeSettings("operations", 1, leaves="free"),
+TREES: list[Changes] = [
+    {"share_trees": "time"},
+    {"share_trees": "operations", "tree_memory": 1 << 20},
+    {"share_trees": "operations", "tree_memory": 2000},
+    {"share_trees": "operations", "tree_memory": 1},
+    {"share_trees": "operations", "tree_memory": 2000, "tree_leaves": "free"},
+    {"share_trees": "operations", "tree_memory": 1, "tree_leaves": "free"},
 ]
 
 
-def check(made: SharingSet, settings: LowSettings, tasks: int, folder: Path) -> Job:
+def check(made: SharingSet, settings: Config, tasks: int, folder: Path) -> Job:
     compiled = made.compiled
     interfaces = dict(compiled.bindings.interfaces)
     sources = ConnectorSources(interfaces)
@@ -61,7 +62,7 @@ def check(made: SharingSet, settings: LowSettings, tasks: int, folder: Path) -> 
 def test_shared_answers_are_those_of_each_query(seed: int, tmp_path: Path) -> None:
     made = sharing_set(seed, tmp_path)
     sharing = MODES[seed % len(MODES)]
-    check(made, LowSettings(tables=INTERPRETED, sharing=sharing), 1 + seed % 3, tmp_path)
+    check(made, config_with(**INTERPRETED, **sharing), 1 + seed % 3, tmp_path)
 
 
 @pytest.mark.parametrize("tables", ["never", "always"])
@@ -72,8 +73,13 @@ def test_trees_give_the_answers_of_each_query(
     nodes, below = 0, 0
     for seed in range(12):
         made = tree_set(seed, tmp_path)
-        sharing = SharingSettings("cost", tables, TREES[seed % len(TREES)], sampling="always")
-        settings = LowSettings(tables=INTERPRETED, sharing=sharing)
+        sharing: Changes = {
+            "share_windows": "cost",
+            "share_tables": tables,
+            **TREES[seed % len(TREES)],
+            "share_sample": "always",
+        }
+        settings = config_with(**INTERPRETED, **sharing)
         job = check(made, settings, 1 + seed % 3, tmp_path)
         (low,) = [read.low for read in job.reads]
         assert low is not None
@@ -91,8 +97,13 @@ def test_a_budget_too_small_for_anything_gives_exact_answers(
     sizes: list[int] = []
     for seed, memory in enumerate((1, 1, 300, 2000)):
         made = tree_set(seed, tmp_path)
-        sharing = SharingSettings("cost", "never", TreeSettings("operations", memory))
-        settings = LowSettings(tables=INTERPRETED, sharing=sharing)
+        sharing: Changes = {
+            "share_windows": "cost",
+            "share_tables": "never",
+            "share_trees": "operations",
+            "tree_memory": memory,
+        }
+        settings = config_with(**INTERPRETED, **sharing)
         job = check(made, settings, 1 + seed % 3, tmp_path)
         tables = [q.table for q in aggregations(job) if q.table.kind == "lru"]
         assert tables or not job.decisions
@@ -109,14 +120,14 @@ def aggregations(job: Job) -> list[LowAggregate]:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_trees_of_machine_code_give_the_same(seed: int, tmp_path: Path) -> None:
     made = tree_set(seed, tmp_path)
-    sharing = SharingSettings("cost", "never", TREES[2])
-    check(made, LowSettings(sharing=sharing), 2, tmp_path)
+    sharing: Changes = {"share_windows": "cost", "share_tables": "never", **TREES[2]}
+    check(made, config_with(**sharing), 2, tmp_path)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_machine_code_gives_the_same(seed: int, tmp_path: Path) -> None:
     made = sharing_set(seed, tmp_path)
-    check(made, LowSettings(sharing=MODES[0]), 2, tmp_path)
+    check(made, config_with(**MODES[0]), 2, tmp_path)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from terascope.config import Config
 from terascope.physical.rules.grow_trees import decided
-from terascope.physical.settings import TreeSettings
 from terascope.sharing.cost import EXCHANGE, accounting_for, evaluate
 from terascope.sharing.curves import Curves
+from tests.settings import config_with
 from tests.stream.test_replanning import FIRST, PAIRS, family_of
 
 MEMBERS = family_of(PAIRS).members
 ROOMY = [
-    TreeSettings("time"),
-    TreeSettings("operations", 1 << 24),
-    TreeSettings("operations", 1 << 24, leaves="free"),
+    config_with(share_trees="time"),
+    config_with(share_trees="operations", tree_memory=1 << 24),
+    config_with(share_trees="operations", tree_memory=1 << 24, tree_leaves="free"),
 ]
 
 
 @pytest.mark.parametrize("settings", ROOMY, ids=lambda s: f"{s.mode} {s.leaves}")
-def test_with_room_for_all_only_the_exchange_of_groups_is_added(settings: TreeSettings) -> None:
+def test_with_room_for_all_only_the_exchange_of_groups_is_added(settings: Config) -> None:
     found = decided("left", MEMBERS, FIRST, settings)
     groups = sum(FIRST.groups(node.attributes) for node in found.tree.nodes if node.is_query)
     assert found.partials == pytest.approx(groups)
@@ -31,7 +32,7 @@ def test_with_room_for_all_only_the_exchange_of_groups_is_added(settings: TreeSe
 
 def test_within_little_memory_more_than_the_groups_leaves() -> None:
     """M is for all tables; what the plan minimises is what explain says of it."""
-    settings = TreeSettings("operations", 20_000)
+    settings = config_with(share_trees="operations", tree_memory=20_000)
     found = decided("left", MEMBERS, FIRST, settings)
     groups = sum(FIRST.groups(node.attributes) for node in found.tree.nodes if node.is_query)
     assert found.memory_bytes + found.query_bytes <= 20_000 * (1 + 1e-9)
@@ -47,9 +48,16 @@ def test_within_little_memory_more_than_the_groups_leaves() -> None:
 
 
 def test_the_accounting_of_the_paper_bounds_inner_tables_only() -> None:
-    free = decided("left", MEMBERS, FIRST, TreeSettings("operations", 20_000, leaves="free"))
+    free = decided(
+        "left",
+        MEMBERS,
+        FIRST,
+        config_with(share_trees="operations", tree_memory=20_000, tree_leaves="free"),
+    )
     assert free.memory_bytes <= 20_000 * (1 + 1e-9)
     assert free.query_bytes > 20_000
     assert free.cost == pytest.approx(free.operations)
-    bounded = decided("left", MEMBERS, FIRST, TreeSettings("operations", 20_000))
+    bounded = decided(
+        "left", MEMBERS, FIRST, config_with(share_trees="operations", tree_memory=20_000)
+    )
     assert bounded.operations >= free.operations * (1 - 1e-9)

@@ -18,6 +18,7 @@ from terascope.plan.rel import Running, walk
 from terascope.reference.rows import Row, Rows
 from terascope.types import Type, format_ip
 from tests.properties.random_sets import INTERFACES, RandomSet, random_rows
+from tests.settings import config_with
 
 TYPES = {"ts": Type.UINT, "a": Type.INT, "b": Type.INT, "s": Type.STRING, "f": Type.FLOAT}
 Tables = Mapping[str, Sequence[Mapping[str, object]]]
@@ -53,7 +54,7 @@ def make_case(seed: int, folder: Path, queries: int, rows: int) -> Case:
         path = folder / f"{name}.parquet"
         pq.write_table(pa.table(columns), path, row_group_size=max(1, len(tuples) // 3))
         interfaces[name] = Interface(name, "parquet", str(path))
-    bindings = Bindings(interfaces, {"both": INTERFACES}, split_bytes=1)
+    bindings = Bindings(interfaces, {"both": INTERFACES}, config=config_with(split_bytes=1))
     text = RandomSet(seed).text(queries)
     return Case(compile_set(Source(text, f"seed{seed}.gsql"), bindings), tables)
 

@@ -20,13 +20,14 @@ from terascope.operate.source_report import RunFacts
 from terascope.operate.status import RunStatus, Status
 from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Bindings, Compiled, compile_set
-from terascope.spark.stream.runner import RunSettings
+from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.partners import liveness_limits
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun
 from tests.properties.stream_cases import KillPoint
 from tests.properties.stream_results import rows_of
+from tests.settings import config_with
 
 SECOND: Final = 10**9
 NOW: Final = 1_780_000_000
@@ -59,14 +60,16 @@ class Followed:
         return self.folder / "in" / name
 
     def opened(self, live: LiveSettings) -> PlainRun:
-        settings = RunSettings(
-            self.folder / "state", self.folder / "out", late=self.folder / "late", live=live,
-            compiled=False, memory_bytes=1 << 28, tasks=2, skew_ns=SKEW * SECOND,
-        )  # fmt: skip
+        config = config_with(
+            late=self.folder / "late", kernels="numpy", memory_bytes=1 << 28, tasks=2
+        )
         compiled = self.compiled
         own = liveness_limits(compiled.plan)
         in_ns = {name: round(limit * SECOND) for name, limit in own.items()}
-        settings = replace(settings, live=replace(live, own_liveness_ns=in_ns))
+        live_now = replace(live, own_liveness_ns=in_ns, skew_ns=SKEW * SECOND)
+        settings = StreamRun(
+            self.folder / "state", self.folder / "out", live=live_now, config=config
+        )
         run = PlainRun(compiled, settings, self.log, lambda: self.now * SECOND)
         plan = plan_stream(compiled.job(live=True), SetTexts(compiled.texts()))
         first = RunStatus(
@@ -81,7 +84,11 @@ class Followed:
     @property
     def compiled(self) -> Compiled:
         interfaces = {n: Interface(n, "csv", str(self.of(n))) for n in self.names}
-        bindings = Bindings(interfaces, {}, split_bytes=1 << 12, low=WITHOUT_COMPILING)
+        bindings = Bindings(
+            interfaces,
+            {},
+            config=WITHOUT_COMPILING.changed(config=config_with(split_bytes=1 << 12)),
+        )
         return compile_set(Source(self.text, str(self.folder / "set.gsql")), bindings)
 
     def drop(self, name: str, times: Iterable[int]) -> None:

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from terascope.connectors.live import Links, journal
 from terascope.pipeline import Compiled
 from terascope.running import planned_stream
-from terascope.spark.stream.runner import Runner, RunSettings
+from terascope.spark.stream.runner import Runner, StreamRun
 from terascope.spark.stream.source import LiveReader, StreamPartition
 from terascope.streaming import batch as stream_batch
 from terascope.streaming import closing, ownership
@@ -88,7 +88,7 @@ class PlainRun:
     def __init__(
         self,
         compiled: Compiled,
-        settings: RunSettings,
+        settings: StreamRun,
         log: OffsetLog,
         now: Callable[[], int] | None = None,
     ) -> None:
@@ -126,7 +126,7 @@ class PlainRun:
             end = self.reader.latestOffset(start, ReadAllAvailable())
             if end == start:
                 return False
-            noted = self.runner.settings.checkpoint / "offsets" / str(len(log.offsets))
+            noted = self.runner.run.checkpoint / "offsets" / str(len(log.offsets))
             noted.parent.mkdir(parents=True, exist_ok=True)
             noted.touch()
             log.offsets.append(json.loads(json.dumps(end)))

@@ -9,7 +9,6 @@ By default there are few groups, but so many values of each key that their place
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -19,10 +18,10 @@ import pyarrow.parquet as pq
 
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.physical.settings import SharingSettings, TreeSettings
 from terascope.pipeline import Bindings, compile_set
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.swapped_skew import EPOCH_TUPLES, EPOCHS, Swapped
+from tests.settings import Changes
 
 SOME: Final = 16
 SET: Final = """
@@ -39,7 +38,7 @@ QUERY other: SELECT tb, a, COUNT(*) AS n FROM left.S GROUP BY ts/100 AS tb, a;
 
 def rival_set(
     folder: Path,
-    trees: TreeSettings | None = None,
+    trees: Changes | None = None,
     tables: Literal["cost", "never"] = "cost",
     values: int = SOME,
     tied: bool = True,
@@ -47,12 +46,10 @@ def rival_set(
     """`values`: of each key. `tied`: one key tells the others, so that there are as many groups."""
     path = folder / "left.parquet"
     pq.write_table(rival_tuples(values, tied), path, row_group_size=EPOCH_TUPLES // 4)
-    sharing = SharingSettings(
-        predicates=tables, trees=trees or TreeSettings("time"), sampling="always"
-    )
-    low = replace(WITHOUT_COMPILING, sharing=sharing)
+    shared = trees or {"share_trees": "time"}
+    config = WITHOUT_COMPILING.changed(share_tables=tables, split_bytes=1, **shared)
     interfaces = {"left": Interface("left", "parquet", str(path))}
-    bindings = Bindings(interfaces, split_bytes=1, low=low)
+    bindings = Bindings(interfaces, config=config)
     return Swapped(compile_set(Source(SET, str(folder / "rivals.gsql")), bindings))
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from terascope.running import RunningSet, StreamSettings, open_running
+from terascope.running import RunningSet, open_running
 from tests.properties.stream_cases import Stop, StreamCase
+from tests.settings import Changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,21 +75,20 @@ class SparkRuns:
             forget_newest(self.checkpoint)
 
     def running(self, tasks: int, watching: Watching) -> RunningSet:
-        settings = StreamSettings(
-            speed="max",
-            until_idle=True,
-            heartbeat_seconds=self.case.heartbeat_seconds,
-            trigger_seconds=0,
-            batch_bytes=self.case.batch_bytes,
-            tasks=tasks,
-        )
+        settings: Changes = {
+            "speed": "max",
+            "until_idle": True,
+            "heartbeat": self.case.heartbeat_seconds,
+            "trigger": 0,
+            "batch_bytes": self.case.batch_bytes,
+            "tasks": tasks,
+        }
         return open_running(
             lambda: self.spark,
-            self.case.compiled,
+            self.case.compiled.with_settings(**settings),
             self.checkpoint,
             self.folder / "out",
             self.case.format,
-            settings,
             watching,
             restarted,
         )

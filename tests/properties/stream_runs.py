@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from terascope.connectors.live import LiveSettings, Speed
-from terascope.spark.stream.runner import RunSettings
+from terascope.spark.stream.runner import StreamRun
 from tests.properties.growing_files import Growing
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun
 from tests.properties.stream_cases import Stop, StreamCase
+from tests.settings import config_with
 
 MEMORY: Final = 1 << 28
 LOOKS: Final = 8
@@ -79,17 +80,17 @@ class CaseRuns:
     def opened(
         self, live: LiveSettings, tasks: int, now: Callable[[], int] | None = None
     ) -> PlainRun:
-        settings = RunSettings(
+        settings = StreamRun(
             self.folder / "checkpoint",
             self.folder / "out",
-            self.case.format,
-            None,
-            live,
-            0.0,
-            0,
-            MEMORY,
-            self.case.compiled.bindings.low.tables.compiled,
-            tasks,
+            format=self.case.format,
+            live=live,
+            config=config_with(
+                trigger=0.0,
+                memory_bytes=MEMORY,
+                kernels=self.case.compiled.bindings.config.kernels,
+                tasks=tasks,
+            ),
         )
         return PlainRun(self.case.compiled, settings, self.trace.log, now)
 

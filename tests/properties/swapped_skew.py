@@ -7,7 +7,7 @@ without Spark, with trees that follow the traffic or with those it has.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,13 +18,12 @@ import pyarrow.parquet as pq
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.physical.settings import SharingSettings, TreeSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.stream.runner import RunSettings
-from terascope.streaming.replan.tree_choice import ReplanSettings
+from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING, Answers, delivered
+from tests.settings import Changes, config_with
 
 EPOCHS, EPOCH_TUPLES = 20, 600
 FEW, MANY = 4, 3000
@@ -37,7 +36,11 @@ QUERY bc: SELECT tb, b, c, COUNT(*) AS n, MIN(v) AS x FROM [links].S GROUP BY ts
 QUERY bd: SELECT tb, b, d, COUNT(*) AS n FROM [links].S GROUP BY ts/100 AS tb, b, d;
 QUERY acd: SELECT tb, a, c, d, SUM(v) AS x FROM [links].S GROUP BY ts/100 AS tb, a, c, d;
 """
-SAMPLED: Final = ReplanSettings(seconds=0.0, sample_seconds=0.0, share=float("inf"))
+SAMPLED: Final[Changes] = {
+    "replan_seconds": 0.0,
+    "replan_sample_seconds": 0.0,
+    "replan_core": float("inf"),
+}
 """Every batch is sampled, and trees may be changed at any time."""
 
 
@@ -51,7 +54,7 @@ class Swapped:
 
 
 def swapped_set(
-    folder: Path, trees: TreeSettings, names: Sequence[str] = ("left",), text: str = SET
+    folder: Path, trees: Changes, names: Sequence[str] = ("left",), text: str = SET
 ) -> Swapped:
     """The queries are over all of these interfaces together."""
     interfaces = {}
@@ -59,8 +62,8 @@ def swapped_set(
         path = folder / f"{name}.parquet"
         pq.write_table(swapped_tuples(seed), path, row_group_size=EPOCH_TUPLES // 4)
         interfaces[name] = Interface(name, "parquet", str(path))
-    low = replace(WITHOUT_COMPILING, sharing=SharingSettings(trees=trees, sampling="always"))
-    bindings = Bindings(interfaces, {"links": tuple(names)}, split_bytes=1, low=low)
+    config = WITHOUT_COMPILING.changed(split_bytes=1, **trees)
+    bindings = Bindings(interfaces, {"links": tuple(names)}, config=config)
     return Swapped(compile_set(Source(text, str(folder / "swapped.gsql")), bindings))
 
 
@@ -80,16 +83,11 @@ def swapped_tuples(seed: int) -> pa.Table:
     return pa.table(dict(columns))
 
 
-def run_settings(
-    folder: Path, replanning: ReplanSettings, batch_bytes: int, tasks: int = 1
-) -> RunSettings:
+def run_settings(folder: Path, replanning: Changes, batch_bytes: int, tasks: int = 1) -> StreamRun:
     live = LiveSettings(Speed.parse("max"), True, split_bytes=1, most_bytes=batch_bytes)
-    return RunSettings(
+    return StreamRun(
         folder / "checkpoint",
         folder / "out",
         live=live,
-        trigger_seconds=0.0,
-        compiled=False,
-        tasks=tasks,
-        replanning=replanning,
+        config=config_with(trigger=0.0, kernels="numpy", tasks=tasks, **replanning),
     )

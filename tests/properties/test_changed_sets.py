@@ -21,10 +21,11 @@ from terascope.diagnostic import OutputError, Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.stream.runner import RunSettings
+from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
+from tests.settings import config_with
 
 PROTOCOL = "PROTOCOL T (time UINT increasing clock(s), k INT, v INT);\n"
 POOL = {
@@ -69,7 +70,7 @@ def interfaces(folder: Path, rng: random.Random) -> Bindings:
         pq.write_table(table, folder / f"{name}.parquet", row_group_size=25)
     names = ("left", "right")
     found = {n: parse_interface(f"{n}=parquet:{folder / n}.parquet") for n in names}
-    return Bindings(found, low=WITHOUT_COMPILING)
+    return Bindings(found, config=WITHOUT_COMPILING)
 
 
 def compiled(names: set[str], bindings: Bindings) -> Compiled:
@@ -86,9 +87,11 @@ def batch_rows(bindings: Bindings) -> dict[str, Counter[tuple[object, ...]]]:
     return answers
 
 
-def settings(folder: Path) -> RunSettings:
+def settings(folder: Path) -> StreamRun:
     live = LiveSettings(Speed.parse("max"), True, split_bytes=400, most_bytes=900)
-    return RunSettings(folder / "state", folder / "out", live=live, compiled=False, tasks=2)
+    return StreamRun(
+        folder / "state", folder / "out", live=live, config=config_with(kernels="numpy", tasks=2)
+    )
 
 
 @pytest.mark.parametrize("seed", range(MOMENTS))

@@ -10,11 +10,12 @@ import pytest
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.stream.runner import RunSettings
+from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING, delivered
 from tests.kernels.test_float_sums import as_bits, written
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
+from tests.settings import config_with
 
 
 @pytest.mark.parametrize(("split_bytes", "most_bytes", "tasks"), [(400, 900, 2), (4000, 4000, 1)])
@@ -22,10 +23,12 @@ def test_batches_cannot_be_seen(
     split_bytes: int, most_bytes: int, tasks: int, tmp_path: Path
 ) -> None:
     made = written(tmp_path, seed=7, most=0.2)
-    made = replace(made, bindings=replace(made.bindings, low=WITHOUT_COMPILING))
+    made = replace(made, bindings=replace(made.bindings, config=WITHOUT_COMPILING))
     live = LiveSettings(Speed.parse("max"), True, split_bytes=split_bytes, most_bytes=most_bytes)
     folder = tmp_path / "out"
-    settings = RunSettings(tmp_path / "state", folder, live=live, compiled=False, tasks=tasks)
+    settings = StreamRun(
+        tmp_path / "state", folder, live=live, config=config_with(kernels="numpy", tasks=tasks)
+    )
     log = OffsetLog()
     batches = 0
     ended = False

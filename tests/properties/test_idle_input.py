@@ -13,9 +13,10 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.operate.subscription import Subscription
 from terascope.pipeline import Bindings, Compiled, compile_set
-from terascope.spark.stream.runner import RunSettings
+from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
+from tests.settings import config_with
 
 SECOND = 10**9
 BEGIN, SECONDS, EPOCH = 1_000_000, 120, 10
@@ -47,7 +48,9 @@ def compiled_set(folder: Path) -> Compiled:
         (folder / name).mkdir(parents=True)
         interfaces[name] = Interface(name, "csv", str(folder / name))
     sets = {"main0_and_control": ("main0", SILENT)}
-    bindings = Bindings(interfaces, sets, split_bytes=1 << 12, low=WITHOUT_COMPILING)
+    bindings = Bindings(
+        interfaces, sets, config=WITHOUT_COMPILING.changed(config=config_with(split_bytes=1 << 12))
+    )
     return compile_set(Source(SET, str(folder / "idle.gsql")), bindings)
 
 
@@ -66,8 +69,11 @@ def watched(folder: Path, heartbeat: int) -> Watched:
     """The set follows its folders; there is a trigger every second."""
     now = BEGIN
     live = LiveSettings(None, False, heartbeat * SECOND, 1 << 12, 1 << 20)
-    settings = RunSettings(
-        folder / "checkpoint", folder / "out", live=live, compiled=False, memory_bytes=1 << 28
+    settings = StreamRun(
+        folder / "checkpoint",
+        folder / "out",
+        live=live,
+        config=config_with(kernels="numpy", memory_bytes=1 << 28),
     )
     seen = Watched()
     run = PlainRun(compiled_set(folder / "in"), settings, OffsetLog(), lambda: now * SECOND)

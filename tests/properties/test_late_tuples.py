@@ -13,10 +13,11 @@ from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, Compiled, compile_set
-from terascope.spark.stream.runner import RunSettings
+from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
+from tests.settings import config_with
 
 SET = """
 PROTOCOL T (time UINT {order} clock(s), v INT);
@@ -30,15 +31,18 @@ def compiled(folder: Path, order: str) -> Compiled:
     table = pa.table({"time": pa.array(TIMES, pa.int64()), "v": pa.array(TIMES, pa.int64())})
     pq.write_table(table, folder / "x.parquet", row_group_size=3)
     bindings = Bindings(
-        {"x": parse_interface(f"x=parquet:{folder / 'x.parquet'}")}, low=WITHOUT_COMPILING
+        {"x": parse_interface(f"x=parquet:{folder / 'x.parquet'}")}, config=WITHOUT_COMPILING
     )
     return compile_set(Source(SET.format(order=order), "set"), bindings)
 
 
 def streamed(folder: Path, order: str) -> PlainRun:
     live = LiveSettings(Speed.parse("max"), True, split_bytes=1, most_bytes=1)
-    settings = RunSettings(
-        folder / "state", folder / "out", late=folder / "late", live=live, compiled=False, tasks=1
+    settings = StreamRun(
+        folder / "state",
+        folder / "out",
+        live=live,
+        config=config_with(late=folder / "late", kernels="numpy", tasks=1),
     )
     run = PlainRun(compiled(folder, order), settings, OffsetLog())
     while run.step():

@@ -16,12 +16,13 @@ from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.stream.runner import RunSettings
+from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.state.tiers import MARK
 from terascope.streaming.stored_rows import StoredRows, StoredStream
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
+from tests.settings import config_with
 
 SET = """PROTOCOL T (time UINT increasing clock(s), k INT, v INT);
 QUERY long: SELECT k, COUNT(*) AS n, SUM(v) AS s, MIN(v) AS low FROM T [RANGE 400 SLIDE 1]
@@ -43,7 +44,7 @@ def link(folder: Path, rng: random.Random) -> Bindings:
     table = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
     pq.write_table(table, folder / "link.parquet", row_group_size=16)
     interface = parse_interface(f"link=parquet:{folder / 'link.parquet'}")
-    return Bindings({"link": interface}, low=WITHOUT_COMPILING)
+    return Bindings({"link": interface}, config=WITHOUT_COMPILING)
 
 
 def test_long_windows_are_put_together_from_spans(tmp_path: Path) -> None:
@@ -51,7 +52,12 @@ def test_long_windows_are_put_together_from_spans(tmp_path: Path) -> None:
     made = compile_set(Source(SET, "set"), bindings)
     answers = evaluate(made.plan, ConnectorSources(bindings.interfaces))
     live = LiveSettings(Speed.parse("max"), True, split_bytes=400, most_bytes=900)
-    settings = RunSettings(tmp_path / "state", tmp_path / "out", live=live, compiled=False, tasks=2)
+    settings = StreamRun(
+        tmp_path / "state",
+        tmp_path / "out",
+        live=live,
+        config=config_with(kernels="numpy", tasks=2),
+    )
     read: list[int] = []
     batches = StoredRows.batches
 

@@ -25,8 +25,7 @@ from terascope.running import could_go_on
 from terascope.sharing.compositions import Composition, marked, recomposed
 from terascope.sharing.slices import Periodic, composed, composed_panes
 from terascope.sharing.windows import Cluster
-from terascope.spark.stream.runner import RunSettings
-from terascope.streaming.replan.tree_choice import ReplanSettings
+from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.replan.window_plans import WINDOWS, WindowPlans
 from terascope.streaming.state.state import StateFolder
 from tests.agreement import WITHOUT_COMPILING, Answers, delivered
@@ -35,6 +34,7 @@ from tests.oracle.compare import assert_same_rows
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun, limited_to
 from tests.properties.stream_cases import KILL_POINTS
 from tests.properties.stream_results import rows_of
+from tests.settings import config_with
 
 SEEDS = range(int(os.environ.get("TERASCOPE_STREAM_SEEDS", "4")))
 PROTOCOL = """PROTOCOL T (time UINT increasing clock(s), k INT, v INT, x FLOAT);
@@ -71,7 +71,7 @@ def made_set(folder: Path, rng: random.Random, names: list[str] | None = None) -
     path = folder / "link.parquet"
     if not path.exists():
         pq.write_table(pa.table(columns), path, row_group_size=16)
-    bindings = Bindings({"link": parse_interface(f"link=parquet:{path}")}, low=WITHOUT_COMPILING)
+    bindings = Bindings({"link": parse_interface(f"link=parquet:{path}")}, config=WITHOUT_COMPILING)
     text = PROTOCOL + "".join(f"QUERY {n}: {POOL[n]};\n" for n in names or POOL)
     return compile_set(Source(text, "set"), bindings)
 
@@ -82,10 +82,15 @@ def expected(made: Compiled) -> Answers:
     return delivered(made.plan, evaluate(made.plan, sources))
 
 
-def settings(folder: Path, rng: random.Random) -> RunSettings:
+def settings(folder: Path, rng: random.Random) -> StreamRun:
     live = LiveSettings(Speed.parse("max"), True, split_bytes=400, most_bytes=900)
     tasks = rng.randrange(1, 4)
-    return RunSettings(folder / "state", folder / "out", live=live, compiled=False, tasks=tasks)
+    return StreamRun(
+        folder / "state",
+        folder / "out",
+        live=live,
+        config=config_with(kernels="numpy", tasks=tasks),
+    )
 
 
 def drawn(rng: random.Random, before: Composition) -> Composition:
@@ -174,7 +179,7 @@ JUMPING = {
     "each": "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM T [RANGE 6 SLIDE 6] GROUP BY k",
     "over": "SELECT k, MAX(v) AS m FROM T [RANGE 30 SLIDE 6] GROUP BY k",
 }
-AT_ONCE = ReplanSettings(seconds=0.0, least_core=0.0, share=float("inf"))
+AT_ONCE = {"replan_seconds": 0.0, "replan_least_core": 0.0, "replan_core": float("inf")}
 
 
 def jumping_set(folder: Path, rng: random.Random) -> Compiled:
@@ -189,7 +194,7 @@ def jumping_set(folder: Path, rng: random.Random) -> Compiled:
     }
     path = folder / "link.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=25)
-    bindings = Bindings({"link": parse_interface(f"link=parquet:{path}")}, low=WITHOUT_COMPILING)
+    bindings = Bindings({"link": parse_interface(f"link=parquet:{path}")}, config=WITHOUT_COMPILING)
     text = PROTOCOL + "".join(f"QUERY {n}: {q};\n" for n, q in JUMPING.items())
     return compile_set(Source(text, "set"), bindings)
 
@@ -202,9 +207,9 @@ def test_windows_share_slices_while_many_tuples_come(kills: bool, tmp_path: Path
     rng = random.Random(kills)
     made = jumping_set(tmp_path, rng)
     live = LiveSettings(Speed.parse("max"), True, split_bytes=400, most_bytes=1500)
-    running = RunSettings(
-        tmp_path / "state", tmp_path / "out", live=live, compiled=False, tasks=2,
-        replanning=AT_ONCE,
+    running = StreamRun(
+        tmp_path / "state", tmp_path / "out", live=live,
+        config=config_with(kernels="numpy", tasks=2, **AT_ONCE),
     )  # fmt: skip
     log, ended = OffsetLog(), False
     lines: list[str] = []

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import random
 import time
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +15,7 @@ from unittest.mock import patch
 
 import pytest
 
-from terascope.physical.settings import TreeSettings
-from terascope.running import RunningSet, StreamSettings, open_running
+from terascope.running import RunningSet, open_running
 from terascope.streaming.replan import replanning
 from tests.agreement import INTERPRETED, configured
 from tests.oracle.compare import assert_same_rows
@@ -30,6 +28,7 @@ from tests.properties.test_recomposed_windows import (
     expected,
     jumping_set,
 )
+from tests.settings import Changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,17 +50,18 @@ ONE_PARTITION = {**INTERPRETED, "spark.sql.shuffle.partitions": "1"}
 
 @pytest.mark.xdist_group("spark")
 def test_tables_and_trees_change_on_spark(tmp_path: Path, spark: SparkSession) -> None:
-    trees = TreeSettings("operations", 1 << 20, leaves="free")
+    trees = {"share_trees": "operations", "tree_memory": 1 << 20, "tree_leaves": "free"}
     made = swapped_set(tmp_path, trees, text=SET + RIVALS)
-    settings = StreamSettings(
-        speed="max",
-        until_idle=True,
-        trigger_seconds=0,
-        batch_bytes=20_000,
-        tasks=2,
-        port=None,
-        replanning=replace(SAMPLED, slices=1),
-    )
+    settings: Changes = {
+        "speed": "max",
+        "until_idle": True,
+        "trigger": 0,
+        "batch_bytes": 20_000,
+        "tasks": 2,
+        "port": None,
+        **SAMPLED,
+        "replan_slices": 1,
+    }
     used: list[tuple[int, float]] = []
 
     def watch(report: BatchReport) -> None:
@@ -74,10 +74,9 @@ def test_tables_and_trees_change_on_spark(tmp_path: Path, spark: SparkSession) -
         configured(spark, ONE_PARTITION),
         open_running(
             lambda: spark,
-            made.compiled,
+            made.compiled.with_settings(**settings),
             tmp_path / "state",
             tmp_path / "out",
-            settings=settings,
             watch=watch,
             say=restarted,
         ) as running,
@@ -99,10 +98,15 @@ def test_tables_and_trees_change_on_spark(tmp_path: Path, spark: SparkSession) -
 @pytest.mark.xdist_group("spark")
 def test_windows_change_on_spark(tmp_path: Path, spark: SparkSession) -> None:
     made = jumping_set(tmp_path, random.Random(0))
-    settings = StreamSettings(
-        speed="max", until_idle=True, trigger_seconds=0, batch_bytes=2_000, tasks=2, port=None,
-        replanning=AT_ONCE,
-    )  # fmt: skip
+    settings: Changes = {
+        "speed": "max",
+        "until_idle": True,
+        "trigger": 0,
+        "batch_bytes": 2_000,
+        "tasks": 2,
+        "port": None,
+        **AT_ONCE,
+    }
     done: list[float] = []
     pauses: list[tuple[float, int]] = []
     recompose = RunningSet._recompose_windows
@@ -118,10 +122,9 @@ def test_windows_change_on_spark(tmp_path: Path, spark: SparkSession) -> None:
         configured(spark, ONE_PARTITION),
         open_running(
             lambda: spark,
-            made,
+            made.with_settings(**settings),
             tmp_path / "state",
             tmp_path / "out",
-            settings=settings,
             watch=lambda report: done.append(time.monotonic()),
             say=restarted,
         ) as running,

@@ -22,13 +22,12 @@ from terascope.execute.reading_task import NativeRead, Partials, taken
 from terascope.execute.task import Groups, Ready
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.rules.grow_trees import attributes_of, families
-from terascope.physical.settings import TreeSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
-from terascope.spark.stream.runner import RunSettings
+from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.replan import replanning
 from terascope.streaming.replan.families import AggregateFamily
-from terascope.streaming.replan.tree_choice import Comparison, CostChange, ReplanSettings
+from terascope.streaming.replan.tree_choice import Comparison, CostChange
 from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree
 from terascope.streaming.tasks import read as stream_task
 from tests.agreement import WITHOUT_COMPILING, Answers
@@ -47,11 +46,12 @@ from tests.properties.swapped_skew import (
     run_settings,
     swapped_set,
 )
+from tests.settings import Changes, config_with
 
-TREES = [
-    TreeSettings("time"),
-    TreeSettings("operations", 1 << 20, leaves="free"),
-    TreeSettings("operations", 1 << 20),
+TREES: list[Changes] = [
+    {"share_trees": "time"},
+    {"share_trees": "operations", "tree_memory": 1 << 20, "tree_leaves": "free"},
+    {"share_trees": "operations", "tree_memory": 1 << 20},
 ]
 SEEDS = range(int(os.environ.get("TERASCOPE_STREAM_SEEDS", "5")))
 
@@ -79,7 +79,7 @@ class Counted:
             self.late.append((report.beats[0].trees, probes / tuples))
 
 
-def streamed(made: Swapped, settings: RunSettings, changes: int | None = None) -> Counted:
+def streamed(made: Swapped, settings: StreamRun, changes: int | None = None) -> Counted:
     """To the end; `changes`: after so many the trees stay."""
     run, counted = PlainRun(made.compiled, settings, OffsetLog()), Counted()
     while not run.ended:
@@ -138,10 +138,10 @@ def assert_answers(expected: Answers, folder: Path) -> None:
 
 @pytest.mark.parametrize(("trees", "tasks"), [(TREES[0], 1), (TREES[0], 3), (TREES[1], 2)])
 def test_hash_operations_fall_when_the_tree_follows_the_skew(
-    trees: TreeSettings, tasks: int, tmp_path: Path, answers: Answers
+    trees: Changes, tasks: int, tmp_path: Path, answers: Answers
 ) -> None:
     made = swapped_set(tmp_path, trees)
-    rules = replace(SAMPLED, trees=trees)
+    rules = {**SAMPLED, **trees}
     follows = streamed(made, run_settings(tmp_path / "follows", rules, 30_000, tasks))
     stays = streamed(made, run_settings(tmp_path / "stays", rules, 30_000, tasks), changes=1)
     assert follows.late[0][0] == stays.late[0][0] == 1, "the first tree is that of the first half"
@@ -156,7 +156,7 @@ def test_hash_operations_fall_when_the_tree_follows_the_skew(
 def test_a_run_goes_on_with_its_trees(tmp_path: Path, answers: Answers) -> None:
     trees = TREES[0]
     made = swapped_set(tmp_path, trees)
-    settings = run_settings(tmp_path, replace(SAMPLED, trees=trees), 30_000)
+    settings = run_settings(tmp_path, {**SAMPLED, **trees}, 30_000)
     log = OffsetLog()
     first = PlainRun(made.compiled, settings, log)
     while first.runner.replanner.trees.number == 0:
@@ -169,7 +169,7 @@ def test_a_run_goes_on_with_its_trees(tmp_path: Path, answers: Answers) -> None:
     assert {beat.trees for beat in second.reports[-1].beats} == {1}
     assert is_shared(second)
     second.close()
-    never = replace(settings, replanning=ReplanSettings(TreeSettings("never")))
+    never = replace(settings, config=settings.config.changed(share_trees="never"))
     third = PlainRun(made.compiled, never, log)
     while not third.ended:
         third.step()
@@ -181,7 +181,7 @@ def test_a_run_goes_on_with_its_trees(tmp_path: Path, answers: Answers) -> None:
 def test_sources_have_trees_of_their_own(tmp_path: Path) -> None:
     """Queries over two sources are called the same next to both."""
     made = swapped_set(tmp_path, TREES[0], ("left", "right"))
-    rules = replace(SAMPLED, trees=TREES[0])
+    rules = {**SAMPLED, **TREES[0]}
     run = PlainRun(made.compiled, run_settings(tmp_path, rules, 60_000, 2), OffsetLog())
     while not run.ended:
         run.step()
@@ -195,7 +195,7 @@ def test_sources_have_trees_of_their_own(tmp_path: Path) -> None:
 
 def test_samples_are_asked_for_now_and_then(tmp_path: Path) -> None:
     made = swapped_set(tmp_path, TREES[0])
-    rules = replace(SAMPLED, sample_seconds=1e6, sample_tuples=100)
+    rules = {**SAMPLED, "replan_sample_seconds": 1e6, "replan_sample_tuples": 100}
     run = PlainRun(made.compiled, run_settings(tmp_path, rules, 30_000, 3), OffsetLog())
     for _ in range(3):
         run.step()
@@ -228,13 +228,13 @@ def test_conditions_that_most_tuples_meet_ride_along(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trees", "tasks"), [(TREES[0], 1), (TREES[1], 2), (TreeSettings("never"), 3)]
+    ("trees", "tasks"), [(TREES[0], 1), (TREES[1], 2), ({"share_trees": "never"}, 3)]
 )
 def test_a_tuple_is_looked_up_once_when_queries_begin_to_want_the_same(
-    trees: TreeSettings, tasks: int, tmp_path: Path
+    trees: Changes, tasks: int, tmp_path: Path
 ) -> None:
     made = rival_set(tmp_path, trees)
-    rules = replace(SAMPLED, trees=trees)
+    rules = {**SAMPLED, **trees}
     settings = run_settings(tmp_path, rules, 30_000, tasks)
     run = PlainRun(made.compiled, settings, OffsetLog())
     used = work_of(run)
@@ -270,7 +270,7 @@ def test_tables_are_shared_for_time_only_where_look_ups_are_slow_and_groups_few(
 
 def test_tables_may_be_left_apart(tmp_path: Path) -> None:
     made = rival_set(tmp_path)
-    rules = replace(SAMPLED, tables=False, trees=TreeSettings("never"))
+    rules = {**SAMPLED, "share_tables": "never", "share_trees": "never"}
     run = PlainRun(made.compiled, run_settings(tmp_path, rules, 30_000), OffsetLog())
     assert not run.runner.replanner.wants_samples
     run.close()
@@ -291,7 +291,7 @@ def test_a_run_goes_on_with_its_tables(tmp_path: Path) -> None:
     second.step()
     assert is_shared(second)
     second.close()
-    apart = replace(settings, replanning=replace(SAMPLED, tables=False))
+    apart = replace(settings, config=settings.config.changed(share_tables="never"))
     third = PlainRun(made.compiled, apart, log)
     third.step()
     assert third.runner.replanner.status()[0].tables == ()
@@ -323,7 +323,9 @@ def random_set(seed: int, folder: Path) -> Swapped:
     table = random_tuples(random.Random(seed), 700).sort_by("ts")
     pq.write_table(table, path, row_group_size=50)
     interfaces = {"left": Interface("left", "parquet", str(path))}
-    bindings = Bindings(interfaces, split_bytes=1, low=WITHOUT_COMPILING)
+    bindings = Bindings(
+        interfaces, config=WITHOUT_COMPILING.changed(config=config_with(split_bytes=1))
+    )
     return Swapped(compile_set(Source("\n".join(statements), str(folder / "set.gsql")), bindings))
 
 
@@ -391,7 +393,7 @@ def test_answers_do_not_depend_on_what_is_shared_or_kills(seed: int, tmp_path: P
     """
     rng = random.Random(seed)
     made = random_set(seed, tmp_path)
-    rules = replace(SAMPLED, slices=1, least_tuples=1)
+    rules = {**SAMPLED, "replan_slices": 1, "replan_least_tuples": 1}
     settings = run_settings(tmp_path, rules, 3000, rng.randrange(1, 4))
     log, numbers, shared = OffsetLog(), set[int](), 0
 

@@ -12,10 +12,11 @@ from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.stream.runner import RunSettings
+from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING, delivered
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
+from tests.settings import config_with
 
 TEXT = """
 PROTOCOL F (time UINT increasing clock(s), a INT);
@@ -35,9 +36,14 @@ def test_epochs_after_the_last_tuple_are_those_of_a_batch(most_bytes: int, tmp_p
         path = tmp_path / f"{name}.csv"
         path.write_text("time,a\n" + "".join(f"{t},{t % 2}\n" for t in times))
         interfaces[name] = Interface(name, "csv", str(path))
-    made = compile_set(Source(TEXT, "set.gsql"), Bindings(interfaces, low=WITHOUT_COMPILING))
+    made = compile_set(Source(TEXT, "set.gsql"), Bindings(interfaces, config=WITHOUT_COMPILING))
     live = LiveSettings(Speed.parse("max"), True, split_bytes=most_bytes, most_bytes=most_bytes)
-    settings = RunSettings(tmp_path / "state", tmp_path / "out", live=live, compiled=False, tasks=2)
+    settings = StreamRun(
+        tmp_path / "state",
+        tmp_path / "out",
+        live=live,
+        config=config_with(kernels="numpy", tasks=2),
+    )
     run = PlainRun(made, settings, OffsetLog())
     while run.step():
         pass

@@ -14,12 +14,13 @@ from terascope.plan.rel import Field
 from terascope.reference.interpreter import evaluate
 from terascope.reference.rows import Row
 from terascope.reference.sources import ConnectorSources
-from terascope.spark.stream.runner import RunSettings
+from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.state.state import StateFolder
 from terascope.types import BIAS, Type
 from tests.agreement import WITHOUT_COMPILING, delivered
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
+from tests.settings import config_with
 
 TEXT = """
 PROTOCOL P (ts UINT increasing clock(s), id ULLONG, n UINT);
@@ -47,12 +48,17 @@ def wide_set(folder: Path) -> Compiled:
     lines = [f"{i // 3},{EDGES[i * i % 7 % 6] if i % 11 else ''},{i}" for i in range(150)]
     (folder / "p.csv").write_text("ts,id,n\n" + "\n".join(lines) + "\n")
     interfaces = {"p": Interface("p", "csv", str(folder / "p.csv"))}
-    return compile_set(Source(TEXT, "set.gsql"), Bindings(interfaces, low=WITHOUT_COMPILING))
+    return compile_set(Source(TEXT, "set.gsql"), Bindings(interfaces, config=WITHOUT_COMPILING))
 
 
-def run_settings(folder: Path, split_bytes: int, most_bytes: int, tasks: int) -> RunSettings:
+def run_settings(folder: Path, split_bytes: int, most_bytes: int, tasks: int) -> StreamRun:
     live = LiveSettings(Speed.parse("max"), True, split_bytes=split_bytes, most_bytes=most_bytes)
-    return RunSettings(folder / "state", folder / "out", live=live, compiled=False, tasks=tasks)
+    return StreamRun(
+        folder / "state",
+        folder / "out",
+        live=live,
+        config=config_with(kernels="numpy", tasks=tasks),
+    )
 
 
 def test_a_checkpoint_of_63_bits_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,10 @@ from terascope.cli.set import wait_until
 from terascope.diagnostic import StreamError
 from terascope.operate.control_requests import send_request
 from terascope.operate.server import fetch_status
-from terascope.running import StreamSettings
 from terascope.streaming.state.runs import find_run
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
+from tests.settings import Changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,8 +94,8 @@ def test_requests_are_applied_at_one_edge_for_all_queries(traffic: Traffic, tmp_
     session, queries = traffic.session, traffic.session.query(SET, floor=0)
     where = tmp_path / "state", tmp_path / "out"
     # Without heartbeats only tuples move time: the second half is not late, whenever it comes.
-    settings = StreamSettings(heartbeat_seconds=0, trigger_seconds=0.2)
-    with queries.stream(*where, settings=settings) as running:
+    settings: Changes = {"heartbeat": 0, "trigger": 0.2}
+    with queries.stream(*where, **settings) as running:
         run = find_run()
         assert run.checkpoint == str(tmp_path / "state")
         assert next(iter(running.subscribe("large"))).num_rows, "it has begun"
@@ -105,7 +105,7 @@ def test_requests_are_applied_at_one_edge_for_all_queries(traffic: Traffic, tmp_
         edge = datetime.fromisoformat(status.run.parameter_edges["floor"]).timestamp()
         traffic.later.rename(traffic.folder / "b.pcap")
         wait_for(lambda: sum(one.tuples for one in running.status().sources) == PACKETS)
-    with queries.stream(*where, settings=replace(settings, until_idle=True)) as running:
+    with queries.stream(*where, **settings, until_idle=True) as running:
         assert running.wait(120)
         given = {
             name: [
@@ -131,15 +131,14 @@ def test_requests_are_applied_at_one_edge_for_all_queries(traffic: Traffic, tmp_
 
 def test_a_set_is_found_while_it_runs_and_not_afterwards(traffic: Traffic, tmp_path: Path) -> None:
     queries = traffic.session.query(SET, floor=0)
-    with queries.stream(tmp_path / "state", settings=StreamSettings(speed="1x")) as running:
+    with queries.stream(tmp_path / "state", speed="1x") as running:
         status = fetch_status(find_run())
         assert {query.name for query in status.queries} == {"busy", "large", "long"}
         assert running.run is not None
     with pytest.raises(StreamError, match="no set is running"):
         find_run()
-    quiet = StreamSettings(speed="1x", port=None)
     with (
-        queries.stream(tmp_path / "other", settings=quiet),
+        queries.stream(tmp_path / "other", speed="1x", port=None),
         pytest.raises(StreamError, match="no set is running"),
     ):
         find_run()

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from terascope import Config, Session
-from terascope.running import StreamSettings
 from terascope.session import QuerySet
 from terascope.streaming.heartbeat import BatchReport
 from tests.cli.calls import small_trace
+from tests.settings import Changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,9 +24,13 @@ QUERY flows: SELECT tb, srcIP, count(*) AS n FROM TCP GROUP BY time/3 AS tb, src
 QUERY heavy: SELECT tb, max(n) AS most FROM flows GROUP BY tb;
 QUERY syns: SELECT time, srcIP, destIP FROM TCP WHERE SYN;
 """
-SETTINGS = StreamSettings(
-    speed="max", until_idle=True, trigger_seconds=0.0, batch_bytes=150_000, tasks=2
-)
+SETTINGS: Changes = {
+    "speed": "max",
+    "until_idle": True,
+    "trigger": 0.0,
+    "batch_bytes": 150_000,
+    "tasks": 2,
+}
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("session_stream")]
 
 
@@ -82,9 +86,7 @@ def test_a_set_that_is_stopped_goes_on_and_gives_every_row_once(
             two_done.set()
 
     first = Taking()
-    with queries.stream(
-        tmp_path / "state", None, "parquet", SETTINGS, watch, callback=first
-    ) as run:
+    with queries.stream(tmp_path / "state", None, watch=watch, callback=first, **SETTINGS) as run:
         assert two_done.wait(240)
     assert run.status().run.state == "stopped"
     assert not run.ended
@@ -95,7 +97,7 @@ def test_a_set_that_is_stopped_goes_on_and_gives_every_row_once(
     second.calls = list(first.calls)
     said: list[str] = []
     with queries.stream(
-        tmp_path / "state", None, "parquet", SETTINGS, say=said.append, callback=second
+        tmp_path / "state", None, say=said.append, callback=second, **SETTINGS
     ) as run:
         new = run.subscribe("flows")
         assert run.wait(240)
@@ -121,7 +123,9 @@ def test_a_callback_that_did_not_acknowledge_is_called_again(
     queries: QuerySet, expected: dict[str, Counter[str]], tmp_path: Path
 ) -> None:
     taking = Taking(fail_at=1)
-    running = queries.stream(tmp_path / "state", tmp_path / "out", "csv", SETTINGS, callback=taking)
+    running = queries.stream(
+        tmp_path / "state", tmp_path / "out", "csv", callback=taking, **SETTINGS
+    )
     with running:
         assert running.wait(240)
     (query, batch, rows), (again, same, equal), *rest = taking.calls

@@ -19,9 +19,9 @@ from pyspark import SparkContext
 
 from terascope.config import load_config
 from terascope.diagnostic import SparkLost
-from terascope.running import StreamSettings
 from terascope.session import Session
 from terascope.spark.session import open_session
+from tests.settings import Changes
 
 if TYPE_CHECKING:
     from terascope.streaming.heartbeat import BatchReport
@@ -41,10 +41,14 @@ KILLED_AFTER = 2
 def main(capture: Path, folder: Path, owner: str) -> None:
     said: list[str] = []
     killed: list[int] = []
-    settings = StreamSettings(
-        speed="max", until_idle=True, trigger_seconds=0.0, batch_bytes=BATCH_BYTES, tasks=2,
-        port=None,
-    )  # fmt: skip
+    settings: Changes = {
+        "speed": "max",
+        "until_idle": True,
+        "trigger": 0.0,
+        "batch_bytes": BATCH_BYTES,
+        "tasks": 2,
+        "port": None,
+    }
     config = load_config(kernels="numpy", split_bytes=BATCH_BYTES // 3, master="local[2]")
 
     def kill(report: BatchReport) -> None:
@@ -59,7 +63,7 @@ def main(capture: Path, folder: Path, owner: str) -> None:
         session.source(f"link=pcap:{capture}")
         queries = session.query(QUERIES)
         state, out = folder / "state", folder / "out"
-        with queries.stream(state, out, settings=settings, watch=kill, say=said.append) as running:
+        with queries.stream(state, out, **settings, watch=kill, say=said.append) as running:
             try:
                 told["over"] = running.wait(300)
             except SparkLost as lost:

@@ -14,12 +14,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from unittest.mock import patch
 
 from terascope.config import load_config
 from terascope.execute import task_reports
-from terascope.running import StreamSettings
 from terascope.session import QuerySet, Session
 from terascope.spark.session import open_session
 from tests.conftest import QUICK_START
@@ -49,7 +48,7 @@ def main(capture: str, queries: str, folder: Path) -> None:
     armed = folder / "armed"
     armed.mkdir()
     os.environ[ARMED] = str(armed)  # the driver has workers, too
-    settings = {
+    settings: dict[str, Any] = {
         "spark.driver.memory": "1g",
         "spark.executor.memory": "1g",
         "spark.driver.extraJavaOptions": QUICK_START,
@@ -82,10 +81,15 @@ def main(capture: str, queries: str, folder: Path) -> None:
 
 def stream(queries: QuerySet, folder: Path) -> None:
     """The same as a stream, in several micro-batches."""
-    settings = StreamSettings(
-        speed="max", until_idle=True, trigger_seconds=0.0, batch_bytes=200_000, tasks=2, port=None
-    )
-    with queries.stream(folder / "state", folder / STREAMED, settings=settings) as running:
+    settings: dict[str, Any] = {
+        "speed": "max",
+        "until_idle": True,
+        "trigger": 0.0,
+        "batch_bytes": 200_000,
+        "tasks": 2,
+        "port": None,
+    }
+    with queries.stream(folder / "state", folder / STREAMED, **settings) as running:
         assert running.wait(300), "the stream did not end"
         assert running.batch > 1
 

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from terascope.config import Config
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import QueryError, Source, SourceError
 from terascope.physical.planner import plan_job
-from terascope.physical.settings import LowSettings
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
@@ -32,6 +32,7 @@ from tests.agreement import (
     delivered,
     spark_answers,
 )
+from tests.settings import config_with
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -175,7 +176,7 @@ def answers(
     spark: SparkSession,
     partitions: int,
     *interfaces: Interface,
-    low: LowSettings = WITHOUT_COMPILING,
+    low: Config = WITHOUT_COMPILING,
 ) -> Answers:
     plan = compiled(text, *interfaces).optimized
     named = {interface.name: interface for interface in interfaces}
@@ -208,7 +209,7 @@ def test_a_dataframe_gives_what_a_parquet_file_of_its_rows_gives(
     elsewhere: SparkSession,
     expected: Answers,
     partitions: int,
-    low: LowSettings,
+    low: Config,
 ) -> None:
     flows = bound("flows", frame(elsewhere, partitions))
     for text in SETS:
@@ -222,7 +223,7 @@ def test_the_reference_reads_a_dataframe(elsewhere: SparkSession, expected: Answ
 
 def reported(text: str, spark: SparkSession, interface: Interface) -> SparkResult:
     job = plan_job(
-        compiled(text, interface).optimized, {interface.name: interface}, low=WITHOUT_COMPILING
+        compiled(text, interface).optimized, {interface.name: interface}, config=WITHOUT_COMPILING
     )
     with run_job(job, spark) as result:
         return result
@@ -327,8 +328,8 @@ FROM FLOW WHERE n < 150 GROUP BY at/10000 AS tb, src CLOSING_WHEN running_count(
 BOTH = {"all": ("flows", "frame")}
 
 
-def mixed(second: Interface, file: Interface, low: LowSettings) -> Compiled:
-    return compiled(MIXED, file, second, sets=BOTH, low=low)
+def mixed(second: Interface, file: Interface, low: Config) -> Compiled:
+    return compiled(MIXED, file, second, sets=BOTH, config=low)
 
 
 def half(df: DataFrame) -> DataFrame:
@@ -345,7 +346,7 @@ def half_file(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def run_mixed(set_: Compiled, spark: SparkSession, partitions: int) -> Answers:
     interfaces: Mapping[str, Interface] = set_.bindings.interfaces
-    low = set_.bindings.low
+    low = set_.bindings.config
     return spark_answers(set_.optimized, interfaces, spark, partitions, 1 << 12, INTERPRETED, low)
 
 
@@ -376,7 +377,7 @@ def test_one_job_runs_native_and_dataframe_sources(
 
 
 def test_native_alone_refuses_a_dataframe(spark: SparkSession, file: Interface) -> None:
-    native = mixed(bound("frame", frame(spark, 1)), file, LowSettings(backend="native"))
+    native = mixed(bound("frame", frame(spark, 1)), file, config_with(low="native"))
     with pytest.raises(SourceError) as caught:
         native.job()
     assert str(caught.value) == (

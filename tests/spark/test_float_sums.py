@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from terascope.config import Config
 from terascope.diagnostic import Source
 from terascope.functions.base import ValueMistake
-from terascope.physical.settings import LowSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from terascope.spark.dataframes import bound_dataframe
 from tests.agreement import CATALYST, INTERPRETED, WITHOUT_COMPILING, delivered, spark_answers
 from tests.kernels.test_float_sums import PROTOCOL, as_bits, written
+from tests.settings import config_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +48,7 @@ FROM src.p GROUP BY ts/10 AS tb;
     ],
 )
 def test_bits_of_the_reference(
-    text: str, low: LowSettings, split_bytes: int, spark: SparkSession, tmp_path: Path
+    text: str, low: Config, split_bytes: int, spark: SparkSession, tmp_path: Path
 ) -> None:
     compiled = written(tmp_path, 3, 0.3, text)
     interfaces = dict(compiled.bindings.interfaces)
@@ -77,7 +78,7 @@ def test_a_dataframe_gives_the_bits_of_the_reference(
     expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
     frame = spark.read.parquet(interfaces["src"].location).repartition(3)
     bound = {"src": bound_dataframe("src", frame)}
-    found = spark_answers(plan, bound, spark, 2, 1 << 30, INTERPRETED, LowSettings())
+    found = spark_answers(plan, bound, spark, 2, 1 << 30, INTERPRETED, config_with())
     for name, answer in expected.items():
         assert as_bits(found[name].rows) == as_bits(answer.rows), name
 
@@ -94,5 +95,5 @@ def test_an_overflow_beside_a_sum_of_floats_names_what_was_written(spark: SparkS
     bound = {"d": bound_dataframe("d", frame)}
     plan = compile_set(Source(text, "set.gsql"), Bindings(bound)).optimized
     with pytest.raises(ValueMistake) as told:
-        spark_answers(plan, bound, spark, 2, 1 << 30, INTERPRETED, LowSettings())
+        spark_answers(plan, bound, spark, 2, 1 << 30, INTERPRETED, config_with())
     assert str(told.value).startswith("integer overflow in SUM(x)")

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 
 from terascope.config import load_config
 from terascope.operate.subscription import Subscription
-from terascope.running import StreamSettings
 from terascope.session import Session
 from terascope.streaming.heartbeat import BatchReport
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
+from tests.settings import Changes
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -40,11 +40,15 @@ def test_partials_that_are_put_together_wait_for_the_rest(
         session.source(f"busy=pcap:{busy}")
         session.source(f"silent=pcap:{silent}")
         queries = session.query(FLOWS)
-        settings = StreamSettings(
-            speed="max", until_idle=True, heartbeat_seconds=0, trigger_seconds=0.0,
-            batch_bytes=16384, tasks=2,
-        )  # fmt: skip
-        with queries.stream(tmp_path / "state", tmp_path / "out", settings=settings,
+        settings: Changes = {
+            "speed": "max",
+            "until_idle": True,
+            "heartbeat": 0,
+            "trigger": 0.0,
+            "batch_bytes": 16384,
+            "tasks": 2,
+        }
+        with queries.stream(tmp_path / "state", tmp_path / "out", **settings,
                             watch=reports.append) as running:  # fmt: skip
             assert running.wait(120)
         wanted = queries.run()["flows"].to_arrow()

@@ -12,7 +12,6 @@ import random
 import signal
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +22,12 @@ from bench.crash.killing import Attempt, lose_commit
 from bench.crash.queries import NAMES, make_data, open_set
 from bench.crash.rows import Rows, batch_rows, differences, orphans
 from bench.crash.run import FORMS, Form, delivered, started, stream_settings
-from terascope.running import RunningSet, StreamSettings
+from terascope.running import RunningSet
 from terascope.spark.stream.runner import newest_batch
 from terascope.streaming import batch as stream_batch
 from terascope.streaming import pipeline as stream_pipeline
 from terascope.streaming.state.crash import POINTS, VARIABLE, Point
+from tests.settings import Changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,9 +97,7 @@ class Streams:
         self.batches: list[int] = []
         self.all_read = threading.Event()
 
-    def start(
-        self, lose_commits: bool = False, settings: StreamSettings | None = None
-    ) -> RunningSet:
+    def start(self, lose_commits: bool = False, settings: Changes | None = None) -> RunningSet:
         def failed(text: str) -> None:
             if lose_commits:
                 lose_commit(self.checkpoint)
@@ -151,7 +149,7 @@ def test_a_batch_that_spark_forgets_is_not_delivered_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     streams = Streams(data, spark, tmp_path, "csv")
-    with streams.start(settings=replace(stream_settings(), until_idle=False, heartbeat_seconds=0)):
+    with streams.start(settings={**stream_settings(), "until_idle": False, "heartbeat": 0}):
         assert streams.all_read.wait(PATIENCE)
     last = streams.batches[-1]
     while (streams.checkpoint / "commits" / str(last)).exists():

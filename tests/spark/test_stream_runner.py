@@ -12,7 +12,7 @@ from terascope.execute.results.parts import Part
 from terascope.physical.stream.plan import StreamPlan
 from terascope.running import planned_stream
 from terascope.session import Session
-from terascope.spark.stream.runner import Runner, RunSettings
+from terascope.spark.stream.runner import Runner, StreamRun
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
 
@@ -49,10 +49,10 @@ def delivered_batch(runner: Runner, number: int) -> Path:
 
 
 def test_rows_of_another_checkpoint_are_refused(plan: StreamPlan, tmp_path: Path) -> None:
-    first = Runner(NO_SPARK, plan, RunSettings(tmp_path / "first", tmp_path / "out"))
+    first = Runner(NO_SPARK, plan, StreamRun(tmp_path / "first", tmp_path / "out"))
     rows = delivered_batch(first, 0)
     first.close()
-    other = RunSettings(tmp_path / "other", tmp_path / "out")
+    other = StreamRun(tmp_path / "other", tmp_path / "out")
     orphan = tmp_path / "out" / "all" / f"part-{99:032x}.parquet"
     orphan.touch()
     with pytest.raises(OutputError, match=r"has rows of batch 0, of which .*other' knows nothing"):
@@ -66,7 +66,7 @@ def test_rows_of_another_checkpoint_are_refused(plan: StreamPlan, tmp_path: Path
 def test_a_batch_that_was_delivered_and_never_done_is_known(
     plan: StreamPlan, tmp_path: Path
 ) -> None:
-    settings = RunSettings(tmp_path / "ck", tmp_path / "out")
+    settings = StreamRun(tmp_path / "ck", tmp_path / "out")
     first = Runner(NO_SPARK, plan, settings)
     planned_batches(tmp_path / "ck", 0)
     rows = delivered_batch(first, 0)

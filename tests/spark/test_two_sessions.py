@@ -9,10 +9,10 @@ import pytest
 
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.physical.settings import Backend, LowSettings
 from terascope.pipeline import Bindings, compile_set
 from terascope.spark.run import run_job
 from terascope.spark.session import adopt_session
+from tests.settings import config_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,11 +32,11 @@ def test_sibling_sessions_read_one_after_the_other(spark: SparkSession, tmp_path
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("low", ["native", "catalyst"])
 def test_what_is_kept_of_a_run_is_not_taken_for_the_next_one(
-    spark: SparkSession, tmp_path: Path, low: Backend
+    spark: SparkSession, tmp_path: Path, low: str
 ) -> None:
     file = tmp_path / "t.csv"
     text = "PROTOCOL T (ts UINT increasing, n UINT); QUERY q: SELECT ts, n FROM T;"
-    bindings = Bindings({"t": Interface("t", "csv", str(file))}, low=LowSettings(low))
+    bindings = Bindings({"t": Interface("t", "csv", str(file))}, config=config_with(low=low))
     file.write_text("ts,n\n1,10\n2,20\n")
     with run_job(compile_set(Source(text), bindings).job(), spark) as first:
         assert [row[1] for row in first.dataframes["q"].collect()] == [10, 20]

@@ -16,11 +16,12 @@ from terascope.diagnostic import OutputError, Source
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Bindings, Compiled, compile_set
-from terascope.spark.stream.runner import RunSettings
+from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.state import StreamState
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
+from tests.settings import config_with
 
 PROTOCOL = "PROTOCOL T (time UINT increasing clock(s), k INT, x FLOAT);\n"
 COUNTS = "QUERY counts: SELECT tb, k, COUNT(*) AS n FROM T GROUP BY time/10 AS tb, k;\n"
@@ -39,7 +40,7 @@ def bindings(folder: Path) -> Bindings:
     )
     pq.write_table(table, folder / "link.parquet", row_group_size=25)
     found = {"link": parse_interface(f"link=parquet:{folder / 'link'}.parquet")}
-    return Bindings(found, low=WITHOUT_COMPILING)
+    return Bindings(found, config=WITHOUT_COMPILING)
 
 
 def compiled(text: str, folder: Path) -> Compiled:
@@ -54,7 +55,9 @@ def planned(made: Compiled) -> StreamPlan:
 def earlier_state(made: Compiled, folder: Path) -> StreamState:
     """The state after two batches, with the slots that sums had."""
     live = LiveSettings(Speed.parse("max"), True, split_bytes=400, most_bytes=900)
-    settings = RunSettings(folder / "state", folder / "out", live=live, compiled=False, tasks=2)
+    settings = StreamRun(
+        folder / "state", folder / "out", live=live, config=config_with(kernels="numpy", tasks=2)
+    )
     run = PlainRun(made, settings, OffsetLog())
     assert run.step()
     assert run.step()

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from terascope.config import Config
 from terascope.functions import slots
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot
 from terascope.physical.rules.grow_trees import decided, families
-from terascope.physical.settings import TreeSettings
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.streaming.heartbeat import Heartbeat
@@ -33,17 +33,24 @@ from terascope.streaming.replan.tree_choice import (
     Comparison,
     CostChange,
     Patience,
-    ReplanSettings,
     compared,
     connected,
 )
 from terascope.streaming.replan.tree_plans import PlannedSharing, grafted, in_force
 from terascope.types import Type
+from tests.settings import config_with
 from tests.sharing.known_statistics import KnownStatistics
 
-RULES = ReplanSettings(gain=0.15, slices=3, seconds=60.0, share=float("inf"))
-MODES = [TreeSettings("time"), TreeSettings("operations", 1 << 20, leaves="free")]
-ALL_MODES = [*MODES, TreeSettings("operations", 1 << 20), TreeSettings("operations", 50_000)]
+RULES = config_with(replan_core=float("inf"))
+MODES = [
+    config_with(share_trees="time"),
+    config_with(share_trees="operations", tree_memory=1 << 20, tree_leaves="free"),
+]
+ALL_MODES = [
+    *MODES,
+    config_with(share_trees="operations", tree_memory=1 << 20),
+    config_with(share_trees="operations", tree_memory=50_000),
+]
 COUNT = Slot("n", slots.COUNT, None, Type.LLONG)
 PAIRS = ("ac", "ad", "cd", "bc", "bd")
 
@@ -157,24 +164,21 @@ class AllAlike:
 
 
 def choosing(
-    traffic: KnownStatistics, mode: TreeSettings, family: AggregateFamily | None = None
+    traffic: KnownStatistics, mode: Config, family: AggregateFamily | None = None
 ) -> Choosing:
-    rules = ReplanSettings(mode)
-    return Choosing("left", family or family_of(PAIRS), AllAlike(traffic), rules)
+    return Choosing("left", family or family_of(PAIRS), AllAlike(traffic), mode)
 
 
-def better(
-    traffic: KnownStatistics, mode: TreeSettings, present: PlannedSharing | None
-) -> Comparison:
-    return compared("left", family_of(PAIRS), present, AllAlike(traffic), ReplanSettings(mode))
+def better(traffic: KnownStatistics, mode: Config, present: PlannedSharing | None) -> Comparison:
+    return compared("left", family_of(PAIRS), present, AllAlike(traffic), mode)
 
 
 def attributes(shared: PlannedSharing) -> set[frozenset[str]]:
     return {node.attributes for one in shared.trees for node in one.tree.nodes}
 
 
-@pytest.mark.parametrize("mode", ALL_MODES, ids=lambda m: f"{m.mode} {m.leaves}")
-def test_the_cost_of_a_planned_tree_is_what_its_plan_says(mode: TreeSettings) -> None:
+@pytest.mark.parametrize("mode", ALL_MODES, ids=lambda m: f"{m.share_trees} {m.tree_leaves}")
+def test_the_cost_of_a_planned_tree_is_what_its_plan_says(mode: Config) -> None:
     """In each of three pieces."""
     family = family_of(PAIRS)
     for statistics in (FIRST, SECOND):
@@ -183,19 +187,19 @@ def test_the_cost_of_a_planned_tree_is_what_its_plan_says(mode: TreeSettings) ->
         best, flat = (made.costs.cost(one, IDS) for one in (made.best(), PlannedSharing()))
         # Tables that nothing was decided about have all the memory they want.
         assert best == pytest.approx(min(3 * found.cost, flat))
-        assert mode.memory_bytes == 50_000 or best < flat
+        assert mode.tree_memory == 50_000 or best < flat
 
 
-@pytest.mark.parametrize("mode", ALL_MODES, ids=lambda m: f"{m.mode} {m.leaves}")
-def test_the_best_tree_gains_nothing_over_itself(mode: TreeSettings) -> None:
+@pytest.mark.parametrize("mode", ALL_MODES, ids=lambda m: f"{m.share_trees} {m.tree_leaves}")
+def test_the_best_tree_gains_nothing_over_itself(mode: Config) -> None:
     best = better(FIRST, mode, None).best
     again = better(FIRST, mode, best)
     assert again.gain == pytest.approx(0.0)
     assert again.best.trees == best.trees
 
 
-@pytest.mark.parametrize("mode", MODES, ids=lambda m: m.mode)
-def test_skew_that_changes_place_makes_another_tree_better(mode: TreeSettings) -> None:
+@pytest.mark.parametrize("mode", MODES, ids=lambda m: m.share_trees)
+def test_skew_that_changes_place_makes_another_tree_better(mode: Config) -> None:
     start = better(FIRST, mode, None)
     assert start.gain > 0.15
     assert frozenset("acd") in attributes(start.best)
@@ -256,25 +260,27 @@ class Overlapping:
         return KnownStatistics(number, dict.fromkeys(every, self.groups)), 2.0
 
 
-@pytest.mark.parametrize("mode", [*MODES, TreeSettings("never")], ids=lambda m: m.mode)
-def test_rivals_have_one_table_where_they_want_the_same_tuples(mode: TreeSettings) -> None:
-    family, rules = rivals_of("abcd", "dcba", "abdc"), ReplanSettings(mode)
+@pytest.mark.parametrize(
+    "mode", [*MODES, config_with(share_trees="never")], ids=lambda m: m.share_trees
+)
+def test_rivals_have_one_table_where_they_want_the_same_tuples(mode: Config) -> None:
+    family, rules = rivals_of("abcd", "dcba", "abdc"), mode
     same = Choosing("left", family, Overlapping(5000, same=True), rules)
     assert same.best() == PlannedSharing((tuple(sorted(family.ids)),))
     others = Choosing("left", family, Overlapping(5000, same=False), rules)
     assert others.best().is_nothing
-    apart = Choosing("left", family, same.traffic, replace(rules, tables=False))
+    apart = Choosing("left", family, same.traffic, rules.changed(share_tables="never"))
     assert apart.best().tables == ()
 
 
 def test_rivals_leave_their_table_when_they_want_other_tuples() -> None:
-    family, rules = rivals_of("abcd", "dcba", "abdc"), ReplanSettings(MODES[1])
+    family, rules = rivals_of("abcd", "dcba", "abdc"), MODES[1]
     same, others = Overlapping(5000, same=True), Overlapping(5000, same=False)
     begun = compared("left", family, None, same, rules)
     assert begun.gain == pytest.approx(2 / 3), "one look-up instead of three"
     assert compared("left", family, begun.best, same, rules).gain == 0.0
     assert compared("left", family, begun.best, others, rules).gain == 0.0, "none is looked up more"
-    timed = replace(rules, trees=MODES[0])
+    timed = MODES[0]
     assert compared("left", family, begun.best, others, timed).gain > 0.15
     assert compared("left", family, begun.best, others, timed).best.is_nothing
 
@@ -343,7 +349,7 @@ class Clock:
         return self.now
 
 
-def replanner(folder: Path, clock: Clock, rules: ReplanSettings = RULES) -> Replanner:
+def replanner(folder: Path, clock: Clock, rules: Config = RULES) -> Replanner:
     return Replanner([read_of(PAIRS)], folder, rules, clock, lambda work: work())
 
 
@@ -401,7 +407,7 @@ def test_a_slice_is_judged_once_and_when_it_is_over(tmp_path: Path) -> None:
 
 def test_slices_of_few_tuples_are_judged_together(tmp_path: Path) -> None:
     clock = Clock()
-    made = replanner(tmp_path, clock, replace(RULES, least_tuples=5 * 1000))
+    made = replanner(tmp_path, clock, RULES.changed(replan_least_tuples=5 * 1000))
     clock.now += 1000.0
     for epoch in range(5):
         made.ingest([], [sample(epoch, "a", count=1000)])
@@ -447,7 +453,9 @@ def test_nothing_changes_after_the_end(tmp_path: Path) -> None:
 
 def test_planning_takes_a_small_part_of_the_time(tmp_path: Path) -> None:
     clock = Clock()
-    made = replanner(tmp_path, clock, ReplanSettings(slices=1, seconds=0.0, share=1e-9))
+    made = replanner(
+        tmp_path, clock, config_with(replan_slices=1, replan_seconds=0.0, replan_core=1e-9)
+    )
     made.ingest([], [sample(epoch, "a") for epoch in range(2)])
     assert made.trees.number == 1
     clock.now += 100.0
@@ -466,7 +474,7 @@ def test_batches_do_not_wait_for_plans(tmp_path: Path) -> None:
 
 
 def test_off_means_off(tmp_path: Path) -> None:
-    made = replanner(tmp_path, Clock(), ReplanSettings(trees=TreeSettings("never")))
+    made = replanner(tmp_path, Clock(), config_with(share_trees="never"))
     assert not made.wants_samples
     assert made.status() == ()
 
@@ -497,7 +505,7 @@ def test_probes_are_counted_for_the_trees_in_force(tmp_path: Path) -> None:
 def beat(made: Replanner, probes: list[int], read: str = "left", trees: int = 1) -> Heartbeat:
     names = [f"q_{keys}" for keys in PAIRS]
     counters = {"tuples": 100, "passed": [100] * 5, "probes": probes}
-    low = grafted("left", plan_of(PAIRS), made.trees.shared, RULES.trees).low
+    low = grafted("left", plan_of(PAIRS), made.trees.shared, RULES.tree_leaves).low
     inner = [node.name for node in low.inner][: len(probes) - len(names)]
     return Heartbeat(0, {}, counters, names, [], 0, inner=inner, trees=trees, read=read)
 

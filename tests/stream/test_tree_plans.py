@@ -13,7 +13,6 @@ from terascope.functions import slots
 from terascope.kernels.merge.groups import Block
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, Where
-from terascope.physical.settings import TreeSettings
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import Node, Tree
@@ -32,7 +31,7 @@ from terascope.streaming.replan.tree_plans import (
 from terascope.types import Type
 
 EPOCH = call("/", Col("ts", Type.LLONG), Lit(60, Type.LLONG))
-SETTINGS = TreeSettings("time")
+LEAVES = "bounded"
 POSITIVE = call(">", Col("a", Type.LLONG), Lit(1, Type.LLONG))
 COUNT = Slot("n", slots.COUNT, None, Type.LLONG)
 SUM = Slot("x", slots.SUM_INT, Col("v", Type.LLONG), Type.LLONG)
@@ -135,7 +134,7 @@ RIVALS = LowPlan(
 def test_aggregations_with_the_same_keys_have_one_table() -> None:
     (family,) = families_of("left", RIVALS)
     sharing = PlannedSharing((family.ids[:3],))
-    made = grafted("left", RIVALS, {family.key: sharing}, SETTINGS)
+    made = grafted("left", RIVALS, {family.key: sharing}, LEAVES)
     (table,) = made.low.inner
     assert made.nodes[family.key] == ("one", "two", "all", "another", table.name)
     assert (table.signature, table.rest, table.anyof) == ((), (), ())
@@ -151,9 +150,7 @@ def test_a_tree_may_be_made_of_common_tables() -> None:
     first, last = family.units([family.ids[:3]])
     nodes = (Node(frozenset("ab"), None, True, 9.0), Node(frozenset("a"), 0, True, 9.0))
     tree = PlannedTree((first.id, last.id), Tree(nodes), (True, True))
-    made = grafted(
-        "left", RIVALS, {family.key: PlannedSharing((family.ids[:3],), (tree,))}, SETTINGS
-    )
+    made = grafted("left", RIVALS, {family.key: PlannedSharing((family.ids[:3],), (tree,))}, LEAVES)
     (table,) = made.low.inner
     assert [q.parent for q in made.low.queries if isinstance(q, LowAggregate)] == [table.name] * 4
     assert tree_of(made.low).roots == [4]
@@ -165,7 +162,7 @@ def test_a_table_is_none_when_a_member_is_gone() -> None:
     left = replace(RIVALS, queries=RIVALS.queries[1:])
     (smaller,) = families_of("left", left)
     assert smaller.key == family.key
-    assert grafted("left", left, {family.key: sharing}, SETTINGS).low == left
+    assert grafted("left", left, {family.key: sharing}, LEAVES).low == left
 
 
 # ---- trees ---------------------------------------------------------------------------------------
@@ -174,7 +171,7 @@ def test_a_table_is_none_when_a_member_is_gone() -> None:
 def test_a_query_that_others_are_made_of_gives_away_its_own_slots() -> None:
     flat = replace(FLAT, queries=(*FLAT.queries[:2], query("b", COUNT)))
     nodes = (*NODES[:2], Node(frozenset("b"), 0, True, 4.0))
-    made = grafted("left", flat, {key_of(flat): planned(flat, nodes, (True,) * 3)}, SETTINGS)
+    made = grafted("left", flat, {key_of(flat): planned(flat, nodes, (True,) * 3)}, LEAVES)
     first = made.low.queries[0]
     assert isinstance(first, LowAggregate)
     assert [slot.kind for slot in first.slots] == [slots.COUNT, slots.SUM_INT]
@@ -192,7 +189,7 @@ def test_inner_nodes_are_named_and_bounded_as_planned() -> None:
     flat = replace(FLAT, queries=(*FLAT.queries[:2], query("bc", COUNT), query("cd", COUNT)))
     nodes = (*NODES, Node(frozenset("cd"), 2, True, 4.0))
     key, sharing = key_of(flat), planned(flat, nodes, (True, True, False, True, True))
-    made = grafted("left", flat, {key: sharing, "another": TREE}, SETTINGS)
+    made = grafted("left", flat, {key: sharing, "another": TREE}, LEAVES)
     (inner,) = made.low.inner
     assert made.nodes[key] == ("q_ab", "q_a", "q_bc", "q_cd", inner.name)
     assert (inner.table.kind, inner.table.groups) == ("lru", 7)
@@ -202,6 +199,6 @@ def test_inner_nodes_are_named_and_bounded_as_planned() -> None:
 
 @pytest.mark.parametrize("shared", [{}, {"another": TREE}])
 def test_without_a_tree_the_plan_stays(shared: dict[str, PlannedSharing]) -> None:
-    made = grafted("left", FLAT, shared, SETTINGS)
+    made = grafted("left", FLAT, shared, LEAVES)
     assert made.low == FLAT
     assert widened_places(FLAT, made.low) == {}

@@ -17,7 +17,7 @@ from terascope.physical.rules.split_queries import split_queries
 def choose_slices(draft: JobDraft) -> JobDraft:
     """Before: slices for an assumed rate      After: slices for the rate of a sample."""
     slicing = draft.split.slicing
-    by_cost = draft.asked.settings.sharing.windows == "cost"
+    by_cost = draft.asked.config.share_windows == "cost"
     if not draft.asked.is_native or not by_cost or not slicing.has_choices:
         return draft
     sampled = [with_splits(read, draft) for read in draft.reads]

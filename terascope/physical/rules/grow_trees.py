@@ -13,13 +13,14 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from terascope.config import Config
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import LowOutput, SourceRead, TreeDecision
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice
 from terascope.physical.rules.entry import AdmissionPredicate, same_tuples
-from terascope.physical.settings import TreeSettings
+from terascope.physical.settings import TREE_EPS, TREE_TABLE, tree_accounting, tree_budget
 from terascope.physical.split.drafts import Names
 from terascope.physical.statistics.measured import Measured
 from terascope.plan.expr import Expr
@@ -44,13 +45,12 @@ def grow_trees(draft: JobDraft) -> JobDraft:
     """
     if not draft.asked.is_native or draft.asked.is_live:
         return draft
-    settings = draft.asked.settings.sharing.trees
+    config = draft.asked.config
     before = {read.name: read for read in draft.unshared}
     counted = Counter(query.name for read in draft.reads for query in read.queries)
     several = {name for name, number in counted.items() if number > 1}
     grown = [
-        with_trees(read, before[read.name], draft.measured, settings, several)
-        for read in draft.reads
+        with_trees(read, before[read.name], draft.measured, config, several) for read in draft.reads
     ]
     reads_ = tuple(read for read, _ in grown)
     decisions = tuple(one for _, made in grown for one in made)
@@ -61,7 +61,7 @@ def with_trees(
     read: SourceRead,
     sampled: SourceRead,
     measured: Measured,
-    settings: TreeSettings,
+    config: Config,
     elsewhere: Container[str] = (),
 ) -> tuple[SourceRead, list[TreeDecision]]:
     """A read whose aggregations form trees where that saves something. `sampled`: the read before
@@ -73,13 +73,15 @@ def with_trees(
         return read, []
     candidates = [q for q in growing(low) if q.name not in elsewhere]
     statistics_of = SampleStatistics(measured, sampled)
-    for members, found, statistics in decide_trees(read.name, candidates, statistics_of, settings):
+    for members, found, statistics in decide_trees(read.name, candidates, statistics_of, config):
         made = None
         if found.gain >= LEAST_GAIN:
-            made = Grafting(low, members, found.tree, settings, statistics.groups).plan()
+            made = Grafting(low, members, found.tree, config.tree_leaves, statistics.groups).plan()
         decisions.append(replace(found, used=made is not None))
         if made is None and found.bounded_flat is not None:  # its tables, too, have that memory
-            made = Grafting(low, members, found.bounded_flat, settings, statistics.groups).plan()
+            made = Grafting(
+                low, members, found.bounded_flat, config.tree_leaves, statistics.groups
+            ).plan()
         low = made or low
     return replace(read, low=low), decisions
 
@@ -119,44 +121,44 @@ class SampleStatistics:
 
 
 def decide_trees(
-    read: str, candidates: Sequence[LowAggregate], tuples: TupleStatistics, settings: TreeSettings
+    read: str, candidates: Sequence[LowAggregate], tuples: TupleStatistics, config: Config
 ) -> Iterator[tuple[list[LowAggregate], TreeDecision, Statistics]]:
     """The best tree of every family of aggregations that is large enough, with the statistics
     behind the choice. Batches and streams both use this function.
     """
     largest = max(map(len, families(candidates).values()), default=0)
-    if settings.mode == "never" or largest < LEAST_QUERIES:
+    if config.share_trees == "never" or largest < LEAST_QUERIES:
         return
     for members in families(candidates, tuples.shares(candidates)).values():
         statistics = tuples.of(members) if len(members) >= LEAST_QUERIES else None
         if statistics is not None and statistics.tuples:
-            yield members, decided(read, members, statistics, settings), statistics
+            yield members, decided(read, members, statistics, config), statistics
 
 
 def decided(
-    read: str, members: Sequence[LowAggregate], statistics: Statistics, settings: TreeSettings
+    read: str, members: Sequence[LowAggregate], statistics: Statistics, config: Config
 ) -> TreeDecision:
     """The best tree of some aggregations."""
     queries = tuple(Query(attributes_of(q), len(q.slots)) for q in members)
     names = tuple(q.name for q in members)
-    if settings.mode == "time":
+    if config.share_trees == "time":
         timed = plan_for_time(queries, statistics)
         found = TreeDecision(
             read, names, timed.tree, "ns", timed.nanoseconds, timed.flat_nanoseconds,
             0.0, 0.0, 0.0, timed.seconds,
         )  # fmt: skip
         return accounted(found, queries, Curves(statistics, "uniform"))
-    accounting = settings.accounting
+    accounting = tree_accounting(config)
     planned = plan_tree(
-        queries, statistics, settings.budget, table=settings.table, eps=settings.eps,
+        queries, statistics, tree_budget(config), table=TREE_TABLE, eps=TREE_EPS,
         exchange=accounting.exchange, bounded_leaves=accounting.bounded_leaves,
     )  # fmt: skip
     found = TreeDecision(
         read, names, planned.tree, "hash operations", planned.cost.total, planned.flat_cost.total,
         0.0, 0.0, 0.0, planned.seconds,
     )  # fmt: skip
-    found = accounted(found, queries, Curves(RememberedStatistics(statistics), settings.table))
-    if settings.leaves == "bounded":
+    found = accounted(found, queries, Curves(RememberedStatistics(statistics), TREE_TABLE))
+    if config.tree_leaves == "bounded":
         # The flat plan within the same memory, not with all it wants.
         found = replace(found, flat_exchanged=planned.flat_cost.total, bounded_flat=planned.flat)
     return found
@@ -221,7 +223,8 @@ class Grafting:
     low: LowPlan
     members: Sequence[LowAggregate]
     tree: Tree
-    settings: TreeSettings
+    leaves: str
+    """The setting tree_leaves: bounded or free."""
     groups: Callable[[frozenset[str]], float]
 
     def plan(self) -> LowPlan | None:
@@ -279,10 +282,10 @@ class Grafting:
     def table(self, node: Node, number: int) -> TableChoice:
         """The table of a node. A node may be several tables, which share its buckets."""
         table = self.members[0].table
-        free = node.is_query and self.settings.leaves == "free"
+        free = node.is_query and self.leaves == "free"
         if free or node.buckets >= self.groups(node.attributes):
             return table
-        return replace(table, kind=self.settings.table, groups=max(1, int(node.buckets / number)))
+        return replace(table, kind=TREE_TABLE, groups=max(1, int(node.buckets / number)))
 
     def inner_node(
         self,

@@ -10,31 +10,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from terascope.config import Config
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import SourceError
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import SourceRead
 from terascope.physical.rules.low_planner import low_plan, scanned
 from terascope.physical.rules.read_sources import low_streams
-from terascope.physical.settings import LowSettings
 from terascope.plan.plan import Stream
 from terascope.plan.rel import Rel, Scan, inputs, with_inputs
 
 
 def host_low_level(draft: JobDraft) -> JobDraft:
     """Before: reads of tuples      After: reads whose tasks prefilter, select and group."""
-    settings = draft.asked.settings
+    config = draft.asked.config
     if not draft.asked.is_native:
         return draft
     refused = [interface for interface in draft.bound if not interface.hosts_low_level]
-    if settings.backend == "native" and refused:
+    if config.low == "native" and refused:
         raise SourceError(not_native(refused))
     hosting = {i.name for i in draft.bound if i.hosts_low_level}
     lower = low_streams(draft)
     hosted = tuple(on_interfaces(lower, hosting))
     others = {i.name for i in draft.bound} - hosting
     in_spark = {stream.name: stream.rel for stream in on_interfaces(lower, others)}
-    found = (native_read(r, hosted, settings) if hosts_low(r) else r for r in draft.reads)
+    found = (native_read(r, hosted, config) if hosts_low(r) else r for r in draft.reads)
     return replace(draft, reads=tuple(found), hosted=hosted, in_spark=in_spark)
 
 
@@ -66,11 +66,9 @@ def with_scan(rel: Rel, scan: Scan) -> Rel:
     return with_inputs(rel, tuple(with_scan(part, scan) for part in inputs(rel)))
 
 
-def native_read(read: SourceRead, streams: Sequence[Stream], settings: LowSettings) -> SourceRead:
+def native_read(read: SourceRead, streams: Sequence[Stream], config: Config) -> SourceRead:
     """A read whose tasks run the low-level streams themselves."""
     names = {i.name for i in read.interfaces}
     ours = [s for s in streams if names & set(scanned(s.rel).interfaces)]
-    plan = low_plan(
-        ours, read.interfaces, read.columns, read.splits, settings.costs, settings.tables
-    )
+    plan = low_plan(ours, read.interfaces, read.columns, read.splits, config)
     return replace(read, low=plan, predicate=None)

@@ -38,6 +38,7 @@ from terascope.physical.operators import (
     WriteRows,
 )
 from terascope.physical.row_pipeline import Regroup, Top
+from terascope.physical.settings import costs_of
 from terascope.physical.statistics.prospects import MASKED_NS, SLOT_NS, TUPLE_NS
 from terascope.plan.plan import reads
 from terascope.plan.rel import Scan, walk
@@ -51,7 +52,7 @@ IN_SPARK: tuple[Placement, ...] = ("spark",)
 
 def list_operators(draft: JobDraft) -> JobDraft:
     """Before: a draft whose parts are decided      After: the same with its operators."""
-    listing = Listing(draft.job(), draft.asked.settings.costs)
+    listing = Listing(draft.job(), costs_of(draft.asked.config))
     return replace(draft, operators=tuple(listing.operators()))
 
 

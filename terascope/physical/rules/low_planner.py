@@ -15,6 +15,7 @@ from typing import Final
 
 from terascope.analysis.costs import Costs
 from terascope.analysis.order import Ordered, expression_slope
+from terascope.config import Config
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Scalar, Slope, Trend
@@ -33,7 +34,7 @@ from terascope.physical.low_plan import (
     slot_of,
 )
 from terascope.physical.ownership import span
-from terascope.physical.settings import TableSettings
+from terascope.physical.settings import costs_of
 from terascope.plan.build import TRUE, call
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, conjuncts, substitute, walk
 from terascope.plan.plan import Stream
@@ -77,35 +78,32 @@ def low_plan(
     interfaces: Sequence[Interface],
     columns: tuple[Column, ...],
     splits: Sequence[Split],
-    costs: Costs,
-    tables: TableSettings,
+    config: Config,
 ) -> LowPlan:
     """The plan of one read. `streams`: the low-level streams that scan one of its interfaces."""
-    prefilter = Prefilter(costs)
+    prefilter = Prefilter(costs_of(config))
     names = [i.name for i in interfaces]
     made = [low_query(stream, names, columns, prefilter) for stream in streams]
-    share = table_share(made, tables)
-    queries = tuple(with_table(query, splits, tables, share) for query in made)
+    share = table_share(made, config)
+    queries = tuple(with_table(query, splits, config, share) for query in made)
     return LowPlan(
-        columns, tuple(prefilter.predicates), queries, tables.memory_bytes, tables.compiled
+        columns, tuple(prefilter.predicates), queries, config.memory_bytes, config.compiled
     )
 
 
-def table_share(queries: Sequence[LowQuery], tables: TableSettings) -> int:
+def table_share(queries: Sequence[LowQuery], config: Config) -> int:
     """Open tables grow from one pool, each to a quarter at most; fixed ones share half of it."""
-    if tables.kind == "open":
-        return tables.memory_bytes // 4
+    if config.table == "open":
+        return config.memory_bytes // 4
     number = sum(isinstance(query, LowAggregate) for query in queries)
-    return tables.memory_bytes // 2 // max(1, number)
+    return config.memory_bytes // 2 // max(1, number)
 
 
-def with_table(
-    query: LowQuery, splits: Sequence[Split], tables: TableSettings, share: int
-) -> LowQuery:
+def with_table(query: LowQuery, splits: Sequence[Split], config: Config, share: int) -> LowQuery:
     if isinstance(query, LowSelect):
         return query
-    choice = TableChoice(tables.kind, tables.flush, share)
-    many = tables.kind == "open" and query.epoch is not None and has_many_epochs(query, splits)
+    choice = TableChoice(config.table, config.flush, share)
+    many = config.table == "open" and query.epoch is not None and has_many_epochs(query, splits)
     return replace(query, table=choice, epoch_in_key=many)
 
 

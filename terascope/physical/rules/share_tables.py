@@ -25,7 +25,6 @@ from terascope.physical.job import LowOutput, SourceRead
 from terascope.physical.low_plan import LowAggregate, Queries, Slot
 from terascope.physical.rules.entry import AdmissionPredicate
 from terascope.physical.rules.low_planner import low_groups
-from terascope.physical.settings import SharingSettings
 from terascope.physical.statistics.measured import Measured
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
@@ -53,24 +52,23 @@ def share_tables(draft: JobDraft) -> JobDraft:
     """Before: a table for each aggregation      After: one for those with the same keys."""
     if not draft.asked.is_native:
         return draft
-    sharing = draft.asked.settings.sharing
     # What else a stream could share is found while it runs.
     measured = Measured(None) if draft.asked.is_live else draft.measured
     outputs = [low_output(stream) for stream in draft.hosted]
     shared = tables_shared(
         draft.reads,
         [output for output in outputs if output.name not in draft.in_spark],
-        rides(sharing, measured, draft.reads),
+        rides(draft.asked.config.share_tables, measured, draft.reads),
         measured.size,
     )
     return replace(draft, unshared=draft.reads, reads=shared.reads, low=shared.low, shared=shared)
 
 
-def rides(sharing: SharingSettings, measured: Measured, reads: Sequence[SourceRead]) -> Rides:
+def rides(mode: str, measured: Measured, reads: Sequence[SourceRead]) -> Rides:
     """Whether aggregations with the same keys and different conditions share a table."""
-    if sharing.predicates == "cost":
+    if mode == "cost":
         return lambda members: measured.rides(members, reads)
-    return (lambda _: True) if sharing.predicates == "always" else never
+    return (lambda _: True) if mode == "always" else never
 
 
 def low_output(stream: Stream) -> LowOutput:

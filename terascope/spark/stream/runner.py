@@ -17,12 +17,13 @@ from typing import Any, BinaryIO, cast
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from terascope.config import Config
 from terascope.connectors.arrival import is_arrival
 from terascope.connectors.live import LinkClock, LiveSettings
 from terascope.diagnostic import OutputError, as_mistake
 from terascope.execute.prepare import prepare, prepare_windows
 from terascope.execute.reading_task import NativeRead
-from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file
+from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file, output_mode
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.physical.stream.plan import StreamPlan
@@ -37,7 +38,6 @@ from terascope.streaming.ownership import stream_epochs
 from terascope.streaming.partners import partners
 from terascope.streaming.pipeline import Pipeline
 from terascope.streaming.replan.replanning import Replanner
-from terascope.streaming.replan.tree_choice import ReplanSettings
 from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.replan.window_replanning import WindowReplanner
 from terascope.streaming.state.manifest import GrowingResult
@@ -50,22 +50,15 @@ from terascope.streaming.tasks.read import StreamRead
 
 
 @dataclass(frozen=True)
-class RunSettings:
-    """How a set is run as a stream."""
+class StreamRun:
+    """Where a stream keeps its state and its results, how it reads, and all its settings."""
 
     checkpoint: Path
     output: Path | None = None
+    """None: results are kept under the checkpoint."""
     format: PartFormat = "parquet"
-    late: Path | None = None
     live: LiveSettings = field(default_factory=LiveSettings)
-    trigger_seconds: float = 1.0
-    skew_ns: int = 0
-    memory_bytes: int = 1 << 30
-    compiled: bool = True
-    tasks: int = 2
-    mode: int = PRIVATE
-    """Of the files of results."""
-    replanning: ReplanSettings = field(default_factory=ReplanSettings)
+    config: Config = field(default_factory=Config)
 
 
 class Runner:
@@ -75,35 +68,36 @@ class Runner:
         self,
         spark: SparkSession,
         plan: StreamPlan,
-        settings: RunSettings,
+        run: StreamRun,
         watch: Callable[[BatchReport], None] | None = None,
         windows: WindowPlans | None = None,
     ) -> None:
         """`windows`: how its windows are composed, which is written down with the run."""
         self.plan = plan
-        self.settings = settings
+        self.run, self._config, config = run, run.config, run.config
+        self._mode = output_mode(config.outputs == "shared")
         self._spark = spark
-        self.folder = RunFolder.of(settings.checkpoint)
+        self.folder = RunFolder.of(run.checkpoint)
         self._lock = locked(self.folder.path)
-        self.results_folder = (settings.output or self.folder.results).absolute()
+        self.results_folder = (run.output or self.folder.results).absolute()
         self.sink = Sink(
             str(self.results_folder),
-            settings.format,
-            settings.compiled,
-            settings.memory_bytes,
-            settings.mode,
+            run.format,
+            config.compiled,
+            config.memory_bytes,
+            self._mode,
         )
         self._tell = watch or (lambda report: None)
-        self.replanner = Replanner(plan.deliveries.reads, self.folder.path, settings.replanning)
+        self.replanner = Replanner(plan.deliveries.reads, self.folder.path, config)
         self._query: StreamingQuery | None = None
         self.windows: WindowReplanner | None = None
         try:
             self.results = self._open_results()
             if windows is not None:
                 windows.save(self.folder.path)
-                self.windows = WindowReplanner(plan, windows, settings.replanning, self.folder.path)
+                self.windows = WindowReplanner(plan, windows, config, self.folder.path)
             self.pipeline = self._pipeline()
-            self._foreach = ForeachBatch(self.pipeline, settings.tasks)
+            self._foreach = ForeachBatch(self.pipeline, config.tasks)
         except BaseException:
             self.close()
             raise
@@ -119,29 +113,27 @@ class Runner:
             output.name: GrowingResult(
                 self.sink.folder_of(output.name),
                 output.name,
-                self.settings.format,
+                self.run.format,
                 output.fields,
-                self.settings.mode,
+                self._mode,
             )
             for output in self.plan.outputs
         }
-        if self.settings.late is not None:
+        if self._config.late is not None:
             for read in self.plan.deliveries.reads:
                 assert read.low is not None
                 columns = read.low.columns
                 fields = kept_fields([c.name for c in columns], [c.type for c in columns])
                 for interface in read.interfaces:
                     name = LATE + interface.name
-                    folder = self.settings.late.absolute() / escaped(interface.name)
-                    found[name] = GrowingResult(
-                        folder, name, self.settings.format, fields, self.settings.mode
-                    )
-        newest = newest_batch(self.settings.checkpoint)
+                    folder = self._config.late.absolute() / escaped(interface.name)
+                    found[name] = GrowingResult(folder, name, self.run.format, fields, self._mode)
+        newest = newest_batch(self.run.checkpoint)
         for result in found.values():
             if result.last_batch > newest:
                 raise OutputError(
                     f"'{result.folder}' has rows of batch {result.last_batch}, of which"
-                    f" '{self.settings.checkpoint}' knows nothing: they are of another run; choose"
+                    f" '{self.run.checkpoint}' knows nothing: they are of another run; choose"
                     " another --output, or go on from the --checkpoint they are of"
                 )
         for result in found.values():
@@ -151,7 +143,7 @@ class Runner:
     def _pipeline(self) -> Pipeline:
         states = StateFolder(self.folder.state)
         before = states.newest()
-        state = resumed_state(self.plan, before, self.settings.tasks)
+        state = resumed_state(self.plan, before, self._config.tasks)
         if before is not None:
             states.save(state)
         context = RunContext(
@@ -160,9 +152,9 @@ class Runner:
             self.folder,
             self.sink,
             self.results,
-            self.settings.skew_ns,
+            self.run.live.skew_ns,
             Expiry(self.plan),
-            self.settings.live.speed is not None,
+            self.run.live.speed is not None,
         )
         return Pipeline(context, state, self._watch)
 
@@ -176,14 +168,14 @@ class Runner:
         for read in self.plan.deliveries.reads:
             if read.low is not None:
                 prepare(read.low, told)
-        if self.settings.compiled:
+        if self._config.compiled:
             for family in self.plan.windows.values():
                 prepare_windows(family.slices, told)
         self.replanner.prepare(told)
 
     def source(self) -> StreamSource:
         """What the tasks of every micro-batch read, and what they do to it."""
-        plan, settings = self.plan, self.settings
+        plan, config = self.plan, self._config
         reads = tuple(
             NativeRead(
                 read,
@@ -194,39 +186,37 @@ class Runner:
             )
             for read in plan.deliveries.reads
         )
-        late = None if settings.late is None else str(settings.late.absolute())
+        late = None if config.late is None else str(config.late.absolute())
         reading = StreamRead(
-            reads, self.stored, str(self.folder.slices), late, settings.format,
-            self.pipeline.state.starts, settings.replanning.trees,
+            reads, self.stored, str(self.folder.slices), late, self.run.format,
+            self.pipeline.state.starts, config.tree_leaves,
         )  # fmt: skip
         return StreamSource(
             reading,
             tuple(i for read in plan.job.reads for i in read.interfaces),
             link_clocks(plan),
             plan.job.reads[0].edge if plan.job.reads else None,
-            replace(settings.live, skew_ns=settings.skew_ns, partners=partners(plan)),
+            replace(self.run.live, partners=partners(plan)),
             str(self.folder.path),
-            settings.tasks,
+            config.tasks,
             stream_epochs(plan),
-            settings.skew_ns,
+            self.run.live.skew_ns,
             self._samples,
         )
 
     @property
     def _samples(self) -> Samples | None:
-        wanted = self.settings.replanning
         if not self.replanner.wants_samples:
             return None
-        return Samples(wanted.sample_tuples, wanted.sample_seconds)
+        return Samples(self._config.replan_sample_tuples, self._config.replan_sample_seconds)
 
     def start(self) -> None:
-        settings = self.settings
         self.folder.note_idle(False)
-        trigger = f"{settings.trigger_seconds} seconds"
+        trigger = f"{self._config.trigger} seconds"
         writer = (
             stream_frame(self._spark, self.source())
             .writeStream.foreachBatch(self._foreach)
-            .option("checkpointLocation", str(settings.checkpoint.absolute()))
+            .option("checkpointLocation", str(self.run.checkpoint.absolute()))
             .trigger(processingTime=trigger)
         )
         self._query = writer.start()

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from terascope.config import Config
 from terascope.execute.grouping.tree import tree_of
 from terascope.execute.prepare import prepare
 from terascope.physical.job import SourceRead
@@ -35,7 +36,7 @@ from terascope.streaming.replan.samples import (
 )
 from terascope.streaming.replan.sharing_costs import TrafficStatistics
 from terascope.streaming.replan.sharing_status import TreeStatus
-from terascope.streaming.replan.tree_choice import Comparison, Patience, ReplanSettings, compared
+from terascope.streaming.replan.tree_choice import Comparison, Patience, allowed, compared, watches
 from terascope.streaming.replan.tree_plans import (
     Grafted,
     PlannedSharing,
@@ -92,7 +93,7 @@ class Replanner:
         self,
         reads: Sequence[SourceRead],
         folder: Path,
-        settings: ReplanSettings,
+        config: Config,
         clock: Callable[[], float] = time.time,
         spawn: Spawn | None = None,
     ) -> None:
@@ -101,7 +102,7 @@ class Replanner:
         """
         self._reads = tuple(read for read in reads if read.low is not None)
         self._folder = folder
-        self._settings = settings
+        self._config = config
         self._clock = clock
         self._spawn = spawn or in_background
         self._lock = threading.Lock()
@@ -113,10 +114,10 @@ class Replanner:
         for read in self._reads:
             assert read.low is not None
             for family in families_of(read.name, read.low):
-                if settings.watches(family):
+                if watches(config, family):
                     self._watched[family.key] = Watched(read, family)
         self.trees = self._known()
-        self._patience = Patience(settings, self.trees.since)
+        self._patience = Patience(config, self.trees.since)
         self._grafted = self._graft(self.trees)
 
     def _known(self) -> TreesInForce:
@@ -124,14 +125,14 @@ class Replanner:
         before = in_force(self._folder) if self._watched else None
         if before is None:
             return TreesInForce(since=self._began)
-        allowed = {key: self._settings.allowed(one) for key, one in before.shared.items()}
-        if allowed != before.shared:
-            before = replace(before, shared=allowed)
+        still = {key: allowed(self._config, one) for key, one in before.shared.items()}
+        if still != before.shared:
+            before = replace(before, shared=still)
             put_in_force(self._folder, before)
         known = {
             key: one
             for key, watched in self._watched.items()
-            if key in allowed and not (one := allowed[key].of(watched.family)).is_nothing
+            if key in still and not (one := still[key].of(watched.family)).is_nothing
         }
         return replace(before, shared=known)
 
@@ -139,7 +140,7 @@ class Replanner:
         found = {}
         for read in self._reads:
             assert read.low is not None
-            found[read.name] = grafted(read.name, read.low, trees.shared, self._settings.trees)
+            found[read.name] = grafted(read.name, read.low, trees.shared, self._config.tree_leaves)
         return found
 
     @property
@@ -171,7 +172,7 @@ class Replanner:
                     self._watched[key].samples.add(some)
             ready = False
             for one in self._watched.values():
-                one.wait(one.samples.take_over(), self._settings.slices)
+                one.wait(one.samples.take_over(), self._config.replan_slices)
                 ready = ready or bool(one.waiting)
             busy = self._planning or self._closed or self._clock() < self._rest_until
             if not ready or busy:
@@ -201,7 +202,7 @@ class Replanner:
             for key, one in self._watched.items():
                 self._judge(key, one)
             spent = time.thread_time() - began
-            self._rest_until = self._clock() + spent / self._settings.share
+            self._rest_until = self._clock() + spent / self._config.replan_core
             self._change()
         except Exception:  # the run does not need it
             logging.getLogger("terascope").warning("trees cannot be planned", exc_info=True)
@@ -212,17 +213,17 @@ class Replanner:
     def _judge(self, key: str, one: Watched) -> None:
         with self._lock:
             slices, one.waiting = one.waiting, []
-        enough, rest = together(slices, self._settings.least_tuples)
+        enough, rest = together(slices, self._config.replan_least_tuples)
         with self._lock:
             one.waiting = [*rest, *one.waiting]
         # What was before the last few can neither make a change due nor keep it from being so.
-        for some in enough[-self._settings.slices :]:
+        for some in enough[-self._config.replan_slices :]:
             pieces = [piece for pieces in some for piece in pieces]
             self._note(key, one, SampledTraffic(pieces), len(some))
 
     def _note(self, key: str, one: Watched, traffic: TrafficStatistics, slices: int) -> None:
         present = self.trees.shared.get(key)
-        found = compared(one.read.name, one.family, present, traffic, self._settings)
+        found = compared(one.read.name, one.family, present, traffic, self._config)
         one.found = found
         for part, cost in found.parts.items():
             for member in part:

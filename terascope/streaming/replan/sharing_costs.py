@@ -11,7 +11,8 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from terascope.physical.settings import TreeSettings
+from terascope.config import Config
+from terascope.physical.settings import TREE_TABLE, tree_accounting
 from terascope.physical.statistics.prospects import VIEW_NS, Taking, masked_ns
 from terascope.sharing.cost import evaluate
 from terascope.sharing.curves import Curves
@@ -36,7 +37,7 @@ class SharingCosts:
 
     family: AggregateFamily
     traffic: TrafficStatistics
-    settings: TreeSettings
+    config: Config
 
     def tuples(self, conditions: frozenset[str]) -> float:
         statistics, pieces = self.traffic.of(conditions)
@@ -65,13 +66,13 @@ class SharingCosts:
         """
         statistics, pieces = self.traffic.of(conditions_of(units))
         queries = [unit.asked for unit in units]
-        if self.settings.mode == "operations":
-            return pieces * operations_of(tree, queries, statistics, self.settings)
+        if self.config.share_trees == "operations":
+            return pieces * operations_of(tree, queries, statistics, self.config)
         return pieces * time_of(tree, queries, statistics)
 
     def riding_cost(self, unit: Unit) -> float:
         """The cost of the slots beyond look-ups, where slots have admission predicates."""
-        if len(unit.conditions) == 1 or self.settings.mode == "operations":
+        if len(unit.conditions) == 1 or self.config.share_trees == "operations":
             return 0.0
         takings = self.takings(unit)
         own = sum(taking.slots_ns for taking in takings)
@@ -89,11 +90,11 @@ class SharingCosts:
 
 
 def operations_of(
-    tree: Tree, queries: Sequence[Query], statistics: Statistics, settings: TreeSettings
+    tree: Tree, queries: Sequence[Query], statistics: Statistics, config: Config
 ) -> float:
     """Hash operations; queries with the same attributes have a table each."""
     known = RememberedStatistics(statistics)
-    cost = evaluate(tree, Curves(known, settings.table), settings.accounting)
+    cost = evaluate(tree, Curves(known, TREE_TABLE), tree_accounting(config))
     tables = Counter(query.attributes for query in queries)
     entering = (known.tuples if n.parent is None else cost.out[n.parent] for n in tree.nodes)
     pairs = zip(tree.nodes, entering, strict=True)

@@ -9,13 +9,13 @@ cheaper, then trees are made of the tables (terascope.physical.rules.grow_trees)
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from terascope.config import Config
 from terascope.physical.low_plan import LowAggregate, LowPlan, Queries
 from terascope.physical.rules.grow_trees import LEAST_QUERIES, decide_trees
 from terascope.physical.rules.share_tables import tables_of
-from terascope.physical.settings import TreeSettings
 from terascope.physical.statistics.prospects import saves_lookups
 from terascope.sharing.model import Statistics, Tree
 from terascope.streaming.replan.families import READ, AggregateFamily, Unit, output_of
@@ -23,65 +23,42 @@ from terascope.streaming.replan.sharing_costs import SharingCosts, TrafficStatis
 from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree, with_tree
 
 
-@dataclass(frozen=True)
-class ReplanSettings:
-    """When tables and trees are changed, and what for."""
+def watches(config: Config, family: AggregateFamily) -> bool:
+    """Whether a family could share anything."""
+    grows = config.share_trees != "never" and len(family.members) >= LEAST_QUERIES
+    return grows or (config.share_tables == "cost" and family.has_rivals)
 
-    trees: TreeSettings = field(default_factory=TreeSettings)
-    tables: bool = True
-    """Whether aggregations with the same keys and different conditions may have one table."""
-    windows: bool = True
-    """Whether windows may share other slices than at first."""
-    least_core: float = 1e-5
-    """The share of one core below which the slices of windows are not worth a change."""
-    gain: float = 0.15
-    """More than this part of what the present trees cost must be saved."""
-    slices: int = 3
-    """Slices in a row for which the gain must last."""
-    seconds: float = 60.0
-    """The least time from one change to the next."""
-    sample_tuples: int = 4096
-    """Tuples that all tasks of a micro-batch sample together."""
-    sample_seconds: float = 2.0
-    """The least time from one sample to the next."""
-    least_tuples: int = 256
-    """A slice with fewer sampled tuples is judged together with the next."""
-    share: float = 0.05
-    """The share of one core that planning may use."""
 
-    def watches(self, family: AggregateFamily) -> bool:
-        """Whether a family could share anything."""
-        grows = self.trees.mode != "never" and len(family.members) >= LEAST_QUERIES
-        return grows or (self.tables and family.has_rivals)
-
-    def allowed(self, shared: PlannedSharing) -> PlannedSharing:
-        """The part of an earlier run's sharing that these settings allow."""
-        return replace(
-            shared,
-            tables=shared.tables if self.tables else (),
-            trees=shared.trees if self.trees.mode != "never" else (),
-        )
+def allowed(config: Config, shared: PlannedSharing) -> PlannedSharing:
+    """The part of an earlier run's sharing that the settings allow."""
+    return replace(
+        shared,
+        tables=shared.tables if config.share_tables == "cost" else (),
+        trees=shared.trees if config.share_trees != "never" else (),
+    )
 
 
 class Patience:
     """Whether it is time for a change."""
 
-    def __init__(self, settings: ReplanSettings, changed: float) -> None:
+    def __init__(self, config: Config, changed: float) -> None:
         """`changed`: when anything was changed last, or the run began."""
-        self._settings = settings
+        self._config = config
         self._changed = changed
         self._slices: dict[str, int] = {}
 
     def note(self, name: str, gain: float, slices: int = 1) -> None:
         """Note the gain of a change for some slices in a row."""
-        enough = gain > self._settings.gain
+        enough = gain > self._config.replan_gain
         self._slices[name] = self._slices.get(name, 0) + slices if enough else 0
 
     def due(self, now: float) -> list[str]:
         """The names of the changes that are due."""
-        if now - self._changed < self._settings.seconds:
+        if now - self._changed < self._config.replan_seconds:
             return []
-        return [name for name, number in self._slices.items() if number >= self._settings.slices]
+        return [
+            name for name, number in self._slices.items() if number >= self._config.replan_slices
+        ]
 
     def change(self, names: Iterable[str], now: float) -> None:
         self._changed = now
@@ -96,17 +73,19 @@ class Choosing:
     read: str
     family: AggregateFamily
     traffic: TrafficStatistics
-    settings: ReplanSettings
+    config: Config
 
     @cached_property
     def costs(self) -> SharingCosts:
-        return SharingCosts(self.family, self.traffic, self.settings.trees)
+        return SharingCosts(self.family, self.traffic, self.config)
 
     def best(self) -> PlannedSharing:
         """The cheapest of what is found if tables are shared or not, and conditions ride along in
         trees or not.
         """
-        tables = self.tables() if self.settings.tables and self.family.has_rivals else ()
+        tables = (
+            self.tables() if self.config.share_tables == "cost" and self.family.has_rivals else ()
+        )
         found = [
             PlannedSharing(some, self.trees(some, riding))
             for some in dict.fromkeys((tables, ()))
@@ -144,7 +123,7 @@ class Choosing:
         units = {unit.query.name: unit for unit in self.family.units(tables)}
         queries = [unit.query for unit in units.values()]
         statistics = UnitStatistics(units, self.costs, riding)
-        decided = decide_trees(self.read, queries, statistics, self.settings.trees)
+        decided = decide_trees(self.read, queries, statistics, self.config)
         made = (self.tree([units[q.name] for q in some], one.tree) for some, one, _ in decided)
         return tuple(one for one in made if one is not None)
 
@@ -159,7 +138,7 @@ class Choosing:
         made = PlannedTree(tuple(unit.id for unit in units), tree, whole)
         queries = tuple(unit.query for unit in units)
         low = LowPlan((), (), queries)
-        return None if with_tree(low, queries, made, self.settings.trees) is None else made
+        return None if with_tree(low, queries, made, self.config.tree_leaves) is None else made
 
 
 @dataclass(frozen=True)
@@ -228,9 +207,9 @@ def compared(
     family: AggregateFamily,
     present: PlannedSharing | None,
     traffic: TrafficStatistics,
-    settings: ReplanSettings,
+    config: Config,
 ) -> Comparison:
-    choosing = Choosing(read, family, traffic, settings)
+    choosing = Choosing(read, family, traffic, config)
     before, best = (present or PlannedSharing()).of(family), choosing.best()
     parts = connected(family.ids, [*before.parts(family), *best.parts(family)])
     costs = {

@@ -19,7 +19,6 @@ from terascope.kernels.merge.groups import Block
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import LowAggregate, LowPlan
 from terascope.physical.rules.grow_trees import Grafting
-from terascope.physical.settings import TreeSettings
 from terascope.physical.split.drafts import Names
 from terascope.sharing.model import Tree
 from terascope.streaming.replan.families import AggregateFamily, Unit, families_of
@@ -124,9 +123,7 @@ class Grafted:
     """By the key of a family: its queries and its inner nodes, by name."""
 
 
-def grafted(
-    read: str, low: LowPlan, shared: Mapping[str, PlannedSharing], settings: TreeSettings
-) -> Grafted:
+def grafted(read: str, low: LowPlan, shared: Mapping[str, PlannedSharing], leaves: str) -> Grafted:
     """The plan of a read with what its families share. A tree that needs more slots than a table
     has is left out.
     """
@@ -135,21 +132,21 @@ def grafted(
         before = len(made.inner)
         planned = shared.get(family.key)
         if planned is not None:
-            made = with_sharing(made, family, planned.of(family), settings)
+            made = with_sharing(made, family, planned.of(family), leaves)
         inner = (node.name for node in made.inner[before:])
         nodes[family.key] = (*(query.name for query in family.members), *inner)
     return Grafted(made, nodes)
 
 
 def with_sharing(
-    low: LowPlan, family: AggregateFamily, planned: PlannedSharing, settings: TreeSettings
+    low: LowPlan, family: AggregateFamily, planned: PlannedSharing, leaves: str
 ) -> LowPlan:
     made, tables = low, dict[str, LowAggregate]()
     for unit in family.units(planned.tables):
         made, tables[unit.id] = with_table(made, unit)
     for one in planned.trees:
         members = [tables[name] for name in one.units]
-        made = with_tree(made, members, one, settings) or made
+        made = with_tree(made, members, one, leaves) or made
     return made
 
 
@@ -168,7 +165,7 @@ def with_table(low: LowPlan, unit: Unit) -> tuple[LowPlan, LowAggregate]:
 
 
 def with_tree(
-    low: LowPlan, members: Sequence[LowAggregate], planned: PlannedTree, settings: TreeSettings
+    low: LowPlan, members: Sequence[LowAggregate], planned: PlannedTree, leaves: str
 ) -> LowPlan | None:
     """None when a node would need more slots than a table has."""
     pairs = zip(planned.tree.nodes, planned.whole, strict=True)
@@ -177,7 +174,7 @@ def with_tree(
     def wanted(attributes: frozenset[str]) -> float:
         return float("inf") if attributes in bounded else 0.0
 
-    return Grafting(low, members, planned.tree, settings, wanted).plan()
+    return Grafting(low, members, planned.tree, leaves, wanted).plan()
 
 
 def widened_places(flat: LowPlan, low: LowPlan) -> dict[int, Shape]:

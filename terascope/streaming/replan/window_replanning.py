@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from terascope.config import Config
 from terascope.physical.split.slicing import SliceFamily, ticks
 from terascope.physical.stream.plan import StreamPlan
 from terascope.plan.show import show_expr
@@ -22,7 +23,7 @@ from terascope.sharing.compositions import MOST_RETIRED, Composition, best_clust
 from terascope.sharing.windows import Cluster, TupleTraffic, WindowClusters, WindowCosts
 from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.replan.sharing_status import ClusterStatus, WindowStatus
-from terascope.streaming.replan.tree_choice import Patience, ReplanSettings
+from terascope.streaming.replan.tree_choice import Patience
 from terascope.streaming.replan.window_plans import WindowPlans, family_key
 from terascope.streaming.replan.window_rates import Measuring
 
@@ -82,14 +83,14 @@ class WindowReplanner:
         self,
         plan: StreamPlan,
         plans: WindowPlans,
-        settings: ReplanSettings,
+        config: Config,
         folder: Path,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`plans`: those in force; `folder`: of the run."""
         self._plan = plan
         self._plans = plans
-        self._settings = settings
+        self._config = config
         self._folder = folder
         self._clock = clock
         self._lock = threading.Lock()
@@ -97,7 +98,11 @@ class WindowReplanner:
         self._rest_until = 0.0
         self._watched = {family_key(one.family): one for one in self._families()}
         last = max((one.composition.since for one in self._watched.values()), default=0.0)
-        self._patience = Patience(settings, last)
+        self._patience = Patience(config, last)
+
+    @property
+    def _may_change(self) -> bool:
+        return self._config.replan_windows and self._config.share_tables != "always"
 
     def _families(self) -> Iterator[WatchedWindows]:
         slicing = self._plan.slicing
@@ -105,7 +110,7 @@ class WindowReplanner:
             made = self._plans.known[family_key(family)]
             several = len(made.windows) > 1
             if several or not all(cluster.own for cluster in made.clusters):
-                may_change = self._settings.windows and slicing.mode == "cost" and several
+                may_change = self._may_change and slicing.mode == "cost" and several
                 second = ticks(slicing.scans[family], family.time)
                 measuring = Measuring.of(family, self._plan)
                 yield WatchedWindows(family, second, made, measuring, may_change)
@@ -120,14 +125,14 @@ class WindowReplanner:
                 one.slices += 0 if closed is None else closed.slices
                 if not one.slices or resting:
                     continue
-                one.judged = one.judge(self._settings.least_core)
+                one.judged = one.judge(self._config.replan_least_core)
                 if one.judged is not None:
                     self._plans.latest[key] = one.judged.traffic
                     self._patience.note(key, one.judged.gain, one.slices)
                 one.slices = 0
             if not resting:
                 spent = time.thread_time() - began
-                self._rest_until = self._clock() + spent / self._settings.share
+                self._rest_until = self._clock() + spent / self._config.replan_core
             if self._clock() - self._saved > SAVE_SECONDS:
                 self._save()
 

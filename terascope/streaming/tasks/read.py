@@ -23,7 +23,6 @@ from terascope.files import PRIVATE
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import PartFormat
 from terascope.physical.ownership import Epochs
-from terascope.physical.settings import TreeSettings
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.engine import Report
 from terascope.streaming.heartbeat import Heartbeat, Watch
@@ -47,7 +46,8 @@ class StreamRead:
     late_format: PartFormat = "parquet"
     starts: Mapping[str, SliceValue] = field(default_factory=dict)
     """Queries that are new, and the first slice each of them has a whole."""
-    trees: TreeSettings = field(default_factory=TreeSettings)
+    tree_leaves: str = "bounded"
+    """The setting of that name, which says which tables of aggregate trees are bounded."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
     assert flat is not None
     plan, shared = flat, given.trees.shared
     if shared:
-        plan = grafted(native.read.name, flat, shared, reading.trees).low
+        plan = grafted(native.read.name, flat, shared, reading.tree_leaves).low
     wide = widened_places(flat, plan)
     task = LowTask(plan, given.owned)
     home = given.number % native.destinations
