@@ -59,7 +59,7 @@ def interface(folder: Path, given: Sequence[tuple[int | None, ...]]) -> dict[str
     given_rows=rows,
     operator=operators,
     constant=st.sampled_from((-1, *EDGES)),
-    config=wide,
+    low=wide,
     high=wide,
     listed=st.lists(st.sampled_from((-7, *EDGES)), min_size=1, max_size=4),
 )

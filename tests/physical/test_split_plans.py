@@ -94,7 +94,7 @@ SPLITTING = aggs(
     mean=agg("avg", X),
     mean_k=agg("avg", K),
     mean_f=agg("avg", F),
-    config=agg("min", X),
+    low=agg("min", X),
     high=agg("max", F),
     any=agg("or_aggr", X),
     all=agg("and_aggr", K),
@@ -184,7 +184,7 @@ def test_grouping_sets_of_large_sums(table: Table, cuts: list[int]) -> None:
 @QUICK
 @given(table=TABLE, cuts=CUTS)
 def test_rows_for_empty_epochs(table: Table, cuts: list[int]) -> None:
-    calls = aggs(n=agg("count"), nx=agg("count", X), mean=agg("avg", K), config=agg("min", X))
+    calls = aggs(n=agg("count"), nx=agg("count", X), mean=agg("avg", K), low=agg("min", X))
     rel = Aggregate(SOURCE, named(tb=EPOCH), calls, emit_empty="epoch")
     split = check(plan(q=rel), table, cuts)
     assert kinds(split) == ["aggregation"]
@@ -226,7 +226,7 @@ def test_keys_of_every_kind(table: Table, cuts: list[int]) -> None:
 def test_tumbling_windows(table: Table, cuts: list[int], length: int) -> None:
     windowed = Window(Filter(SOURCE, call("is_null", K)), Sliding(length, length), "ts")
     edges = columns(windowed, "wstart wend")
-    calls = aggs(n=agg("count"), config=agg("min", col("ts")))
+    calls = aggs(n=agg("count"), low=agg("min", col("ts")))
     rel = Aggregate(windowed, (*edges, *named(half=call("div", col("ts"), 2))), calls)
     empty = Aggregate(windowed, edges, calls, emit_empty=windowed.spec)
     split = check(plan(q=rel, empty=empty), table, cuts)

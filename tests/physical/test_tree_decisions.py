@@ -19,7 +19,7 @@ ROOMY = [
 ]
 
 
-@pytest.mark.parametrize("settings", ROOMY, ids=lambda s: f"{s.mode} {s.leaves}")
+@pytest.mark.parametrize("settings", ROOMY, ids=lambda s: f"{s.share_trees} {s.tree_leaves}")
 def test_with_room_for_all_only_the_exchange_of_groups_is_added(settings: Config) -> None:
     found = decided("left", MEMBERS, FIRST, settings)
     groups = sum(FIRST.groups(node.attributes) for node in found.tree.nodes if node.is_query)

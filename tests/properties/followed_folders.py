@@ -87,7 +87,7 @@ class Followed:
         bindings = Bindings(
             interfaces,
             {},
-            config=WITHOUT_COMPILING.changed(config=config_with(split_bytes=1 << 12)),
+            config=WITHOUT_COMPILING.changed(split_bytes=1 << 12),
         )
         return compile_set(Source(self.text, str(self.folder / "set.gsql")), bindings)
 

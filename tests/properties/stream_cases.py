@@ -28,7 +28,6 @@ from tests.agreement import WITHOUT_COMPILING, Answer, Answers, delivered
 from tests.properties.engines import TYPES
 from tests.properties.random_sets import INTERFACES, PROTOCOL, random_rows
 from tests.properties.stream_queries import FALLING, WATCH_FILE, WATCHED, StreamSet
-from tests.settings import config_with
 
 HIGHEST: Final = 5000
 """What `down` falls from."""
@@ -105,7 +104,7 @@ def make_stream_case(seed: int, folder: Path, queries: int, rows: int) -> Stream
     bindings = Bindings(
         interfaces,
         {"both": INTERFACES},
-        config=WITHOUT_COMPILING.changed(config=config_with(split_bytes=1 << 9)),
+        config=WITHOUT_COMPILING.changed(split_bytes=1 << 9),
     )
     (folder / WATCH_FILE).write_text(WATCHED, encoding="utf-8")
     text = StreamSet(seed, [protocol(band)]).text(queries)

@@ -48,9 +48,7 @@ def compiled_set(folder: Path) -> Compiled:
         (folder / name).mkdir(parents=True)
         interfaces[name] = Interface(name, "csv", str(folder / name))
     sets = {"main0_and_control": ("main0", SILENT)}
-    bindings = Bindings(
-        interfaces, sets, config=WITHOUT_COMPILING.changed(config=config_with(split_bytes=1 << 12))
-    )
+    bindings = Bindings(interfaces, sets, config=WITHOUT_COMPILING.changed(split_bytes=1 << 12))
     return compile_set(Source(SET, str(folder / "idle.gsql")), bindings)
 
 

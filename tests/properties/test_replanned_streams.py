@@ -46,7 +46,7 @@ from tests.properties.swapped_skew import (
     run_settings,
     swapped_set,
 )
-from tests.settings import Changes, config_with
+from tests.settings import Changes
 
 TREES: list[Changes] = [
     {"share_trees": "time"},
@@ -323,9 +323,7 @@ def random_set(seed: int, folder: Path) -> Swapped:
     table = random_tuples(random.Random(seed), 700).sort_by("ts")
     pq.write_table(table, path, row_group_size=50)
     interfaces = {"left": Interface("left", "parquet", str(path))}
-    bindings = Bindings(
-        interfaces, config=WITHOUT_COMPILING.changed(config=config_with(split_bytes=1))
-    )
+    bindings = Bindings(interfaces, config=WITHOUT_COMPILING.changed(split_bytes=1))
     return Swapped(compile_set(Source("\n".join(statements), str(folder / "set.gsql")), bindings))
 
 

@@ -35,7 +35,7 @@ def test_nulls_are_one_group_and_are_not_aggregated() -> None:
             n=agg("count"),
             n_x=agg("count", col("x")),
             total=agg("sum", col("x")),
-            config=agg("min", col("x")),
+            low=agg("min", col("x")),
             high=agg("max", col("x")),
             mean=agg("avg", col("x")),
         ),

@@ -142,7 +142,7 @@ def test_expressions(table: Table) -> None:
 )
 def test_windows_with_aggregates_and_empty_ones(table: Table, spec: WindowSpec) -> None:
     windowed = Window(SOURCE, spec, "ts")
-    calls = aggs(n=agg("count"), total=agg("sum", X), config=agg("min", F), high=agg("max", S))
+    calls = aggs(n=agg("count"), total=agg("sum", X), low=agg("min", F), high=agg("max", S))
     rows_of(Aggregate(windowed, columns(windowed, "wstart wend k"), calls), {"t": table})
     keys = columns(windowed, "wstart wend")
     rows_of(Aggregate(windowed, keys, calls, emit_empty=spec), {"t": table})
@@ -167,7 +167,7 @@ def test_grouping_sets_and_exact_aggregates(table: Table) -> None:
         kinds=agg("count", S, distinct=True),
         total=agg("sum", X),
         mean=agg("avg", X),
-        config=agg("min", ADDRESS),
+        low=agg("min", ADDRESS),
         high=agg("max", F),
         first=agg("first", X),
         last=agg("last", S),

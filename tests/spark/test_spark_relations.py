@@ -182,7 +182,7 @@ def test_aggregates(spark: SparkSession, tmp_path: Path) -> None:
         mean_float=agg("avg", F),
         mean_distinct=agg("avg", K, distinct=True),
         positive=agg("posavg", X),
-        config=agg("min", F),
+        low=agg("min", F),
         high=agg("max", F),
         low_text=agg("min", S),
         high_ip=agg("max", ADDRESS),
