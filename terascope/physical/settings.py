@@ -13,8 +13,8 @@ from terascope.physical.statistics.sampling import SampleLimits
 from terascope.sharing.cost import EXCHANGE, Accounting, accounting_for
 
 Destination: TypeAlias = Literal["frames", "files", "rows", "stream"]
-"""Where results go: DataFrames for a caller; files, written by the tasks that have the rows; rows
-for a terminal, kept in files and sorted when somebody looks; or the results of a stream."""
+"""The destination of results: DataFrames for a caller; files, written by the tasks that have the
+rows; rows for a terminal, kept in files and sorted on demand; or the results of a stream."""
 
 TREE_TABLE: Final[Policy] = "lru"
 """The table of nodes that do not get all the memory they want."""

@@ -1,9 +1,9 @@
 """Low-level streams -> LowPlan: the prefilter, the signatures, the tables of one source.
 
-In: the low part of a split plan and a read. Out: what every task of the read does. Cheap conditions
-of all queries become the predicates of the prefilter, each once however many queries have it
-(dissertation 3.4.2); what is expensive, or may overflow, is evaluated after the signature, for the
-tuples that are left.
+In: the low part of a split plan and a read. Out: the work of every task of the read. Cheap
+conditions of all queries become the predicates of the prefilter, each once however many queries
+have it (dissertation 3.4.2). Conditions that are expensive, or may overflow, are evaluated after
+the signature, for the tuples that are left.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from terascope.plan.rel import IFACE, Aggregate, Field, Filter, PlanMistake, Pro
 from terascope.types import Type
 
 EXPENSIVE_NS: Final = 50
-"""A condition that costs more is none of the prefilter's."""
+"""The most nanoseconds of a condition of the prefilter."""
 MANY_EPOCHS: Final = 16
-"""In one split: then tuples are not taken apart by epoch, the epoch becomes a key."""
+"""Epochs in one split from which on tuples are not separated by epoch: the epoch becomes a key."""
 SAMPLED_SPLITS: Final = 16
 RISING: Final = Ordered(Slope(Trend.INCREASING))
 
 
 @dataclass
 class Prefilter:
-    """Predicates, numbered as they come."""
+    """Numbered predicates, each once."""
 
     costs: Costs
     predicates: dict[Expr, int] = field(default_factory=dict)
 
     def divide(self, conditions: Iterable[Expr]) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
-        """(signature, rest) of a query."""
+        """The signature and the rest of a query's conditions."""
         signature: list[int] = []
         rest: list[Expr] = []
         for condition in conditions:
@@ -108,7 +108,7 @@ def with_table(query: LowQuery, splits: Sequence[Split], config: Config, share: 
 
 
 def has_many_epochs(query: LowAggregate, splits: Sequence[Split]) -> bool:
-    """Whether the tuples of a split belong to many epochs, or may: a sample of them is enough."""
+    """Whether the tuples of a split belong to many epochs, or may; some splits are checked."""
     relevant = [s for s in splits if s.interface in query.interfaces]
     sample = relevant[:: max(1, len(relevant) // SAMPLED_SPLITS)]
     spans = [span(query, [split]) for split in sample]
@@ -120,7 +120,7 @@ def has_many_epochs(query: LowAggregate, splits: Sequence[Split]) -> bool:
 
 
 def epoch_step(query: LowAggregate) -> float:
-    """By how much an epoch is more than the one before, on average."""
+    """The mean difference between two successive epochs."""
     assert query.epoch is not None
     match query.keys[query.epoch][1]:
         case Call(Scalar(role=SlicePart("start")), (_, Lit(value=str(text)))):
@@ -130,7 +130,7 @@ def epoch_step(query: LowAggregate) -> float:
 
 
 def low_groups(rel: Aggregate) -> GroupFields:
-    """The groups of a low-level aggregation as those above see them."""
+    """The groups of a low-level aggregation as the high level reads them."""
     scan, _ = source_of(rel.source)
     slots = [slot_of(name, agg, {}) for name, agg in rel.aggs]
     epoch = epoch_key(scan, [expr for _, expr in rel.keys])
@@ -151,11 +151,11 @@ def scanned(rel: Rel) -> Scan:
 
 
 MOST_LENGTHS: Final = 12
-"""A common multiple of epochs is worth cutting at when it is at most so many of the longest."""
+"""The largest common multiple of epochs that is used as an edge, in lengths of the longest."""
 
 
 def common_edge(streams: Sequence[Rel]) -> Edge | None:
-    """Where whole epochs of all aggregations end: on the clock that most of them are cut by."""
+    """The edge where whole epochs of all aggregations end, on the clock most of them use."""
     steps: dict[str, list[int]] = {}
     for rel in streams:
         if isinstance(rel, Aggregate):
@@ -177,7 +177,7 @@ def common_edge(streams: Sequence[Rel]) -> Edge | None:
 
 
 def divided(expr: Expr, scan: Scan) -> tuple[str, int] | None:
-    """(column of the connector, n) of column div n."""
+    """The pair (column of the connector, n) of an expression `column div n`."""
     match expr:
         case Col(name):
             step = 1
@@ -226,7 +226,7 @@ def source_of(rel: Rel) -> tuple[Scan, Expr]:
 def connector_columns(
     scan: Scan, names: Sequence[str], columns: tuple[Column, ...]
 ) -> dict[str, Expr]:
-    """What each column of a scan is, in columns of the connector."""
+    """Each column of a scan as an expression over columns of the connector."""
     have = {c.name for c in columns}
     below: dict[str, Expr] = {}
     for f in scan.columns:
@@ -239,7 +239,7 @@ def connector_columns(
 
 
 def membership(scan: Scan, names: Sequence[str]) -> list[Expr]:
-    """What makes a tuple of the read one of the scan."""
+    """The condition by which a tuple of the read belongs to the scan."""
     conditions: list[Expr] = []
     if scan.layer is not None:
         bit = Lit(scan.layer, Type.LLONG)
@@ -251,7 +251,7 @@ def membership(scan: Scan, names: Sequence[str]) -> list[Expr]:
 
 
 def epoch_key(scan: Scan, keys: Sequence[Expr]) -> int | None:
-    """The first key that moves with time and is made of one column, which it never falls behind."""
+    """The first key that moves with time and is a monotone function of one column."""
     ordered = {c.name: Ordered(c.slope) for c in scan.columns if c.slope is not None}
     for place, expr in enumerate(keys):
         named = columns_of(expr)

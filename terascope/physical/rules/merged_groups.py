@@ -1,7 +1,7 @@
 """The high part over partial groups that were merged already.
 
 In: a high part, and the low-level aggregations of which each group is now one row. Out: the same
-without the super-aggregation that has nothing left to do: a projection of what stands in the row.
+high part without super-aggregations that have nothing left to merge: a projection of the row.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def assume_merged(
     """Before: Aggregate by a, b: sum(cnt) (Read low)      After: Project a, b, cnt (Read low).
 
     `low_keys`: the key columns of each merged low-level aggregation. An aggregation by fewer keys,
-    with grouping sets or with rows for empty epochs stays. `steps`: what the ends of windows are
-    multiples of, in streams of windows.
+    with grouping sets or with rows for empty epochs stays. `steps`: the number of which the ends of
+    windows are multiples, in streams of windows.
     """
     known = steps or {}
     if isinstance(rel, Aggregate) and (made := without_merging(rel, low_keys, known)) is not None:
@@ -59,8 +59,8 @@ def without_merging(
 
 
 def merged_jointly(rels: Iterable[Rel]) -> frozenset[str]:
-    """The streams of which some aggregation merges several columns at once. Of these a group may
-    have several rows: sums of FLOATs, for which there is no one row before they are rounded.
+    """The streams of which some aggregation merges several columns at once. Their groups may have
+    several rows: a sum of FLOATs has no single row before it is rounded.
     """
     found: set[str] = set()
     for rel in rels:
@@ -72,7 +72,7 @@ def merged_jointly(rels: Iterable[Rel]) -> frozenset[str]:
 
 
 def told_by(expr: Expr, step: int) -> Expr:
-    """What an expression tells for certain: of multiples of a step, a quotient tells the number."""
+    """The expressions that an expression determines: of multiples of a step, also a quotient."""
     base = unscaled(expr)
     match base:
         case Call(Scalar(role=FloorDivision()), (dividend, Lit(value=int(n)))):
@@ -81,12 +81,12 @@ def told_by(expr: Expr, step: int) -> Expr:
 
 
 def tidy(rel: Rel) -> Rel | None:
-    """Without projections of projections, and those that change nothing."""
+    """The relation without nested projections and without projections that change nothing."""
     return merge_projects(rel) or drop_identities(rel)
 
 
 def value_of_one(call: AggCall) -> Expr | None:
-    """What an aggregate makes of a group of one row, where that follows from the row's values."""
+    """The value of an aggregate over a group of one row, where the row's values determine it."""
     term = call.function.of_one()
     if term is not None:
         return term_expr(term, call.args)

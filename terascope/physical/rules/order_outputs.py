@@ -34,9 +34,9 @@ def outputs_of(plan: Plan) -> tuple[Output, ...]:
 
 
 def output_order(stream: Stream, orders: Orders) -> tuple[tuple[str, bool], ...]:
-    """Rows in the order of the stream; where the query says ORDER BY, in that order per window.
-    Columns that are known to be in order come first, or what breaks the ties of one would break the
-    order of another.
+    """Rows in the order of the stream; with ORDER BY, in that order within each window. Columns
+    that are known to be in order come first, so that breaking the ties of one column does not break
+    the order of another.
     """
     plain = sequence(stream.rel, orders)
     edges = [(name, down) for name, down in plain if name in (WEND, WSTART)]
@@ -48,13 +48,13 @@ def output_order(stream: Stream, orders: Orders) -> tuple[tuple[str, bool], ...]
 
 
 def kept_order(stream: Stream, orders: Orders) -> KeptOrder:
-    """The columns in whose order rows are delivered; within a band they need not be."""
+    """The columns in whose order rows are emitted; a column with a band is not among them."""
     known = [f.name for f in stream.rel.visible if f.name in orders]
     return tuple((n, falls(n, orders)) for n in known if not orders[n].slope.band)
 
 
 def rank_order(rel: Rel, orders: Orders) -> tuple[tuple[str, bool], ...]:
-    """The ORDER BY of a query, as far as its columns are delivered."""
+    """The ORDER BY of a query, restricted to the columns that are emitted."""
     names: dict[Expr, str] = {Col(f.name, f.type): f.name for f in rel.fields}
     if isinstance(rel, Project):
         names = {expr: name for name, expr in rel.items}

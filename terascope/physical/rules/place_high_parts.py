@@ -1,7 +1,7 @@
 """The high parts of queries, over groups that the merge has completed.
 
-In: a draft with the tables of its low level. Out: the relations above: without super-aggregations
-that have nothing left to merge, and over streams of windows that the merge puts together itself.
+In: a draft with the tables of its low level. Out: the relations above, without super-aggregations
+that have nothing left to merge, and over streams of windows that the merge assembles itself.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def merged_above(
 ) -> tuple[dict[str, Rel], Assembly, frozenset[str]]:
     """The high parts, their streams of windows, and the streams whose groups are merged above.
 
-    The groups of a stream that the tasks and Spark both give are merged above. So are groups that
-    Spark gives in a row for each range of the FLOATs that are summed.
+    Groups of a stream that both the tasks and Spark emit are merged above. So are groups that Spark
+    emits in one row for each range of the summed FLOATs.
     """
     both = {stream.name for stream in draft.hosted} & draft.in_spark.keys()
     partial = both | {name for name, rel in draft.in_spark.items() if has_ranges(rel)}
@@ -68,6 +68,6 @@ def over_groups(
 
 
 def has_ranges(rel: Rel) -> bool:
-    """Whether groups have a row for each range of the FLOATs that are summed."""
+    """Whether groups have one row for each range of the summed FLOATs."""
     aggs = rel.aggs if isinstance(rel, Aggregate) else ()
     return any(isinstance(call.function, FloatRange) for _, call in aggs)

@@ -1,8 +1,8 @@
 """Each source is read once for the whole set.
 
 In: a draft whose queries are split. Out: one `SourceRead` for all packet interfaces together, and
-one for every other interface. Its columns are the union of what all scans use; its predicate is
-what every one of them agrees to drop.
+one for every other interface. Its columns are the union of the columns of all scans; its predicate
+drops only tuples that no scan takes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_TERMS = 12
 """A source predicate of more alternatives costs more than it saves."""
 
 ScanUse = tuple[Scan, Expr]
-"""A scan and the predicate that stands on it."""
+"""A scan and the predicate of the filter on it."""
 
 
 def read_sources(draft: JobDraft) -> JobDraft:
@@ -56,7 +56,7 @@ def low_streams(draft: JobDraft) -> list[Stream]:
 
 
 def scan_uses(rel: Rel, predicate: Expr = TRUE) -> Iterator[ScanUse]:
-    """Every scan below, with the filter that stands directly on it."""
+    """Every scan of a relation, with the filter directly above it."""
     match rel:
         case Scan():
             yield rel, predicate
@@ -117,7 +117,7 @@ def add_column(columns: dict[str, Column], column: Column, source: str) -> None:
 
 
 def source_predicate(uses: list[ScanUse], members: set[str]) -> Expr | None:
-    """What makes a tuple of use to at least one scan; None when all are, or it is not worth it."""
+    """The condition that any scan takes a tuple; None when all are taken, or it costs more."""
     terms = list(dict.fromkeys(scan_term(scan, p, members) for scan, p in uses))
     if len(terms) > MOST_TERMS:
         terms = list(dict.fromkeys(scan_term(scan, TRUE, members) for scan, _ in uses))
@@ -128,13 +128,13 @@ def source_predicate(uses: list[ScanUse], members: set[str]) -> Expr | None:
 
 
 def weakest(terms: list[Expr]) -> list[Expr]:
-    """Without the terms that ask for more than another one does."""
+    """The terms without those that imply another term."""
     parts = [frozenset(conjuncts(t)) for t in terms]
     return [t for t, own in zip(terms, parts, strict=True) if not any(p < own for p in parts)]
 
 
 def scan_term(scan: Scan, predicate: Expr, members: set[str]) -> Expr:
-    """The tuples one scan wants, in columns of the connector."""
+    """The condition of the tuples of one scan, in columns of the connector."""
     parts: list[Expr] = []
     if scan.layer is not None:
         bit = Lit(scan.layer, Type.LLONG)

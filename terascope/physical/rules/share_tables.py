@@ -1,14 +1,14 @@
 """One table for all aggregations with the same keys.
 
 In: the reads of a job with their low-level plans, and the low-level streams. Out: the same with
-fewer streams: the first of those that have one table has the slots of all of them, and whoever
-reads another one reads that, under its own names. One more query with the keys of a set then costs
-its slots, and no grouping.
+fewer streams: the first stream of a shared table has the slots of all of them, and readers of
+another stream read the first under the other's names. One more query with the keys of a set then
+costs its slots, and no grouping.
 
-Aggregations that differ in their conditions, too, may share a table: a tuple that meets any of them
-is looked up once, and every slot takes the tuples of its own (the condition rides along as bits of
-the prefilter). A group of the table is one of a query when it has seen a tuple of that query, which
-a count beside the query's slots tells. Whether that is worth it is asked of `rides`.
+Aggregations with different conditions may share a table, too: a tuple that meets any condition is
+looked up once, and every slot takes the tuples of its own condition (an admission predicate, tested
+by bits of the prefilter). A group of the table belongs to a query when it has a tuple of that
+query; a count beside the query's slots records that. `rides` decides whether sharing pays.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from terascope.plan.rel import Aggregate, Filter, Named, Project, Read, Rel
 from terascope.types import Type
 
 Rides: TypeAlias = Callable[[Sequence[Queries]], bool]
-"""Whether aggregations with the same keys and different conditions are better off together."""
+"""Whether aggregations with the same keys and different conditions should share a table."""
 
 Size: TypeAlias = Callable[[Queries], float]
-"""How many tuples an aggregation takes."""
+"""The number of tuples that an aggregation takes."""
 
 Some = TypeVar("Some")
 
 MOST_RIVALS: Final = 8
-"""Tables that an aggregation looks at, those with the most tuples: the time it takes to plan a set
-then grows with the number of its queries, and not with that of their pairs."""
+"""The most tables that are tried for an aggregation, those with the most tuples first: planning
+time then grows with the number of queries, and not with the number of pairs."""
 
 SEEN: Final = "#seen"
-"""The count of a query's own tuples, where a table has others, too."""
+"""The count of a query's own tuples, in a table that other queries share."""
 
 
 def share_tables(draft: JobDraft) -> JobDraft:
@@ -86,7 +86,7 @@ def unknown(_: Queries) -> float:
 
 @dataclass(frozen=True)
 class Complete:
-    """What a table keeps, and who enters it."""
+    """The slots of a table and its admission predicate."""
 
     slots: Mapping[object, Mapping[str, Slot]]
     """What is kept -> its slot in each read."""
@@ -95,13 +95,13 @@ class Complete:
 
 @dataclass
 class Table:
-    """The table of one stream and of those that join it."""
+    """The table of one stream and of the streams that join it."""
 
     output: LowOutput
     queries: Queries
     members: dict[str, tuple[LowOutput, Queries]] = field(default_factory=dict)
     too_many: int = MOST_SLOTS + 1
-    """So many more slots had no room."""
+    """The number of further slots for which there was no room."""
 
     def add(self, output: LowOutput, queries: Queries) -> None:
         self.members[output.name] = output, queries
@@ -118,7 +118,7 @@ class Table:
 
     @property
     def slots(self) -> dict[object, dict[str, Slot]]:
-        """What is kept -> its slot in each read."""
+        """Kept state -> its slot in each read."""
         found: dict[object, dict[str, Slot]] = {}
         used = {f.name for f in self.output.fields}
         entries = {read: self.entry(read) for read in self.queries}
@@ -135,8 +135,8 @@ class Table:
     def wanted(
         self, member: str, entries: Mapping[str, AdmissionPredicate]
     ) -> list[tuple[str, dict[str, Slot]]]:
-        """The slots of a member: its own and, if it needs one, the count that tells its groups.
-        `entries`: who enters the table in each read.
+        """The slots of a member: its own and, if it needs one, the count that marks its groups.
+        `entries`: the admission predicate of the table in each read.
         """
         _, queries = self.members[member]
         wheres = {read: entries[read].where(query) for read, query in queries.items()}
@@ -165,7 +165,7 @@ class Table:
 
     @cached_property
     def complete(self) -> Complete:
-        """The table when all who join it have."""
+        """The table with the slots of all members."""
         return Complete(self.slots, {read: self.entry(read) for read in self.queries})
 
     @cached_property
@@ -173,7 +173,7 @@ class Table:
         return self.output.with_slots(self.shared_slots(next(iter(self.queries))))
 
     def view(self, member: str) -> Project:
-        """The table as one of its members has it."""
+        """The table as one of its members reads it."""
         _, queries = self.members[member]
         query = any_of(queries)
         keys = {expr: name for name, expr in reversed(any_of(self.queries).keys)}
@@ -190,12 +190,12 @@ class Table:
 
 
 def any_of(by_read: Mapping[str, Some]) -> Some:
-    """In one of the reads: but for the columns of the connector all are alike."""
+    """The aggregation of one of the reads: all are alike except for columns of the connector."""
     return next(iter(by_read.values()))
 
 
 def kept_in(slots: Mapping[str, Slot]) -> object:
-    """What a slot keeps, whatever its name is."""
+    """The state that a slot keeps, whatever its name."""
     return tuple((slot.kind, slot.argument, slot.where) for slot in slots.values())
 
 
@@ -235,8 +235,8 @@ class Rivals:
     _sizes: dict[str, float] = field(default_factory=dict)
 
     def home(self, output: LowOutput, queries: Queries) -> Table:
-        """The table of an aggregation with the same tuples, the first that it may join otherwise,
-        or one of its own.
+        """The table of an aggregation with the same tuples, else the first table that it may join,
+        else a new one.
         """
         alike = self._by_tuples.get(tuples_of(queries))
         found: Table | None = None
@@ -255,7 +255,7 @@ class Rivals:
         return found
 
     def nearest(self, slots: int) -> list[Table]:
-        """Tables worth looking at for so many slots."""
+        """The tables worth trying for this many slots."""
         some = [table for table in self.tables if slots < table.too_many]
         if len(some) <= MOST_RIVALS:
             return some
@@ -263,7 +263,7 @@ class Rivals:
         return [some[i] for i in sorted(order[:MOST_RIVALS])]
 
     def joins(self, table: Table, output: LowOutput, queries: Queries) -> bool:
-        """Whether an aggregation has its slots in a table of others' tuples."""
+        """Whether an aggregation joins a table of other tuples."""
         if not self.rides([*(known for _, known in table.members.values()), queries]):
             return False
         if table.with_member(output, queries).has_room():
@@ -275,7 +275,7 @@ class Rivals:
 def tables_of(
     queries: Iterable[tuple[LowOutput, Queries]], rides: Rides, size: Size = unknown
 ) -> list[Table]:
-    """Each aggregation in a table of its keys that it may join, or in one of its own."""
+    """The table of each aggregation: one with its keys that it may join, or one of its own."""
     rivals: dict[object, Rivals] = {}
     for output, own in queries:
         if own:
@@ -293,12 +293,12 @@ def aggregations(reads: Sequence[SourceRead]) -> dict[str, dict[str, LowAggregat
 
 
 def tuples_of(queries: Queries) -> object:
-    """The same for aggregations with the same tuples."""
+    """A key that is equal for aggregations with the same tuples."""
     return tuple((frozenset(q.signature), frozenset(q.rest)) for q in queries.values())
 
 
 def keys_of(queries: Queries) -> object:
-    """What aggregations with one table have in common."""
+    """A key that is equal for aggregations that may share a table."""
     return tuple(
         (
             name,

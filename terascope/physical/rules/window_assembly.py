@@ -1,8 +1,8 @@
-"""Windows that the tasks put together themselves, from slices they have merged.
+"""Windows that merging tasks assemble from merged slices.
 
-In: the high parts of a job over low-level streams whose groups are whole slices. Out: the same
-over streams of windows, which the merge gives: what was a window over elements is then one row for
-each group and window, as a grouping by that window would give it.
+In: the high parts of a job over low-level streams whose groups are whole slices. Out: the same high
+parts over streams of windows, which the merge emits: a window over elements becomes one row for
+each group and window, as a grouping by that window gives it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Assembly:
     names: Names
     made: dict[tuple[str, SliceVector, Periodic, Earlier], LowOutput] = field(default_factory=dict)
     trees: dict[str, Rel] = field(default_factory=dict)
-    """What each of them means, but for groups that are still in parts."""
+    """The relation of each low-level stream, except for groups that are still partial."""
 
     @property
     def low_keys(self) -> dict[str, tuple[str, ...]]:
@@ -61,7 +61,7 @@ class Assembly:
 
     @property
     def steps(self) -> dict[str, int]:
-        """What all ends of windows of a stream are multiples of."""
+        """The number of which all ends of windows of a stream are multiples."""
         return {o.name: window.slide for (_, _, window, _), o in self.made.items()}
 
     def over_windows(self, trees: Mapping[str, Rel]) -> dict[str, Rel]:
@@ -74,7 +74,7 @@ class Assembly:
         }
 
     def read(self, rel: Rel) -> Rel:
-        """A tree that reads streams of windows where it can."""
+        """The relation over streams of windows, where it can read them."""
         if isinstance(rel, Window):
             found = self.windows(rel)
             if found is not None:
@@ -117,7 +117,7 @@ class Assembly:
         return Project(read, tuple(wanted))
 
     def elements(self, rel: Rel) -> Elements | None:
-        """The groups of slices that windows are made of; None when it is something else."""
+        """The groups of slices from which windows are assembled; None for any other relation."""
         if not isinstance(rel, Project):
             return None
         seen, below = condition_on_slices(rel.source)
@@ -159,24 +159,24 @@ class Elements:
 
     output: LowOutput
     start: Col
-    """Where a slice begins,"""
+    """The start of a slice."""
     end: Expr
-    """and where it ends."""
+    """The end of a slice."""
     vector: SliceVector
     others: Mapping[str, Expr]
     """All other columns."""
     seen: Expr | None
-    """The condition that slices have seen a tuple of the query."""
+    """The condition that a slice has a tuple of the query."""
 
 
 def all_plain(parts: Sequence[Elements]) -> bool:
-    """Whether all columns are taken from the slices as they are."""
+    """Whether all columns are columns of the slices, unchanged."""
     return all(isinstance(e, Col) for part in parts for e in part.others.values())
 
 
 def condition_on_slices(rel: Rel) -> tuple[Expr | None, Rel]:
-    """The condition that slices have seen a tuple of the query, which has a table with others, and
-    the slices: a window has seen one when one of its slices has.
+    """The slices, and the condition that a slice has a tuple of the query, which shares its table.
+    A window has a tuple of the query when one of its slices has.
     """
     match rel:
         case Filter(
@@ -206,7 +206,7 @@ def is_epoch(column: Col, output: LowOutput) -> bool:
 
 
 def end_name(output: LowOutput, start: Col) -> str:
-    """What the end of a window is called in a stream of windows: it stands where the slice did."""
+    """The name of the end of a window in a stream of windows, in the place of the slice."""
     taken = {f.name for f in output.fields} - {start.name}
     return WEND if WEND not in taken else f"{start.name}#"
 

@@ -1,8 +1,8 @@
-"""Low-level streams while they are being put together, so that queries can share them.
+"""Low-level streams under construction, so that queries can share them.
 
-In: what each query wants next to a source. Out: one stream for all selections with the same scan
-and predicate, carrying the union of their columns; one for all aggregations that have the same keys
-too, carrying the union of their sub-aggregates.
+In: the part of each query next to a source. Out: one stream for all selections with the same scan
+and predicate, with the union of their columns; one for all aggregations that also have the same
+keys, with the union of their sub-aggregates.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LowKind: TypeAlias = Literal["selection", "aggregation"]
 
 @dataclass
 class Names:
-    """Names that are given once each."""
+    """Generates names, each once."""
 
     taken: set[str] = field(default_factory=set)
 
@@ -48,7 +48,7 @@ class Names:
 
 @dataclass
 class LowDraft:
-    """A low-level stream in the making: conditions on the tuples of one scan."""
+    """A low-level stream under construction: conditions on the tuples of one scan."""
 
     name: str
     scan: Scan
@@ -57,7 +57,7 @@ class LowDraft:
     sources: dict[str, SourceField] = field(default_factory=dict)
 
     def join(self, scan: Scan) -> bool:
-        """Read the columns of another scan as well; False when it means others by their names."""
+        """Read the columns of another scan as well; False when equal names mean other columns."""
         columns = {c.name: c for c in scan.columns}
         if any(self.sources.get(name, column) != column for name, column in columns.items()):
             return False
@@ -93,7 +93,7 @@ class SelectionDraft(LowDraft):
         return Project(self.source, tuple((name, expr) for expr, name in self.columns.items()))
 
     def column(self, expr: Expr, wanted: str) -> Col:
-        """The column that delivers an expression over the scan."""
+        """The column that holds an expression over the scan."""
         if expr not in self.columns:
             # A column of the source keeps its name, hidden ones above all.
             name = expr.name if isinstance(expr, Col) else plain_name(wanted)
@@ -101,7 +101,7 @@ class SelectionDraft(LowDraft):
         return Col(self.columns[expr], expr.type)
 
     def carried(self, expr: Expr) -> Expr:
-        """The expression over carried columns of the source."""
+        """The expression over columns that the stream carries."""
         return transform(expr, lambda e: self.column(e, e.name) if isinstance(e, Col) else e)
 
 
@@ -110,7 +110,7 @@ class AggregationDraft(LowDraft):
     keys: dict[Expr, str] = field(default_factory=dict)
     aggs: dict[AggCall, str] = field(default_factory=dict)
     sorted: bool = False
-    """Keys in an order that does not depend on the query that was first."""
+    """The keys in an order that does not depend on which query came first."""
 
     @property
     def named_keys(self) -> tuple[Named, ...]:
@@ -143,18 +143,18 @@ class AggregationDraft(LowDraft):
         return Col(self.aggs[call], call.type)
 
     def own_name(self, wanted: str) -> str:
-        """A name that no column of the source has: it would mean that column within the query."""
+        """A name that no column of the source has: in the query it would mean that column."""
         return f"{wanted}_" if wanted in self.sources else wanted
 
 
 def plain_name(wanted: str) -> str:
-    """A name without the alias of a join's input; what is called by its expression is a value."""
+    """A name without the alias of a join's input; a generated name becomes `value`."""
     name = wanted.rpartition(".")[2]
     return name if name.isidentifier() else "value"
 
 
 def sub_aggregate_name(call: AggCall) -> str:
-    """`cnt`, `sum_len`, `max_value`: what a person would call it."""
+    """A readable name of a sub-aggregate: `cnt`, `sum_len`, `max_value`."""
     if not call.args:
         return "cnt"
     names = sorted(columns_of(call.args[0]))
@@ -166,7 +166,7 @@ ScanKey: TypeAlias = tuple[tuple[str, ...], str, int | None, tuple[SourceField, 
 
 
 def scan_key(scan: Scan) -> ScanKey:
-    """What makes two scans the same but for the columns they read."""
+    """The identity of a scan without the columns that it reads."""
     return scan.interfaces, scan.protocol, scan.layer, scan.checked
 
 
@@ -176,13 +176,13 @@ class Drafts:
 
     names: Names
     live: bool = False
-    """Whether the set runs as a stream: its queries may then change while groups are kept."""
+    """Whether the set runs as a stream: its queries may change while groups are stored."""
     made: list[SelectionDraft | AggregationDraft] = field(default_factory=list)
     _alike: dict[object, list[SelectionDraft | AggregationDraft]] = field(default_factory=dict)
-    """Those with the same tuples and, if they are aggregations, the same keys."""
+    """The drafts with the same tuples and, for aggregations, the same keys."""
 
     def selection(self, query: str, scan: Scan, conditions: Iterable[Expr]) -> SelectionDraft:
-        """The stream with these tuples, made when there is none yet."""
+        """The stream with these tuples; it is made when there is none yet."""
         wanted = tuple(dict.fromkeys(conditions))
         alike = self.with_tuples(scan, wanted)
         for draft in alike:
@@ -203,7 +203,7 @@ class Drafts:
         calls: Iterable[AggCall],
         most_slots: int,
     ) -> AggregationDraft:
-        """The stream with these groups that still has room for the sub-aggregates."""
+        """The stream with these groups that has room for the sub-aggregates."""
         wanted, grouped, needed = tuple(dict.fromkeys(conditions)), frozenset(keys), set(calls)
         alike = self.with_tuples(scan, wanted, grouped)
         for draft in alike:
@@ -222,7 +222,7 @@ class Drafts:
     def with_tuples(
         self, scan: Scan, conditions: tuple[Expr, ...], keys: frozenset[Expr] | None = None
     ) -> list[SelectionDraft | AggregationDraft]:
-        """The selections with the tuples of a scan that meet some conditions, or the aggregations
-        of these by some keys.
+        """The selections of the tuples of a scan that meet some conditions, or the aggregations of
+        these tuples by some keys.
         """
         return self._alike.setdefault((scan_key(scan), frozenset(conditions), keys), [])

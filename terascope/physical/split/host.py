@@ -1,8 +1,8 @@
-"""What the host of a source is able to do: its capability profile (dissertation 3.4.1).
+"""The capability profile of the host of a source (dissertation 3.4.1).
 
 In: nothing. Out: `Host`s, declared as data: a plain decoder that only delivers columns, the
 compiled host that runs the kernels, a capture filter that compares header fields with constants.
-Splitting asks the profile, never a function's name.
+Splitting reads the profile, never a function's name.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ NUMBERS: Final = INTEGERS | {Type.FLOAT, Type.WIDE}
 
 
 def knows_all(expr: Expr) -> str | None:
-    """For a host that has no evaluator of its own to ask."""
+    """The evaluator of a host without limits: it has a form for every expression."""
     return None
 
 
 def kernels_know(expr: Expr) -> str | None:
-    """What the compiled kernels have no form for."""
+    """The reason why the compiled kernels have no form for an expression, or None."""
     # Imported late: numba takes a moment, and not every host has kernels.
     from terascope.kernels.codegen.expressions import unsupported
 
@@ -39,31 +39,31 @@ def kernels_know(expr: Expr) -> str | None:
 
 @dataclass(frozen=True)
 class Host:
-    """What can be shipped to a source. The defaults are those of a host without limits."""
+    """The capabilities of the host of a source. The defaults are those of a host without limits."""
 
     name: str
     filters: bool = True
-    """Evaluates predicates."""
+    """Whether it evaluates predicates."""
     computes: bool = True
-    """Delivers computed columns, not only those of the source."""
+    """Whether it delivers computed columns, not only those of the source."""
     aggregates: bool = True
     known_roles: frozenset[type[roles.Role]] | None = None
-    """What functions and operators it knows; None: all of them."""
+    """The roles of functions and operators that it evaluates; None: all roles."""
     column_types: frozenset[Type] = EVERYTHING
-    """Types of the columns its expressions may look at."""
+    """The types of columns in its expressions."""
     one_column: bool = False
-    """A comparison looks at one column only: all other operands are constants."""
+    """Whether a comparison may have only one column: all other operands are constants."""
     key_types: frozenset[Type] = EVERYTHING
-    """Types of grouping keys."""
+    """The types of grouping keys."""
     value_types: frozenset[Type] = EVERYTHING
-    """Types of values that a sub-aggregate may hold."""
+    """The types of values that a sub-aggregate may hold."""
     most_slots: int = MOST_SLOTS
-    """Sub-aggregates of one low-level aggregation."""
+    """The most sub-aggregates of one low-level aggregation."""
     knows: Refusal = field(default=knows_all, compare=False, repr=False)
-    """What its evaluator has no form for, with the reason; None for all else."""
+    """The reason why its evaluator has no form for an expression, or None."""
 
     def refuses(self, expr: Expr) -> str | None:
-        """Why the profile rules an expression out; None when it does not."""
+        """The reason why the profile excludes an expression; None when it does not."""
         reason = self.own_refusal(expr)
         if reason is not None:
             return f"host {self.name} {reason}"
@@ -98,20 +98,20 @@ class Host:
 
 
 def is_renaming(cast: Cast) -> bool:
-    """Whether a cast changes no value: integers differ in name only, but for their range."""
+    """Whether a cast changes no value: integer types differ only in name and range."""
     return cast.operand.type.is_integer and cast.type.is_integer and not cast.checks_range
 
 
 def compares_columns(args: tuple[Expr, ...]) -> bool:
-    """Whether several operands vary; those that are conditions themselves are judged by their own
-    operands.
+    """Whether several operands vary. Operands that are conditions themselves are judged by their
+    own operands.
     """
     varying = [a for a in args if not is_constant(a) and a.type is not Type.BOOL]
     return len(varying) > 1
 
 
 PLAIN_DECODER: Final = Host("plain_decoder", filters=False, computes=False, aggregates=False)
-"""Delivers the columns that are asked for, and does nothing else."""
+"""A host that delivers requested columns and does nothing else."""
 
 COMPILED_HOST: Final = Host(
     "compiled_host",
@@ -119,7 +119,7 @@ COMPILED_HOST: Final = Host(
     value_types=NUMBERS,
     knows=kernels_know,
 )
-"""Runs compiled kernels: groups hold numbers, keys are numbers or dictionary codes."""
+"""A host that runs compiled kernels: groups hold numbers, keys are numbers or dictionary codes."""
 
 CAPTURE_FILTER: Final = Host(
     "capture_filter",

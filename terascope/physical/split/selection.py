@@ -1,8 +1,8 @@
-"""The part of a query that stands directly on a source.
+"""The part of a query directly on a source.
 
-In: a relation. Out: a `Selection` when it is nothing but selections and projections over one scan:
-all its conditions and columns, written over the columns of the scan. Named streams of that kind are
-looked through like views; for an aggregation, windows that do not overlap are columns, too.
+In: a relation. Out: a `Selection` when the relation consists of selections and projections over one
+scan: all its conditions and columns, written over the columns of the scan. Named streams of that
+kind are inlined like views; for an aggregation, windows that do not overlap are columns, too.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from terascope.plan.rel import WEND, WSTART, Filter, Named, Project, Read, Rel, 
 
 @dataclass(frozen=True)
 class Selection:
-    """The tuples of a scan for which all conditions are TRUE, with columns made of the scan's."""
+    """The tuples of a scan that meet all conditions, with columns computed from the scan's."""
 
     scan: Scan
     conditions: tuple[Expr, ...]
     items: tuple[Named, ...]
 
     def over_scan(self, expr: Expr) -> Expr:
-        """An expression over the items as one over the columns of the scan."""
+        """An expression over the items, rewritten over the columns of the scan."""
         return substitute(expr, dict(self.items))
 
 
 def selection(rel: Rel, views: Mapping[str, Rel], windows: bool = False) -> Selection | None:
-    """The relation as a selection, or None; `views` are the streams that may be looked through,
-    `windows` says whether a tumbling window may stand on it.
+    """The relation as a selection, or None. `views` are the streams that may be inlined; `windows`
+    says whether a tumbling window may stand on it.
     """
     match rel:
         case Window() if windows:
@@ -57,7 +57,7 @@ def selection(rel: Rel, views: Mapping[str, Rel], windows: bool = False) -> Sele
 
 
 def tumbling(window: Window, below: Selection | None) -> Selection | None:
-    """A window in which every tuple with a time is once: its edges follow from the time."""
+    """Whether every tuple with a time is in exactly one window: the edges follow from the time."""
     spec = window.spec
     if below is None or window.elements:
         return None

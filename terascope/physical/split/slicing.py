@@ -1,9 +1,9 @@
-"""Which slices the windows of a query set are made of, decided for all of them together.
+"""The slices of the windows of a query set, decided for all of them together.
 
-In: every window that a query asks for, with its keys, while the set is gone through a first time;
-and what is known of the traffic. Out: the slices of each, when the set is gone through again.
-Windows over the same tuples of one scan, measured on the same time, with the same keys are one
-family: they can have one table. A running stream says itself how its families are composed.
+In: every window that a query requests, with its keys, in a first pass over the set; and the known
+traffic. Out: the slices of each window, in a second pass. Windows over the same tuples of one scan,
+measured on the same time, with the same keys are one family: they can share a table. A running
+stream provides the compositions of its families itself.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from terascope.sharing.slices import Periodic, paired
 from terascope.sharing.windows import Mode, TupleTraffic, WindowClusters, assumed, share
 
 ASSUMED_RATE = 100_000.0
-"""Tuples a second, of a stream that nobody has seen."""
+"""The assumed tuples a second of a stream without a sample."""
 
 
 @hashed_once
 @dataclass(frozen=True)
 class SliceFamily:
-    """Windows that could share their slices."""
+    """Windows that could share slices."""
 
     scan: ScanKey
     time: Expr
@@ -45,12 +45,12 @@ def family_of(windowed: Windowed, keys: Iterable[Expr]) -> SliceFamily:
 
 
 Known: TypeAlias = Callable[[SliceFamily], TupleTraffic | None]
-"""What was measured of the tuples of a family."""
+"""The measured traffic of a family."""
 
 
 InForce: TypeAlias = Callable[[SliceFamily, frozenset[Periodic], TupleTraffic], Composition | None]
-"""How the windows of a family of a running stream are composed. None: it has no such family yet.
-The traffic is what would be assumed of it."""
+"""The composition of a family's windows in a running stream; None: the stream has no such family
+yet. The traffic is the assumed traffic of the family."""
 
 
 def nothing_known(_: SliceFamily) -> TupleTraffic | None:
@@ -75,19 +75,17 @@ class Slicing:
     traffic: Known = nothing_known
     mode: Mode = "cost"
     tumbling_apart: bool = False
-    """Tumbling windows share no slices: whether that pays depends on what nobody looked at."""
+    """Whether tumbling windows share no slices, because no sample shows whether it pays."""
     asked: dict[SliceFamily, set[Periodic]] = field(default_factory=dict)
     scans: dict[SliceFamily, Scan] = field(default_factory=dict)
     decided: dict[SliceFamily, WindowClusters] | None = None
     queries: dict[tuple[SliceFamily, Periodic], list[str]] = field(default_factory=dict)
     in_force: InForce = nothing_in_force
     compositions: dict[SliceFamily, Composition] = field(default_factory=dict)
-    """The same as `decided`, with what windows were made of before."""
+    """As `decided`, with the retired clusters."""
 
     def ask(self, query: str, windowed: Windowed, family: SliceFamily) -> SliceVector | None:
-        """The slices for a window; None when it is better off with a key of its own, as it may be
-        when it is tumbling.
-        """
+        """The slices of a window; None for a tumbling window that should have a key of its own."""
         if self.tumbling_apart and windowed.has_own_key:
             return None
         window = windowed.periodic
@@ -103,16 +101,16 @@ class Slicing:
         return None if cluster.own else cluster.vector
 
     def earlier(self, windowed: Windowed, family: SliceFamily) -> tuple[SliceVector | None, ...]:
-        """Other slices that a window is made of as well, which get no more tuples; None: groups by
-        a key of its own.
+        """The retired slices that a window contains as well, which receive no more tuples; None:
+        groups by a key of its own.
         """
         composition = self.compositions.get(family)
         found = () if composition is None else composition.earlier(windowed.periodic)
         return tuple(None if cluster.own else cluster.vector for cluster in found)
 
     def refuse(self, query: str, windowed: Windowed, family: SliceFamily) -> None:
-        """A query whose aggregates cannot be made of slices reads tuples: its window neither shares
-        any nor makes those of others finer.
+        """Exclude a window whose aggregates cannot be computed from slices: its query reads tuples,
+        and it does not make the slices of other windows finer.
         """
         window = windowed.periodic
         asking = self.queries.get((family, window), [])
@@ -127,17 +125,17 @@ class Slicing:
 
     @property
     def has_choices(self) -> bool:
-        """Whether windows could share slices, or not."""
+        """Whether some windows could share slices or not."""
         return any(self.is_open(family) for family in self.asked)
 
     def is_open(self, family: SliceFamily) -> bool:
-        """Whether a family could be composed in several ways, and none of them is in force."""
+        """Whether a family has several possible compositions and none is in force."""
         windows = frozenset(self.asked[family])
         running = self.in_force(family, windows, self.traffic_of(family))
         return len(windows) > 1 and running is None
 
     def decide(self) -> None:
-        """All windows were asked for."""
+        """Decide after all windows were requested."""
         self.compositions = {
             family: self.composition(family, frozenset(windows))
             for family, windows in self.asked.items()
@@ -146,7 +144,7 @@ class Slicing:
 
     @property
     def shares_nothing(self) -> bool:
-        """Whether every window was decided to have the slices that it has alone."""
+        """Whether every window has the slices that it has alone."""
         made = self.compositions.values()
         return not any(one.retired for one in made) and all(
             (None if cluster.own else cluster.vector) == slices_alone(window)
@@ -161,7 +159,7 @@ class Slicing:
         return running or first_composition(share(windows, traffic, mode=self.mode))
 
     def knowing(self, traffic: Known) -> Slicing:
-        """The same windows, decided anew with what is known now."""
+        """The same windows, decided again with the present knowledge."""
         made = replace(self, traffic=traffic, decided=None, compositions={})
         made.decide()
         return made
@@ -182,7 +180,7 @@ class Slicing:
 
 
 def ticks(scan: Scan, time: Expr) -> int:
-    """Units of a time that make up a second."""
+    """The units of a time column in a second."""
     if isinstance(time, Col):
         for column in scan.columns:
             if column.name == time.name and column.clock is not None:

@@ -1,8 +1,8 @@
 """An aggregation as sub-aggregates next to the source and super-aggregates above.
 
-In: an aggregation over a selection of one scan. Out: its high part, the low part being a draft; or
-`NotSplit` with all that speaks against it. These are the data cube's sub- and superaggregates, as
-dissertation 3.4.1 uses them: the low level gives partial groups, as many of one group as it likes.
+In: an aggregation over a selection of one scan. Out: its high part (the low part is a draft), or
+`NotSplit` with all reasons against a split. These are the data cube's sub- and superaggregates, as
+in dissertation 3.4.1: the low level emits partial groups, any number of one group.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from terascope.plan.rel import Aggregate, Named, NamedAgg, Project, Rel
 from terascope.plan.show import show_agg, show_expr, show_named
 
 Reason = tuple[str, str]
-"""The text of a part of the query, and why it stays above."""
+"""The text of a part of the query, and the reason why it stays in the high part."""
 
 
 @dataclass(frozen=True)
 class LowSafety:
-    """Says what may go low: LFTA-safety (dissertation 3.4.1). All answers are reasons against it,
-    in the user's words; None is none.
+    """Decides which expressions may move into the low part. Answers are reasons against it, or
+    None.
     """
 
     host: Host
     costs: Costs
     values: Mapping[str, Value]
-    """Of parameters; one without value stays a parameter."""
+    """The values of parameters; a parameter without a value stays a parameter."""
 
     def with_value(self, expr: Expr) -> Expr:
         """The expression with constants for parameters."""
@@ -101,7 +101,7 @@ class LowSafety:
         return None
 
     def is_safe(self, chosen: Selection) -> bool:
-        """Whether a selection runs next to the source as a whole."""
+        """Whether a whole selection can run next to the source."""
         computed = [e for _, e in chosen.items if not isinstance(e, Col) and not is_constant(e)]
         return all(self.condition(c) is None for c in chosen.conditions) and all(
             self.column(e) is None for e in computed
@@ -121,8 +121,8 @@ def split_aggregation(
     drafts: Drafts,
     live: bool = False,
 ) -> Rel | NotSplit:
-    """The high part of an aggregation whose sub-aggregates go low, or why they do not. Those of a
-    live source must close by epochs.
+    """The high part of an aggregation whose sub-aggregates move into the low part, or the reasons
+    against it. Sub-aggregates of a live source must close by epochs.
     """
     keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
     made = sub_aggregation(query, rel, keys, chosen, judge, drafts, live)
@@ -151,8 +151,8 @@ def sub_aggregation(
     live: bool,
     finer: bool = False,
 ) -> SubAggregation | NotSplit:
-    """The sub-aggregates of an aggregation by some keys over the scan, or what speaks against them.
-    `finer`: several low-level groups make up one of the groups asked for, whatever the keys say.
+    """The sub-aggregates of an aggregation by some keys over the scan, or the reasons against them.
+    `finer`: several low-level groups make up one requested group, whatever the keys are.
     """
     if not judge.host.aggregates:
         text = f"GROUP BY {show_named(rel.keys)}"
@@ -183,7 +183,7 @@ def sub_aggregation(
 
 
 def key_name(expr: Expr, keys: tuple[Named, ...]) -> str:
-    """What a low-level key is called: as the key it is, or after one that follows from it."""
+    """The name of a low-level key: that of the key it is, or of a key that follows from it."""
     whole = [name for name, key in keys if key == expr]
     scaled = [f"{name}_key" for name, key in keys if unscaled(key) == expr]
     return next(iter((*whole, *scaled)), "value")
@@ -201,7 +201,7 @@ def against(
     splits: list[SplitCall | str],
     judge: LowSafety,
 ) -> Iterator[Reason]:
-    """All that speaks against sub-aggregates."""
+    """All reasons against sub-aggregates."""
     for condition in chosen.conditions:
         if (reason := judge.condition(condition)) is not None:
             yield show_expr(condition), reason
@@ -229,8 +229,8 @@ def high_part(
     draft: AggregationDraft,
     groups: Mapping[Expr, Expr],
 ) -> Rel:
-    """Super-aggregates over the low-level stream, and the values made of them. `groups`: the
-    columns of the low-level keys.
+    """The super-aggregates over the low-level stream, and the values computed from them. `groups`:
+    the columns of the low-level keys.
     """
     high_keys = tuple((name, follows(expr, groups) or expr) for name, expr in keys)
     return super_aggregation(rel, draft.read, high_keys, splits, draft, groups)
@@ -244,7 +244,7 @@ def super_aggregation(
     draft: AggregationDraft,
     groups: Mapping[Expr, Expr],
 ) -> Rel:
-    """The aggregation over something that has the columns of the low-level stream."""
+    """The aggregation over a relation with the columns of the low-level stream."""
     empty = rel.emit_empty is not None
     names = Names(set(rel.names))
     supers: dict[AggCall, str] = {}
@@ -271,7 +271,7 @@ def low_columns(
 
 
 def named(call: AggCall, names: Names, supers: dict[AggCall, str]) -> str:
-    """A name of its own for a super-aggregate that is only a part of a value."""
+    """A name for a super-aggregate that is only a part of a value."""
     column = call.args[0]
     supers[call] = names.take(column.name if isinstance(column, Col) else "value")
     return supers[call]

@@ -54,7 +54,7 @@ class KeptHigh:
     """An expression that a query computes in its high part, and the reason."""
 
     stream: str
-    """The query."""
+    """The name of the query."""
     text: str
     reason: str
 
@@ -75,13 +75,13 @@ class SplitPlan:
     """A Plan whose queries are split into low parts and high parts."""
 
     plan: Plan
-    """Low-level streams first."""
+    """The plan, with low-level streams first."""
     low: tuple[LowPart, ...]
     kept_high: tuple[KeptHigh, ...]
     host: Host
     costs: Costs
     slicing: Slicing = field(default_factory=Slicing)
-    """The windows of the set, and the slices they are made of."""
+    """The windows of the set and their slices."""
 
     @property
     def low_keys(self) -> dict[str, tuple[str, ...]]:
@@ -104,11 +104,11 @@ def split_plan(
     in_force: InForce = nothing_in_force,
     decided: Slicing | None = None,
 ) -> SplitPlan:
-    """The plan with every query split into what runs next to its source and the rest. Live: groups
-    have to close while the stream goes on, so that an aggregation is split only by epochs.
-    `tumbling_apart`: where windows share by cost, tumbling ones keep their own keys. `in_force`:
-    how a running stream composes its windows. `decided`: the slices of all windows of the plan,
-    where they are known.
+    """The plan with every query split into a low and a high part. `live`: groups have to close
+    while the stream runs, so that an aggregation is split only by epochs. `tumbling_apart`: where
+    windows share by cost, tumbling windows keep keys of their own. `in_force`: the composition of
+    windows in a running stream. `decided`: the slices of all windows of the plan, where they are
+    known.
     """
     judge = LowSafety(host, costs or Costs(), plan.values)
     # A key has a horizon, the edge of a window has none: running groups would live longer.
@@ -143,13 +143,13 @@ def split_plan(
 
 
 Selections: TypeAlias = dict[tuple[int, bool, bool], tuple[Rel, Selection | None]]
-"""By the identity of a relation, by whether all views are looked through, and by whether a tumbling
-window may stand on it: the relation, which has to stay alive, and its selection."""
+"""A cache: by the identity of a relation, by whether all views are inlined, and by whether a
+tumbling window may stand on it: the relation, which has to stay alive, and its selection."""
 
 
 @dataclass
 class Splitter:
-    """Takes the queries of a plan apart, one after another."""
+    """Splits the queries of a plan, one after another."""
 
     judge: LowSafety
     drafts: Drafts
@@ -158,13 +158,13 @@ class Splitter:
     """Whether windows may become keys of low-level groups."""
     live: bool = False
     kept_high: dict[KeptHigh, None] = field(default_factory=dict)
-    """In the order of the queries, each once."""
+    """The expressions kept in high parts, in the order of the queries, each once."""
     views: dict[str, Rel] = field(default_factory=dict)
-    """Streams that are selections of a scan."""
+    """The streams that are selections of a scan."""
     transparent: dict[str, Rel] = field(default_factory=dict)
-    """The queries among them that are not delivered and run next to the source as a whole."""
+    """The views that are not emitted and run next to the source as a whole."""
     selections: Selections = field(default_factory=dict)
-    """Those that were found before."""
+    """The selections found so far."""
 
     def stream(self, stream: Stream) -> Rel:
         chosen = self.chosen(stream.rel, self.views)
@@ -196,7 +196,7 @@ class Splitter:
         return with_inputs(rel, tuple(self.rel(query, p) for p in parts)) if parts else rel
 
     def windowed(self, query: str, rel: Aggregate) -> Rel | None:
-        """The high part of an aggregation that is made of slices; None when it is not."""
+        """The high part of an aggregation that is computed from slices; None when it is not."""
         found = windowed(rel, lambda below: self.chosen(below, self.views), self.live)
         if found is None:
             return None
@@ -253,12 +253,12 @@ class Splitter:
 
 
 def lives_on_streams(rel: Rel) -> bool:
-    """Whether running groups are made of another stream."""
+    """Whether a running aggregate reads another stream."""
     return any(isinstance(r, Running) and any(reads(r)) for r in walk(rel))
 
 
 def still_read(before: Plan, streams: tuple[Stream, ...]) -> tuple[Stream, ...]:
-    """Without the streams that were read before and that nobody reads any more."""
+    """The streams without those that no stream reads any more."""
     read_before = {read.stream for stream in before for read in reads(stream.rel)}
     wanted = {s.name for s in before if s.visible or s.name not in read_before}
     kept: list[Stream] = []
@@ -270,7 +270,7 @@ def still_read(before: Plan, streams: tuple[Stream, ...]) -> tuple[Stream, ...]:
 
 
 def tidied(stream: Stream) -> Stream:
-    """The high part without the projections that splitting left lying about."""
+    """The high part without projections that splitting has made superfluous."""
     rel = stream.rel
     for rule in (filter_below_values, merge_projects, drop_identities, drop_narrowing):
         rel = apply_below(rel, rule)
@@ -317,7 +317,7 @@ def low_parts(plan: Plan, names: set[str], kept_high: Iterable[KeptHigh]) -> Ite
 
 
 def check_form(stream: Stream) -> None:
-    """Project or Aggregate over Scan or Filter(Scan): what the low level runs."""
+    """Check the form that the low level runs: Project or Aggregate over Scan or Filter(Scan)."""
     rel = stream.rel
     below: Rel | None = rel.source if isinstance(rel, Project | Aggregate) else None
     if isinstance(below, Filter):

@@ -1,11 +1,11 @@
 """Windows next to the source: groups of slices below, windows of slices above (paper 0, 3 and 4).
 
-In: an aggregation over windows of a selection of one scan, or by a key such as `time/60` that is to
-share slices with others. Out: its high part, a window over elements, as paper 0's query 4 writes
-it; the low part is a draft whose time key is the slice. Which slices is decided for all queries
-together (terascope.physical.split.slicing). A window of a running stream may be made of earlier
-slices as well: their low part is a draft that no tuple meets the conditions of, and the elements of
-the window are those of both.
+In: an aggregation over windows of a selection of one scan, or by a key such as `time/60` that
+shares slices with others. Out: its high part, a window over elements, as in paper 0's query 4; the
+low part is a draft whose time key is the slice. The slices are chosen for all queries together
+(terascope.physical.split.slicing). A window of a running stream may contain retired slices as well:
+their low part is a draft whose condition no tuple meets, and the elements of the window are those
+of both.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from terascope.sharing.slices import Periodic
 from terascope.types import Type
 
 RETIRED: Final = Lit(False, Type.BOOL, "#retired")
-"""The condition of slices that get no more tuples."""
+"""The condition of slices that receive no more tuples."""
 
 
 def is_retired(condition: Expr) -> bool:
@@ -57,7 +57,7 @@ def is_retired(condition: Expr) -> bool:
 
 
 def without_retired(predicate: Expr) -> Expr:
-    """What a stream asked of tuples before it was retired."""
+    """The conditions of a stream before it was retired."""
     match predicate:
         case Call(Scalar(role=Conjunction()), args):
             kept = tuple(part for part in args if not is_retired(part))
@@ -70,14 +70,14 @@ class Windowed:
     """An aggregation over windows of a selection."""
 
     chosen: Selection
-    """The tuples; its items do not have the edges of windows."""
+    """The tuples; its items do not contain edges of windows."""
     time: Expr
-    """Over the scan."""
+    """The time, over the scan."""
     spec: Sliding
     above: tuple[Expr, ...] = ()
     """Conditions on the edges of windows."""
     key: Expr | None = None
-    """The key over the scan that stands for the window, where there is no window: time/60."""
+    """The key over the scan that stands for a missing window, such as time/60."""
 
     @property
     def has_own_key(self) -> bool:
@@ -96,7 +96,7 @@ def edges_in(expr: Expr) -> bool:
 def windowed(
     rel: Aggregate, chosen: Callable[[Rel], Selection | None], live: bool
 ) -> Windowed | None:
-    """The aggregation as one over windows of a selection; None when it is none."""
+    """The aggregation as one over windows of a selection; None when it has another form."""
     below, above = rel.source, []
     while isinstance(below, Filter) and columns_of(below.predicate) <= {WSTART, WEND}:
         above.append(below.predicate)
@@ -115,7 +115,7 @@ def windowed(
 
 
 def by_key(rel: Aggregate, chosen: Selection) -> Windowed | None:
-    """An aggregation by time/60: windows that tumble. Only of packets, whose time is never NULL:
+    """An aggregation by time/60 as tumbling windows. Only for packets, whose time is never NULL:
     NULL is a key, but in no window.
     """
     if chosen.scan.layer is None:
@@ -148,8 +148,8 @@ def split_windowed(
     earlier: tuple[SliceVector | None, ...] = (),
 ) -> Rel | NotSplit:
     """The high part of an aggregation over windows whose slices are aggregated next to the source,
-    or what speaks against that. `earlier`: other slices of the same windows, of tuples that were
-    read before. None instead of slices: groups by the key of a window that tumbles.
+    or the reasons against that. `earlier`: retired slices of the same windows, of tuples that were
+    read before. None instead of slices: groups by the key of a tumbling window.
     """
     chosen, time = windowed.chosen, windowed.time
     refused = tuple(looking_at_windows(rel))
@@ -188,7 +188,7 @@ def split_windowed(
 
 
 def looking_at_windows(rel: Aggregate) -> Iterator[Reason]:
-    """Parts that need the window and the tuple at once."""
+    """The parts of a query that need the window and the tuple at once."""
     for _, one in rel.aggs:
         if any(edges_in(arg) for arg in one.args):
             yield show_agg(one), "looks at the window of every tuple"
@@ -203,22 +203,22 @@ class SlicedGroups:
 
     groups: SubAggregation
     start: Expr
-    """Where a slice begins, over the scan."""
+    """The start of a slice, over the scan."""
     vector: SliceVector | None
-    """None: the window tumbles, and its groups are whole windows."""
+    """The slices; None: the window tumbles, and its groups are whole windows."""
     length: Lit
-    """Of these."""
+    """The length of the tumbling window."""
 
     @property
     def columns(self) -> list[Expr]:
-        """Keys beside the slice, and values: in the same order whatever the slices are."""
+        """Keys beside the slice, and values, in an order that does not depend on the slices."""
         made, base = self.groups, unscaled(self.start)
         keys = [made.columns[expr] for expr in made.columns if expr != base]
         values = [c for split in made.splits for c in low_columns(split, made.draft, made.columns)]
         return [*keys, *values]
 
     def elements(self, names: Sequence[Expr]) -> Project:
-        """The groups as elements with a begin and an end, their columns by the names of others."""
+        """The groups as elements with a start and an end, under other column names."""
         start = follows(self.start, self.groups.columns)
         assert start is not None, "the slice is a key"
         items: dict[str, Expr] = {
@@ -235,7 +235,7 @@ class SlicedGroups:
 
 
 def window_of_slices(sliced: Sequence[SlicedGroups], windowed: Windowed) -> Rel | None:
-    """The windows over low-level streams, whose groups are elements with a begin and an end. The
+    """The windows over low-level streams, whose groups are elements with a start and an end. The
     columns are those of the first stream.
     """
     columns = sliced[0].columns
@@ -250,7 +250,7 @@ def window_of_slices(sliced: Sequence[SlicedGroups], windowed: Windowed) -> Rel 
 
 
 def over_windows(expr: Expr, made: SubAggregation, windowed: Windowed) -> Expr:
-    """A key over the scan and the edges of windows as one over windows of slices."""
+    """A key over the scan and the edges of windows, rewritten over windows of slices."""
     start, end = (Col(name, windowed.time.type) for name in (WSTART, WEND))
     if expr == windowed.key:
         return transform(expr, lambda e: start if e == windowed.time else e)

@@ -1,15 +1,9 @@
-"""An aggregate call as sub-aggregates next to the source and what is made of them above.
+"""An aggregate call as sub-aggregates next to the source and a value computed from them above.
 
-In: an aggregate call and the keys of its query, over the columns of a scan. Out: a `SplitCall`, or
-why there is none, and the keys of the low-level groups. How an aggregate splits is its own affair
-(terascope.functions.decomposition); here its terms become expressions. A call that looks at the set
-of different values only (DISTINCT) has no sub-aggregate: its arguments become keys of the low-level
-groups, and the call itself stays above.
-
-The low level groups by as few expressions as all keys of a query follow from (`fewest`):
-`time/60*60` and `wend` follow from `time/60`, `prefix(srcIP, 24)` from `srcIP`. Such keys are
-computed above, once for each group, so that they need be neither cheap nor known to the host, and
-queries that differ in them only share groups.
+In: an aggregate call over the columns of a scan. Out: a `SplitCall`, or the reason why there is
+none. The aggregate declares how it splits (terascope.functions.decomposition); here its terms
+become expressions. A call over the set of different values (DISTINCT) has no sub-aggregate: its
+arguments become keys of the low-level groups, and the call itself stays above.
 """
 
 from __future__ import annotations
@@ -86,7 +80,7 @@ def sub_call(part: SinglePart | JointPart, call: AggCall) -> SubCall:
 
 
 def merged_again(split: SplitCall, columns: Sequence[Expr]) -> tuple[AggCall, ...]:
-    """The calls of the high part, over the columns of the low one."""
+    """The calls of the high part, over the columns of the low part."""
     if not split.subs:
         return (replace(split.call, args=tuple(columns)),)
     left = iter(columns)
@@ -97,13 +91,13 @@ RISING = Slope(Trend.INCREASING, strict=True)
 
 
 def fewest(exprs: Iterable[Expr]) -> list[Expr]:
-    """Expressions that all of these follow from, and no more."""
+    """The fewest expressions from which all given expressions follow."""
     bases = list(dict.fromkeys(unscaled(e) for e in exprs if not is_constant(e)))
     return [e for e in bases if follows(e, {b: b for b in bases if b != e}) is None]
 
 
 def follows(expr: Expr, known: Mapping[Expr, Expr]) -> Expr | None:
-    """The expression made of known ones; None when it needs more."""
+    """The expression over known ones; None when it needs more."""
     if expr in known:
         return known[expr]
     if isinstance(expr, Col):
@@ -115,7 +109,7 @@ def follows(expr: Expr, known: Mapping[Expr, Expr]) -> Expr | None:
 
 @lru_cache(maxsize=4096)
 def unscaled(expr: Expr) -> Expr:
-    """Without the outer functions that keep different integers different: x of 60 * x + 7."""
+    """The expression without outer functions that keep integers different: x of 60 * x + 7."""
     while isinstance(expr, Call) and expr.type.is_integer:
         varying = [a for a in expr.args if not is_constant(a)]
         if len(varying) != 1 or not varying[0].type.is_integer or not keeps_apart(expr):
@@ -125,7 +119,7 @@ def unscaled(expr: Expr) -> Expr:
 
 
 def keeps_apart(call: Call) -> bool:
-    """Whether a larger argument always gives a larger, or always a smaller value."""
+    """Whether a larger argument always gives a larger, or always gives a smaller value."""
     slopes: list[Slope] = []
     for arg in call.args:
         if not is_constant(arg):

@@ -1,1 +1,1 @@
-"""What is known of sources before they are read, from samples; what functions cost here."""
+"""Statistics of sources from samples, before the sources are read; and costs of functions."""

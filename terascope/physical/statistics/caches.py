@@ -1,7 +1,7 @@
-"""The caches of this machine: what the tables next to a source had better fit in.
+"""The caches of this machine, into which the tables next to a source should fit.
 
-In: what the kernel says of a processor. Out: the bytes a core has: its own caches, and its share of
-those that several cores have together.
+In: the kernel's description of the processor. Out: the bytes of a core: its own caches, and its
+share of caches that several cores share.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Final
 
 CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 UNKNOWN: Final = 4 << 20
-"""Of a machine that does not say."""
+"""The assumed bytes of a machine without a description."""
 
 
 @cache
 def cache_bytes(folder: Path = CACHES) -> int:
-    """The largest cache of a core that holds data, or its share of it."""
+    """The largest data cache of a core, or its share of it."""
     found = [UNKNOWN] if not folder.is_dir() else []
     for level in sorted(folder.glob("index*")):
         try:
@@ -33,7 +33,7 @@ def cache_bytes(folder: Path = CACHES) -> int:
 
 
 def cores_of(text: str) -> list[int]:
-    """`0-3,8`"""
+    """The number of cores in a list such as `0-3,8`."""
     cores: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")

@@ -1,12 +1,8 @@
-"""What scalar functions cost on this machine (dissertation 3.4.1's cost model, measured).
+"""The measured costs of scalar functions on this machine (the cost model of dissertation 3.4.1).
 
-In: functions. Out: nanoseconds for a call, by function: in the low level's own kernels where they
-know the function, in plain Python where they do not. Text and addresses are computed once for each
-different value, as the low level does it, and each value comes 16 times.
-
-The calls that are measured are found by trying: one column that looks like traffic and constants,
-once for the kind of value a function is made for and once for a packet's payload. The function's
-own type rule and its own meaning say what it takes.
+In: functions. Out: nanoseconds for a call, by function: in the low level's kernels where these have
+the function, in plain Python otherwise. Text and addresses are computed once for each different
+value, as the low level does, and each value occurs 16 times.
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ PYTHON_ROWS: Final = 500
 NEVER_LESS_NS: Final = 0.1
 
 Counted = Callable[[int, int], None]
-"""How many functions are done, and how many there are."""
+"""The number of functions done, and the number of all."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class FunctionCost:
     on_payload: bool
     ns: float
     native: bool
-    """In the kernels; else in plain Python, because they do not know it."""
+    """Whether it was measured in the kernels, and not in plain Python."""
 
     @property
     def name(self) -> str:
@@ -66,7 +62,7 @@ class FunctionCost:
 def calibrate(
     functions: Iterable[Scalar] | None = None, counted: Counted | None = None
 ) -> list[FunctionCost]:
-    """Measure functions: all that are built in, unless some are given."""
+    """Measure the given functions, or all built-in functions."""
     chosen = builtin_scalars() if functions is None else list(functions)
     batch = traffic()
     found: list[FunctionCost] = []
@@ -80,7 +76,7 @@ def calibrate(
 
 
 def builtin_scalars() -> list[Scalar]:
-    """Every function and operator once, whatever names it goes by."""
+    """Every function and operator once, whatever its names."""
     return list(dict.fromkeys(Functions.builtin().scalars.values()))
 
 
@@ -91,7 +87,7 @@ def measure(sample: Sample, batch: pa.RecordBatch) -> FunctionCost:
 
 
 def about_machine() -> Mapping[str, str]:
-    """Where costs come from, for whoever finds the file."""
+    """The origin of the costs, for readers of the file."""
     return {
         "terascope": VERSION,
         "machine": platform.machine(),
@@ -113,7 +109,7 @@ def processor() -> str:
 
 
 def native_ns(sample: Sample, batch: pa.RecordBatch) -> float:
-    """In the kernels of the low level: the best of a few runs over a batch."""
+    """The time in the kernels of the low level: the best of a few runs over a batch."""
     made = program((), [sample.call])
     _, derive = compiled_functions(made, compiled=True)
     rows = np.arange(batch.num_rows, dtype=np.int32)
@@ -141,7 +137,7 @@ def evaluate(
 
 
 def python_ns(sample: Sample, batch: pa.RecordBatch) -> float:
-    """In plain Python, tuple by tuple."""
+    """The time in plain Python, tuple by tuple."""
     function = compile_expr(sample.call, (sample.column.name,), {})
     values = [(v,) for v in batch.column(sample.column.name).slice(0, PYTHON_ROWS).to_pylist()]
 
@@ -158,7 +154,7 @@ ROWS: Final = 1 << 14
 
 
 REPEATS: Final = 16
-"""How often a text or an address occurs: the low level computes with each different one once."""
+"""The occurrences of each text or address; the low level computes once for each value."""
 
 
 PAYLOAD_BYTES: Final = 400
@@ -224,7 +220,7 @@ def traffic(seed: int = 1) -> pa.RecordBatch:
 
 
 def constants(folder: Path) -> tuple[Lit, ...]:
-    """Constants a call may take, the most usual first; `folder` gets the files some look into."""
+    """Constants for a call, the most usual first; `folder` gets the files that they name."""
     prefixes, names = folder / "prefixes.txt", folder / "names.csv"
     prefixes.write_text(PREFIXES, encoding="utf-8")
     names.write_text(NAMES, encoding="utf-8")
@@ -250,7 +246,7 @@ def samples(function: Scalar, given: Sequence[Lit], some: pa.RecordBatch) -> Ite
 def calls(
     function: Scalar, given: Sequence[Lit], columns: Sequence[Col], some: pa.RecordBatch
 ) -> Iterator[Call]:
-    """Calls with one column that nobody complains about, the shortest first."""
+    """The calls with one column that the function accepts, the shortest first."""
     for count in range(1, MOST_ARGUMENTS + 1):
         for column, place in product(columns, range(count)):
             for others in product(given, repeat=count - 1):
@@ -278,7 +274,7 @@ def values(call: Call, some: pa.RecordBatch) -> list[Value] | None:
 
 
 def naturalness(some: pa.RecordBatch) -> Callable[[Call], tuple[bool, bool, int]]:
-    """The best call is one the kernels know, and one that has a value."""
+    """The rank of a call: calls that the kernels have, and that give a value, come first."""
 
     def rank(call: Call) -> tuple[bool, bool, int]:
         found = values(call, some) or []
