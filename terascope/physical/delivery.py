@@ -80,8 +80,8 @@ class Target:
 
 
 def can_match(left: Type, right: Type) -> bool:
-    """Whether values of two types are compared as they are: integers, or others of one type. There
-    is more to FLOATs.
+    """Whether values of two types can be compared directly: integers, or others of one type. FLOATs
+    need more.
     """
     if left.is_integer and right.is_integer:
         return True
@@ -93,11 +93,11 @@ class Side:
     """One input of a join."""
 
     stream: int
-    """The low-level stream its rows are made of."""
+    """The low-level stream of its rows."""
     program: RowPipeline
     fields: tuple[Field, ...]
     rest: int
-    """The number under which its rows go up that cannot be joined here."""
+    """The number of the stream of its leftover rows."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,10 @@ class TaskJoin:
     right: Side
     equalities: tuple[tuple[Expr, Expr], ...]
     ahead: int
-    """An epoch of the left meets the one so many before it on the right."""
+    """The left epoch minus the right epoch of each joined pair."""
     fills: tuple[Named, ...]
     after: RowPipeline
-    """What is done to the rows of the join."""
+    """The row pipeline on the rows of the join."""
     fields: tuple[Field, ...]
 
     @property
@@ -123,13 +123,13 @@ class TaskJoin:
 
 @dataclass(frozen=True)
 class Joining:
-    """A join of the tasks, and the same for Spark."""
+    """A task join, and the same join for leftover rows in the high level."""
 
     pairing: TaskJoin
     rest: Rel
-    """Reads the streams `rest_name(query, 0)` and `rest_name(query, 1)`."""
+    """The join of leftover rows; it reads `rest_name(query, 0)` and `rest_name(query, 1)`."""
 
 
 def rest_name(query: str, side: int) -> str:
-    """The stream of a side's rows that no task could join; no query can have such a name."""
+    """The stream of a side's leftover rows; no query can have this name."""
     return f"#{('left', 'right')[side]} {query}"

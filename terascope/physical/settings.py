@@ -1,4 +1,4 @@
-"""What planning takes from the Config: costs, samples, the memory of aggregate trees."""
+"""Settings of planning: the engine of the low level, its tables, and sharing between queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_TUPLES: Final = 1 << 15
 MOST_SECONDS: Final = 0.5
 """Enough of a source to decide by, before it is read."""
 APART: Final = {"share_tables": "never", "share_trees": "never", "share_sample": "never"}
-"""Settings with which every aggregation has a table of its own, and nothing is measured."""
+"""Every aggregation has a table of its own, and nothing is sampled."""
 
 
 def host_of(config: Config) -> Host:

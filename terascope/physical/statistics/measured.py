@@ -1,9 +1,9 @@
-"""What a sample of the sources says about the choices that a set leaves open.
+"""Decisions from a sample of the sources.
 
-In: the reads of a job with their low-level plans. Out: how many tuples come and how many groups
-they make, for windows (paper 0, inequality 3) and for trees (paper 4); and whether aggregations
-with different conditions are better off in one table. A source is read for half a second at most,
-once, and only when something depends on it and it can pay for itself (`prospects`).
+In: the reads of a job with their low-level plans. Out: the rate of tuples and the number of their
+groups, for windows (paper 0, inequality 3) and for trees (paper 4); and whether aggregations with
+different conditions should share a table. A source is read for half a second at most, once, and
+only when a decision depends on it and the sample can pay for itself (`prospects`).
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from terascope.sharing.windows import Groups, TupleTraffic, ungrouped
 
 @dataclass
 class Measured:
-    """Samples of the sources of a job, made when they are first asked for."""
+    """Samples of the sources of a job, taken at first use."""
 
     limits: SampleLimits | None
-    """None: nothing is measured."""
+    """The limits of a sample; None: nothing is measured."""
     samples: dict[str, tuple[LowPlan | None, SourceSample | None]] = field(default_factory=dict)
     tuples: dict[str, SampledTuples] = field(default_factory=dict)
-    """As they were read, for another plan of the same columns."""
+    """The sampled tuples as they were read, for another plan of the same columns."""
 
     def sample(self, read: SourceRead) -> SourceSample | None:
-        """Of a read; None when there is none to be had."""
+        """The sample of a read; None when there is none."""
         known = self.samples.get(read.name)
         if known is None or (known[0] is not read.low and known[0] != read.low):
             known = self.samples[read.name] = read.low, self._sampled(read)
@@ -67,14 +67,14 @@ class Measured:
             return None
 
     def statistics(self, read: SourceRead, *queries: LowAggregate) -> SampledStatistics | None:
-        """Of the tuples that any of some aggregations takes, in the epochs of the first."""
+        """Statistics of the tuples that any aggregation takes, in epochs of the first."""
         sample = self.sample(read)
         if sample is None or not sample.tuples_kept:
             return None
         return sample.statistics(*queries)
 
     def shares(self, read: SourceRead, queries: Sequence[LowAggregate]) -> dict[str, float]:
-        """The part of the tuples that any of some aggregations takes, which each of them does."""
+        """For each aggregation, its share of the tuples that any of some aggregations takes."""
         sample = self.sample(read)
         if sample is None:
             return {}
@@ -88,8 +88,8 @@ class Measured:
     # ---- conditions
 
     def rides(self, members: Sequence[Queries], reads: Sequence[SourceRead]) -> bool:
-        """Whether aggregations with different conditions had better share a table. Looking a tuple
-        up once for all is worth little where hardly any is of interest to two of them.
+        """Whether aggregations with different conditions should share a table. Looking a tuple up
+        once for all saves little where hardly any tuple belongs to two of them.
         """
         parts: list[tuple[float, list[Taking]]] = []
         for read in reads:
@@ -102,7 +102,7 @@ class Measured:
         return saves_lookups(parts)
 
     def size(self, queries: Queries) -> float:
-        """How many tuples of the samples that there are an aggregation takes."""
+        """The tuples of the existing samples that an aggregation takes."""
         known = {name: sample for name, (_, sample) in self.samples.items()}
         found = ((query, known.get(name)) for name, query in queries.items())
         return float(sum(len(s.passed(q.name)) for q, s in found if s is not None and s.knows(q)))
@@ -112,7 +112,7 @@ class Measured:
     def traffic(
         self, family: SliceFamily, slicing: Slicing, plan: Plan, reads: Sequence[SourceRead]
     ) -> TupleTraffic | None:
-        """Of the tuples of a family of windows."""
+        """The traffic of a family of windows."""
         for read in reads:
             query = aggregation_of(family, plan, read)
             found = None if query is None else self.statistics(read, query)
@@ -126,8 +126,8 @@ class Measured:
 
 
 def of_aggregations(plan: LowPlan) -> LowPlan:
-    """What aggregations ask of a source: columns of selections, payloads above all, take longer to
-    read than all that is decided here.
+    """A plan with the aggregations only: reading the columns of selections, payloads above all,
+    takes longer than everything decided here.
     """
     queries = plan.aggregations
     bits = {bit for query in queries for bit in query.signature}
@@ -143,7 +143,7 @@ def groups_of(statistics: SampledStatistics, keys: frozenset[str]) -> Groups:
 
 
 def aggregation_of(family: SliceFamily, plan: Plan, read: SourceRead) -> LowAggregate | None:
-    """An aggregation next to a source that has the keys and the tuples of a family."""
+    """A low-level aggregation with the keys and the tuples of a family."""
     for query in () if read.low is None else read.low.aggregations:
         rel = plan[query.name].rel
         epoch = query.epoch

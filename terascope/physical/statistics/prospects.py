@@ -1,12 +1,9 @@
-"""Whether sharing can pay for what it takes, told before anything is read.
+"""Whether a sample of the sources can pay for itself, estimated before anything is read.
 
-In: an optimised plan and its interfaces. Out: a `Prospect`: the time that sharing will hardly save
-more of, and what it takes to find out. Where the first is less, no source is sampled: aggregations
-with different conditions have tables of their own, there are no trees, tumbling windows keep their
-own keys, and only sliding windows, which are made of slices anyway, share them.
-
-`saves_lookups` compares one table for several aggregations with one for each: one look-up serves
-all aggregations that take a tuple, but every slot then tests whether the tuple is one of its own.
+In: an optimised plan and its interfaces. Out: a `Prospect`: the most time that sharing is likely to
+save, and the time that a sample takes. Where the first is less, no source is sampled: aggregations
+with different conditions have tables of their own, there are no trees, tumbling windows keep keys
+of their own, and only sliding windows, which are assembled from slices anyway, share slices.
 """
 
 from __future__ import annotations
@@ -34,28 +31,28 @@ from terascope.plan.rel import (
 from terascope.sharing.windows import WindowCosts
 
 SAVED_SHARE: Final = 0.25
-"""Of the time of the look-ups that could be spared, that sharing hardly saves more of: others take
-their place, of groups on their way down a tree. Measured without Spark, in processor time: at most
-6% for `bench set50` and for 78 pairs of keys, 15% for `bench hundred`; 51% for packets by all sets
-of the fields of a flow (`bench trees`), which few sets of queries are like."""
+"""The most that sharing is likely to save, as a share of the time of the avoidable look-ups:
+look-ups of groups on tree edges replace them. Measured without Spark, in processor time: at most 6%
+for `bench set50` and for 78 pairs of keys, 15% for `bench hundred`; 51% for packets by all sets of
+the fields of a flow (`bench trees`), which few query sets resemble."""
 SAMPLE_SECONDS: Final = 0.25
-"""To load the kernels that decode a source, and to read some of it. Measured: three aggregations of
-a capture take 0.29 s more to plan with a sample than without, a hundred alike 0.43 s, and the 32 of
-set50 0.55 to 0.79 s; 0.1 to 0.3 s less in a process that has planned before."""
+"""The time to load the kernels that decode a source, and to read some of it. Measured: three
+aggregations of a capture take 0.29 s more to plan with a sample than without, a hundred alike 0.43
+s, and the 32 of set50 0.55 to 0.79 s; 0.1 to 0.3 s less in a process that has planned before."""
 AGGREGATION_SECONDS: Final = 0.01
-"""To evaluate the keys and conditions of an aggregation on the sample, and to plan with that."""
+"""The time to evaluate an aggregation on the sample, and to plan with that."""
 
 
 @dataclass(frozen=True)
 class Prospect:
-    """What is to be gained by looking at the sources."""
+    """The possible gain of a sample of the sources, and its cost."""
 
     tuples: float
     aggregations: int
     saves_seconds: float
-    """Hardly more, on all cores together."""
+    """An upper bound in practice, on all cores together."""
     costs_seconds: float
-    """On one: nothing else is done meanwhile."""
+    """The time on one core, while the others are idle."""
 
     @property
     def pays(self) -> bool:
@@ -65,7 +62,7 @@ class Prospect:
 def prospect_of(
     plan: Plan, interfaces: Mapping[str, Interface], cores: int | None = None
 ) -> Prospect:
-    """Of a plan over interfaces."""
+    """The prospect of a plan over interfaces."""
     takers = list(aggregations_of_tuples(plan))
     costs = SAMPLE_SECONDS + AGGREGATION_SECONDS * len(takers)
     if len(takers) < 2:  # who should share with whom?
@@ -77,7 +74,7 @@ def prospect_of(
 
 
 def aggregations_of_tuples(plan: Plan) -> Iterator[Aggregate]:
-    """The aggregations that take tuples of sources, and not what others made of them."""
+    """The aggregations over tuples of sources, not over other queries."""
     selections: set[str] = set()
     for stream in plan:
         if not any(isinstance(rel, Aggregate) for rel in walk(stream.rel)):
@@ -96,9 +93,9 @@ def takes_tuples(rel: Rel, selections: set[str]) -> bool:
 
 
 def spared_ns(aggregations: Iterable[Aggregate]) -> float:
-    """What the look-ups of a tuple cost that sharing could spare: all but one of those with the
-    same time, which can have common tables and trees, or of those with the same keys, which can
-    have common slices. Aggregations that have one table in any case count once.
+    """The nanoseconds for each tuple of the look-ups that sharing could avoid: all but one of those
+    with the same time, which could share tables and trees, or of those with the same keys, which
+    could share slices. Aggregations that share a table in any case count once.
     """
     tables: set[object] = set()
     times: dict[object, list[float]] = {}
@@ -118,20 +115,20 @@ def spared_ns(aggregations: Iterable[Aggregate]) -> float:
 
 
 def tuples_of(rel: Rel) -> object:
-    """What tells the tuples of aggregations apart, whatever columns they use."""
+    """The identity of the tuples of an aggregation, whatever columns it uses."""
     filters = (part.predicate for part in walk(rel) if isinstance(part, Filter))
     read = (part.stream for part in walk(rel) if isinstance(part, Read))
     return tuple(map(scan_key, scans(rel))), tuple(read), frozenset(filters)
 
 
 def ordered(rel: Rel) -> frozenset[str]:
-    """Columns of a source that tell the time."""
+    """The columns of a source that move with time."""
     columns = (column for scan in scans(rel) for column in scan.columns)
     return frozenset(column.name for column in columns if column.slope is not None)
 
 
 def look_up_ns(windows: Iterable[WindowSpec]) -> float:
-    """What a tuple costs; in sliding windows it may become a partial of its own."""
+    """The cost of a tuple; in a sliding window it may become a partial of its own."""
     sliding = any(isinstance(spec, Sliding) and spec.range != spec.slide for spec in windows)
     return TUPLE_NS + (WindowCosts().partial_ns if sliding else 0.0)
 
@@ -141,19 +138,19 @@ def scans(rel: Rel) -> Iterator[Scan]:
 
 
 TUPLE_NS: Final = 12.0
-"""To find the group of a tuple."""
+"""Finding the group of a tuple."""
 
 
 SLOT_NS: Final = 1.0
-"""To take it into a slot."""
+"""Updating a slot."""
 
 
 MASKED_NS: Final = 1.5
-"""To take it into one that has a condition of its own, or not."""
+"""Testing the admission predicate of a slot, and updating the slot or not."""
 
 
 VIEW_NS: Final = 20.0
-"""To give a group of a common table to one of those who share it, where each has a stream."""
+"""Copying a group of a shared table to one of its queries, where each query has a stream."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +166,7 @@ class Taking:
 
     @property
     def apart_ns(self) -> float:
-        """In a table of its own."""
+        """The cost in a table of its own."""
         return TUPLE_NS * self.tuples + self.slots_ns
 
 
@@ -179,13 +176,13 @@ def masked_ns(either: float, members: Sequence[Taking]) -> float:
 
 
 def together_ns(either: float, members: Sequence[Taking]) -> float:
-    """All in one table."""
+    """The cost of all in one table."""
     return TUPLE_NS * either + masked_ns(either, members)
 
 
 def saves_lookups(parts: Iterable[tuple[float, Sequence[Taking]]]) -> bool:
-    """Whether aggregations had better share a table than have one each: in every read, the tuples
-    that any of them takes, and each of them.
+    """Whether aggregations should share a table instead of having one each: for every read, the
+    tuples that any of them takes, and each of them.
     """
     together = apart = 0.0
     for either, members in parts:

@@ -1,7 +1,7 @@
-"""What a plan makes of the tuples of a sample.
+"""The evaluation of a plan on the tuples of a sample.
 
-In: batches of tuples. Out: `SampleVectors`: who takes which of them, and the codes of every key.
-The predicates and the programs are those that a task runs.
+In: batches of tuples. Out: `SampleVectors`: the tuples that each query takes, and the codes of
+every key. The predicates and the programs are those that a task runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 Seconds: TypeAlias = NDArray[np.float64]
 
 TICKS: Final[Mapping[str, int]] = {str(unit): ticks for unit, ticks in FINENESS.items()}
-"""Of a second."""
+"""The ticks of a second."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,19 @@ class SampleVectors:
 
     count: int
     predicates: tuple[int, ...]
-    """How many pass each predicate of the prefilter."""
+    """The number of tuples that pass each predicate of the prefilter."""
     passed: tuple[Ints, ...]
-    """Which ones each query takes."""
+    """The mask of the tuples that each query takes."""
     keys: Mapping[Expr, Codes]
-    """Codes of the keys, of tuples that some aggregation takes; epochs are not among them."""
+    """Codes of the keys, for tuples that some aggregation takes; epochs are not among them."""
     epochs: Mapping[Expr, tuple[Ints, Flags]]
-    """Values of the keys that are epochs, and where there are any."""
+    """Values of the keys that are epochs, with the mask of valid values."""
     clock: Seconds | None
-    """When the tuples came; None when no column tells."""
+    """The time of each tuple; None when there is no clock column."""
 
 
 class SampleReader:
-    """Puts the vectors of batches together."""
+    """Collects the vectors of batches."""
 
     def __init__(self, plan: LowPlan) -> None:
         self._plan = plan
@@ -96,7 +96,7 @@ class SampleReader:
         self._count += len(batch)
 
     def _chosen(self, batch: VectorBatch) -> list[Codes]:
-        """The tuples of each query, as a task has them."""
+        """The tuples of each query, selected as in a task."""
         bits = batch.prefilter_bits(self._prefilter, np.zeros_like(self._predicates))
         for bit in range(len(self._predicates)):
             self._predicates[bit] += passing(bits, bit)
@@ -144,14 +144,14 @@ def alternatives(query: LowQuery) -> list[Where]:
 
 
 def passing(bits: Sequence[Hashes], bit: int) -> int:
-    """How many tuples have a bit."""
+    """The number of tuples that have a bit."""
     wanted = np.uint64(1 << (bit % WORD))
     return int(np.count_nonzero(bits[bit // WORD] & wanted))
 
 
 def codes(batch: VectorBatch, expr: Expr, somebody: Codes, users: Codes) -> Codes:
-    """Of a key, for the tuples of all aggregations: what they share is asked for, too. One that
-    overflows among tuples of others is computed for its own.
+    """The codes of a key, for the tuples of all aggregations, because shared plans are considered.
+    A key that overflows for tuples of others is computed for its own tuples.
     """
     if not is_number(expr.type):
         return batch.key_codes(expr)
@@ -162,7 +162,7 @@ def codes(batch: VectorBatch, expr: Expr, somebody: Codes, users: Codes) -> Code
 
 
 def union(chosen: Sequence[NDArray[Any]], count: int) -> Codes:
-    """The tuples of any, out of so many."""
+    """The mask of the tuples of any, out of this many."""
     different = list({id(rows): rows for rows in chosen}.values())
     if len(different) == 1:
         return different[0]

@@ -1,12 +1,12 @@
-"""Which splits of a source a sample is made of.
+"""The splits of a source from which a sample is taken.
 
 In: the splits and the epochs of the queries. Out: stripes of the source, in the order to read them.
 
 The groups of an epoch come from its own tuples. So runs of neighbouring stripes are read, each long
-enough to have a whole epoch, from places spread over the source: an epoch that was read whole and
-thinned evenly gives an unbiased sample of itself, whereas the tuples of some minutes say too little
-about an hour, for groups come in bursts. Only an epoch that is too long to be read is represented
-by stripes from all over it.
+enough to contain a whole epoch, from places spread over the source: an epoch that was read whole
+and thinned evenly gives an unbiased sample of itself, whereas the tuples of some minutes say too
+little about an hour, because groups come in bursts. Only an epoch that is too long to be read is
+represented by stripes from all over it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def stripes(splits: Sequence[Split]) -> list[Stripe]:
 
 
 def stripes_of_epoch(query: LowAggregate, pieces: Sequence[Stripe]) -> float | None:
-    """How many stripes an epoch of a query has; None when that is not known beforehand. What never
-    ends has all of them.
+    """The number of stripes of an epoch of a query; None when that is not known beforehand. An
+    epoch that never ends has all of them.
     """
     if query.epoch is None:
         return float(len(pieces))
@@ -48,7 +48,7 @@ def stripes_of_epoch(query: LowAggregate, pieces: Sequence[Stripe]) -> float | N
 
 
 def is_cut(query: LowAggregate, pieces: Sequence[Stripe], place: int) -> bool:
-    """Whether the edge before a stripe may go through an epoch of a query."""
+    """Whether the edge before a stripe may lie within an epoch of a query."""
     if query.epoch is None or not 0 < place < len(pieces):
         return True
     sides = [
@@ -64,8 +64,8 @@ Run: TypeAlias = tuple[int, ...]
 
 
 def reading(count: int, per_epoch: Sequence[float | None], most: int) -> list[Run]:
-    """What to read, one run after the other, from the midst of the source first: as long as the
-    longest epoch that can be read, or stripes from all over an epoch when none can.
+    """The runs to read, from the middle of the source first: as long as the longest epoch that can
+    be read, or stripes from all over an epoch when none can.
     """
     known = [min(float(count), n) for n in per_epoch if n is not None]
     readable = [n for n in known if min(count, math.ceil(n) + 1) <= most]
@@ -88,7 +88,7 @@ def reading(count: int, per_epoch: Sequence[float | None], most: int) -> list[Ru
 
 
 def spread_epoch(count: int, per_epoch: float, most: int) -> list[Run]:
-    """Stripes evenly apart within one epoch, from the midst of the source; far ones come first."""
+    """Stripes evenly spaced in an epoch from the middle of the source; distant ones first."""
     first = max(0.0, (count - per_epoch) / 2)
     apart = min(per_epoch, count) / most
     places = sorted({min(count - 1, int(first + (i + 0.5) * apart)) for i in range(most)})
@@ -97,8 +97,8 @@ def spread_epoch(count: int, per_epoch: float, most: int) -> list[Run]:
 
 
 def reversed_bits(number: int, below: int) -> int:
-    """An order in which neighbours come far apart: whenever it is cut short, what was done is
-    spread over everything.
+    """An order in which neighbours are far apart: wherever it is cut short, the part before is
+    spread evenly.
     """
     bits = max(1, (below - 1).bit_length())
     return int(format(number, f"0{bits}b")[::-1], 2)

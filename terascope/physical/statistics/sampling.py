@@ -1,12 +1,12 @@
 """Statistics of a source, from a sample of its tuples.
 
-In: the low-level plan of a source and its splits. Out: a `SourceSample`: which share of the tuples
-each predicate and each query takes, and for the tuples of every aggregation the groups of any set
-of keys (`SampledStatistics`; the attributes are the keys as GSQL has them). No Spark: the splits
-are read here, for about a second.
+In: the low-level plan of a source and its splits. Out: a `SourceSample`: the share of the tuples
+that each predicate and each query takes, and for the tuples of every aggregation the groups of any
+set of keys (`SampledStatistics`; the attributes are the keys as in GSQL). No Spark: the splits are
+read in this process, for about a second.
 
-Tuples are thinned evenly while they are read. What is read are whole epochs where possible (see
-`sampled_splits`), so that the estimators get what they assume: a uniform sample of an epoch.
+Tuples are thinned evenly while they are read. Whole epochs are read where possible (see
+`sampled_splits`), so that the assumption of the estimators holds: a uniform sample of an epoch.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ End: TypeAlias = Literal["first", "last"]
 SEED: Final = 1
 EPOCH: Final = "epoch"
 SPARE: Final = 4
-"""So many times the tuples are kept first: those of some epochs are left out."""
+"""The factor by which more tuples are kept at first: those of some epochs are dropped later."""
 AT_ONCE: Final = 1 << 14
-"""Tuples that are evaluated together: what is computed of them stays in the caches."""
+"""Tuples that are evaluated together: their vectors stay in the caches."""
 ENOUGH: Final = 16
-"""A sample of one in so many says little of rare groups: rather fewer epochs than less of each."""
+"""The thinnest useful sample, one in this many tuples: rather fewer epochs than less of each."""
 
 
 @dataclass(frozen=True)
 class SampleLimits:
-    """How much is read, and how much of that is kept."""
+    """The limits of a sample."""
 
     tuples: int = 1 << 16
-    """Of each query at most; a set of keys is counted in about a millisecond then."""
+    """The most tuples of each query; a set of keys is then counted in about a millisecond."""
     seconds: float = 1.0
-    """No split is begun later."""
+    """The time after which no further split is begun."""
     stripes: int = 64
-    """Of 4 MB for each interface."""
+    """The number of stripes, of 4 MB for each interface."""
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class Thinning:
     seen: int = 0
     kept: int = 0
     batches: list[tuple[int, pa.RecordBatch, Random]] = field(default_factory=list)
-    """The place of the stripe, tuples, and what decides whether they stay."""
+    """The number of the stripe, the tuples, and random numbers that decide which stay."""
 
     def __post_init__(self) -> None:
         self._random = np.random.default_rng(self.seed)
@@ -108,7 +108,7 @@ class SampledTuples:
     columns: tuple[Column, ...]
     pieces: tuple[Stripe, ...]
     done: tuple[int, ...]
-    """Places of the stripes that were read."""
+    """The numbers of the stripes that were read."""
     thinning: Thinning
     most: int
     splits: int
@@ -146,7 +146,7 @@ def read_some(plan: LowPlan, splits: Sequence[Split], limits: SampleLimits) -> S
 
 
 def evaluated(plan: LowPlan, some: SampledTuples) -> SourceSample:
-    """What tuples say about a plan that has their columns."""
+    """The sample of a plan, from tuples that have its columns."""
     pieces, thinning = some.pieces, some.thinning
     queries = plan.aggregations
     lengths = {query: stripes_of_epoch(query, pieces) for query in queries}
@@ -181,7 +181,7 @@ def read_stripe(plan: LowPlan, place: int, piece: Stripe, thinning: Thinning) ->
 
 
 def run_numbers(places: Sequence[int]) -> dict[int, int]:
-    """Place of a stripe that was read -> number of its run of neighbours."""
+    """Number of a stripe that was read -> number of its run of neighbours."""
     numbers: dict[int, int] = {}
     for place in sorted(places):
         numbers[place] = numbers[place - 1] if place - 1 in numbers else len(set(numbers.values()))
@@ -191,7 +191,7 @@ def run_numbers(places: Sequence[int]) -> dict[int, int]:
 def whole_ends(
     queries: Sequence[LowAggregate], pieces: Sequence[Stripe], numbers: Mapping[int, int]
 ) -> frozenset[tuple[Expr, int, End]]:
-    """Where runs begin and end with an epoch, as the bounds of the splits have it."""
+    """Where runs begin and end with an epoch, by the bounds of the splits."""
     epochs = {q.keys[q.epoch][1]: q for q in queries if q.epoch is not None}
     found: set[tuple[Expr, int, End]] = set()
     for epoch, query in epochs.items():
@@ -212,22 +212,22 @@ class SourceSample:
 
     plan: LowPlan
     most: int
-    """Tuples that statistics are made of at most."""
+    """The most tuples that statistics are computed from."""
     tuples_read: int
     tuples_total: int
-    """Of the source: counted when all of it was read, else estimated by the number of splits."""
+    """The tuples of the source: counted when all of it was read, else estimated from the splits."""
     splits_read: int
     splits_total: int
     vectors: SampleVectors
     runs: Ints
-    """Of each tuple: those of neighbouring splits have the same number."""
+    """The run of each tuple: tuples of neighbouring splits have the same number."""
     begins: int | None
-    """The run that the source begins with, if it was read."""
+    """The run that begins with the source, if it was read."""
     ends: int | None
     whole_ends: frozenset[tuple[Expr, int, End]]
-    """Epochs of a run, the first or the last, of which no other split has tuples."""
+    """The first or last epochs of a run of which no other split has tuples."""
     epoch_tuples: Mapping[LowAggregate, float]
-    """How many tuples an epoch of a query has, judged by its splits."""
+    """The tuples of an epoch of a query, estimated from its splits."""
     _statistics: dict[tuple[LowAggregate, ...], SampledStatistics] = field(
         default_factory=dict, repr=False
     )
@@ -239,16 +239,16 @@ class SourceSample:
         return {query.name: place for place, query in enumerate(self.plan.queries)}
 
     def passed(self, query: str) -> Ints:
-        """Which tuples a query takes."""
+        """The mask of the tuples that a query takes."""
         return self.vectors.passed[self._places[query]]
 
     def knows(self, query: LowQuery) -> bool:
-        """Whether it was asked of this query."""
+        """Whether the sample contains this query."""
         place = self._places.get(query.name)
         return place is not None and self.plan.queries[place] == query
 
     def either(self, queries: tuple[str, ...]) -> int:
-        """How many tuples any of some queries takes: those known together, and one more."""
+        """The number of tuples that any of some queries takes: a known union and one more query."""
         *members, one = queries
         taken = self._bits(one)
         if members:
@@ -276,17 +276,17 @@ class SourceSample:
 
     @property
     def share(self) -> float:
-        """Of the tuples that were read."""
+        """The share of a number of tuples among those that were read."""
         return self.vectors.count / max(1, self.tuples_read)
 
     @property
     def is_whole(self) -> bool:
-        """Whether the sample is the source."""
+        """Whether the sample is the whole source."""
         return self.splits_read == self.splits_total and self.vectors.count == self.tuples_read
 
     @cached_property
     def seconds(self) -> float | None:
-        """The time that what was read covers."""
+        """The time that the sampled part of the source covers."""
         clock = self.vectors.clock
         if clock is None or not len(clock):
             return None
@@ -295,7 +295,7 @@ class SourceSample:
 
     @property
     def rate(self) -> float | None:
-        """Tuples in a second."""
+        """Tuples a second."""
         return self.tuples_read / self.seconds if self.seconds else None
 
     def predicate_selectivity(self, bit: int) -> float:
@@ -307,8 +307,8 @@ class SourceSample:
         return len(self.vectors.passed[query]) / max(1, self.vectors.count)
 
     def statistics(self, query: LowAggregate, *others: LowAggregate) -> SampledStatistics:
-        """Of the tuples that any of some queries takes, in the epochs of the first: the keys of all
-        aggregations of the source are its attributes.
+        """Statistics of the tuples that any of some queries takes, in the epochs of the first: the
+        keys of all aggregations of the source are its attributes.
         """
         asked = (query, *others)
         known = self._statistics.get(asked)
@@ -321,7 +321,7 @@ class SourceSample:
         return vectors[0] if len(vectors) == 1 else np.flatnonzero(self.any_of(vectors))
 
     def any_of(self, vectors: Sequence[Ints]) -> NDArray[np.bool_]:
-        """Which tuples are in one of some lists of them."""
+        """The union of some masks of tuples."""
         found = np.zeros(self.vectors.count, np.bool_)
         for vector in vectors:
             found[vector] = True
@@ -358,7 +358,7 @@ class SourceSample:
         return SampledStatistics(vectors, len(rows), tuples, rate, epochs, epoch_lane, places)
 
     def _within_epochs(self, rows: Ints, epochs: Ints | None) -> NDArray[np.float64]:
-        """Where in its epoch each tuple stands: by the clock, else as they were read."""
+        """The position of each tuple in its epoch: by the clock, else in the order of reading."""
         epochs = np.zeros(len(rows), np.int64) if epochs is None else epochs
         clock = np.zeros(len(rows)) if self.vectors.clock is None else self.vectors.clock[rows]
         order = np.lexsort((rows, clock, epochs))
@@ -376,8 +376,8 @@ class SourceSample:
         return known
 
     def _find_whole(self, epoch: Expr) -> WholeEpochs:
-        """The tuples of the epochs that are all within what was read. Those that the source begins
-        and ends with are often cut: they count if there are no others.
+        """The tuples of epochs that were read whole. The first and the last epoch of a source are
+        often cut: they count if there are no others.
         """
         inside = self._inside(epoch, False)
         if not inside.number:
@@ -408,13 +408,13 @@ class SourceSample:
 
 @dataclass(frozen=True)
 class WholeEpochs:
-    """Which tuples belong to epochs that were read whole, and how many these are."""
+    """The tuples of epochs that were read whole, and the number of these epochs."""
 
     values: Ints
     taken: NDArray[np.bool_]
     number: int
 
     def some(self, number: int) -> Ints:
-        """Epochs evenly apart."""
+        """Some of the epochs, evenly spaced."""
         known = np.unique(self.values[self.taken])
         return known[(2 * np.arange(number) + 1) * len(known) // (2 * number)]

@@ -1,1 +1,1 @@
-"""How a Job runs as a stream: what is stored, who computes each query, and when it is released."""
+"""The plan of a Job as a stream: the stored rows, the placement and the release of each query."""

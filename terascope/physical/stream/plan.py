@@ -42,12 +42,13 @@ from terascope.plan.rel import Field, Running, Scan
 
 @dataclass(frozen=True)
 class LowStream:
-    """A low-level stream as the slice store has it."""
+    """A low-level stream in the slice store."""
 
     number: int
     name: str
     key: str
-    """Names the stream by its tuples and keys, so that a changed query set finds its slices."""
+    """The identity of the stream: its tuples and keys. A changed query set finds its
+    slices by it."""
     scan: Scan
     groups: GroupFields | None
     """The layout of its groups; None for a selection."""
@@ -55,21 +56,21 @@ class LowStream:
     texts: tuple[str, ...]
     """The expression of each column as text: of groups, keys first and then slots."""
     value: str | None
-    """The column that tells slices apart; None when nothing does."""
+    """The column that distinguishes slices; None when there is none."""
     tree_fields: tuple[Field, ...] = ()
-    """The columns of the stream in the plan; those that share a table have more."""
+    """The columns of the stream in the plan; a shared table has more."""
     kept_by: str | None = None
     """The column whose values decide how long the rows of the stream are retained."""
     descending: bool = False
-    """Whether that column falls with time."""
+    """Whether the retention column falls with time."""
     epoch_text: str = ""
-    """Of groups: the expression of their epoch as text."""
+    """For groups: the expression of their epoch as text."""
     sliced: SliceStream | None = None
-    """Of groups of slices that windows are made of."""
+    """The slices of its groups, where windows are assembled from them."""
 
     @property
     def is_retired(self) -> bool:
-        """Whether it gets no more tuples: its slices are kept for windows that have them."""
+        """Whether it receives no more tuples: its slices are kept for windows that contain them."""
         return self.sliced is not None and self.sliced.retired
 
     @property
@@ -78,7 +79,7 @@ class LowStream:
 
     @property
     def shelf(self) -> str:
-        """Names the file of the store: streams whose slices live equally long share files."""
+        """The name of its file in the store: streams with equal retention share files."""
         return self.key if self.groups is None else self.epoch_text
 
 
@@ -92,7 +93,7 @@ class RunningStream:
     key: str
     rel: Running
     text: str
-    """The text of the query that it is a part of."""
+    """The text of the query that contains it."""
     placement: Placement = "spark"
 
     @property
@@ -107,7 +108,7 @@ class WrittenByTasks:
     """
 
     stream: int
-    """The number of the low-level stream that the rows are made of."""
+    """The number of the low-level stream that the rows come from."""
     placement: Placement
 
 
@@ -133,12 +134,12 @@ QueryPlan: TypeAlias = WrittenByTasks | RowPipelines | StoredJoin | StoredWindow
 
 @dataclass(frozen=True)
 class StreamOutput:
-    """The plan of a query whose rows are delivered."""
+    """The plan of a query whose rows are emitted."""
 
     output: Output
     fields: tuple[Field, ...]
     text: str
-    """The text of the query with all that it reads; a query with another text is another one."""
+    """The text of the query with all queries that it reads; another text is another query."""
     own: str
     """The text of the query alone, as it was written."""
     release: Release | None
@@ -182,20 +183,20 @@ class StreamPlan:
     low: tuple[LowStream, ...]
     outputs: tuple[StreamOutput, ...]
     trees: Trees
-    """The relations of all streams; those of the low level down to their sources."""
+    """The relations of all streams; low-level streams down to their sources."""
     running: tuple[RunningStream, ...] = ()
     slicing: Slicing = field(default_factory=Slicing)
-    """How the windows of the set are composed."""
+    """The composition of the windows of the set."""
 
     @property
     def kept_by(self) -> dict[Leaf, str]:
-        """By stored stream: the column that its retention is measured in."""
+        """By stored stream: the column of its retention."""
         found: dict[Leaf, str] = {low.name: low.kept_by for low in self.low if low.kept_by}
         return found | {one.name: one.value for one in self.running}
 
     @cached_property
     def windows(self) -> dict[str, WindowFamily]:
-        """By low-level stream: the queries over windows of it that tasks assemble."""
+        """By low-level stream: the queries over its windows that tasks assemble."""
         found: dict[str, list[StoredWindows]] = {}
         for output in self.outputs:
             for one in () if output.windows is None else output.windows.by_stream:
@@ -215,8 +216,8 @@ class StreamPlan:
     def slices_of(
         self, family: SliceFamily, retired: bool
     ) -> Iterator[tuple[LowStream, SliceStream]]:
-        """The low-level streams whose groups are slices of a family of windows, or of it by more
-        keys.
+        """The low-level streams whose groups are slices of a family of windows, or of the family
+        with more keys.
         """
         tuples, keys = tuples_of_family(family), keys_of_family(family)
         for stream in self.low:

@@ -1,8 +1,8 @@
-"""Queries that a task computes from stored rows by row pipelines, and nothing else.
+"""Queries that a task computes from stored rows by row pipelines alone.
 
-In: the relations of a set, and how a query is released. Out: `RowPipelines`: for each stored stream
-that the query reads, the steps below the operator that it is released at, and those above it. Spark
-computes any other query; to plan one of these it takes longer than a task takes to compute it.
+In: the relations of a set, and the release of a query. Out: `RowPipelines`: for each stored stream
+that the query reads, the steps below the operator at which it is released, and the steps above it.
+Spark computes any other query. For these queries Spark's planning alone takes longer than the task.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from terascope.plan.rel import Field, Merge, Read, Rel
 
 @dataclass(frozen=True)
 class PipelineInput:
-    """The row pipeline of one stored stream, in two pieces."""
+    """The row pipeline of one stored stream, in two parts."""
 
     stream: str
     below: RowPipeline
-    """The steps up to the operator that the query is released at."""
+    """The steps up to the operator at which the query is released."""
     above: RowPipeline
     """The steps after it."""
 
@@ -45,11 +45,11 @@ class RowPipelines:
     inputs: tuple[PipelineInput, ...]
     value: Expr | None
     """The value by which rows are released, over the columns between `below` and `above`; None:
-    rows are released as they come."""
+    rows are released at once."""
     fields: tuple[Field, ...]
-    """The columns that are delivered."""
+    """The columns that are emitted."""
     order: tuple[tuple[str, bool], ...]
-    """The columns that rows are sorted by, which may be hidden ones."""
+    """The columns by which rows are sorted, hidden columns included."""
     placement: Placement = "close"
 
 
@@ -61,8 +61,8 @@ def row_pipelines_of(
     fields: tuple[Field, ...],
     order: Sequence[tuple[str, bool]],
 ) -> RowPipelines | None:
-    """The row pipelines of a query; None when it does more than they can. `leaves`: the stored
-    streams.
+    """The row pipelines of a query; None when it has other operators. `leaves`: the
+    stored streams.
     """
     if release.kind == "at_end" or len(release.parts) > 1:
         return None
@@ -83,14 +83,14 @@ def row_pipelines_of(
 @dataclass(frozen=True)
 class _Unwinding:
     node: Rel
-    """The operator that the query is released at."""
+    """The operator at which the query is released."""
     trees: Mapping[str, Rel]
     """The relations that are not stored."""
     leaves: Collection[str]
     parameters: Mapping[str, Value]
 
     def above(self, rel: Rel) -> list[PipelineInput] | None:
-        """From the top of a query down to that operator."""
+        """The steps from the top of a query down to that operator."""
         if rel == self.node:
             programs = self.below(rel)
             nothing = RowPipeline("", ())
@@ -110,7 +110,7 @@ class _Unwinding:
         return [replace(one, above=program) for one, program in pairs]
 
     def below(self, rel: Rel) -> list[RowPipeline] | None:
-        """From that operator down to what is stored."""
+        """The steps from that operator down to stored streams."""
         if isinstance(rel, Read) and rel.stream in self.leaves:
             return [RowPipeline(rel.stream, ())]
         if isinstance(rel, Merge):
@@ -138,7 +138,7 @@ class _Unwinding:
 
 
 def renamed(have: Sequence[Field], want: Sequence[Field]) -> Compute | None:
-    """The columns of an input of a merge as those of the first; None where a value would change."""
+    """The columns of a merge's input under the names of the first; None: a value would change."""
     items: list[tuple[str, Expr]] = []
     for own, first in zip(have, want, strict=True):
         if own.type is not first.type and not (own.type.is_integer and first.type.is_integer):

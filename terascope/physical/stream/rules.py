@@ -1,8 +1,8 @@
 """The rules that make the plan of a stream from a Job, in one ordered list.
 
-In: a Job whose sources are live. Out: a complete `StreamPlan`: what is stored of every low-level
-stream and for how long, and for every query who computes it and when its rows are released. Each
-rule is a pure function from a plan to a plan; a query that no rule places is computed by Spark.
+In: a Job whose sources are live. Out: a complete `StreamPlan`: the stored rows of every low-level
+stream and their retention, and for every query its placement and its release. Each rule is a pure
+function from a plan to a plan; Spark computes a query that no rule places.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from terascope.plan.show import full_text
 
 @dataclass(frozen=True)
 class SetTexts:
-    """The texts of a query set, by stream: what a checkpoint recognises its queries by."""
+    """The texts of a query set, by stream, by which a checkpoint identifies its queries."""
 
     full: Mapping[str, str]
-    """A stream with all that it reads."""
+    """The text of a stream with all streams that it reads."""
     own: Mapping[str, str] = field(default_factory=dict)
-    """A stream alone, as its user wrote it."""
+    """The text of a stream alone, as its user wrote it."""
 
 
 Rule: TypeAlias = Callable[[StreamPlan, SetTexts], StreamPlan]
 
 
 def plan_stream(job: Job, texts: SetTexts, slicing: Slicing | None = None) -> StreamPlan:
-    """The plan of a Job as a stream. `slicing`: how the windows of the set are composed.
+    """The plan of a Job as a stream. `slicing`: the composition of the windows of the set.
 
     Raises:
         SourceError: a source cannot be read as a stream.
@@ -172,7 +172,7 @@ def pipeline_stored_rows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
 
 
 def assemble_stored_windows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
-    """A task assembles the windows of a query that is made of nothing else."""
+    """A task assembles the windows of a query that consists of windows alone."""
     job = plan.job
     stages = {stage.name: plan.trees.streams[stage.name] for stage in job.streams}
     planner = StoredWindowsPlanner(job.low, stages, job.parameters)
@@ -185,7 +185,7 @@ def assemble_stored_windows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
 
 
 def place(plan: StreamPlan, placed: Callable[[StreamOutput], QueryPlan | None]) -> StreamPlan:
-    """The plan in which some of the queries that had no place have one."""
+    """The plan with placements for some of the queries that had none."""
     outputs = tuple(
         replace(one, plan=placed(one) or one.plan) if isinstance(one.plan, InSpark) else one
         for one in plan.outputs
@@ -194,7 +194,7 @@ def place(plan: StreamPlan, placed: Callable[[StreamOutput], QueryPlan | None]) 
 
 
 def retain_rows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
-    """Choose for every stored stream the column that its retention is measured in."""
+    """Choose the retention column of every stored stream."""
     releases = [output.release for output in plan.outputs if output.release is not None]
     running = [one.rel for one in plan.running]
     kept_by = retention_columns(releases, plan.trees, plan.leaves, running)
@@ -236,4 +236,4 @@ STREAM_RULES: Final[tuple[Rule, ...]] = (
     retain_rows,
     check_stream_plan,
 )
-"""In this order. The first rule that can place a query does."""
+"""The rules in order. The first rule that can place a query does so."""

@@ -1,8 +1,8 @@
-"""Low-level streams whose groups are slices of windows, and how to compare them.
+"""Low-level streams whose groups are slices of windows, and their comparison.
 
 In: a low-level aggregation, or a family of windows. Out: its tuples and keys as text, without the
-slices. Streams that differ in their slices only are of one family: a window may be made of the
-slices of several of them.
+slices. Streams that differ only in their slices are of one family: a window may be assembled from
+the slices of several of them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from terascope.plan.rel import Aggregate
 from terascope.plan.show import show_expr, spelled
 
 SliceValue: TypeAlias = int | float
-"""What tells the slices of a stream apart, in the order of time."""
+"""The value that distinguishes the slices of a stream, in the order of time."""
 
 
 @dataclass(frozen=True)
 class WindowedTuples:
-    """The tuples that windows are made of, and the time that they are measured on, as text."""
+    """The tuples of windows, and the time on which the windows are measured, as text."""
 
     protocol: str
     interfaces: tuple[str, ...]
@@ -42,14 +42,14 @@ class SliceStream:
 
     tuples: WindowedTuples
     keys: frozenset[str]
-    """Beside the slice."""
+    """The keys beside the slice."""
     vector: SliceVector
     retired: bool = False
     scale: int = 1
-    """The factor from its values to the begin of a slice: 60 for time/60."""
+    """The factor from its values to the start of a slice: 60 for time/60."""
 
     def closed_before(self, until: SliceValue) -> int:
-        """The time before which all slices are closed, if those before a value are."""
+        """The time before which all slices are closed, if the slices before a value are."""
         edge = int(until) * self.scale
         return edge if self.vector.start(edge) == edge else self.vector.end(edge)
 
@@ -58,12 +58,12 @@ class SliceStream:
         return self.vector.start(time) // self.scale
 
     def is_like(self, other: SliceStream) -> bool:
-        """Whether both are the same but for their slices."""
+        """Whether two streams are the same except for their slices."""
         return self.tuples == other.tuples and self.keys == other.keys
 
 
 def slice_stream(rel: Aggregate) -> SliceStream | None:
-    """None: its groups are no slices of time. Groups by time/60 are, each a window that tumbles."""
+    """The slices of a stream, or None. Groups by time/60 are slices: tumbling windows."""
     scan, predicate = source_of(rel.source)
     parts = [part for part in conjuncts(predicate) if part != TRUE]
     for _, key in rel.keys:
@@ -100,7 +100,7 @@ def windowed_tuples(
 
 
 def is_of_slices(condition: Expr) -> bool:
-    """Whether a condition says which slices there are, or that there are no more."""
+    """Whether a condition selects slices, or says that there are no more."""
     gaps = isinstance(condition, Call) and isinstance(condition.function.role, SlicePart)
     return gaps or is_retired(condition)
 

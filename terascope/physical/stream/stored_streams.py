@@ -1,7 +1,7 @@
-"""The low-level streams of a Job as the slice store knows them: their keys, columns and slices.
+"""The low-level streams of a Job in the slice store: their keys, columns and slices.
 
-The key and the layout of a stream stand in checkpoints. They are digests of texts, which say what
-the stream is and not how it is called, so that a changed query set finds its slices again.
+Checkpoints contain the key and the layout of a stream. These are digests of texts that describe the
+content of the stream and not its name, so that a changed query set finds its slices again.
 """
 
 from __future__ import annotations
@@ -74,24 +74,20 @@ def stream_of_rows(number: int, query: LowSelect, rel: Project, trees: Trees) ->
 
 
 def column_text(expr: Expr) -> str:
-    """The text of a stored column. The bytes of a WIDE differ from those of the same number of
-    another type.
-    """
+    """The text of a stored column. A WIDE has other bytes than the same number of another type."""
     text = show_expr(spelled(expr))
     return f"{text} {Type.WIDE.value}" if expr.type is Type.WIDE else text
 
 
 def tuples_of(rel: Rel) -> list[str]:
-    """The protocol, interfaces and condition of a low-level stream; those it had before it was
-    retired.
-    """
+    """The protocol, interfaces and condition of a low-level stream, as before it was retired."""
     scan, predicate = source_of(rel)
     asked = show_expr(spelled(without_retired(predicate)))
     return [scan.protocol, ",".join(sorted(scan.interfaces)), asked]
 
 
 def with_own_keys(streams: Iterable[LowStream]) -> Iterator[LowStream]:
-    """Streams with different keys: those of the same tuples are numbered in their order."""
+    """Streams with different keys: streams of the same tuples are numbered in their order."""
     known: Counter[str] = Counter()
     for stream in streams:
         known[stream.key] += 1

@@ -29,14 +29,14 @@ from terascope.plan.expr import Col
 from terascope.plan.rel import WEND, WSTART, Aggregate, Field, Rel
 
 FACTOR: Final = 8
-"""How many spans of a tier make one of the next."""
+"""The number of spans of a tier in one span of the next."""
 
 Length: TypeAlias = int
-"""Of the spans of a tier; 0: the slices themselves."""
+"""The length of the spans of a tier; 0: the slices themselves."""
 
 
 def tiers_of(vector: SliceVector, longest: int) -> tuple[Length, ...]:
-    """The tiers worth having for windows of at most that range."""
+    """The useful tiers for windows of at most this range."""
     found: list[Length] = []
     length = FACTOR * vector.period
     while 2 * length <= longest:
@@ -54,15 +54,15 @@ class StoredWindows:
     slices: Regroup
     """The aggregation that makes groups of the stored rows of slices."""
     program: RowPipeline
-    """From the groups of windows to the rows of the query."""
+    """The row pipeline from the groups of windows to the rows of the query."""
     by_start: bool
-    """Whether rows are released by the begin of their window, not by its end."""
+    """Whether rows are released by the start of their window, not by its end."""
     fields: tuple[Field, ...]
-    """The columns that are delivered."""
+    """The columns that are emitted."""
     order: tuple[tuple[str, bool], ...]
-    """The columns that rows are sorted by, which may be hidden ones."""
+    """The columns by which rows are sorted, hidden columns included."""
     earlier: tuple[StoredWindows, ...] = ()
-    """The same query over the slices of retired streams, which its windows are made of as well."""
+    """The same query over the slices of retired streams, which its windows contain as well."""
     placement: Placement = "close"
 
     @property
@@ -105,7 +105,7 @@ class WindowFamily:
 
 
 class StoredWindowsPlanner:
-    """Finds the queries of a set that are made of windows alone."""
+    """Finds the queries of a set that consist of windows alone."""
 
     def __init__(
         self, low: Sequence[LowOutput], stages: Mapping[str, Rel], parameters: Mapping[str, Value]
@@ -123,7 +123,7 @@ class StoredWindowsPlanner:
         fields: tuple[Field, ...],
         order: Sequence[tuple[str, bool]],
     ) -> StoredWindows | None:
-        """The windows of a query; None when it is made of anything else."""
+        """The windows of a query; None when it has other operators."""
         by_start = released_by_start(release)
         if by_start is None:
             return None
@@ -151,7 +151,7 @@ class StoredWindowsPlanner:
 
 
 def released_by_start(release: Release) -> bool | None:
-    """Whether rows are released by the begin of their window, or by its end; None: by neither."""
+    """Whether rows are released by the start of their window, or by its end; None: by neither."""
     node, parts = release.node, release.parts
     if not isinstance(node, Aggregate) or len(parts) != 1 or release.fills_gaps:
         return None
@@ -164,7 +164,7 @@ def released_by_start(release: Release) -> bool | None:
 
 
 def regrouped(output: LowOutput) -> Regroup:
-    """The groups of a stream, made once more of its finished rows."""
+    """The groups of a stream, computed again from its finished rows."""
     groups = output.groups
     assert groups is not None
     keys = tuple((f.name, Col(f.name, f.type)) for f in groups.keys)
