@@ -1,7 +1,7 @@
 """`python -m terascope.execute.compile_worker`: compiles kernels for another process.
 
-In: a kernel a line, as `written_kernel` writes it. Out: machine code in the cache on disk, and a
-line for each kernel that is there.
+In: one kernel in each line, as `written_kernel` writes it. Out: machine code in the cache on disk,
+and a line for each kernel that is compiled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What becomes of finished rows in a task: written as parts of a result, or handed to Spark.
+"""Delivery of finished rows in a task: written as parts of a result, or sent to the high level.
 
-In: batches of columns of low-level streams, groups merged. Out: `Outgoing`s, the rows that the task
-gives to Spark: packed tuples for the high level, and for each part written where it is.
+In: batches of columns of low-level streams, groups merged. Out: `Outgoing`s, the output rows of the
+task: packed tuples for the high level, and a report of each part that was written.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from terascope.physical.ownership import Epochs
 from terascope.physical.row_pipeline import Regroup, Top
 
 Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters"]
-"""Partial groups to be merged; tuples for Spark; a part that was written; a query whose rest Spark
-has to join; what reading saw, and what the low level did."""
+"""The kind of an output row: partial groups to be merged; tuples for the high level; a part that
+was written; a query whose leftover rows are still to be joined; the report of reading, and the
+counters."""
 
 PAYLOAD_BYTES: Final = 8 << 20
 LEAST_GROUP_BYTES: Final = 1 << 17
@@ -51,7 +52,7 @@ class Outgoing:
 
 
 class Delivery:
-    """The finished rows of one task, on their way."""
+    """The finished rows of one task, on their way to parts and to the high level."""
 
     def __init__(
         self,
@@ -63,8 +64,8 @@ class Delivery:
         starts: Mapping[str, int | float] | None = None,
         meter: Meter | None = None,
     ) -> None:
-        """`owned`: by stream, the epochs that no other task has; joins are made of those. `starts`:
-        queries that take nothing of epochs before one.
+        """`owned`: by stream, the epochs that no other task has; task joins use only these.
+        `starts`: by query, the epoch before which it takes no groups.
         """
         self._starts = starts or {}
         self._meter = meter or Meter()
@@ -115,7 +116,7 @@ class Delivery:
     def take_groups(
         self, stream: int, given: Block, dictionaries: Sequence[Dictionary]
     ) -> Iterator[Outgoing]:
-        """Finished groups. A query that only picks columns of some needs none to be made first."""
+        """Deliver finished groups; a query that only picks columns decodes no others."""
         target = self._targets[stream]
         fields = target.groups
         assert fields is not None
@@ -143,7 +144,7 @@ class Delivery:
         self._writer(direct, steps.picked).write_block(left, fields, dictionaries)
 
     def _since_start(self, direct: Direct, block: Block) -> Block:
-        """Without the epochs that a query takes nothing of."""
+        """The groups without the epochs that a query does not take."""
         start = self._starts.get(direct.query)
         if start is None:
             return block
@@ -152,7 +153,7 @@ class Delivery:
     # ---- joins
 
     def lose(self, stream: int, epochs: Ints) -> None:
-        """Groups of some epochs go to the merge."""
+        """Groups of some epochs went to the merge as partials."""
         self._pairs.lose(stream, epochs)
 
     def reach(self, stream: int, before: int) -> Iterator[Outgoing]:
@@ -181,7 +182,7 @@ class Delivery:
             yield from self._hand_up(stream)
 
     def _hand_up(self, stream: int) -> Iterator[Outgoing]:
-        """As few payloads as there are many batches: each is a stream of its own."""
+        """Pack rows for the high level, many batches in one payload."""
         self._pending_bytes[stream] = 0
         for payload in pack_batches(self._pending.pop(stream, ())):
             yield Outgoing(stream, self._destination, "rows", payload)
@@ -207,7 +208,7 @@ class Delivery:
         return max(LEAST_GROUP_BYTES, min(GROUP_BYTES, share))
 
     def close(self) -> Iterator[Outgoing]:
-        """What is left; all files are complete then."""
+        """Deliver the remaining rows; all files are complete then."""
         yield from self._paired(self._pairs.close())
         for stream in list(self._pending):
             yield from self._hand_up(stream)

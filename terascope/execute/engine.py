@@ -1,4 +1,4 @@
-"""What the executor (low_level.py) asks of an engine: to run tasks, and to move their rows.
+"""The interface of an engine: it runs tasks and moves their rows for the executor (low_level.py).
 
 Two engines exist: terascope.spark.engine runs tasks as jobs of Spark, terascope.local.engine runs
 them in this process. Both run the same reading tasks, merging tasks and joins of leftover rows.
@@ -28,22 +28,22 @@ class Pass(Protocol):
 
 
 OnePass = TypeVar("OnePass", bound=Pass)
-"""How an engine holds the output of a pass."""
+"""An engine's form of the output of a pass."""
 HighRows = TypeVar("HighRows", covariant=True)
-"""How an engine hands rows to its high level."""
+"""An engine's form of rows for the high level."""
 
 
 class BatchEngine(Protocol[OnePass, HighRows]):
-    """Runs tasks, and moves their rows."""
+    """Runs tasks and moves their rows."""
 
     @property
     def tasks(self) -> int:
-        """How many tasks a pass has, if its source is large enough."""
+        """The number of tasks of a pass, if its source is large enough."""
         ...
 
     @property
     def processes(self) -> int:
-        """How many tasks run at once."""
+        """The number of tasks that run at once."""
         ...
 
     def read(self, reading: NativeRead, leftovers: Collection[int]) -> OnePass:
@@ -59,12 +59,12 @@ class BatchEngine(Protocol[OnePass, HighRows]):
         destinations: int,
     ) -> OnePass:
         """Exchange the partial groups of some passes, so that all partials of a group meet in one
-        of so many merging tasks, and run these. `size`: bytes of all partials.
+        of this many merging tasks, and run these. `size`: bytes of all partials.
         """
         ...
 
     def holding(self, rows: Sequence[Outgoing]) -> OnePass:
-        """A pass whose rows were made by the driver."""
+        """A pass with rows that the driver has made."""
         ...
 
     def join_leftovers(self, passes: Sequence[OnePass], joining: LeftoverJoin) -> list[Part]:

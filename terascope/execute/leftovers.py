@@ -1,8 +1,8 @@
-"""Joins of leftover rows: tuples that no task could join by itself.
+"""Joins of leftover rows: rows that no task could join by itself.
 
 In: the packed rows of both sides of all task joins. Out: parts of these queries. The leftover rows
-at the ends of the tasks are few, and one task joins them faster than Spark makes columns of them.
-Where they are many, the high level joins them.
+at the ends of the tasks are few, and one task joins them faster than Spark converts them to
+columns. Where they are many, the high level joins them.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def small_leftovers(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:
 
 @dataclass(frozen=True)
 class LeftoverJoin:
-    """Joins the leftover rows of all tasks, those of each task join in one go."""
+    """Joins the leftover rows of all tasks, each task join at once."""
 
     joins: tuple[TaskJoin, ...]
     sink: Sink
 
     def parts(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Part]:
-        """`packed`: streams and their packed rows."""
+        """The parts of the joins. `packed`: streams and their packed rows."""
         rows: dict[int, list[pa.RecordBatch]] = {}
         for stream, payload in packed:
             rows.setdefault(stream, []).extend(unpack_tuples(payload))

@@ -1,9 +1,8 @@
-"""The executor of the low level: read, merge partial groups, join leftovers, hand rows up.
+"""The executor of the low level: read, merge partial groups, join leftover rows, emit rows.
 
-In: a Job whose reads carry low-level plans, and an engine. Out: for each low-level stream that the
-high level reads its rows, and for each query that the tasks wrote themselves its parts. A source is
-read in one pass; partial groups, if any task had to give some up, then meet in the merge, where
-windows are assembled from their slices, too.
+In: a Job whose reads carry low-level plans, and an engine. Out: the rows of each low-level stream
+that the high level reads, and the parts of each query that tasks wrote themselves. A source is read
+in one pass; partial groups then meet in the merge, which also assembles windows from their slices.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.plan.rel import Field, Rel
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with the name of a phase, how many of its steps are done, and how many there are."""
+"""Called with the name of a phase, the number of its steps that are done, and the number of all."""
 
 
 @dataclass
@@ -41,10 +40,10 @@ class LowResult(Generic[HighRows]):
     """By low-level stream: the tuples that the high level reads."""
     parts: list[Part] = field(default_factory=list)
     direct: dict[str, tuple[Field, ...]] = field(default_factory=dict)
-    """The queries that are in parts, with their columns."""
+    """The queries whose rows are in parts, with their columns."""
     leftover: dict[str, Rel] = field(default_factory=dict)
-    """Queries in parts whose leftover rows were too many for one task: the join of these, for the
-    high level."""
+    """For queries in parts with too many leftover rows for one task: the join of these rows, for
+    the high level."""
     reports: dict[str, Reports] = field(default_factory=dict)
     """The counts of the readers, by read and interface."""
     counters: list[dict[str, Any]] = field(default_factory=list)
@@ -54,8 +53,8 @@ class LowResult(Generic[HighRows]):
 def run_low_level(
     job: Job, engine: BatchEngine[OnePass, HighRows], sink: Sink | None, tell: Progress
 ) -> LowResult[HighRows]:
-    """Run the low level of a job. `sink`: where tasks write the queries that they finish; None for
-    a job whose tasks finish none.
+    """Run the low level of a job. `sink`: the folder of the queries that tasks finish; None for a
+    job whose tasks finish none.
 
     Raises:
         SourceError: a source cannot be read.
@@ -99,9 +98,9 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         self._budget = max(low.memory_bytes for low in lows)
         self._result: LowResult[HighRows] = LowResult(direct=planned.fields)
         self._sources: dict[int, list[OnePass]] = {}
-        """By stream: the passes that have rows of it."""
+        """By stream: the passes with rows of it."""
         self._partial: dict[int, list[OnePass]] = {}
-        """By stream: the passes that have partial groups of it."""
+        """By stream: the passes with partial groups of it."""
         self._groups, self._leftovers = Packed(), Packed()
         self._leftover_bytes: Counter[str] = Counter()
 
@@ -133,7 +132,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
             self._partial.setdefault(number, []).append(one)
 
     def _take_reports(self, one: OnePass) -> None:
-        """Parts that tasks wrote, and leftover rows of their joins."""
+        """Ingest the reports of parts that tasks wrote and of leftover rows."""
         self._result.parts += map(Part.of, one.reports.lines("part"))
         self._result.counters += map(json.loads, one.reports.lines("counters"))
         self._leftover_bytes += leftover_bytes(one.reports.lines("rest"))
@@ -156,7 +155,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         return merged
 
     def _join_leftovers(self) -> None:
-        """Join leftover rows in one task, or here; the high level joins those that are many."""
+        """Join leftover rows in one task, or in the driver; the high level joins many of them."""
         joins, sizes = self._planned.joins, self._leftover_bytes
         small = small_leftovers(sizes, self._budget)
         if small and self._sink is not None:
@@ -170,7 +169,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         self._result.leftover = {q: joined[q].rest for q in sizes if q not in small}
 
     def _hand_up(self) -> None:
-        """Rows for the high level."""
+        """The rows for the high level."""
         done = (p for p in self._planned.joins if p.query not in self._result.leftover)
         unread = set(leftover_streams(done))
         for number, target in self._planned.targets.items():
@@ -180,5 +179,5 @@ class LowLevelRun(Generic[OnePass, HighRows]):
 
 
 def leftover_streams(joins: Iterable[TaskJoin]) -> list[int]:
-    """The numbers under which the leftover rows of both sides of joins are sent."""
+    """The numbers of the streams of leftover rows of both sides of joins."""
     return [side.rest for pairing in joins for side in pairing.sides]

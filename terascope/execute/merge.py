@@ -1,13 +1,13 @@
 """Merging the partials of all workers into groups (paper 1, 3.2: the super-aggregate).
 
-In: payloads (terascope.kernels.merge.payload). Out: every group once, epoch by epoch, the codes of
-its keys being those of the merger's own dictionaries; an integer sum that 64 bits cannot hold is a
-mistake. A group with sums of extraordinary FLOATs has a row for each of their ranges
+In: payloads (terascope.kernels.merge.payload). Out: every group once, epoch by epoch, with the
+codes of the merger's own dictionaries; an integer sum that exceeds 64 bits is a mistake. A group
+with sums of extraordinary FLOATs has a row for each of their ranges
 (terascope.kernels.merge.float_ranges).
 
-Groups that do not fit the memory given go to disk as payloads, in a few files by a hash that has
-not decided anything before; each file is merged later by a merger of its own, which may do the same
-again: any number of groups is merged.
+Groups that do not fit into the memory are spilled as payloads, in a few files by fresh bits of a
+hash; each file is merged later by a merger of its own, which may spill again: any number of groups
+is merged.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from terascope.types import Type
 BLOCK_ROWS: Final = 1 << 16
 SPILL_PARTS: Final = 16
 FEW_ROWS: Final = 1 << 11
-"""Not worth a file, however small the memory."""
+"""Fewer rows are not worth a file, however small the memory."""
 
 DEEPEST: Final = 8
-"""Sixteen times as many files at every level: more than enough."""
+"""The deepest level of spilling; each level has sixteen times as many files."""
 
 
 class Merger:
-    """Takes payloads of one aggregation in any order, then gives its groups."""
+    """Takes payloads of one aggregation in any order, then emits its groups."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class Merger:
         by_key: bool = False,
         sums: Sequence[str] = (),
     ) -> None:
-        """`by_key`: what `results` gives at a time has all epochs of its groups. `sums`: how one
-        writes each slot that is a sum of integers.
+        """`by_key`: each item of `results` has all epochs of its groups. `sums`: the text of each
+        slot that is a sum of integers, for messages.
         """
         self.sums = tuple(sums)
         self.shape = shape
@@ -81,7 +81,7 @@ class Merger:
         return self._spill.bytes if self._spill else 0
 
     def _start(self) -> None:
-        """With a table that is empty and dictionaries that know nothing."""
+        """Begin with an empty table and empty dictionaries."""
         self._table = MergeTable(self._wide)
         self._dictionaries = [dictionary_for(type) for type in self.key_types]
         self._epochs = dictionary_for(Type.LLONG)
@@ -95,8 +95,7 @@ class Merger:
     def add(self, payload: bytes) -> None:
         """Take the partials of a payload.
 
-        Raises:
-            OutputError: there is no room on disk for what memory does not hold.
+        Raises OutputError when the disk is full.
         """
         unpacked = unpack(payload)
         if not self._has_room(self._table.memory_bytes, unpacked):
@@ -118,7 +117,7 @@ class Merger:
             self._to_disk()
 
     def _encoded(self, unpacked: Unpacked) -> list[tuple[Codes, Codes]]:
-        """For each key, the epoch the last of them: indices, and the code of each value."""
+        """For each key, the epoch last: indices, and the code of each value."""
         keys = [
             (indices, dictionary.encode(values))
             for (indices, values), dictionary in zip(unpacked.keys, self._dictionaries, strict=True)
@@ -140,9 +139,9 @@ class Merger:
                 put_signs(strip, wide.first_high + j, unpacked.slots[slot][start:end])
 
     def _has_room(self, table_bytes: int, coming: Unpacked | None = None) -> bool:
-        """Whether a table of this size may be held beside what the dictionaries know, or will know
-        with a payload that is coming. As much again is for what is done with it: dictionaries and
-        tables that grow, rows put in order to be packed.
+        """Whether a table of this size fits beside the dictionaries, as they are or with the next
+        payload. As much memory again is reserved for growing dictionaries and tables and for rows
+        that are sorted to be packed.
         """
         known = self._dictionary_bytes() if coming is None else self._bytes_with(coming)
         small = len(self._table) <= FEW_ROWS or self.level >= DEEPEST
@@ -192,7 +191,7 @@ class Merger:
             yield from merger.partials()
 
     def _spilled(self) -> Iterator[Merger]:
-        """Mergers of what is on disk, one after the other; nothing is there afterwards."""
+        """Mergers of the spilled files, one after the other; the files are removed."""
         self._to_disk()
         assert self._spill is not None
         try:
@@ -230,7 +229,7 @@ class Merger:
             yield replace(runs.between(start, start + len(some)), rows=target)
 
     def _by_epoch(self) -> tuple[Ints, Ints, Ints]:
-        """Row numbers in the order of their epochs, where each epoch begins, and the epochs."""
+        """Row numbers in the order of their epochs, the start of each epoch, and the epochs."""
         values = self._epochs.values().fill_null(NO_EPOCH).to_numpy()
         ranked = np.lexsort((values, values == NO_EPOCH))  # NULL comes last
         ranks = np.empty(len(ranked), np.int32)
@@ -252,7 +251,7 @@ class Merger:
     # ---- more than memory ------------------------------------------------------------------------
 
     def _to_disk(self) -> None:
-        """Everything held goes to the files; codes and all else begin anew."""
+        """Spill everything; codes and dictionaries begin anew."""
         if self._spill is None:
             self._spill = Spill(self.folder, SPILL_PARTS)
         self._table.combine()

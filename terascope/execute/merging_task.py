@@ -1,7 +1,7 @@
 """The merge of partial groups, in a task or in the driver.
 
-In: packed groups of several streams, all of those that belong together. Out: their rows, written as
-parts or packed for Spark, and the windows that are made of them.
+In: packed groups of several streams, all partials of each group. Out: their rows, written as parts
+or packed for the high level, and the windows that are assembled from them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Merging:
     joins: tuple[TaskJoin, ...] = ()
 
     def merged(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Outgoing]:
-        """`packed`: streams and their packed groups."""
+        """Merge and deliver. `packed`: streams and their packed groups."""
         meter = Meter()
         delivery = Delivery(self.targets, self.sink, 0, self.joins, meter=meter)
         mergers: dict[int, Merger] = {}
@@ -53,7 +53,7 @@ class Merging:
     def delivered(
         self, number: int, groups: MergedGroups, delivery: Delivery, meter: Meter
     ) -> Iterator[Outgoing]:
-        """Groups, and the windows that are made of them."""
+        """Deliver groups, and the windows that are assembled from them."""
         target = self.targets[number]
         blocks: Iterable[Block] = list(groups.blocks) if target.feeds else groups.blocks
         assert target.groups is not None
@@ -71,8 +71,8 @@ class Merging:
                     yield from delivery.take(stream, batch.select(wanted))
 
     def merger(self, number: int, at_once: int | None = None) -> Merger:
-        """A merger of the groups of a stream. `at_once`: how many share the memory; None: one for
-        every stream.
+        """A merger of the groups of a stream. `at_once`: the number of mergers that share the
+        memory; None: one for every stream.
         """
         target = self.targets[number]
         fields = target.groups

@@ -1,8 +1,8 @@
-"""What the operators of one task do, counted while they do it.
+"""Counters of the operators of one task.
 
 In: calls of the operators, once a batch or a block and never once a tuple. Out: a `Measure` for
 each operator, by its name in the Job (`group flows_low`), as JSON in the task's report; and on the
-driver the figures of all tasks together.
+driver the sum over all tasks.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Meter:
     def over(
         self, operator: str, items: Iterable[Item], size: Callable[[Item], int] | None = None
     ) -> Iterator[Item]:
-        """Hand items on, and count the time that each takes to be made. `size`: how many tuples,
-        groups or rows an item is that the operator gives.
+        """Pass items on, and count the time to make each. `size`: the tuples, groups or rows of an
+        item.
         """
         iterator = iter(items)
         while True:
@@ -57,13 +57,13 @@ class Meter:
             yield item
 
     def report(self, read: str = "") -> dict[str, Any]:
-        """As JSON has it. `read`: the source that the task reads."""
+        """The figures as JSON. `read`: the source that the task reads."""
         return {"read": read, "measures": self.figures}
 
 
 def measures_of(job: Job, reports: Iterable[Mapping[str, Any]]) -> dict[str, Measure]:
-    """The figures of all tasks together. A low-level stream that several sources have tuples of is
-    an operator for each of them, which its task does not know.
+    """The sum of the figures of all tasks. A low-level stream with tuples of several sources is one
+    operator for each source, which its tasks do not know.
     """
     names = {operator.name for operator in job.operators}
 

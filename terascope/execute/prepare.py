@@ -1,8 +1,8 @@
-"""Kernels made ready before the tasks need them.
+"""Kernels that are compiled before the tasks need them.
 
-In: a LowPlan. Out: machine code in the cache on disk, so that neither a task that reads nor one
-that merges compiles it: the first run of a query set pays for its shapes, later ones load them.
-Left to the tasks is what only tuples can tell: arguments that are NULL.
+In: a LowPlan. Out: machine code in the cache on disk, so that neither a reading nor a merging task
+compiles it: the first run of a query set compiles its shapes, later runs load them. Kernels that
+depend on the tuples (arguments that are NULL) are left to the tasks.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from terascope.physical.row_pipeline import Regroup
 
 Told = Callable[[int, int], None]
 Use: TypeAlias = TableKind | Literal["masked", "masked_dense", "masked_parts", "insert", "merge"]
-"""What a kernel is for: taking tuples into a table (`masked`: into an open one, with NULLs and
-overflows in mind; `masked_parts`: into many small ones), groups into an open table, partials into
-the merge."""
+"""The use of a kernel: taking tuples into a table (`masked`: into an open one, with NULLs and
+overflows; `masked_parts`: into many small ones), groups into an open table, partials into the
+merge."""
 
 
 Wanted: TypeAlias = tuple[Use, Shape]
@@ -47,8 +47,8 @@ def read_kernel(written: str) -> Wanted:
 
 
 def prepare(plan: LowPlan, tell: Told, processes: int = 1) -> None:
-    """Compile, or load, every kernel of a plan; `tell` hears how many of how many are ready.
-    `processes`: how many may compile at once.
+    """Compile, or load, every kernel of a plan; `tell` is called with the number of kernels that
+    are ready, and of all. `processes`: the number of processes that may compile at once.
     """
     if not plan.compiled:
         return
@@ -71,7 +71,7 @@ def prepare(plan: LowPlan, tell: Told, processes: int = 1) -> None:
 
 
 def prepare_windows(slices: Regroup, tell: Told) -> None:
-    """The kernels that put windows together from closed slices."""
+    """Compile the kernels that assemble windows from closed slices."""
     prepare(LowPlan((), (), (slices.query,)), tell)
     assemble_kernel(group_fields(slices.query).shape)
 
@@ -79,7 +79,7 @@ def prepare_windows(slices: Regroup, tell: Told) -> None:
 def node_uses(
     tree: AggregateTrees, place: int, node: LowAggregate, is_inner: bool
 ) -> Iterator[tuple[Use, Shape]]:
-    """The kernels of a node of a tree, but those that only NULLs call for."""
+    """The kernels of a node of a tree, without those that only NULLs need."""
     edge = tree.edges[place]
     if not tree.is_tableless(place):
         read = node if edge is None else edge.query
@@ -112,7 +112,7 @@ def table_uses(query: LowAggregate) -> Iterator[tuple[Use, Shape]]:
 
 
 def masked_uses(query: LowAggregate) -> Iterator[tuple[Use, Shape]]:
-    """Of an open table in which a slot takes only some of the tuples."""
+    """The kernels of an open table in which a slot takes only some of the tuples."""
     if query.table.kind == "open" and query.epoch is not None and not query.epoch_in_key:
         yield "masked", query.shape
         yield "masked_dense", query.shape

@@ -30,14 +30,14 @@ from terascope.physical.low_plan import LowAggregate
 from terascope.physical.ownership import Epochs, owned
 
 PARTIAL_ROWS = 1 << 17
-"""Partials of a stream wait until they are so many."""
+"""The number of pending partials of a stream from which on they are sent."""
 PARTIAL_SHARE = 16
-"""All of them go when they have this part of the memory."""
+"""The share of the memory from which on all pending partials are sent."""
 
 
 @dataclass(frozen=True)
 class NativeRead:
-    """A read whose low level is native, and what becomes of its streams."""
+    """A read with a native low level, and the targets of its streams."""
 
     read: SourceRead
     streams: tuple[int, ...]
@@ -60,7 +60,7 @@ class Bundle:
 
 
 def native_bundles(reading: NativeRead, tasks: int) -> list[Bundle]:
-    """Tasks, and the epochs each of them has alone."""
+    """The splits of each task, with the epochs that it owns."""
     read = reading.read
     assert read.low is not None
     total = float("inf")
@@ -172,7 +172,7 @@ class Partials:
 
 
 def homes_of(epochs: Ints, destinations: int) -> Ints:
-    """Where all groups of an epoch meet."""
+    """The task in which all groups of an epoch meet."""
     return np.where(epochs == NO_EPOCH, 0, epochs) % destinations
 
 

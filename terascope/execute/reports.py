@@ -1,4 +1,4 @@
-"""What reading saw, put together over splits and tasks.
+"""Reports of reading, combined over splits and tasks.
 
 In: reports of single splits. Out: one report by interface, and its JSON form, in which it travels
 from the tasks to the driver.
@@ -18,12 +18,12 @@ from terascope.connectors.base import ReadReport
 from terascope.plan.rel import Scan
 
 Reports: TypeAlias = dict[str, ReadReport]
-"""What reading saw, by interface."""
+"""Reports of reading, by interface."""
 
 
 def note_clocks(columns: pa.RecordBatch, clocks: Iterable[str], report: ReadReport) -> None:
-    """How far the clocks moved, before any tuple is dropped: the prefilter remembers the temporal
-    attributes of the tuples it drops (dissertation 4.4.2).
+    """Record the last values of the clocks before any tuple is dropped: the prefilter saves the
+    temporal attributes of the tuples it drops (dissertation 4.4.2).
     """
     for clock in clocks:
         at = columns.schema.get_field_index(clock)
@@ -53,7 +53,7 @@ def reports_to_json(reports: Reports) -> str:
 
 
 def reports_from_json(texts: Iterable[str]) -> Reports:
-    """What all partitions saw, put together."""
+    """The combined reports of all partitions."""
     reports: Reports = {}
     for text in texts:
         for interface, told in json.loads(text).items():
@@ -66,7 +66,7 @@ def reports_from_json(texts: Iterable[str]) -> Reports:
 
 
 def scan_horizon(scan: Scan, reports: Reports) -> dict[str, int]:
-    """How far the columns of a scan moved, over all tuples of its interfaces."""
+    """The largest value of each column of a scan, over all tuples of its interfaces."""
     furthest: dict[str, int] = {}
     for interface in scan.interfaces:
         seen = reports[interface].horizon if interface in reports else {}

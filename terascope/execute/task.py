@@ -1,10 +1,10 @@
 """A task of the low level: the queries of a whole set over some splits of a source.
 
-In: a LowPlan, the splits, and for each aggregation the epochs the task has alone. Out: groups and
-tuples of each query, as they become ready, and what reading saw. One pass: a batch is read, the
-prefilter gives every tuple its bit vector, and each query takes the tuples that have its signature.
-Selections are done with a batch at once. Aggregations want many tuples of an epoch together: what
-they read waits, and no payload with it.
+In: a LowPlan, the splits, and for each aggregation the epochs that the task owns. Out: groups and
+tuples of each query, as they become ready, and the report of reading. There is one pass: a batch is
+read, the prefilter gives every tuple its bit vector, and each query takes the tuples that have its
+signature. Selections process each batch at once. Aggregations process many tuples of an epoch
+together: their columns stay pending, without payloads.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from terascope.physical.programs import programs
 from terascope.plan.expr import Col
 
 BATCH_ROWS = 1 << 17
-"""So many tuples are worth a batch of their own, if it ends where all epochs end."""
+"""The number of tuples from which on a batch ends where all epochs end."""
 LARGE_ROWS = 1 << 19
-"""So many also if only the epochs of most aggregations end there."""
+"""The number of tuples from which on a batch ends where the epochs of most aggregations end."""
 FIXED_BYTES = 64 << 20
-"""What a task needs beside its data, more than an interpreter with nothing to do."""
+"""The memory of a task beside its data, more than that of an idle interpreter."""
 BATCH_COST = 3
-"""Vectors that wait need so many times their own memory when they are grouped: to be put in order,
-and for the groups of one query."""
+"""The memory for grouping pending vectors, as a multiple of their own: for sorting them, and for
+the groups of one query."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of some epochs. Complete: no other task has any of these, and each stands once."""
+    """Groups of some epochs. Complete: no other task has any of these, and each occurs once."""
 
     query: int
     block: Block
@@ -79,7 +79,7 @@ Ready: TypeAlias = Groups | Tuples | Reached
 
 @dataclass
 class TaskCounters:
-    """What the low level did, for explain and for proofs."""
+    """Counters of the low level, for explain and for tests."""
 
     tuples: int = 0
     evaluated: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -88,16 +88,16 @@ class TaskCounters:
     """Tuples that each query took."""
     probes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """Tuples, or groups of a parent, that were looked up in the table of each node: of each query,
-    then of each inner node."""
+    then of each intermediate node."""
     evicted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """Groups of each node that left their table before their epoch was over."""
     flushed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Groups of each node that left it because their epoch was over, or a large batch was."""
+    """Groups of each node that left their table at the end of their epoch or of a large batch."""
     partials: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Groups of each query that went up to be merged."""
+    """Groups of each query that were sent to the merge."""
 
     def summary(self) -> dict[str, object]:
-        """As JSON has it."""
+        """The counters as JSON."""
         return {
             "tuples": self.tuples,
             "evaluated": self.evaluated.tolist(),
@@ -110,19 +110,19 @@ class TaskCounters:
 
 
 def counters_of(plan: LowPlan) -> TaskCounters:
-    """All zero."""
+    """Counters that are all zero."""
     queries, nodes = len(plan.queries), len(plan.queries) + len(plan.inner)
     sizes = (len(plan.predicates), queries, nodes, nodes, nodes, queries)
     return TaskCounters(0, *(np.zeros(size, np.int64) for size in sizes))
 
 
 class LowTask:
-    """The queries of a plan at work in one task."""
+    """The queries of a plan in one task."""
 
     def __init__(
         self, plan: LowPlan, owned: Mapping[int, Epochs | None], meter: Meter | None = None
     ) -> None:
-        """`owned`: by the place of an aggregation among the queries."""
+        """`owned`: the epochs that the task owns, by the place of an aggregation."""
         keep_freed_memory()
         self.plan = plan
         self.reports: Reports = {}
@@ -142,7 +142,7 @@ class LowTask:
         self._begin()
 
     def _begin(self) -> None:
-        """Dictionaries and tables, all empty."""
+        """Make empty dictionaries and tables."""
         self._dictionaries = TaskDictionaries()
         self._aggregators = {
             place: self._aggregator(place, node)
@@ -161,7 +161,7 @@ class LowTask:
             if children or views:
                 aggregator.below = TreeEdges(aggregator.query, children, views)
         self._surrendered: dict[int, set[int]] = {}
-        """By node: the epochs of which some groups have gone up as partials."""
+        """By node: the epochs of which some groups were sent as partials."""
         self._sizes: dict[int, int] = {}
         self._used = 0
 
@@ -187,9 +187,9 @@ class LowTask:
         clocks: Sequence[str] = (),
         see: Callable[[pa.RecordBatch, str], None] | None = None,
     ) -> Iterator[Ready]:
-        """Read the splits. For aggregations batches are put together to large ones, which end where
+        """Read the splits. Batches are combined into large ones for aggregations, which end where
         epochs end: much of the work is done once for a batch, and groups of a whole epoch leave
-        complete. `see` is shown every batch that was read, and the interface it is of.
+        complete. `see` is called with every batch that was read, and its interface.
         """
         queries = [aggregator.query for aggregator in self._aggregators.values()]
         self._timelines = dict(zip(self._aggregators, timelines(queries, splits), strict=True))
@@ -228,7 +228,7 @@ class LowTask:
     # ---- tuples
 
     def _see(self, columns: pa.RecordBatch) -> Iterator[Ready]:
-        """A batch as it was read: who takes which of its tuples?"""
+        """Take a batch as it was read, and select the tuples of each query."""
         batch = VectorBatch(columns, self._dictionaries, self._first, self._derive)
         self.counters.tuples += len(batch)
         with self.meter.timing("prefilter"):
@@ -246,7 +246,7 @@ class LowTask:
             self._pending_tuples.add(keyed, chosen)
 
     def _take_all(self, then: int) -> Iterator[Ready]:
-        """All batches that wait, as one; the splits from `then` on may have more tuples."""
+        """Group all pending batches as one; the splits from `then` on may have more tuples."""
         if not self._pending_tuples.rows:
             return
         tuples = self._pending_tuples.take()
@@ -263,7 +263,7 @@ class LowTask:
         yield from self._forget()
 
     def _in_good_order(self) -> list[tuple[int, Aggregator]]:
-        """Nodes that take tuples; those that put the same ones apart by the same key together."""
+        """Nodes that take tuples; those with the same partitioning are neighbours."""
         order: dict[tuple[Selection, int], list[tuple[int, Aggregator]]] = {}
         for place in self._tree.roots:
             aggregator = self._aggregators[place]
@@ -279,13 +279,13 @@ class LowTask:
     # ---- groups
 
     def _over(self, place: int, epoch: int) -> Iterator[Ready]:
-        """The epochs before one are over; those above in the tree have been told."""
+        """The epochs before one are over for a node; its ancestors were flushed before."""
         yield from self._groups(place, None if epoch == ALL else epoch)
         if self._is_query(place):
             yield Reached(place, epoch)
 
     def _groups(self, place: int, before: int | None, surrendered: bool = False) -> Iterator[Ready]:
-        """Groups of a node of the epochs before one, or all, once they have come down to it."""
+        """Groups of a node before an epoch, or all, after its ancestors were flushed."""
         for higher in self._tree.above(place):
             self._aggregators[higher].flush(before)
         aggregator = self._aggregators[place]
@@ -304,7 +304,7 @@ class LowTask:
         self._count(place)
 
     def _are_complete(self, place: int, epochs: Ints) -> NDArray[np.bool_]:
-        """Which epochs of a node no other task has tuples of, and were not given up here."""
+        """The epochs of a node that no other task has, and of which no partials were sent."""
         mine = self._owned.get(place)
         if mine is None:
             return np.zeros(len(epochs), np.bool_)
@@ -315,7 +315,7 @@ class LowTask:
         return complete
 
     def _count(self, place: int) -> None:
-        """What an aggregator counted since it was asked the last time."""
+        """Add the counts of an aggregator since the last call."""
         probes, evicted, flushed = self._aggregators[place].counts()
         self.counters.probes[place] += probes
         self.counters.evicted[place] += evicted
@@ -324,7 +324,7 @@ class LowTask:
         self.meter.add(name, probes=probes, evicted=evicted, given=evicted + flushed)
 
     def report(self, read: str) -> dict[str, object]:
-        """The counters of the task and the figures of its operators, as JSON has them."""
+        """The counters of the task and the figures of its operators, as JSON."""
         for place, query in enumerate(self.plan.queries):
             passed = int(self.counters.passed[place])
             if isinstance(query, LowSelect):
@@ -345,9 +345,9 @@ class LowTask:
         return self.counters.summary() | self.meter.report(read)
 
     def _make_room(self, batch_bytes: int) -> Iterator[Ready]:
-        """Groups leave that there is no memory for beside a batch, the dictionaries and what is
-        being written. Those of a query that has epochs of its own wait on disk, others go up as
-        partials, as they would have to anyway. Inner nodes give theirs to their children first.
+        """Remove groups for which there is no memory beside a batch, the dictionaries and the parts
+        being written. Groups of a query that owns epochs are spilled, others are sent as partials,
+        which they would have to be anyway. Intermediate nodes pass theirs to their children first.
         """
         most = self._memory_bytes * 3 // 4 - self._dictionaries.memory_bytes - batch_bytes
         if self._used <= most:
@@ -366,7 +366,7 @@ class LowTask:
         self._note_sizes(self._aggregators)
 
     def _surrender(self, most: int) -> Iterator[Ready]:
-        """The largest tables first, until half of the room is free."""
+        """Empty the largest tables first, until half of the memory is free."""
         used, sizes = self._used, self._sizes
         places = [place for place in self._aggregators if self._is_query(place)]
         for place in sorted(places, key=lambda place: sizes[place], reverse=True):
@@ -384,14 +384,14 @@ class LowTask:
                 return
 
     def _note_sizes(self, places: Iterable[int]) -> None:
-        """To ask everybody after every table would take longer than many a table does."""
+        """Sizes are updated incrementally: reading all of them costs more than many a table."""
         for place in places:
             size = self._aggregators[place].memory_bytes
             self._used += size - self._sizes.get(place, 0)
             self._sizes[place] = size
 
     def _forget(self) -> Iterator[Ready]:
-        """Dictionaries begin anew when they are large: best while no groups know their codes."""
+        """Start new dictionaries when they are large: best while no groups use their codes."""
         known = self._dictionaries.memory_bytes
         if 4 * known > self._memory_bytes:
             for place in self._top_down():
@@ -413,7 +413,7 @@ def rows_of(columns: pa.RecordBatch) -> int:
 
 
 def project(batch: VectorBatch, query: LowSelect, rows: Codes) -> pa.RecordBatch:
-    """The columns of a selection; those of the source are copied together."""
+    """The columns of a selection; columns of the source are copied together."""
     plain = list(dict.fromkeys(e.name for _, e in query.items if isinstance(e, Col)))
     taken = batch.columns.select(plain).take(pa.array(rows))
     columns = [

@@ -1,9 +1,9 @@
-"""What tasks report to the driver, and the few of their rows that it can finish by itself.
+"""Reports of tasks to the driver, and small rows that the driver processes itself.
 
 In: the output rows of the tasks of one pass. Out: lines of JSON by their kind; packed groups and
-tuples, as long as they are small. A job of Spark takes a tenth of a second and more, whatever it
-has to do: groups and tuples that are merged or joined in milliseconds travel with the reports, in
-the same job.
+tuples, as long as they are small. A job of Spark takes a tenth of a second and more, whatever its
+work: groups and tuples that are merged or joined in milliseconds travel with the reports, in the
+same job.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from terascope.execute.delivery import Kind, Outgoing
 SMALL_PAYLOAD_BYTES: Final = 1 << 16
 """A payload up to this size is sent to the driver."""
 DRIVER_BYTES: Final = 8 << 20
-"""All that the driver works on itself. Tuples to be joined are sent in larger payloads, as long
-as one of each task and stream is not more than this."""
+"""The bytes that the driver processes itself. Tuples to be joined are sent in larger payloads, as
+long as one of each task and stream is not more than this."""
 
 
 @dataclass(frozen=True)
 class ReportRow:
-    """A line of JSON, or a payload: None when it is too large to be sent to the driver."""
+    """A line of JSON, or a payload; None when it is too large to be sent to the driver."""
 
     stream: int
     kind: Kind
     told: str | None
     payload: bytes | None
     size: int = 0
-    """Bytes of the payload."""
+    """The bytes of the payload."""
 
 
 @dataclass(frozen=True)

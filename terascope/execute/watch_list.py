@@ -19,7 +19,7 @@ from terascope.types import Type
 
 
 def read_watch_list(rel: Lookup) -> pa.Table:
-    """An empty cell, and a value that is not one of its column's type, are NULL.
+    """Read a watch list. An empty cell, or a value that does not fit its column's type, is NULL.
 
     Raises:
         SourceError: the file is not there, or a line has too few columns.

@@ -17,12 +17,12 @@ Destination: TypeAlias = Literal["frames", "files", "rows", "stream"]
 rows; rows for a terminal, kept in files and sorted on demand; or the results of a stream."""
 
 TREE_TABLE: Final[Policy] = "lru"
-"""The table of nodes that do not get all the memory they want."""
+"""The kind of table of nodes with less memory than they can use."""
 TREE_EPS: Final = 0.05
-"""How far the plan of a tree may be from the best one (paper 4)."""
+"""The largest distance of the plan of a tree from the best one (paper 4)."""
 MOST_TUPLES: Final = 1 << 15
 MOST_SECONDS: Final = 0.5
-"""Enough of a source to decide by, before it is read."""
+"""The time limit of the sample of a source."""
 APART: Final = {"share_tables": "never", "share_trees": "never", "share_sample": "never"}
 """Every aggregation has a table of its own, and nothing is sampled."""
 
@@ -36,7 +36,7 @@ def costs_of(config: Config) -> Costs:
 
 
 def sample_limits(config: Config) -> SampleLimits | None:
-    """How much of a source is read to decide by; None: nothing."""
+    """The limits of the sample of a source; None: no sample."""
     if config.share_sample == "never":
         return None
     return SampleLimits(
@@ -50,8 +50,9 @@ def tree_budget(config: Config) -> int:
 
 
 def tree_accounting(config: Config) -> Accounting:
-    """What trees that save operations are planned with. With bounded leaves the tables of queries
-    have their share of the memory, too, and groups that leave them early cost an exchange.
+    """The accounting by which trees that save operations are planned. With bounded leaves the
+    tables of queries have a share of the memory, too, and groups that leave them early cost an
+    exchange.
     """
     if config.tree_leaves == "bounded":
         return accounting_for(TREE_TABLE, EXCHANGE, bounded_leaves=True)

@@ -1,1 +1,1 @@
-"""Group: tuples and groups into tables, down an aggregate tree, to disk where memory is short."""
+"""Grouping: tuples and groups into tables, along aggregate trees, spilled where memory is short."""

@@ -1,7 +1,7 @@
-"""One aggregation of the low level at work: batches in, groups of epochs that are over out.
+"""One aggregation of the low level: batches in, groups of epochs that are over out.
 
 In: the tuples of a query, batch by batch. Out: blocks of groups, each of one epoch. A table fills
-while an epoch lasts; what leaves it waits until nothing more of its epoch can come.
+while an epoch lasts; groups that leave it are pending until no tuple of their epoch can follow.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ NO_OVERFLOW: Final = 1 << 62
 MOST_RUNS: Final = 4096
 MANY_ROWS: Final = 1 << 15
 MANY_GROUPS: Final = 1 << 14
-"""Beyond these a table is larger than the cache: tuples are grouped part by part."""
+"""With more groups a table is larger than the cache: tuples are grouped part by part."""
 
 
 def group_fields(query: LowAggregate) -> GroupFields:
-    """The groups of a query as those above see them."""
+    """The layout of the groups of a query for the operators above."""
     return GroupFields(
         tuple(Field(name, expr.type) for name, expr in query.keys),
         tuple(Field(slot.name, slot.type) for slot in query.slots),
@@ -63,12 +63,12 @@ class Aggregator:
         read: LowAggregate | None = None,
         is_inner: bool = False,
     ) -> None:
-        """`read`: the query as its table sees it, if not tuples but groups of another are taken.
-        `is_inner`: groups that leave the table only go down the tree, and wait for nobody.
+        """`read`: the query as its table sees it, if it takes a parent's groups and not tuples.
+        `is_inner`: groups that leave the table only enter its children, and are never pending.
         """
         self.query = query
         self.below: TreeEdges | None = None
-        """Where groups that leave the table go, too."""
+        """The tree edges that groups that leave the table take as well."""
         self._read = read or query
         self._is_inner = is_inner
         self.shape = group_fields(query).shape
@@ -77,20 +77,20 @@ class Aggregator:
         self.evicted = 0
         """Groups that left the table before their epoch was over."""
         self.flushed = 0
-        """Groups that left it otherwise."""
+        """Groups that left the table at the end of their epoch."""
         self._counted = 0, 0
-        """Of a bounded table: what was told of its own counters."""
+        """The counters of a bounded table at the last call of `counts`."""
         self._dictionaries = dictionaries
         self.key_dictionaries = [dictionaries.of_key(expr) for expr in query.plain_keys]
         """One for each key that is a code."""
         self._epoch = NO_EPOCH
-        """Of the groups in the table: their epoch, or the earliest of their epochs."""
+        """The epoch of the groups in the table, or the earliest of their epochs."""
         self._reach = 0
-        """No sum in the table is larger than this."""
+        """An upper bound of the size of all sums in the table."""
         self._complete = True
-        """Every slot in the table has seen a value."""
+        """Whether every slot in the table has a value."""
         self._last: int | None = None
-        """How many groups there were the last time."""
+        """The number of groups of the last batch."""
         self._table = self._make_table(compiled)
         once = not isinstance(self._table, BoundedTable)  # it may evict a group again and again
         self._pending = PendingGroups(self.shape, once)
@@ -115,7 +115,7 @@ class Aggregator:
 
     @property
     def is_open(self) -> bool:
-        """Whether the table takes more memory for more groups."""
+        """Whether the table grows with its groups."""
         return isinstance(self._table, OpenTable)
 
     @property
@@ -124,14 +124,14 @@ class Aggregator:
 
     @property
     def _held(self) -> int:
-        """Groups in the table."""
+        """The number of groups in the table."""
         table = self._table
         return table.occupied if isinstance(table, BoundedTable) else table.count
 
     # ---- tuples
 
     def take(self, tuples: TupleVectors, chosen: Admission) -> None:
-        """The tuples of a choice."""
+        """Group the tuples of a selection."""
         rows = tuples.chosen[chosen.entry]
         if len(rows):
             self.probes += len(rows)
@@ -182,7 +182,7 @@ class Aggregator:
                 self._add(some, codes, values, None if fine else masks)
 
     def _leave_apart(self, own: SetApart, epochs: Epochs | None) -> None:
-        """Tuples with FLOATs beyond the ordinary range leave as partial groups."""
+        """Emit tuples with FLOATs beyond the ordinary range as partial groups."""
         assert own.groups is not None
         self.evicted += len(own.groups)
         none = np.full(len(own.groups), NO_EPOCH, np.int64)
@@ -227,7 +227,7 @@ class Aggregator:
     # ---- many tuples at once
 
     def _is_large(self, rows: Codes) -> bool:
-        """Whether a table of their groups would be larger than the cache."""
+        """Whether a table of the groups of these tuples would be larger than the cache."""
         if len(rows) < MANY_ROWS or not isinstance(self._table, OpenTable):
             return False
         sizes = [len(d) for d in self.key_dictionaries]
@@ -236,12 +236,12 @@ class Aggregator:
 
     @property
     def _most_different(self) -> int:
-        """The key with the most values: tuples are put apart by it."""
+        """The key with the most values, by which tuples are partitioned."""
         sizes = [len(d) for d in self.key_dictionaries]
         return sizes.index(max(sizes))
 
     def apart_by(self) -> int:
-        """Queries for which this is the same had better come one after the other."""
+        """The key that tuples are partitioned by; equal ones should follow each other."""
         if not self.key_dictionaries:
             return 0
         return id(self.key_dictionaries[self._most_different])
@@ -260,8 +260,8 @@ class Aggregator:
         vectors: Sequence[Vector],
         sure: bool,
     ) -> bool:
-        """Group tuples part by part, if they are many or stand so; FALSE when they do not, or when
-        a sum overflows.
+        """Group tuples part by part, if they are many or partitioned already. False when they are
+        not, or when a sum overflows.
         """
         keys = self.query.plain_keys
         by = tuples.apart_by
@@ -299,7 +299,7 @@ class Aggregator:
         self._wait(groups)
 
     def _empty(self) -> None:
-        """All groups leave the table."""
+        """Remove all groups from the table."""
         if isinstance(self._table, BoundedTable):
             self._table.flush()
         elif self._table.count:
@@ -315,7 +315,7 @@ class Aggregator:
             self._leave_mixed(epochs, without_first_key(groups, self.query.shape))
 
     def _bounded_groups(self, groups: Rows) -> None:
-        """Rows of a bounded table, which have their epoch in the second word."""
+        """Pending rows of a bounded table, which have their epoch in the second word."""
         self._leave_mixed(np.ascontiguousarray(groups[:, 1]), np.delete(groups, 1, axis=1))
 
     def _leave(self, epoch: int, groups: Rows) -> None:
@@ -335,33 +335,33 @@ class Aggregator:
             self.below.pour()
 
     def flush(self, before: int | None) -> None:
-        """The table is emptied if it has groups of the epochs before one, or whatever it has."""
+        """Empty the table if it has groups of epochs before the given one; None: in any case."""
         if self._held and (before is None or self._epoch < before):
             self._empty()
             self._pour()
 
     def spill(self) -> None:
-        """All groups that wait or are in the table go to disk."""
+        """Spill all groups, pending or in the table."""
         self.flush(None)
         self._pending.spill()
         self.shrink()
 
     def shrink(self) -> None:
-        """Give back the memory of a table that is empty."""
+        """Free the memory of an empty table."""
         if isinstance(self._table, OpenTable):
             self._table.shrink()
 
     def settle(self) -> None:
-        """The batch is done: what waits must not hold on to its memory."""
+        """Copy pending groups out of the memory of a batch that is done."""
         self._pending.settle()
 
     def release(self, before: int | None) -> Iterator[Released]:
-        """Groups of the epochs before one, or of all."""
+        """Release the groups of the epochs before one, or of all."""
         self.flush(before)
         yield from self._pending.release(before)
 
     def counts(self) -> tuple[int, int, int]:
-        """Probes, evicted and flushed groups since this was asked the last time."""
+        """Probes, evicted and flushed groups since the last call."""
         if isinstance(self._table, BoundedTable):
             now = self._table.counters
             early = now.evictions + now.late
@@ -373,7 +373,7 @@ class Aggregator:
 
 
 def most_of(tuples: TupleVectors, summed: Sequence[Values]) -> int:
-    """The largest size of a value that is summed."""
+    """The largest absolute value that is summed."""
     return max((tuples.once(("most", id(v)), largest, v) for v in summed), default=0)
 
 
@@ -394,8 +394,8 @@ def runs(epochs: Epochs, rows: Codes) -> list[tuple[int, Codes]]:
 
 @compiled_for(column(np.int64), column(np.int32), output(np.int64))
 def run_edges(epochs: Epochs, rows: Codes, edges: Epochs) -> int:
-    """Where each epoch of some tuples begins, and the end: how many there are; -1 when time goes
-    back, or there are too many.
+    """The position at which each epoch of some tuples begins, and the number of tuples; -1 when
+    time goes back, or there are too many epochs.
     """
     edges[0] = 0
     count = 0

@@ -1,9 +1,9 @@
 """Groups that left a table and are pending until their epoch is over.
 
 In: rows of groups, with their epochs. Out: blocks of the epochs that are over, in which every group
-stands once. Pending groups are in memory, or spilled when a task needs room. The groups of most
-epochs come in one block and leave as they came; an epoch that several blocks have is merged. No
-step is done for each epoch by itself, for there may be as many epochs as tuples.
+occurs once. Pending groups are in memory, or spilled when a task needs memory. The groups of most
+epochs come in one block and leave unchanged; an epoch with several blocks is merged. No step is
+done for each epoch by itself, because there may be as many epochs as tuples.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from terascope.kernels.tables.open_table import merge_groups
 from terascope.kernels.tables.slots import Shape
 
 MERGED_ROWS: Final = 1 << 15
-"""About as many rows are merged at a time."""
+"""The approximate number of rows that are merged at a time."""
 FEW_EPOCHS: Final = 8
-"""So many epochs are merged one by one; of more the epoch becomes a key."""
+"""The most epochs that are merged one by one; with more, the epoch becomes a key."""
 
 
 @dataclass(frozen=True)
 class Released:
-    """Groups of epochs that are over. Not whole: a group may stand here more than once, in parts
-    whose sums 64 bits cannot hold or that belong to different ranges of FLOATs.
+    """Groups of epochs that are over. If not whole, a group may occur more than once, in parts
+    whose sums exceed 64 bits or that belong to different ranges of FLOATs.
     """
 
     block: Block
@@ -38,36 +38,36 @@ class Released:
 
 
 class PendingGroups:
-    """The groups of one query."""
+    """The pending groups of one query."""
 
     def __init__(self, shape: Shape, once: bool) -> None:
-        """`once`: whether every group stands only once in the rows that are added together."""
+        """`once`: whether a group occurs only once in the rows that are added together."""
         self._shape = shape
         self._once = once
         self._lots: list[Block] = []
-        """Each in order of its epochs."""
+        """Lots of groups, each in order of its epochs."""
         self._borrowed: list[Block] = []
-        """The same, in memory of others."""
+        """Lots in memory that belongs to a batch."""
         self._spilled = SpilledGroups(shape, once)
 
     def add(self, epoch: int, rows: Rows) -> None:
-        """Rows whose memory may be used again once they are settled."""
+        """Add rows whose memory may be reused after `settle`."""
         if len(rows):
             self._borrowed.append(Block.of(epoch, rows))
 
     def add_mixed(self, epochs: Ints, rows: Rows) -> None:
-        """Rows of several epochs."""
+        """Add rows of several epochs."""
         if len(rows):
             order = np.argsort(epochs, kind="stable")
             self._lots.append(Block.of_each(epochs[order], rows[order]))
 
     def settle(self) -> None:
-        """What stays is copied out of memory that was borrowed."""
+        """Copy the remaining groups out of borrowed memory."""
         self._lots += [Block(b.epochs, b.ends, own(b.rows)) for b in self._borrowed]
         self._borrowed.clear()
 
     def spill(self) -> None:
-        """To disk."""
+        """Spill all groups to disk."""
         for block in (*self._lots, *self._borrowed):
             self._spilled.spill(block)
         self._lots.clear()
@@ -87,7 +87,7 @@ class PendingGroups:
         return not (self._lots or self._borrowed or self._spilled)
 
     def release(self, before: int | None) -> Iterator[Released]:
-        """Groups of the epochs before one, or of all, in order of time."""
+        """Release the groups of the epochs before one, or of all, in order of time."""
         due = self._due(before)
         if self._spilled:
             rest = []
@@ -118,7 +118,7 @@ class PendingGroups:
         return [block for some in parts for block, _ in some if len(block.rows)]
 
     def _released(self, lots: Sequence[Block]) -> Iterator[Released]:
-        """All partials of some groups."""
+        """Release all partials of some groups."""
         if any(has_ranges(block.rows, self._shape) for block in lots):
             yield from (Released(block, False) for block in lots)
         elif len(lots) == 1 and self._once:
@@ -149,7 +149,7 @@ class PendingGroups:
 
 
 def compact(block: Block) -> Block:
-    """What is left of a lot must not hold on to all of its memory."""
+    """Copy the remainder of a lot, so that the memory of the whole lot can be freed."""
     base = block.rows.base
     if base is None or base.nbytes <= 2 * block.rows.nbytes:
         return block
@@ -157,7 +157,7 @@ def compact(block: Block) -> Block:
 
 
 def apart_by_epoch(lots: Sequence[Block], once: bool) -> tuple[list[Block], list[Block]]:
-    """What can stay as it is, and the epochs whose groups have to be merged."""
+    """The groups that need no merge, and the epochs whose groups have to be merged."""
     if not once:
         return [], list(lots)
     epochs, counts = np.unique(np.concatenate([b.epochs for b in lots]), return_counts=True)
@@ -173,7 +173,7 @@ def apart_by_epoch(lots: Sequence[Block], once: bool) -> tuple[list[Block], list
 
 
 def blocks_in_order(blocks: Sequence[Block]) -> Iterator[Block]:
-    """The same groups in order of their epochs; small blocks are put together."""
+    """The same groups in order of their epochs; small blocks are combined."""
     ordered = sorted(blocks, key=lambda block: int(block.epochs[0]))
     some: list[Block] = []
     rows, last = 0, 0
@@ -203,7 +203,7 @@ def merged_rows(shape: Shape, lots: Sequence[Rows]) -> Rows | None:
 
 
 def with_epoch(block: Block) -> Rows:
-    """Rows with one key word more, which has the epoch."""
+    """Rows with the epoch as one more key word."""
     rows = np.empty((len(block.rows), block.rows.shape[1] + 1), np.int64)
     rows[:, 0] = block.rows[:, 0]
     rows[:, 1] = block.values(block.epochs)
@@ -212,7 +212,7 @@ def with_epoch(block: Block) -> Rows:
 
 
 def without_epoch(rows: Rows) -> Block:
-    """The groups of such rows, in order of their epochs."""
+    """The groups of rows with an epoch word, in order of their epochs."""
     rows = rows[np.argsort(rows[:, 1], kind="stable")]
     return Block.of_each(np.ascontiguousarray(rows[:, 1]), np.delete(rows, 1, axis=1))
 

@@ -1,8 +1,8 @@
-"""Tuples of many batches, pending until aggregations take them: a table works best on many at once.
+"""Tuples of many batches, pending until aggregations take them, many at once.
 
 In: batches as they were read, and the selection of each query. Out: one long vector for each key,
 argument and epoch. A pending key is held as the codes of its values, which take less memory than
-the columns the key is computed from.
+the columns from which the key is computed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from terascope.plan.expr import Expr
 
 Kind: TypeAlias = Literal["codes", "values", "masks"]
 Name: TypeAlias = tuple[Kind, Expr, Selection | None]
-"""Of a vector; with a selection where only the tuples of that selection have values in it."""
+"""The name of a vector, with the selection whose tuples alone have values in it, if any."""
 
 
 @dataclass
@@ -39,20 +39,20 @@ class TupleVectors(Facts):
     chosen: Mapping[Selection, Codes]
     vectors: Mapping[Name, Values]
     apart_by: tuple[Expr, Ints] | None = None
-    """The key by which all of them, of one epoch, are apart already, and where the parts begin."""
+    """The key by which the tuples are partitioned already, and the starts of the parts."""
     _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict)
     _apart_by: tuple[Codes, Selection] | None = None
     _aparts: dict[int, Apart] = field(default_factory=dict)
 
     def codes(self, expr: Expr, selection: Selection) -> Codes:
-        """Codes of a group key."""
+        """The codes of a group key."""
         return self._vector("codes", expr, selection)
 
     def number(self, expr: Expr, selection: Selection) -> Vector:
         return self._vector("values", expr, selection), self._vector("masks", expr, selection)
 
     def validity(self, expr: Expr, selection: Selection) -> Masks:
-        """Where a value of any type is not NULL."""
+        """The mask of values that are not NULL, for any type."""
         return self._vector("masks", expr, selection)
 
     def _vector(self, kind: Kind, expr: Expr, selection: Selection) -> Values:
@@ -60,8 +60,8 @@ class TupleVectors(Facts):
         return self.vectors[kind, expr, selection] if shared is None else shared
 
     def argument(self, slot: Slot, selection: Selection, entry: Selection) -> Vector:
-        """What a slot takes of the tuples of `entry`: only those of `selection` are its own. Of
-        what is merely counted only the validity matters.
+        """The argument of a slot for the tuples of `entry`, of which only those of `selection`
+        belong to the slot. For a count only the validity matters.
         """
         expr = slot.argument
         masks = all_valid(self.count) if expr is None else self.validity(expr, selection)
@@ -72,7 +72,7 @@ class TupleVectors(Facts):
         return self._vector("values", expr, selection), masks
 
     def _within(self, masks: Masks, selection: Selection) -> Masks:
-        """A validity, but nothing is valid outside a selection."""
+        """A validity mask, false outside of a selection."""
         inside = self.once(("inside", selection), mask_of, self.chosen[selection], self.count)
         if masks.base is all_valid(1).base:
             return inside
@@ -83,8 +83,8 @@ class TupleVectors(Facts):
         return masks.base is all_valid(1).base or self.once(("gaps", id(masks)), all_of, masks)
 
     def apart(self, codes: Codes, selection: Selection, some: Codes) -> Apart:
-        """Some tuples of a selection, apart by one of their keys. Kept until others are wanted, or
-        another key: all of them would need many times the memory of the vectors.
+        """Some tuples of a selection, partitioned by one of their keys. Only the last result is
+        cached: all of them would need many times the memory of the vectors.
         """
         by = self._apart_by
         if by is None or by[0] is not codes or by[1] != selection:
@@ -109,7 +109,7 @@ def mask_of(rows: Codes, count: int) -> Masks:
 class PendingTuples:
     """Vectors that grow batch by batch, for some aggregations.
 
-    What was taken is read before more is added: the next tuples come to the same memory.
+    Vectors that were taken must be read before more is added: the next tuples reuse the memory.
     """
 
     def __init__(self, queries: Sequence[tuple[Admission, LowAggregate]]) -> None:
@@ -120,7 +120,7 @@ class PendingTuples:
         self._chosen = {selection: GrowingArray(np.int32) for selection in selections}
         self.rows = 0
         self.last_size = 0
-        """Memory of the last batch's part."""
+        """The memory of the vectors of the last batch."""
 
     @property
     def size(self) -> int:
@@ -147,8 +147,8 @@ class PendingTuples:
         self.last_size = self.size - before
 
     def _piece(self, batch: VectorBatch, name: Name, rows: Sequence[Codes]) -> Values | None:
-        """None for a validity of which there is nothing to say: all are valid. Each selection is
-        asked for: an overflow among its tuples is an error.
+        """The vector of one batch; None for a validity without a gap. Each selection is evaluated,
+        because an overflow among its tuples is an error.
         """
         kind, expr, selection = name
         if kind == "codes":
@@ -161,7 +161,7 @@ class PendingTuples:
         return values.astype(np.int64) if values.dtype == np.bool_ else values
 
     def take(self) -> TupleVectors:
-        """All of it; nothing is left."""
+        """Take all pending tuples."""
         count, size = self.rows, self.size
         chosen = {selection: places.take() for selection, places in self._chosen.items()}
         names = () if self._names is None else self._names
@@ -177,8 +177,8 @@ class PendingTuples:
 def vector_names(
     queries: Sequence[tuple[Admission, LowAggregate]], rows: Mapping[Selection, Codes], count: int
 ) -> dict[Name, list[Selection]]:
-    """The vectors that queries read, and whose tuples must have values in each. A key of which only
-    few tuples are wanted is not made of the others, if nobody else wants it.
+    """The vectors that queries read, and for each the selections whose tuples must have values. A
+    key that only a few tuples need is not computed for the others.
     """
     common = {
         expr
@@ -202,7 +202,7 @@ def vector_names(
 
 
 def arguments(query: LowAggregate, chosen: Admission) -> list[tuple[Expr, bool, Selection]]:
-    """What a query reads as numbers, whether more of it than its validity, and of which tuples."""
+    """A query's numeric arguments: whether more than validity is read, and of which tuples."""
     slots = [
         (slot.argument, slot.kept.reads_value, selection)
         for slot, selection in reading_slots(query, chosen)
@@ -214,6 +214,6 @@ def arguments(query: LowAggregate, chosen: Admission) -> list[tuple[Expr, bool, 
 
 
 def reading_slots(query: LowAggregate, chosen: Admission) -> list[tuple[Slot, Selection]]:
-    """The slots whose kernels read vectors, in their order, and whose tuples each takes."""
+    """The slots whose kernels read vectors, in their order, with the selection of each."""
     pairs = zip(query.slots, chosen.slots, strict=True)
     return [(slot, selection) for slot, selection in pairs if slot.kept.takes_argument]

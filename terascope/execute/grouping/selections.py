@@ -22,7 +22,7 @@ from terascope.physical.low_plan import LowAggregate, LowQuery, Slot, Where
 from terascope.plan.expr import Expr
 
 Selection: TypeAlias = int
-"""Queries with the same condition have the same tuples, and this number."""
+"""The number of a condition; queries with the same condition have the same number."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class Admission:
 
 @dataclass(frozen=True)
 class Condition:
-    """All bits of a signature, all of the rest and, if there are alternatives, one of these."""
+    """All bits of a signature, all of the rest and one of the alternatives, if there are any."""
 
     signature: tuple[int, ...]
     rest: tuple[Expr, ...]
     anyof: tuple[Where, ...] = ()
 
     def also(self, where: Where) -> Condition:
-        """The tuples among them that meet another condition, too."""
+        """The condition in conjunction with another one."""
         signature = tuple(sorted({*self.signature, *where.signature}))
         rest = tuple(dict.fromkeys((*self.rest, *where.rest)))
         return Condition(signature, rest, () if where in self.anyof else self.anyof)
@@ -53,33 +53,33 @@ class Condition:
 
     @property
     def meaning(self) -> object:
-        """The same for the same condition, whatever the order of its parts."""
+        """An identity that does not depend on the order of the parts."""
         return self.signature, frozenset(self.rest), frozenset(self.anyof)
 
 
 def entry_of(query: LowQuery) -> Condition:
-    """Who enters."""
+    """The condition of a tuple to enter the table of an aggregation."""
     anyof = query.anyof if isinstance(query, LowAggregate) else ()
     plain = Condition((), ()).also(Where(query.signature, query.rest))
     return Condition(plain.signature, plain.rest, anyof)
 
 
 def condition_of(query: LowAggregate, slot: Slot) -> Condition:
-    """Whose arguments a slot takes."""
+    """The condition of the tuples whose arguments a slot takes."""
     entry = entry_of(query)
     return entry if slot.where is None else entry.also(slot.where)
 
 
 class Selections:
-    """The different conditions of a plan, numbered as they come."""
+    """The different conditions of a plan, numbered."""
 
     def __init__(self, words: int) -> None:
-        """`words`: of the bit vector."""
+        """`words`: the number of words of the bit vector."""
         self._words = words
         self._known: dict[object, Selection] = {}
         self._conditions: list[Condition] = []
         self._asking: Counter[Expr] = Counter()
-        """How many conditions have a predicate, alternatives one by one."""
+        """The number of conditions with each predicate; alternatives count one by one."""
 
     def number(self, condition: Condition) -> Selection:
         number = self._known.setdefault(condition.meaning, len(self._conditions))
@@ -96,19 +96,19 @@ class Selections:
         return Admission(entry, tuple(self.number(condition_of(query, s)) for s in query.slots))
 
     def rows(self, batch: VectorBatch, bits: Sequence[Hashes]) -> dict[Selection, Codes]:
-        """The tuples of a batch that each takes."""
+        """The tuples of a batch that meet each condition."""
         asked = BatchSelections(batch, bits, self._words, self._asking)
         return {number: asked.rows(c) for number, c in enumerate(self._conditions)}
 
 
 class BatchSelections:
-    """The conditions of one batch, and what is known of them by now."""
+    """The conditions of one batch, with the results so far."""
 
     def __init__(
         self, batch: VectorBatch, bits: Sequence[Hashes], words: int, asking: Mapping[Expr, int]
     ) -> None:
-        """`asking`: how many conditions have a predicate. Answers to one of a single condition are
-        not needed again.
+        """`asking`: the number of conditions with each predicate. Results of a predicate of a
+        single condition are not cached.
         """
         self._batch = batch
         self._asking = asking
@@ -116,7 +116,7 @@ class BatchSelections:
         self._words = words
         self._rows: dict[object, Codes] = {}
         self._answers: dict[Expr, NDArray[np.int8]] = {}
-        """Of each tuple whether a predicate is TRUE; -1: nobody has asked."""
+        """For each tuple whether a predicate is TRUE; -1: not evaluated yet."""
 
     def rows(self, condition: Condition) -> Codes:
         known = self._rows.get(condition.meaning)

@@ -1,4 +1,4 @@
-"""Tuples that do not enter a table, because a FLOAT they sum is beyond the ordinary range.
+"""Tuples that do not enter a table, because a FLOAT to be summed is beyond the ordinary range.
 
 In: the tuples of a query, as vectors. Out: the tuples that enter, and for each of the others a row
 of its own, a partial group of one tuple (terascope.kernels.merge.float_ranges).
@@ -26,15 +26,15 @@ from terascope.plan.expr import Call, Expr, Lit
 
 @dataclass(frozen=True)
 class SetApart:
-    """The tuples of a query, those apart that do not enter its table."""
+    """The tuples of a query that enter its table, and separate groups for the others."""
 
     rows: Codes
     """The tuples that enter."""
     values: list[Values]
-    """The vectors they are read from: a table asks for no range."""
+    """The vectors of the tuples that enter, without ranges."""
     apart: Codes
     groups: Rows | None = None
-    """A row for each tuple that is apart; None when there is none."""
+    """A row for each tuple that does not enter; None when there is none."""
 
 
 def set_apart(
@@ -45,8 +45,8 @@ def set_apart(
     vectors: Sequence[Vector],
     shape: Shape,
 ) -> SetApart:
-    """`query`: as its table reads it; `shape`: of its groups. `vectors`: of its slots that have an
-    argument.
+    """Separate the tuples that do not enter. `query`: as its table reads it; `shape`: the shape of
+    its groups. `vectors`: the vectors of its slots with an argument.
     """
     arguments = [slot for slot in query.slots if slot.kept.takes_argument]
     nothing = tuples.once("no values", np.zeros, tuples.count, np.int64)
@@ -107,7 +107,7 @@ def words_of(
     found: Mapping[Expr, tuple[Values, Ints]],
     digits: Mapping[Expr, NDArray[np.int64]],
 ) -> Ints:
-    """What a slot has of each tuple that has a value for it."""
+    """The word of a slot for each tuple that has a value for it."""
     if slot.kept == COUNT_OF:
         return np.ones(len(apart), np.int64)
     if slot.kept == RANGE:

@@ -1,8 +1,8 @@
-"""The spilled groups of one query, in a task that has more groups than its memory may hold.
+"""The spilled groups of one query, in a task with more groups than fit into its memory.
 
 In: blocks of groups of one query. Out: the groups of the epochs that are over, some epochs at a
-time. An epoch of many groups comes part by part: all rows of a group are in the same part, so that
-a part can be merged by itself.
+time. An epoch of many groups is read part by part: all rows of a group are in the same part, so
+that a part can be merged by itself.
 """
 
 from __future__ import annotations
@@ -27,29 +27,28 @@ from terascope.types import INT_MAX
 
 WRITTEN_ROWS: Final = 1 << 14
 LONG_RUN: Final = 1 << 12
-"""So many groups of one epoch are written in the order of their parts."""
+"""The number of groups of one epoch from which on they are written in the order of their parts."""
 TAKEN_ROWS: Final = 1 << 16
-"""About as many rows are read at a time, unless one epoch has more."""
+"""The approximate number of rows that are read at a time, unless one epoch has more."""
 PARTS: Final = 64
 ON_DISK: Final = 0
 IN_MEMORY: Final = 32
-"""Other bits of the hash: a part of what was on disk can be put apart again."""
+"""Other bits of the hash, so that a part that was on disk can be partitioned again."""
 
 
 @dataclass(frozen=True)
 class SpilledBlock:
-    """Where one block of groups is on disk; its rows are in order of their epochs."""
+    """The position of one block of groups on disk; its rows are in order of their epochs."""
 
     offset: int
     epochs: Ints
-    """Of each run of groups."""
+    """The epoch of each run of groups."""
     ends: Ints
     edges: Mapping[int, Ints]
-    """By the epoch of a long run: it is in the order of its parts, and where each of them begins.
-    """
+    """By the epoch of a long run, which is in the order of its parts: the start of each part."""
     reach: int
-    """No sum of a group is larger than this. More than 64 bits hold also where FLOATs of several
-    ranges are summed: such rows are put together above as well."""
+    """An upper bound of the sums of a group. It exceeds 64 bits also where FLOATs of several ranges
+    are summed: such rows are combined above as well."""
 
     def places(self, first: int, last: int) -> tuple[int, int, int, int]:
         """The runs of the epochs from one to another, and their rows."""
@@ -61,26 +60,25 @@ class SpilledBlock:
 
 @dataclass(frozen=True)
 class Taken:
-    """Groups of some epochs, or of a part of one: all partials of each of them."""
+    """Groups of some epochs, or of a part of one: all partials of each group."""
 
     blocks: list[Block]
     can_overflow: bool
-    """Whether the sums of a group, put together, might not fit 64 bits."""
+    """Whether the merged sums of a group might exceed 64 bits."""
 
 
 class SpilledGroups:
-    """The groups of one query that are on disk.
+    """The spilled groups of one query.
 
-    Raises:
-        OutputError: there is no room on disk for what memory does not hold.
+    Raises OutputError when the disk is full.
     """
 
     def __init__(self, shape: Shape, once: bool) -> None:
-        """`once`: whether every group stands only once in a lot."""
+        """`once`: whether every group occurs only once in a lot."""
         self._shape = shape
         self._once = once
         self.written_bytes = 0
-        """All that was ever written."""
+        """All bytes that were written."""
         self._file = SpillFile(Path(tempfile.gettempdir()))
         self._lots: list[SpilledBlock] = []
 
@@ -88,7 +86,7 @@ class SpilledGroups:
         return bool(self._lots)
 
     def spill(self, block: Block) -> None:
-        """Groups in order of their epochs."""
+        """Write groups in order of their epochs."""
         offset, edges, done = self._file.size, {}, 0
         for run in np.flatnonzero(block.counts >= LONG_RUN).tolist():
             end = int(block.ends[run])
@@ -117,12 +115,12 @@ class SpilledGroups:
 
     @property
     def last(self) -> int:
-        """The last epoch that is there; there must be one."""
+        """The last spilled epoch; there must be one."""
         return max(int(lot.epochs[-1]) for lot in self._lots)
 
     def take(self, before: int | None) -> Iterator[Taken]:
-        """The groups of the epochs before one, or of all, in order: some epochs at a time, or a
-        part of one that has many groups. They are no longer kept when all of them were drawn.
+        """Read the groups of the epochs before one, or of all, in order: some epochs at a time, or
+        a part of one that has many groups. They are forgotten once all of them were read.
         """
         epochs, counts = self._sizes(before)
         ends = np.cumsum(counts)
@@ -154,7 +152,7 @@ class SpilledGroups:
             self._file.close()
 
     def _sizes(self, before: int | None) -> tuple[Ints, Ints]:
-        """The epochs before one, and how many rows each has."""
+        """The epochs before one, and the rows of each."""
         if not self._lots:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         epochs = np.concatenate([lot.epochs for lot in self._lots])
@@ -211,7 +209,7 @@ def largest_sum(rows: Rows, shape: Shape) -> int:
 
 
 def parts_of(lots: Sequence[Rows], shape: Shape, parts: int) -> Iterator[list[Rows]]:
-    """Rows that are in memory, for every part one list."""
+    """One list of rows in memory for every part."""
     ordered = [apart(rows, shape, parts, IN_MEMORY) for rows in lots]
     for part in range(parts):
         yield [
@@ -221,8 +219,8 @@ def parts_of(lots: Sequence[Rows], shape: Shape, parts: int) -> Iterator[list[Ro
 
 
 def apart(rows: Rows, shape: Shape, parts: int, bits: int) -> tuple[Codes, Ints]:
-    """The order of rows by a hash of their keys, and where each part begins. `bits`: those of the
-    hash that decide, from here on.
+    """The order of rows by a hash of their keys, and the start of each part. `bits`: the bits of
+    the hash that decide, from this one on.
     """
     order = np.empty(len(rows), np.int32)
     edges = np.zeros(parts + 1, np.int64)

@@ -1,9 +1,9 @@
-"""A query that has the keys of its parent: the parent's groups are its own, and need no table.
+"""A query with the keys of its parent: the parent's groups are its own, and it needs no table.
 
-In: rows of a parent's table as they leave it, with their epochs. Out: the same groups as the query
-has them: those that saw a tuple of its, with its keys and slots in its order. They wait for the end
-of their epoch like those of any table. So queries with one table have a stream each, and a group
-costs no look-up on its way there.
+In: rows of a parent's table as they leave it, with their epochs. Out: the groups of the query:
+those with at least one of its tuples, with its keys and slots in its order. They are pending until
+the end of their epoch, like those of any table. So queries with a shared table have a stream each,
+without a look-up for each group.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class TablelessNode:
-    """The groups of one query, out of the table of its parent."""
+    """The groups of one query, copied from the table of its parent."""
 
     is_open = False
     probes = 0
-    """Nothing is looked up."""
+    """Always 0: nothing is looked up."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class TablelessNode:
         is_inner: bool,
     ) -> None:
         """`once`: whether rows that leave the table together are different groups. `is_inner`:
-        they only go further down the tree.
+        groups only enter the children.
         """
         self.query = query
         self.below: TreeEdges | None = None
@@ -57,7 +57,7 @@ class TablelessNode:
     # ---- groups of the parent
 
     def put(self, epoch: int, rows: Rows) -> None:
-        """Of one epoch."""
+        """Take rows of one epoch."""
         own, _ = self._columns.of(rows)
         self._flushed += len(own)
         if not self._is_inner:
@@ -66,7 +66,7 @@ class TablelessNode:
             self.below.add(epoch, own)
 
     def put_mixed(self, epochs: Ints, rows: Rows) -> None:
-        """Of several epochs."""
+        """Take rows of several epochs."""
         own, places = self._columns.of(rows)
         own_epochs = epochs[places]
         self._flushed += len(own)
@@ -94,7 +94,7 @@ class TablelessNode:
         return self._pending.is_empty and not self.below
 
     def flush(self, before: int | None) -> None:
-        """There is no table; the parent was told before."""
+        """There is no table to flush; the parent was flushed before."""
         del before
         self.pour()
 
@@ -111,13 +111,13 @@ class TablelessNode:
         yield from self._pending.release(before)
 
     def counts(self) -> tuple[int, int, int]:
-        """Probes, evicted and flushed groups since this was asked the last time."""
+        """Probes, evicted and flushed groups since the last call."""
         found, self._flushed = self._flushed, 0
         return 0, 0, found
 
 
 class Columns:
-    """Where the keys and slots of a query stand in the rows of its parent."""
+    """The positions of the keys and slots of a query in the rows of its parent."""
 
     def __init__(self, query: LowAggregate, parent: LowAggregate, edge: ParentEdge) -> None:
         self.own = Shape(len(query.plain_keys), query.shape.slots)
@@ -125,15 +125,15 @@ class Columns:
         keys = [parent.plain_keys.index(expr) for expr in query.plain_keys]
         self._present = edge.present
         self._keys = np.array([2 * theirs.first_word + swapped(key) for key in keys], np.int64)
-        """As halves of words."""
+        """The keys as halves of words."""
         self._slots = np.array([theirs.slot(place) for place in edge.slots], np.int64)
         counted = [parent.slots[place].kept == COUNT for place in edge.slots]
         pairs = zip(edge.slots, counted, strict=True)
         self._bits = np.array([0 if always else 1 + place for place, always in pairs], np.int64)
-        """Of the state: what tells that a slot has a value. Bit 0 is always set."""
+        """The state bits of slots with a value. Bit 0 is always set."""
 
     def of(self, rows: Rows) -> tuple[Rows, Ints]:
-        """The groups that saw a tuple of the query's, and their places."""
+        """The groups with at least one tuple of the query, and their positions."""
         count = np.count_nonzero(rows[:, 0] & self._present) if self._present else len(rows)
         out = np.empty((count, self.own.stride), np.int64)
         places = np.empty(count, np.int64)
@@ -151,7 +151,7 @@ class Columns:
 
 
 def swapped(key: int) -> int:
-    """Which half of the key words has a key: the earlier one of two is the upper half."""
+    """The half of a key word with a key: the earlier of two keys is the upper half."""
     return key ^ 1
 
 

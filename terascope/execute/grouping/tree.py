@@ -1,10 +1,10 @@
-"""Aggregate trees: what leaves the table of a node enters the tables of its children (paper 4,
+"""Aggregate trees: groups that leave the table of a node enter the tables of its children (paper 4,
 III-C and III-D).
 
-In: nodes, each with the parent it names. Out: how a child reads the groups of its parent. To the
-child they are tuples whose keys are coded already, and whose arguments are the parent's slots:
-counts are summed, and everything else is merged as it is aggregated. So one set of tables and
-kernels serves tuples and groups.
+In: nodes, each with the name of its parent. Out: for each child, how it reads the groups of its
+parent. To the child they are tuples whose keys are encoded already, and whose arguments are the
+parent's slots: counts are summed, and everything else is merged as it is aggregated. So one set of
+tables and kernels serves tuples and groups.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from terascope.types import Type
 
 
 class TreeMistake(ValueError):
-    """A node cannot be made of what it names as its parent."""
+    """A node cannot be computed from its parent."""
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,20 @@ class ParentEdge:
     """A child as its table sees it."""
 
     query: LowAggregate
-    """Its arguments are slots of the parent."""
+    """The query with slots of the parent as its arguments."""
     slots: tuple[int, ...]
-    """Which slot of the parent each of its own merges."""
+    """For each of its slots, the slot of the parent that it merges."""
     present: int
-    """Bits of the state word: a group of the parent is the child's if it has one of them, or if
-    there are none here."""
+    """Bits of the state word: a group of the parent belongs to the child if it has one of them, or
+    if there are none here."""
 
 
 @dataclass(frozen=True)
 class AggregateTrees:
-    """The nodes of a plan: its queries by their places, then its inner nodes."""
+    """The nodes of a plan: its queries by their places, then its intermediate nodes."""
 
     nodes: tuple[LowAggregate | None, ...]
-    """None: a selection, which is no node."""
+    """The nodes; None: a selection, which is no node."""
     parents: tuple[int | None, ...]
     edges: tuple[ParentEdge | None, ...]
 
@@ -49,13 +49,13 @@ class AggregateTrees:
         return [child for child, parent in enumerate(self.parents) if parent == place]
 
     def subtree(self, place: int) -> Iterator[int]:
-        """A node and all below it, parents first."""
+        """A node and all nodes below it, parents first."""
         yield place
         for child in self.children(place):
             yield from self.subtree(child)
 
     def above(self, place: int) -> list[int]:
-        """From the top down."""
+        """The ancestors of a node, from the top down."""
         parent = self.parents[place]
         return [] if parent is None else [*self.above(parent), parent]
 
@@ -68,7 +68,7 @@ class AggregateTrees:
         return frozenset(node.plain_keys) == frozenset(above.plain_keys)
 
     def table_of(self, place: int) -> LowAggregate:
-        """The node in whose table the groups of a node are."""
+        """The node whose table holds the groups of a node."""
         parent = self.parents[place]
         if parent is not None and self.is_tableless(place):
             return self.table_of(parent)
@@ -84,7 +84,7 @@ class AggregateTrees:
 
 
 def tree_of(plan: LowPlan) -> AggregateTrees:
-    """The tree of a plan, or the trees.
+    """The aggregate trees of a plan.
 
     Raises:
         TreeMistake: a node cannot be made of its parent.
@@ -142,7 +142,7 @@ def epoch_of(node: LowAggregate) -> Expr | None:
 
 
 def place_of(child: LowAggregate, slot: Slot, parent: LowAggregate) -> int:
-    """The parent's slot that keeps the same."""
+    """The parent's slot that keeps the same state."""
     wanted = condition_of(child, slot).meaning
     for j, theirs in enumerate(parent.slots):
         same = (slot.kind, slot.argument) == (theirs.kind, theirs.argument)
@@ -152,17 +152,17 @@ def place_of(child: LowAggregate, slot: Slot, parent: LowAggregate) -> int:
 
 
 def merged(slot: Slot, place: int) -> Slot:
-    """A slot of a child, over the parent's slot at a place."""
+    """A slot of a child, over the parent's slot at a position."""
     return Slot(slot.name, slot.kind.of_partials, slot_column(place, slot.kind), slot.type)
 
 
 def slot_column(place: int, kind: SlotKind) -> Col:
-    """A slot of the parent as a column; no source has one of that name."""
+    """A slot of the parent as a column; no source has a column of this name."""
     return Col(f"slot {place}", Type.FLOAT if kind.is_float else Type.LLONG)
 
 
 def presence(child: LowAggregate, parent: LowAggregate) -> int:
-    """The bits that tell which groups of the parent saw a tuple of the child's."""
+    """The bits that mark groups of the parent with a tuple of the child."""
     entry = entry_of(child)
     if entry.meaning == entry_of(parent).meaning:
         return 0

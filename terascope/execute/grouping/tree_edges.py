@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from terascope.execute.grouping.tableless_node import TablelessNode
 
 MOST_ROWS: Final = 1 << 16
-"""So many rows are enough to be worth a step of their own."""
+"""The number of pending rows from which on they are passed to the children."""
 
 
 class TreeEdges:
-    """From one parent to its children."""
+    """The tree edges from one parent to its children."""
 
     def __init__(
         self,
@@ -60,18 +60,18 @@ class TreeEdges:
         self._count = 0
 
     def __len__(self) -> int:
-        """Rows that wait."""
+        """The number of pending rows."""
         return self._count
 
     def add(self, epoch: int, rows: Rows) -> None:
-        """Groups of one epoch."""
+        """Add groups of one epoch."""
         if len(rows):
             for view in self._views:
                 view.put(epoch, rows)
             self._wait(np.full(len(rows), epoch, np.int64), rows)
 
     def add_mixed(self, epochs: Ints, rows: Rows) -> None:
-        """Groups of several epochs."""
+        """Add groups of several epochs."""
         if len(rows):
             for view in self._views:
                 view.put_mixed(epochs, rows)
@@ -86,7 +86,7 @@ class TreeEdges:
                 self.pour()
 
     def add_apart(self, epoch: int, rows: Rows, by: tuple[Expr, Ints]) -> None:
-        """Groups of one epoch, apart by one of their keys: the children need not do that again."""
+        """Add groups of one epoch that are partitioned by one of their keys."""
         self.pour()
         if len(rows):
             for view in self._views:
@@ -95,7 +95,7 @@ class TreeEdges:
                 self._put(rows, np.full(len(rows), epoch, np.int64), by)
 
     def pour(self) -> None:
-        """All rows that wait go to the children."""
+        """Pass all pending rows to the children."""
         for view in self._views:
             view.pour()
         if not self._count:
@@ -134,7 +134,7 @@ class TreeEdges:
 
 
 def codes_of(rows: Rows, shape: Shape, key: int) -> Codes:
-    """The codes of a key, one after the other."""
+    """The codes of a key, one for each row."""
     codes = np.empty(len(rows), np.int32)
     pick_codes(rows, shape.first_word + key // 2, 32 if key % 2 == 0 else 0, codes)
     return codes
@@ -147,20 +147,20 @@ def pick_codes(rows: Rows, word: int, shift: int, codes: Codes) -> None:
 
 
 def words_of(rows: Rows, word: int, as_float: bool) -> Values:
-    """The values of a slot, one after the other."""
+    """The values of a slot, one for each row."""
     values = np.ascontiguousarray(rows[:, word])
     return values.view(np.float64) if as_float else values
 
 
 def bit_of(state: Ints, bit: int) -> Masks:
-    """Where a bit is set."""
+    """The mask of rows in which a bit is set."""
     if np.bitwise_and.reduce(state) >> bit & 1:
         return all_valid(len(state))
     return (state >> bit & 1).astype(np.uint8)
 
 
 def having(state: Ints, bits: int) -> Codes:
-    """The rows that have one of some bits; all, if there are none."""
+    """The rows that have one of some bits; all rows, if there are no bits."""
     if bits == 0:
         return np.arange(len(state), dtype=np.int32)
     return np.flatnonzero(state & bits).astype(np.int32)

@@ -1,7 +1,7 @@
-"""The parts of a result put together to one file, rows in their order.
+"""The parts of a result assembled into one file, with rows in order.
 
 In: parts in held form (terascope.execute.results.parts), and the columns to sort by; all of it fits
-in memory. Out: the file that terascope.spark.write would write of the same rows.
+in memory. Out: the file that terascope.spark.write would write from the same rows.
 """
 
 from __future__ import annotations
@@ -102,8 +102,9 @@ def sorted_rows(table: pa.Table, schema: pa.Schema, order: Sequence[tuple[str, b
 
 
 def sorted_places(table: pa.Table, order: Sequence[tuple[str, bool]]) -> pa.Array:
-    """NULL counts as the largest value, and NaN as the largest number: each is told by a column of
-    its own before the values, for Arrow would put them last in both directions.
+    """The order of rows. NULL counts as the largest value, and NaN as the largest number: each has
+    a sort column of its own before the values, because Arrow would put them last in both
+    directions.
     """
     columns: list[pa.ChunkedArray] = []
     directions: list[str] = []

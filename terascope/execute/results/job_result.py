@@ -23,13 +23,13 @@ from terascope.physical.measures import Measure
 from terascope.plan.rel import Field
 
 IN_MEMORY: Final = 2_000_000
-"""Rows in parts that this process sorts itself, though Spark could."""
+"""The most rows in parts that this process sorts itself, though Spark could."""
 
 
 @dataclass
 class JobResult:
-    """The rows of every output, and the counts of the readers. `close` releases what an engine
-    keeps for rows that nobody has read yet.
+    """The rows of every output, and the counts of the readers. `close` releases the resources that
+    an engine keeps for unread rows.
     """
 
     engine: ClassVar[EngineName] = "local"
@@ -39,13 +39,13 @@ class JobResult:
     reports: dict[str, ReadReport] = field(default_factory=dict)
     """The counts of the readers, by the name of the read."""
     interfaces: Reports = field(default_factory=dict)
-    """The same by interface."""
+    """The counts of the readers, by interface."""
     parts: dict[str, list[Part]] = field(default_factory=dict)
     """The outputs that tasks wrote themselves."""
     part_fields: dict[str, tuple[Field, ...]] = field(default_factory=dict)
-    """The columns of these outputs: the delivered ones, then those that rows are sorted by."""
+    """The columns of these outputs: the emitted columns, then those by which rows are sorted."""
     orders: dict[str, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
-    """The columns that the rows of these outputs are sorted by; True: descending."""
+    """The columns by which the rows of these outputs are sorted; True: descending."""
     tables: dict[str, pa.Table] = field(default_factory=dict)
     """The other outputs, where the local engine computed them: rows in order, values in held form.
     """
@@ -54,7 +54,7 @@ class JobResult:
     closed: bool = False
 
     measures: dict[str, Measure] = field(default_factory=dict)
-    """What each operator of the job did."""
+    """The measured figures of each operator of the job."""
 
     def take_low_level(self, low: LowResult[Any], job: Job) -> None:
         """Take over the parts, the counts and the counters of the low level."""
@@ -73,7 +73,7 @@ class JobResult:
             add_report(self.interfaces, interface, report)
 
     def note_rows(self, query: str, rows: int) -> None:
-        """The rows of a query that were emitted."""
+        """Count the emitted rows of a query."""
         self.measures[f"write {query}"] = Measure(taken=rows, given=rows)
 
     def table(self, output: str) -> pa.Table:
@@ -101,7 +101,7 @@ class JobResult:
         return write_rows(self.tables[output], path, part_format, self.fields[output])
 
     def close(self) -> None:
-        """Release what the engine keeps."""
+        """Release the resources of the engine."""
         self.closed = True
 
     def __enter__(self) -> Self:

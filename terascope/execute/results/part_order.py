@@ -1,9 +1,9 @@
-"""Whether the rows of parts are in the order that is declared of their columns.
+"""Whether the rows of parts are in the declared order of their columns.
 
 In: the columns of a part that are declared to be ordered, page by page. Out: for each of them an
-`Extent`: its first and its last value, and whether the rows between them are in order; and of
-several parts the sequence in which their rows are in order, if there is one. A part costs one look
-at each ordered column, so that parts are rewritten only when they have to be.
+`Extent`: its first and its last value, and whether the rows between them are in order; and for
+several parts the sequence in which all rows are in order, if there is one. Each ordered column of a
+part is read once, so that parts are rewritten only when they have to be.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Extent:
-    """An ordered column of a part. Of a column that falls, values have the other sign, so that
-    later ones are larger.
+    """An ordered column of a part. For a falling column the values have the other sign, so that
+    later values are larger.
     """
 
     low: int | float | None = None
     high: int | float | None = None
-    """None: no row has a value."""
+    """The last value; None: no row has a value."""
     in_order: bool = True
 
     def then(self, later: Extent) -> Extent:
-        """The extent of rows with those of another behind them."""
+        """The extent of these rows followed by those of another extent."""
         if self.high is None or self.low is None:
             return Extent(later.low, later.high, self.in_order and later.in_order)
         if later.high is None or later.low is None:
@@ -43,7 +43,7 @@ class Extent:
 
 
 def extent_of(column: ResultColumn, type: Type, descending: bool) -> Extent:
-    """The extent of a page of a column; rows without a value have no place in its order."""
+    """The extent of a page of a column; rows without a value are ignored."""
     sign = -1 if descending else 1
     match column:
         case ConstantColumn(value, _):
@@ -60,22 +60,22 @@ def extent_of(column: ResultColumn, type: Type, descending: bool) -> Extent:
 
 
 class OrderWatch:
-    """Follows the ordered columns of a part while it is written."""
+    """Tracks the ordered columns of a part while it is written."""
 
     def __init__(self, ordered: Sequence[tuple[int, Type, bool]]) -> None:
-        """`ordered`: of each of them its place in the part, its type, and whether it falls."""
+        """`ordered`: for each column its place in the part, its type, and whether it falls."""
         self._ordered = tuple(ordered)
         self.extents = tuple(Extent() for _ in self._ordered)
 
     def see(self, page: Sequence[ResultColumn]) -> None:
-        """The next page of the part."""
+        """Add the next page of the part."""
         seen = (extent_of(page[place], type, down) for place, type, down in self._ordered)
         self.extents = tuple(a.then(b) for a, b in zip(self.extents, seen, strict=True))
 
 
 def in_sequence(parts: Sequence[Part]) -> list[Part] | None:
-    """The parts of a result one behind the other so that all rows are in order; None: there is no
-    such sequence, their rows have to be merged.
+    """The sequence of the parts of a result in which all rows are in order; None: there is none,
+    and their rows have to be merged.
     """
     if len(parts) <= 1:
         placed = list(parts)
@@ -89,5 +89,5 @@ def in_sequence(parts: Sequence[Part]) -> list[Part] | None:
 
 
 def place_of(extent: Extent) -> tuple[Any, ...]:
-    """Rows without a value come last."""
+    """The sort key of a part; a part without values comes last."""
     return (extent.low is None, extent.low or 0, extent.high or 0)

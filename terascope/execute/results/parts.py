@@ -1,8 +1,8 @@
-"""Results as files written by the tasks that have them: the parts of a result.
+"""Results as files written by the tasks that have the rows: the parts of a result.
 
 In: groups, or Arrow batches, as they are finished. Out: one file, complete when it is closed, and
-how many rows it has. Its name is its own in every attempt of a task; whoever reads parts follows
-the list of those that were told, not the folder.
+its number of rows. Its name is unique in every attempt of a task; readers of parts follow the list
+of reported parts, not the folder.
 
 Parquet is encoded here rather than by pyarrow, which hashes keys that are codes already: 23 ns for
 a row against 42 to 102, whatever its options are (docs/decisions.md has the table).
@@ -48,24 +48,24 @@ PAGE_ROWS: Final = 1 << 15
 """Rows of a page: as many as stay in the cache while its columns are encoded one by one."""
 
 GROUP_BYTES: Final = 4 << 20
-"""Encoded bytes of a row group. They are held until it is complete; a task writes many parts."""
+"""Encoded bytes of a row group, which is in memory until complete; a task writes many parts."""
 
 BUFFER_BYTES: Final = 1 << 18
 MOST_CODES: Final = 1 << 20
-"""Values a dictionary of a part may know before it starts anew."""
+"""The most values of a dictionary of a part before it starts anew."""
 
 MAGIC: Final = b"PAR1"
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file of a result that a task wrote, and how the task tells of it."""
+    """A file of a result that a task wrote, as the task reports it."""
 
     query: str
     path: Path
     rows: int
     extents: tuple[Extent, ...] = ()
-    """Of the columns in whose order rows are delivered; none where that is not looked at."""
+    """The extents of the columns whose order is checked."""
 
     def told(self) -> str:
         told = {"query": self.query, "path": str(self.path), "rows": self.rows}
@@ -96,9 +96,9 @@ class PartWriter:
         ordered: KeptOrder = (),
         mode: int = PRIVATE,
     ) -> None:
-        """`places`: of blocks, which columns are written, and in which order; all by default.
-        `group_bytes`: what is held of a row group, about. `ordered`: the columns whose order is
-        looked at. `mode`: of the file.
+        """`places`: the columns of blocks that are written, in order; all by default.
+        `group_bytes`: the approximate size of a row group. `ordered`: the columns whose order is
+        checked. `mode`: the mode of the file.
         """
         self.fields = tuple(fields)
         names = [f.name for f in self.fields]
@@ -126,14 +126,14 @@ class PartWriter:
     # ---- groups ----------------------------------------------------------------------------------
 
     def write_groups(self, groups: MergedGroups, fields: GroupFields) -> None:
-        """Groups as they are: the columns are those of `fields`, or some of them."""
+        """Write groups: the columns are those of `fields`, or some of them."""
         for block in groups.blocks:
             self.write_block(block, fields, groups.dictionaries)
 
     def write_block(
         self, block: Block, fields: GroupFields, dictionaries: Sequence[Dictionary]
     ) -> None:
-        """Small blocks are kept until they make a page."""
+        """Write a block; small blocks are collected until they make a page."""
         if self._source is None or self._source[1] is not dictionaries:
             self._write_pending()
             self._source = fields, dictionaries
@@ -153,8 +153,8 @@ class PartWriter:
     # ---- batches ---------------------------------------------------------------------------------
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """A batch with the columns of the part; dictionary columns are written as they are. Small
-        batches are kept until they make a page.
+        """Write a batch with the columns of the part; dictionary columns keep their encoding. Small
+        batches are collected until they make a page.
         """
         known = [self._known(i, column) for i, column in enumerate(batch.columns)]
         if self._batches and not are_alike(self._batches[-1], known):
@@ -173,7 +173,7 @@ class PartWriter:
         self._batches, self._batch_rows = [], 0
 
     def _known(self, place: int, column: pa.Array) -> Coded | pa.Array:
-        """Dictionary columns with the codes of a dictionary of the part: each batch has its own."""
+        """Dictionary columns with the codes of the part's dictionary: each batch has its own."""
         type = self.fields[place].type
         if not pa.types.is_dictionary(column.type):
             return column
@@ -194,7 +194,7 @@ class PartWriter:
     # ---- the end ---------------------------------------------------------------------------------
 
     def close(self) -> tuple[Path, int]:
-        """The file is complete: where it is, and how many rows it has."""
+        """Complete the file and return its place and number of rows."""
         self._write_pending()
         self._write_batches()
         try:
@@ -205,7 +205,7 @@ class PartWriter:
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """Of the ordered columns, as far as they were written."""
+        """The extents of the ordered columns written so far."""
         return self._watch.extents
 
     def discard(self) -> None:
@@ -226,7 +226,7 @@ class PartWriter:
 
 
 def are_alike(first: Sequence[Coded | pa.Array], second: Sequence[Coded | pa.Array]) -> bool:
-    """Whether columns can be put one behind the other."""
+    """Whether two lists of columns can be concatenated."""
 
     def dictionary(column: Coded | pa.Array) -> Dictionary | None:
         return column.dictionary if isinstance(column, Coded) else None
@@ -256,7 +256,7 @@ def cannot_write(path: Path, problem: OSError) -> OutputError:
 
 
 class ParquetSink:
-    """Pages are collected column by column until they make a row group."""
+    """Collects pages column by column until they make a row group."""
 
     def __init__(
         self, file: BinaryIO, fields: Sequence[Field], held: bool, group_bytes: int
@@ -300,7 +300,7 @@ class ParquetSink:
 
 
 class TextSink:
-    """Lines; those of CSV after a header."""
+    """Writes lines; CSV begins with a header."""
 
     def __init__(self, file: BinaryIO, fields: Sequence[Field], json: bool) -> None:
         self.file = file
@@ -351,7 +351,7 @@ def write_part(
 
 
 def write_rows(table: pa.Table, folder: Path, format: PartFormat, fields: tuple[Field, ...]) -> int:
-    """Write all rows of a query as a folder with one part; how many they are."""
+    """Write all rows of a query as a folder with one part; return their number."""
     make_folder(folder)
     with PartWriter(folder, format, fields) as part:
         for batch in table.to_batches():

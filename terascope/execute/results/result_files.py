@@ -1,8 +1,8 @@
 """A result as one file: complete or not there at all.
 
-In: batches of rows, in their order, values in held form. Out: bytes of a CSV, JSON or NDJSON file,
-or the schema and columns of a Parquet file. The file is written beside its place and renamed when
-it is whole. Spark's tasks (terascope.spark.write) and terascope.execute.results.assemble write the
+In: batches of rows, in order, values in held form. Out: bytes of a CSV, JSON or NDJSON file, or the
+schema and columns of a Parquet file. The file is written beside its place and renamed when it is
+complete. Spark's tasks (terascope.spark.write) and terascope.execute.results.assemble write the
 same bytes.
 """
 
@@ -25,14 +25,14 @@ from terascope.types import Type
 Format: TypeAlias = Literal["csv", "json", "ndjson", "parquet"]
 Encode: TypeAlias = Callable[[pa.RecordBatch], bytes]
 Chunk: TypeAlias = tuple[bytes, int]
-"""Encoded rows, and how many they are."""
+"""Encoded rows, and their number."""
 
 PARQUET_COMPRESSION: Final = "zstd"
 
 
 @contextmanager
 def atomic(path: Path) -> Iterator[BinaryIO]:
-    """A private file that takes its place only when everything was written."""
+    """A private file that is renamed into place only when everything was written."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as problem:
@@ -61,7 +61,7 @@ def text_encoder(format: Format, fields: Sequence[Field]) -> Encode:
 def write_chunks(
     chunks: Iterable[Chunk], file: BinaryIO, format: Format, fields: Sequence[Field]
 ) -> int:
-    """Encoded rows with all that stands around them; how many they are."""
+    """Write encoded rows with the text around them; return their number."""
     count = 0
     if format == "csv":
         file.write(csv_header([f.name for f in fields]))
@@ -87,7 +87,7 @@ def parquet_schema(fields: Sequence[Field]) -> pa.Schema:
 
 
 def parquet_batch(columns: Sequence[pa.Array], fields: Sequence[Field]) -> pa.RecordBatch:
-    """Columns as a Parquet file has them: addresses as text, raw bytes as they are."""
+    """Columns in Parquet form: addresses as text, raw bytes unchanged."""
     written = [parquet_column(c, f.type) for c, f in zip(columns, fields, strict=True)]
     return pa.RecordBatch.from_arrays(written, schema=parquet_schema(fields))
 

@@ -1,8 +1,8 @@
-"""What a query asks of groups before they become columns.
+"""Conditions and ranks of a query on groups, before the groups become columns.
 
-In: blocks of finished groups. Out: the rows that a query has use for, and of these the columns that
-it reads. Most groups fail a HAVING or are not among the first; to make columns of their keys, only
-to drop them, takes longer than to compute them.
+In: blocks of finished groups. Out: the rows that a query keeps, and the columns that it reads. Most
+groups fail a HAVING or are not among the first; decoding their keys, only to drop them, takes
+longer than computing the groups.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from terascope.types import INT_MAX, INT_MIN, Type
 
 @dataclass(frozen=True)
 class FirstRows:
-    """The rows of an epoch that can be among the first: by one number."""
+    """Selects the rows of an epoch that can be among the first, by one number."""
 
     place: int
     descending: bool
@@ -63,26 +63,26 @@ class FirstRows:
 
 @dataclass(frozen=True)
 class Early:
-    """A program over groups, taken apart."""
+    """A row pipeline over groups, with its first conditions separated."""
 
     fields: GroupFields
     conditions: tuple[Expr, ...]
     first: FirstRows | None
     rest: RowPipeline
-    """The program without the conditions it begins with."""
+    """The pipeline without its first conditions."""
     read: tuple[int, ...]
-    """The places of the columns it reads."""
+    """The places of the columns that it reads."""
     picked: tuple[int, ...] | None
-    """When it merely picks columns of the groups that are left: which."""
+    """The columns of the remaining groups, when the pipeline only picks columns."""
 
     def reduced(self, block: Block, dictionaries: Sequence[Dictionary]) -> Block:
-        """The groups that the query has use for."""
+        """The groups that the query keeps."""
         for condition in self.conditions:
             block = self._passing(condition, block, dictionaries)
         return block if self.first is None else self.first.of(block, self.fields)
 
     def columns(self, block: Block, dictionaries: Sequence[Dictionary]) -> pa.RecordBatch:
-        """Reduced groups after the steps of the program."""
+        """The columns of reduced groups after the steps of the pipeline."""
         return run_steps(
             self.rest.steps, columns([block], self.fields, dictionaries, places=self.read)
         )
@@ -101,7 +101,7 @@ class Early:
 
 
 def early(program: RowPipeline, fields: GroupFields) -> Early:
-    """A program over the groups of a stream, as `Early`."""
+    """A row pipeline over the groups of a stream, as `Early`."""
     conditions, steps = conditions_first(program.steps)
     rest = replace(program, steps=steps)
     plain = not any(isinstance(step, Keep) for step in rest.steps)
@@ -112,8 +112,8 @@ def early(program: RowPipeline, fields: GroupFields) -> Early:
 
 
 def conditions_first(steps: Sequence[Step]) -> tuple[tuple[Expr, ...], tuple[Step, ...]]:
-    """The conditions that steps begin with, as conditions on groups, and the other steps: columns
-    may get other names in between.
+    """The first conditions of a pipeline, as conditions on groups, and the other steps: columns may
+    be renamed in between.
     """
     conditions: list[Expr] = []
     names: dict[str, Expr] = {}
@@ -136,13 +136,13 @@ class Limits:
 
     place: int
     bit: int
-    """Of the state, when it has one."""
+    """The state bit of the slot, where it has one."""
     least: int
     most: int
 
 
 def limits_of(condition: Expr, fields: GroupFields) -> Limits | None:
-    """A comparison of an integer in a slot with a constant, as most conditions of a HAVING are."""
+    """A comparison of an integer slot with a constant, as most conditions of a HAVING are."""
     match condition:
         case Call(Scalar(role=Comparator() as role), (Col(name, type), Lit(value=int(value)))) if (
             type.is_integer
@@ -171,7 +171,7 @@ def places_within(rows: Rows, limits: Limits) -> Codes:
 def find_within(
     rows: Rows, place: int, bit: int, least: int, most: int, places: Codes
 ) -> np.uint64:
-    """Without a branch: a row that does not pass is overwritten by the next."""
+    """Branch-free: a row that does not pass is overwritten by the next."""
     found = np.uint64(0)
     for i in range(len(rows)):
         places[found] = i
@@ -182,8 +182,8 @@ def find_within(
 
 
 def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArray[np.bool_] | None:
-    """Which groups a condition on nothing but slots is TRUE for, straight from their rows; None for
-    other conditions.
+    """The groups for which a condition on slots alone is TRUE, from their rows; None for other
+    conditions.
     """
     slots = {f.name: len(fields.keys) + i for i, f in enumerate(fields.slots)}
     wanted, _ = numpy_function(condition)
@@ -203,7 +203,7 @@ def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArr
 
 
 def first_of(program: RowPipeline, fields: GroupFields) -> FirstRows | None:
-    """Of a program that ranks each epoch, by an integer that is a column of the groups."""
+    """The first rows of a pipeline that ranks each epoch by an integer column of the groups."""
     top = program.whole
     if not isinstance(top, Top) or fields.epoch is None or not top.order:
         return None
@@ -219,6 +219,6 @@ def first_of(program: RowPipeline, fields: GroupFields) -> FirstRows | None:
 
 
 def places_of(names: frozenset[str] | None, fields: GroupFields) -> tuple[int, ...]:
-    """Where columns are; at least one, for a batch without columns has no rows."""
+    """The places of columns; at least one, because a batch without columns has no rows."""
     found = tuple(i for i, f in enumerate(fields.fields) if names is None or f.name in names)
     return found or (0,)

@@ -1,7 +1,7 @@
-"""Two batches joined: NULL equals nothing, duplicates on both sides multiply.
+"""The join of two batches: NULL equals nothing, duplicates on both sides multiply.
 
 In: batches of finished rows with disjoint names. Out: their join. Keys become numbers first, equal
-for equal values of both sides; Arrow's hash join then finds which rows meet.
+for equal values of both sides; Arrow's hash join then finds the matching rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def matched(
     equalities: Sequence[tuple[Expr, Expr]],
     fills: Sequence[Named] = (),
 ) -> pa.RecordBatch:
-    """See plan.rel.Join."""
+    """The join of two batches; see plan.rel.Join."""
     rows = FinishedRows(left), FinishedRows(right)
     pairs = [comparable(rows[0].column(a), rows[1].column(b)) for a, b in equalities]
     tables = [
@@ -66,7 +66,7 @@ def matched(
 
 
 def comparable(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Both sides of an equality as numbers: integers as they are, others by their number among the
+    """Both sides of an equality as numbers: integers unchanged, others as their number among the
     values of both.
     """
     if pa.types.is_integer(left.type) and pa.types.is_integer(right.type):

@@ -1,7 +1,7 @@
 """Aggregation over finished groups, in a task: a query over a query, epoch by epoch.
 
-In: batches of finished rows, all those of an epoch in one task. Out: the groups of these rows, when
-everything was seen. It is the aggregation of the low level once more, over other columns.
+In: batches of finished rows, all rows of an epoch in one task. Out: the groups of these rows, after
+the last batch. It is the aggregation of the low level over other columns.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Regrouping:
 
     @property
     def dictionaries(self) -> Sequence[Dictionary]:
-        """Of the keys of the groups, as far as they were taken."""
+        """The dictionaries of the keys of the groups."""
         return self._aggregator.key_dictionaries
 
     def results(self) -> Iterator[pa.RecordBatch]:
-        """The groups of everything that was taken."""
+        """The groups of all rows."""
         shape = self.fields.shape
         released = list(self._aggregator.release(None))
         several = any(has_ranges(one.block.rows, shape) for one in released)
@@ -66,8 +66,8 @@ class Regrouping:
             yield finished_columns([block], self.fields, self.dictionaries)
 
     def blocks(self) -> list[Block]:
-        """The same in order of time; a group may stand there twice, in parts that had better not
-        be added before they are windows.
+        """The groups in order of time; a group may occur twice, in parts that should not be merged
+        before they are windows.
         """
         blocks = [released.block for released in self._aggregator.release(None)]
         # Parts of several ranges are released as they came.

@@ -1,7 +1,7 @@
 """The last steps of a query without Spark: conditions and projections on columns of results.
 
-In: the columns of a low-level stream, groups merged. Out: the columns of a query that does nothing
-but filter and project them (HAVING, computed columns), so that a task can write its rows itself.
+In: the columns of a low-level stream, groups merged. Out: the columns of a query that only filters
+and projects them (HAVING, computed columns), so that a task can write its rows itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Task joins: the groups of two streams are joined where they are finished, epoch by epoch.
 
-In: blocks of complete groups, and how far each stream has come. Out: rows of the join, for every
-epoch that the task has alone on both sides. Leftover rows, whose partners may be in another task or
-for which there is no memory, go up as they are, and are joined after the exchange.
+In: blocks of complete groups, and the epoch up to which each stream is complete. Out: rows of the
+join, for every epoch of which the task owns both sides. Leftover rows, whose partners may be in
+another task or for which there is no memory, are joined after the exchange.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from terascope.physical.row_pipeline import columns_read
 from terascope.plan.rel import JoinKind
 
 MEMORY_SHARE: Final = 8
-"""The part of a task's memory that groups may have which wait for their partners."""
+"""The share of a task's memory for groups that are pending for their partners."""
 
 
 @dataclass(frozen=True)
 class Up:
-    """Rows for Spark to join."""
+    """Leftover rows, to be joined after the exchange."""
 
     join: TaskJoin
     number: int
@@ -55,7 +55,7 @@ Paired: TypeAlias = Up | Made
 @dataclass(frozen=True)
 class SidePiece:
     block: Block
-    """In order of its epochs."""
+    """Groups in order of their epochs."""
     dictionaries: Sequence[Dictionary]
 
     def where(self, runs: NDArray[np.bool_]) -> SidePiece:
@@ -64,15 +64,15 @@ class SidePiece:
 
 @dataclass
 class PendingSide:
-    """The groups of one side of a join that wait for their partners."""
+    """The groups of one side of a join that are pending for their partners."""
 
     side: Side
     shift: int
-    """What makes an epoch of this side one of the left."""
+    """The number added to an epoch of this side to get the epoch of the left side."""
     pieces: list[SidePiece] = field(default_factory=list)
 
     def take(self, before: int | None) -> list[SidePiece]:
-        """Those of the epochs before one, by the left's number, or all."""
+        """Take the groups of the epochs before one, in epochs of the left side, or all."""
         if before is None:
             taken, self.pieces = self.pieces, []
             return taken
@@ -82,7 +82,7 @@ class PendingSide:
 
 
 class PendingJoin:
-    """What one join has collected of either side."""
+    """The pending groups of both sides of one join."""
 
     def __init__(self, join: TaskJoin) -> None:
         self.join = join
@@ -111,7 +111,7 @@ class TaskJoins:
         self._memory_bytes = memory_bytes
         self._bytes = 0
         self._lost: dict[int, set[int]] = {}
-        """By stream: the epochs that are not complete here."""
+        """By stream: the epochs that are not complete in this task."""
         self._reached: dict[int, int] = {}
         self._meetings_of: dict[int, list[PendingJoin]] = {}
         for meeting in self._meetings:
@@ -122,7 +122,7 @@ class TaskJoins:
         return stream in self._meetings_of
 
     def lose(self, stream: int, epochs: Ints) -> None:
-        """Some groups of these epochs went up as partials: they are not complete here."""
+        """Some groups of these epochs were sent as partials: they are not complete in this task."""
         if stream in self:
             self._lost.setdefault(stream, set()).update(epochs.tolist())
 
@@ -148,7 +148,7 @@ class TaskJoins:
             yield from self._make_room()
 
     def _are_whole(self, meeting: PendingJoin, epochs: Ints, shift: int) -> NDArray[np.bool_]:
-        """Which epochs of the side with that shift are complete in this task, on both sides."""
+        """The mask of epochs, of the side with this shift, that are complete here on both sides."""
         whole: NDArray[np.bool_] = epochs != NO_EPOCH
         for collected in meeting.sides:
             stream = collected.side.stream
@@ -162,7 +162,7 @@ class TaskJoins:
         return whole
 
     def reach(self, stream: int, before: int) -> Iterator[Paired]:
-        """All groups of a stream before an epoch have come."""
+        """All groups of a stream before an epoch have been taken."""
         if stream not in self:
             return
         self._reached[stream] = before
@@ -185,15 +185,15 @@ class TaskJoins:
             yield Made(join, joined(join, *rows))
 
     def _is_full(self) -> bool:
-        """Whether pending blocks take more memory than they may. The bytes are counted as blocks
-        come; only when the count is too high are the blocks left out that have been joined since.
+        """Whether pending blocks take more memory than allowed. Bytes are counted as blocks come;
+        blocks that have been joined since are subtracted only when the count is too high.
         """
         if MEMORY_SHARE * self._bytes > self._memory_bytes:
             self._bytes = sum(self._held().values())
         return MEMORY_SHARE * self._bytes > self._memory_bytes
 
     def _held(self) -> dict[int, int]:
-        """The memory of every block that waits; one may wait in several joins."""
+        """The memory of every pending block; a block may be pending in several joins."""
         return {
             id(piece.block): piece.block.rows.nbytes
             for meeting in self._meetings
@@ -202,7 +202,7 @@ class TaskJoins:
         }
 
     def _make_room(self) -> Iterator[Paired]:
-        """Everything that waits goes up, and what would have met it will follow."""
+        """Send all pending rows as leftover rows; their partners will follow."""
         for meeting in self._meetings:
             for collected in meeting.sides:
                 for piece in collected.pieces:
@@ -234,19 +234,19 @@ class TaskJoins:
         return pa.concat_batches([plain(batch) for batch in batches])
 
     def close(self) -> Iterator[Paired]:
-        """Nothing more comes."""
+        """Finish: no more groups follow."""
         for stream in sorted(self._meetings_of):
             yield from self.reach(stream, ALL)
 
 
 def joined(join: TaskJoin, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of a join, after what is done to them."""
+    """The rows of a join, after its row pipeline."""
     made = matched(join.kind, left, right, join.equalities, join.fills)
     return run_steps(join.after.steps, made)
 
 
 def can_give_rows(kind: JoinKind, left: bool, right: bool) -> bool:
-    """Whether a join has rows, when of its sides only those are there."""
+    """Whether a join has rows when only these sides have any."""
     if left and right:
         return True
     return kind == "full" or kind == ("left" if left else "right")

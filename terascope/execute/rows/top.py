@@ -1,8 +1,8 @@
-"""The first rows of each window, in a task: ORDER BY with LIMIT next to where groups are finished.
+"""The first rows of each window, in a task: ORDER BY with LIMIT over finished groups.
 
-In: batches of finished rows, all those of a window in one task. Out: the first `limit` of each
-window, when everything was seen. Rows are ranked when they have become as many as those that were
-kept of all before: each of them is sorted a few times, however many windows there are.
+In: batches of finished rows, all rows of a window in one task. Out: the first `limit` rows of each
+window, after the last batch. Rows are ranked when there are as many new rows as were kept of all
+before: each row is sorted a few times, however many windows there are.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from terascope.kernels.columns.finished_rows import FinishedRows
 from terascope.physical.row_pipeline import Top
 
 RANKED_ROWS: Final = 1 << 16
-"""As many rows at least are ranked at a time."""
+"""The least number of rows that are ranked at a time."""
 LONG_RUN: Final = 64
-"""In a window of fewer rows it is not worth while to look for those that have no hope."""
+"""In windows of fewer rows, hopeless rows are not removed before sorting."""
 
 
 class Ranking:
@@ -31,7 +31,7 @@ class Ranking:
     def __init__(self, top: Top) -> None:
         self._top = top
         self._kept: pa.RecordBatch | None = None
-        """The first rows of what was ranked."""
+        """The first rows of the ranked batches."""
         self._new: list[pa.RecordBatch] = []
         self._new_rows = 0
 
@@ -47,7 +47,7 @@ class Ranking:
         yield self.result()
 
     def result(self) -> pa.RecordBatch:
-        """The first rows of everything that was taken, which was something."""
+        """The first rows of all batches; there must be at least one."""
         known = [] if self._kept is None else [self._kept]
         ranked = first_rows(pa.concat_batches([*known, *self._new]), self._top)
         self._new, self._new_rows = [], 0
@@ -55,7 +55,7 @@ class Ranking:
 
 
 def plain(columns: pa.RecordBatch) -> pa.RecordBatch:
-    """Without dictionaries, of which every batch has its own."""
+    """A batch without dictionaries, of which every batch has its own."""
     arrays = [
         c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in columns.columns
     ]
@@ -80,19 +80,19 @@ def first_rows(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
 def windows(
     per: Sequence[pa.Array], places: np.ndarray[tuple[int], np.dtype[np.uint64]]
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Where, in that order of rows, another window begins."""
+    """The positions at which another window begins, in the given order of rows."""
     return changes([codes_of(column)[places] for column in per], len(places))
 
 
 def codes_of(column: pa.Array) -> NDArray[Any]:
-    """Numbers that differ where values do."""
+    """Numbers that differ where values differ."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode(null_encoding="encode")
     return np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False))
 
 
 def changes(columns: Sequence[NDArray[Any]], rows: int) -> NDArray[np.bool_]:
-    """Which rows differ from the one before; the first does."""
+    """The mask of rows that differ from the row before; the first row does."""
     found = np.zeros(rows, np.bool_)
     found[:1] = True
     for column in columns:
@@ -101,8 +101,8 @@ def changes(columns: Sequence[NDArray[Any]], rows: int) -> NDArray[np.bool_]:
 
 
 def hopeful(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
-    """Of a batch whose first criterion is a number that is never NULL: without the rows that have
-    enough others of their window before them. Sorting all of them would take far longer.
+    """A batch, whose first criterion is a number that is never NULL, without the rows that have
+    enough others of their window before them. Sorting all rows would take far longer.
     """
     if columns.num_rows <= 4 * top.limit or not top.order or top.limit < 1:
         return columns
@@ -118,7 +118,7 @@ def hopeful(columns: pa.RecordBatch, top: Top) -> pa.RecordBatch:
 
 
 def hopes(values: NDArray[Any], ends: Ints, limit: int, descending: bool) -> NDArray[np.bool_]:
-    """Which numbers can be among the first `limit` of their run; ties are."""
+    """The mask of numbers that can be among the first `limit` of their run; ties can."""
     hope = np.ones(len(values), np.bool_)
     lengths = np.diff(ends, prepend=0)
     for run in np.flatnonzero(lengths > max(LONG_RUN, 4 * limit)).tolist():

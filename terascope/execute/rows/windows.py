@@ -1,8 +1,8 @@
-"""Windows put together from slices (paper 0, the superqueries): after the merge, before delivery.
+"""Windows assembled from slices (paper 0, the superqueries): after the merge, before delivery.
 
 In: all groups of some keys, slice by slice. Out: the groups of every window of a query, as batches
-of columns: the keys, `wend` in the place of the slice, the slots merged. The groups are put in the
-order of their keys once, whatever the number of queries; each query then passes over them once
+of columns: the keys, `wend` in the place of the slice, the slots merged. The groups are sorted by
+their keys once, whatever the number of queries; each query then passes over them once
 (terascope.kernels.merge.window_kernel).
 """
 
@@ -24,9 +24,9 @@ from terascope.physical.low_plan import Windows
 from terascope.sharing.slices import Periodic
 
 OUTPUT_ROWS = 1 << 16
-"""About as many groups of windows as a batch has."""
+"""The approximate number of groups of windows in a batch."""
 ALWAYS = 1 << 62
-"""No window is so far from time 0."""
+"""A time beyond every window."""
 
 
 class Sequences:
@@ -35,8 +35,8 @@ class Sequences:
     def __init__(
         self, blocks: Sequence[Block], fields: GroupFields, end: Callable[[int], int]
     ) -> None:
-        """`blocks`: in order of time; one without a slice is in no window. `end`: where a slice
-        ends that begins then.
+        """`blocks`: groups in order of time; a group without a slice is in no window. `end`: the
+        function from the start of a slice to its end.
         """
         assert fields.epoch is not None
         self._fields = fields
@@ -63,7 +63,7 @@ class Sequences:
         return by_key(np.ascontiguousarray(keys), 0, keys.shape[1])
 
     def _finished(self, made: Iterator[tuple[Rows, Ints]]) -> Iterator[tuple[Rows, Ints]]:
-        """Every group of a window once, though its FLOATs are of several ranges."""
+        """Every group of a window once, also when its FLOATs are of several ranges."""
         if not self._several:
             yield from made
             return
@@ -110,7 +110,7 @@ class Sequences:
         since: int = -ALWAYS,
         until: int = ALWAYS,
     ) -> Iterator[pa.RecordBatch]:
-        """The same as columns, keys as dictionary columns."""
+        """The groups of windows as columns, keys as dictionary columns."""
         fields = self._fields
         for rows, wends in self._finished(self.of(windows.window, since, until)):
             state = SlotStates(rows)
