@@ -1,1 +1,1 @@
-"""What a stream needs beside a batch: watermarks, closing, release, state, re-planning."""
+"""Streams beside batches: watermarks, closing, release, state, re-planning."""

@@ -49,13 +49,12 @@ from terascope.streaming.tasks.work import DueMerge
 
 NO_LIMIT = 1 << 62
 GRACE_SECONDS = 5.0
-"""How far clocks may differ. Files that no state refers to are removed when they are older than the
-batch; a younger file may be one that a task is still writing.
-"""
+"""The assumed difference of clocks. Files that no state refers to are removed when they are older
+than the batch; a younger file may be one that a task is still writing."""
 
 
 class MicroBatch:
-    """One micro-batch at work."""
+    """One micro-batch: its steps in order."""
 
     def __init__(
         self,
@@ -80,12 +79,12 @@ class MicroBatch:
         self._new_bytes = 0
         self._fresh: list[Segment] = []
         self._emitted: dict[str, SliceValue] = {}
-        """By the key of a stream: reading tasks emitted rows of slices before this one."""
+        """By the key of a stream: the slice before which reading tasks emitted rows."""
         self._hops = [("driver", time.time())]
         self._ingest(reports)
 
     def _ingest(self, reports: Iterable[Report]) -> None:
-        """Take the segments and parts that tasks report."""
+        """Ingest the segments and parts that tasks report."""
         for kind, text in reports:
             if kind == "segment":
                 segment = Segment(*json.loads(text))
@@ -132,7 +131,7 @@ class MicroBatch:
         self._context.expire(state)
 
     def _current_watermarks(self) -> Watermarks:
-        """How far every stream of the plan is complete, given how far the low-level ones are."""
+        """The watermarks of every stream of the plan, from those of the low-level streams."""
         plan = self._context.plan
         limits: dict[str, tuple[str, Value]] = {}
         if not self.state.ended:
@@ -182,7 +181,7 @@ class MicroBatch:
         self._drop_closed()
 
     def _closed(self, jobs: Sequence[ClosingSlices]) -> list[Report]:
-        """Close slices: a task for each destination."""
+        """Close slices, in one task for each destination."""
         work: dict[int, tuple[ClosingSlices, ...]] = {}
         for slices in jobs:
             work[slices.destination] = (*work.get(slices.destination, ()), slices)
@@ -240,7 +239,7 @@ class MicroBatch:
     # ---- running aggregates
 
     def _live_on(self, running: RunningStream) -> bool:
-        """Compute the complete epochs of a running aggregate; whether there were any."""
+        """Compute the complete epochs of a running aggregate; return whether there were any."""
         state, context = self.state, self._context
         progress = state.streams[running.key]
         if progress.ended:
@@ -308,7 +307,7 @@ def epoch_watermark(stream: LowStream, watermarks: Watermarks) -> Value:
 
 
 def is_due(reached: Value, progress: StreamProgress) -> bool:
-    """Whether epochs are complete that were not released yet."""
+    """Whether there are complete epochs that were not released yet."""
     return reached is not None and (progress.until is None or reached > progress.until)
 
 

@@ -1,9 +1,9 @@
-"""Which slices close: decided after every micro-batch from what its heartbeats say.
+"""Closing of slices, decided after every micro-batch from its heartbeats.
 
 In: the plan of a stream, its state, and the watermarks of its sources. Out: for each low-level
-stream the slices whose partials are merged now; and what of the store is needed no longer. When
-many slices close at once, as when a silent input comes back, they are released in portions of
-bounded size over several batches (the slow flush of dissertation 4.5.3, above the low level too).
+stream the slices whose partials are merged now. When many slices close at once, as when a silent
+input comes back, they are released in portions of bounded size over several batches (the slow flush
+of dissertation 4.5.3, above the low level too).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from terascope.streaming.state.state import Seen, StreamState
 LEAST_PORTION = 1 << 18
 """Bytes of partials that may always close in one batch."""
 MANY_SEGMENTS = 48
-"""Segments of one stream at one destination that are compacted when there are so many."""
+"""The number of segments of one stream at one destination from which on they are compacted."""
 LARGE_SEGMENT = 1 << 16
-"""Groups of a segment that is not compacted any more."""
+"""The groups of a segment from which on it is not compacted any more."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class ClosingSlices:
 
 
 def ingest_heartbeats(state: StreamState, beats: Iterable[Heartbeat], offset: Offset) -> None:
-    """Take the heartbeats of a batch into the state."""
+    """Ingest the heartbeats of a batch into the state."""
     for beat in beats:
         for name, report in beat.interfaces.items():
             seen = state.seen.setdefault(name, Seen())
@@ -109,7 +109,7 @@ def scan_watermarks(
     seen: Mapping[str, Seen], skew_ns: int, ended: bool
 ) -> Callable[[Scan], Mapping[str, Value]]:
     """The watermarks of the ordered columns of a scan: those of its slowest interface, before the
-    declared disorder is taken off.
+    declared disorder is subtracted.
     """
 
     def watermarks(scan: Scan) -> Mapping[str, Value]:
@@ -131,7 +131,7 @@ def scan_watermarks(
 
 
 def furthest(seen: Mapping[str, Seen]) -> Callable[[Scan], Mapping[str, Value]]:
-    """How far the fastest interface of a scan has come, in every ordered column."""
+    """The largest value of every ordered column, over the interfaces of a scan."""
 
     def told(scan: Scan) -> Mapping[str, Value]:
         found: dict[str, Value] = {}
@@ -153,9 +153,9 @@ def furthest(seen: Mapping[str, Seen]) -> Callable[[Scan], Mapping[str, Value]]:
 
 
 def reached(column: SourceField, seen: Seen | None, skew_ns: int) -> SliceValue | None:
-    """How far a column of one interface has come: by its tuples, or by the clock when all that is
-    older was read (4.4.5). When tuples arrive the clock on the wall says, whatever else the source
-    does. Bands are none of this function's business.
+    """The value that a column of one interface has reached: by its tuples, or by the clock when all
+    older data was read (4.4.5). For arrival times it is always the wall clock. Bands are not
+    subtracted here.
     """
     assert column.slope is not None
     if seen is None:
@@ -184,9 +184,9 @@ def due(
     portion: int,
     least: SliceValue | None = None,
 ) -> tuple[SliceValue | None, list[ClosingSlices]]:
-    """How far a stream of groups closes, at most, and the work that is. `least`: rows of slices
-    before this one were emitted by tasks already, so that older ones have to be closed now, however
-    many they are, or their rows would be emitted out of order.
+    """The value up to which a stream of groups closes at most, and the slices to close. `least`:
+    tasks already emitted rows of slices before this one, so that older slices have to close now,
+    however many they are, or their rows would be emitted out of order.
     """
     until = state.streams[stream.key].until
     waiting = [s for s in state.segments if s.stream == stream.key and s.kind == "groups"]
@@ -242,7 +242,7 @@ def within(
 
 
 def bytes_before(segments: Sequence[Segment], edge: int) -> float:
-    """About how much the segments have of slices before an edge."""
+    """The approximate bytes of segments in slices before an edge."""
     total = 0.0
     for segment in segments:
         if segment.low is None or segment.high is None or segment.low >= edge:
@@ -258,8 +258,8 @@ def portion_of(state: StreamState) -> int:
 
 
 def scattered(stream: LowStream, state: StreamState) -> list[ClosingSlices]:
-    """The partials of open slices that lie in too many places; large segments stay as they are, or
-    all that is open would be written again and again.
+    """The partials of open slices that are in too many segments. Large segments stay as they are;
+    otherwise all open slices would be written again and again.
     """
     waiting = [
         s

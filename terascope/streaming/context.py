@@ -1,4 +1,4 @@
-"""The things that all micro-batches of a running set share: its plan, its folders, its results."""
+"""The context of all micro-batches of a running set: its plan, its folders, its results."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class RunContext:
     skew_ns: int
     expire: Expiry
     replays: bool = False
-    """Sources are replayed: time is told by their tuples, as in a batch, and not by the heartbeats
-    of silent sources."""
+    """Whether sources are replayed: as in a batch, only tuples move time, and not the heartbeats of
+    silent sources."""
     present: dict[Aggregate, tuple[Value, Value]] = field(default_factory=dict)
-    """Of aggregations that also give rows for empty windows: the watermark at which they were last
-    computed, and their last row then that was made of tuples."""
+    """For aggregations that also emit rows for empty windows: the watermark at which they were last
+    computed, and their last row then that has tuples."""
 
     @property
     def states(self) -> StateFolder:
         return StateFolder(self.folder.state)
 
     def horizons(self, state: StreamState) -> Horizons:
-        """How far time has moved, for groups that live on without tuples."""
+        """The horizons of time, for groups that stay alive without tuples."""
         job = self.plan.job
         return Horizons(furthest(state.seen), job.trees, job.parameters)
 
@@ -53,7 +53,7 @@ class RunContext:
     def high_level(
         self, engine: StreamEngine, state: StreamState, segments: Sequence[Segment]
     ) -> HighLevel:
-        """The high level over the rows that some segments have."""
+        """The high level over the rows of some segments."""
         leaves = stored_leaves(self.plan, segments)
         parameters = self.plan.job.parameters
         return engine.high_level(self.stored_rows(state), leaves, parameters, self.horizons(state))

@@ -21,7 +21,7 @@ from terascope.plan.rel import Rel, Running
 from terascope.streaming.stored_rows import StoredRows, StoredStream
 
 Report: TypeAlias = tuple[str, str]
-"""A line that a task reports to the driver: its kind (`part`, `segment`, `heartbeat`, ..), and its
+"""A line that a task reports to the driver: its kind (`part`, `segment`, `heartbeat`, ..) and its
 text."""
 
 TaskWork: TypeAlias = Callable[[], Iterator[Report]]
@@ -32,15 +32,15 @@ class HighLevel(Protocol):
     """Computes relations over stored rows."""
 
     def query(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> Any:
-        """The rows of a query, not computed before `StreamEngine.write` is given them."""
+        """The rows of a query, computed only when `StreamEngine.write` gets them."""
         ...
 
     def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
-        """The largest value of a column that is below another."""
+        """The largest value of a column that is below another value."""
         ...
 
     def furthest_epoch(self, rel: Running, trees: Mapping[str, Rel]) -> int | None:
-        """The last epoch of a running aggregate that has tuples; None: there are none."""
+        """The last epoch of a running aggregate with tuples; None: there is none."""
         ...
 
     def running_step(

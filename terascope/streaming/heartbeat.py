@@ -1,9 +1,9 @@
 """Heartbeats: the reports of reading tasks, with or without tuples (dissertation 4.3, 4.4, 4.6).
 
 In: every batch of tuples a task reads, before the prefilter drops any (4.4.2). Out: `Heartbeat`:
-for each interface the ends of its ordered columns, from which watermarks are made, and by how much
-tuples came out of order; statistics; and the trace, when which operator had it in hands. The report
-of a micro-batch holds the heartbeats of its tasks.
+for each interface the ends of its ordered columns, from which watermarks are made, and the disorder
+of its tuples; statistics; and the trace: which operator received the heartbeat, and when. The
+report of a micro-batch holds the heartbeats of its tasks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from terascope.streaming.state.state import StreamState
 
 @compiled_for(column(np.int64), INTEGER)
 def ends(values: Ints, before: int) -> tuple[int, int, int]:
-    """The smallest and the largest value, and by how much one fell behind an earlier one."""
+    """The smallest and the largest value, and the most that one fell behind an earlier one."""
     least, most, behind = values[0], max(before, values[0]), np.int64(0)
     for value in values:
         if value > most:
@@ -57,12 +57,12 @@ class Ends:
 
 
 class Watch:
-    """Follows all tuples of a task."""
+    """Observes all tuples of a task."""
 
     def __init__(
         self, columns: Sequence[str], late: LateWatch, sampler: Sampler | None = None
     ) -> None:
-        """`sampler`: draws a sample of the tuples, if one was asked for."""
+        """`sampler`: draws a sample of the tuples, if one is due."""
         self._columns = tuple(columns)
         self._late = late
         self._sampler = sampler
@@ -97,7 +97,7 @@ class Watch:
         return self._late
 
     def samples(self) -> Iterator[str]:
-        """Some of the tuples, as text."""
+        """The samples of the tuples, as text."""
         began = time.thread_time_ns()
         samples = () if self._sampler is None else self._sampler.samples()
         texts = [sample.to_text() for sample in samples]
@@ -105,7 +105,7 @@ class Watch:
         yield from texts
 
     def close(self) -> Iterator[tuple[str, str]]:
-        """Close the files of late tuples, and give a line about each."""
+        """Close the files of late tuples, and report each."""
         yield from self._late.close()
 
 
@@ -134,34 +134,34 @@ class InterfaceReport:
     largest: dict[str, SliceValue] = field(default_factory=dict)
     behind: dict[str, SliceValue] = field(default_factory=dict)
     late_streams: dict[str, int] = field(default_factory=dict)
-    """By the key of a low-level stream: tuples that came when their slice of it was closed."""
+    """By the key of a low-level stream: tuples whose slice of it was closed."""
     late_behind: dict[str, SliceValue] = field(default_factory=dict)
-    """By column: how far a late tuple was behind the end of a closed slice, at most."""
+    """By column: the largest distance of a late tuple from the end of a closed slice."""
     skipped_bytes: int = 0
     """Bytes of damaged input that were skipped."""
     files: dict[str, str] = field(default_factory=dict)
-    """Path -> reason, of files that could not be used, or not to their end."""
+    """Path -> reason, for files that could not be used, or not to their end."""
 
 
 @dataclass
 class Heartbeat:
-    """Of one task."""
+    """The heartbeat of one task."""
 
     task: int
     interfaces: dict[str, InterfaceReport]
     counters: dict[str, Any]
-    """What the low level did: tuples, predicates evaluated, tuples passed, groups evicted."""
+    """Counters of the low level: tuples, evaluated predicates, passed tuples, evicted groups."""
     queries: list[str]
-    """The low-level queries, in the order the counters have them."""
+    """The low-level queries, in the order of the counters."""
     hops: list[tuple[str, float]]
-    """Operators, and when each received it."""
+    """The operators that received the heartbeat, and the time of each."""
     memory_bytes: int
     cost_ns: int = 0
-    """Processor time that it took: to look at all tuples, and to put it together."""
+    """The processor time of the heartbeat: observing all tuples, and building the report."""
     inner: list[str] = field(default_factory=list)
-    """The inner nodes of its trees, which the counters have after the queries."""
+    """The intermediate nodes of its trees, which follow the queries in the counters."""
     trees: int = 0
-    """The number of the trees it used."""
+    """The number of the trees that the task used."""
     read: str = ""
     """The name of the source read that the task works for."""
 
@@ -209,7 +209,7 @@ class Heartbeat:
 
 @dataclass
 class BatchReport:
-    """A batch that is done: its state is on disk, and its rows are in the manifests."""
+    """A completed batch: its state is on disk, and its rows are in the manifests."""
 
     batch: int
     offset: Offset
@@ -221,9 +221,9 @@ class BatchReport:
     hops: list[tuple[str, float]] = field(default_factory=list)
     replayed: bool = False
     hearing_ns: int = 0
-    """Processor time that the driver took to take the heartbeats in."""
+    """The processor time of the driver for ingesting the heartbeats."""
     samples: list[TupleSample] = field(default_factory=list)
-    """The samples that tasks were asked for."""
+    """The samples of the tasks."""
 
     @property
     def heartbeat_seconds(self) -> float:

@@ -1,10 +1,10 @@
-"""Late tuples: tuples that come when a slice they belong to is closed.
+"""Late tuples: tuples that arrive when a slice they belong to is closed.
 
-In: a plan and how far each of its queries was released. Out: by interface, the value of a column
-below which a tuple may have missed a row that was released already. Tasks compare their tuples with
-these values (`LateWatch`): late ones are counted, and kept apart on request, in files of their own.
-A tuple is late by the watermark of its own source, which said that no such tuple would come. A
-selection that tasks release as tuples come misses nothing.
+In: a plan and the value up to which each query was released. Out: by interface, the value of a
+column below which a tuple may belong to a row that was released already. Tasks compare their tuples
+with these values (`LateWatch`): late tuples are counted and, on request, written to files of their
+own. A tuple is late by the watermark of its own source, which said that no such tuple would come.
+No tuple is late for a selection that tasks emit at once.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ ClosedColumn: TypeAlias = tuple[str, SliceValue, str, bool]
 """A column, the value below which a slice of a stream is closed, the key of the stream, and whether
 the column falls: then slices above the value are closed."""
 LATE: Final = "late:"
-"""Before the name of an interface: who has the rows of its late tuples."""
+"""The prefix of an interface's name in the name of the result with its late tuples."""
 
 
 def late_key(query: str) -> str:
-    """Under what the tuples that come too late for the rows of a query are counted."""
+    """The key under which tuples that are late for the rows of a query are counted."""
     return f"query:{query}"
 
 
 def late_keys(plan: StreamPlan, query: str) -> frozenset[str]:
-    """The late keys of a query and of the running aggregates that it is made of."""
+    """The late keys of a query and of the running aggregates that it contains."""
     below = streams_below(plan, query)
     return frozenset(
         late_key(name) for name in (query, *(r.name for r in plan.running if r.name in below))
@@ -52,8 +52,8 @@ def late_keys(plan: StreamPlan, query: str) -> frozenset[str]:
 
 
 class LateBounds(RowBounds):
-    """Bounds carried down to the leaves: tuples before them may be part of a row that is earlier
-    than a value. Where a tuple has a part in many rows, the earliest counts.
+    """Bounds carried down to the leaves: a tuple before its bound may belong to a row that is
+    earlier than a value. Where a tuple belongs to many rows, the earliest counts.
     """
 
     def of_column(self, rel: Rel, name: str, bound: Value) -> Iterator[RowBound]:
@@ -81,8 +81,8 @@ class LateBounds(RowBounds):
 
 
 def late_columns(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, ClosedColumn]]:
-    """By interface: a column, the value below which a tuple came too late for rows of a query, and
-    the key of that query.
+    """By interface: a column, the value below which a tuple is late for rows of a query, and the
+    key of that query.
     """
     raw = {stream.name for stream in plan.low if stream.groups is None}
     limits: dict[tuple[str, str, str, bool], int | float] = {}
@@ -101,7 +101,7 @@ def late_columns(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, Cl
 
 
 def missing(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, RowBound]]:
-    """Bounds of the stored rows that released rows are made of, with the late key of the query."""
+    """Bounds of the stored rows of released rows, with the late key of the query."""
     misses = LateBounds(plan.trees, plan.leaves)
     for output in plan.outputs:
         progress = state.queries[output.name]
@@ -121,14 +121,14 @@ def missing(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, RowBoun
 
 
 def begun(value: Value, progress: StreamProgress, falls: bool = False) -> Value:
-    """How far a query was released; None: it has not begun, and misses nothing."""
+    """The value up to which a query was released; None: it has not begun."""
     if value is None or progress.since is None:
         return value
     return value if value != progress.since and (value < progress.since) == falls else None
 
 
 def of_scan(need: RowBound) -> Sequence[tuple[str, str, int | float, bool]]:
-    """The columns of interfaces that a bound on a scan is about, and whether they fall."""
+    """The columns of interfaces that a bound on a scan refers to, and whether they fall."""
     scan = need.leaf
     if not isinstance(scan, Scan) or need.column is None or need.bound in (None, ALL):
         return ()
@@ -137,7 +137,7 @@ def of_scan(need: RowBound) -> Sequence[tuple[str, str, int | float, bool]]:
 
 
 class LateWatch:
-    """Looks at the tuples of one task."""
+    """Finds the late tuples of one task."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class LateWatch:
         format: PartFormat = "parquet",
         mode: int = PRIVATE,
     ) -> None:
-        """`fields`: the columns of the tuples, those that are kept."""
+        """`fields`: the columns of late tuples that are written."""
         self._closed = closed
         self._folder = folder
         self._fields = tuple(fields)
@@ -156,9 +156,9 @@ class LateWatch:
         self._writers: dict[str, PartWriter] = {}
         self.counts: Counter[str] = Counter()
         self.by_stream: dict[str, Counter[str]] = {}
-        """By interface, then by the key of the low-level stream that misses them."""
+        """The number of late tuples by interface, then by the key of the low-level stream."""
         self.behind: dict[str, dict[str, SliceValue]] = {}
-        """By interface and column: how far a late tuple was behind a closed slice, at most."""
+        """By interface and column: the largest distance of a late tuple from a closed slice."""
 
     def see(
         self,
@@ -167,8 +167,8 @@ class LateWatch:
         smallest: Mapping[str, Any],
         largest: Mapping[str, Any],
     ) -> None:
-        """`smallest`, `largest`: of the ordered columns in this batch, or further apart; most
-        batches are told by these.
+        """Count the late tuples of a batch. `smallest`, `largest`: bounds of the ordered columns in
+        the batch, which decide most batches without reading tuples.
         """
         late: pa.Array | None = None
         found: dict[tuple[str, SliceValue], pa.Array] = {}
@@ -211,7 +211,7 @@ class LateWatch:
 
 
 def kept_fields(names: Sequence[str], types: Sequence[Type]) -> tuple[Field, ...]:
-    """The columns that are kept of late tuples: those that were read, but for marks of our own."""
+    """The columns of late tuples that are written: those that were read, without internal ones."""
     return tuple(
         Field(name, type)
         for name, type in zip(names, types, strict=True)

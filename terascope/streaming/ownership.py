@@ -1,9 +1,9 @@
 """Epochs that begin and end within one task of one micro-batch, and are complete there.
 
 In: the state before a batch, its offsets and the bounds of its splits. Out: by query the epochs
-that one task has alone, that no earlier batch has tuples of, and that no later one may have, by
-the watermarks at the end of the batch. Their groups need no slice store and no exchange, as in a
-batch (terascope.physical.ownership); all other groups are kept as partials.
+that one task owns: no earlier batch has tuples of them, and by the watermarks at the end of the
+batch no later batch will. Their groups need no slice store and no exchange, as in a batch
+(terascope.physical.ownership); all other groups are stored as partials.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from terascope.streaming.state.state import StreamState
 
 @dataclass(frozen=True)
 class Epoch:
-    """How the epochs of a stream of groups follow from a column of its sources."""
+    """The epochs of a stream of groups as a function of a column of its sources."""
 
     key: str
     """The key of the stream."""
@@ -55,7 +55,7 @@ class Epoch:
         return least
 
     def seen(self, offset: Offset) -> tuple[bool, int | None]:
-        """Whether it is known what came before an offset, and the largest value then."""
+        """Whether the tuples before an offset are known, and the largest value of these."""
         if is_arrival(self.column):
             return True, offset.arrived_ns // TICKS_NS[self.column] if offset.arrived_ns else None
         links = [offset.link(name) for name in self.interfaces]
@@ -87,15 +87,15 @@ def band_of(column: SourceField) -> int | float:
 
 @dataclass(frozen=True)
 class Beginning:
-    """The state of earlier batches, as far as tasks need it."""
+    """The part of the earlier state that tasks need."""
 
     closed: Mapping[str, tuple[ClosedColumn, ...]] = field(default_factory=dict)
     """By interface: columns, the value below which a slice of a stream is closed, and its key."""
     until: Mapping[str, SliceValue] = field(default_factory=dict)
-    """By the key of a stream: the slices before this one are closed."""
+    """By the key of a stream: all slices before this one are closed."""
     crowded: frozenset[str] = frozenset()
-    """The keys of streams that have more pending slices than may close in one batch. What their
-    tasks complete would be emitted before older slices are."""
+    """The keys of streams with more pending slices than may close in one batch. Groups that their
+    tasks complete would be emitted before older slices."""
 
     @staticmethod
     def of(state: StreamState | None) -> Beginning:
@@ -114,7 +114,7 @@ class Beginning:
 
 
 def closed_column(told: Sequence[Any]) -> ClosedColumn:
-    """One from a state, which may be of a version that did not name streams."""
+    """A closed column from a state, also of a version that did not name streams."""
     column, value, *more = told
     return column, value, more[0] if more else "", bool(more[1:] and more[1])
 
@@ -130,7 +130,7 @@ def owned_epochs(
     skew_ns: int,
     names: set[str],
 ) -> list[dict[int, Epochs | None]]:
-    """For each task, by query of the low-level plan of one read, which has these interfaces."""
+    """The owned epochs of each task, by query of a read with these interfaces."""
     found: list[dict[int, Epochs | None]] = [{} for _ in tasks]
     for place, query in enumerate(low.queries):
         if not isinstance(query, LowAggregate) or streams[place] not in epochs:
@@ -155,7 +155,7 @@ def within(
     end: Offset,
     skew_ns: int,
 ) -> Epochs | None:
-    """The epochs that only this batch has tuples of; None when that cannot be said."""
+    """The epochs of which only this batch has tuples; None when that is unknown."""
     assert query.epoch is not None
     _, evaluate = epoch_of(query.keys[query.epoch][1])
     if set(epoch.interfaces) != set(query.interfaces) or epoch.key in beginning.crowded:

@@ -1,10 +1,10 @@
 """Parameters that change while a set runs: at one edge of slices, for all queries alike.
 
-In: a plan, and changes: from which moment on a `$parameter` has another value. Out: the plan in
-which the parameter is a function of time: the old value in slices before the edge, the new one
-after it. What was computed before stays right, because the edge lies behind all that was read.
+In: a plan, and changes: the time from which on a `$parameter` has another value. Out: the plan in
+which the parameter is a function of time: the old value in slices before the edge, the new value
+after it. Earlier results stay right, because the edge lies after all tuples read so far.
 
-Where an expression has no column that tells time the new value holds at once.
+Where an expression has no column that moves with time, the new value is valid at once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SECOND = 10**9
 
 @dataclass(frozen=True)
 class Change:
-    """From a moment on a parameter has another value."""
+    """A new value of a parameter, and the time from which on it is valid."""
 
     name: str
     before: Value
@@ -75,7 +75,7 @@ class Rewriting:
         return with_expressions(made, self.over, rel)
 
     def over(self, expr: Expr, below: tuple[Rel, ...]) -> Expr:
-        """An expression over some relations, its parameters being functions of their time."""
+        """An expression over some relations, with parameters as functions of their time."""
         names = {change.name for change in self.changes}
         if not any(isinstance(e, Param) and e.name in names for e in walk(expr)):
             return expr
@@ -97,7 +97,7 @@ class Rewriting:
         return Case(tuple(branches), last, parameter.type) if branches else last
 
     def edge(self, edge_ns: int, below: Iterable[Rel]) -> Expr | None:
-        """Whether a row is of a slice before the edge."""
+        """The condition that a row is of a slice before the edge."""
         watermarks = Watermarks(self.trees, at_time(edge_ns), in_order=True)
         for rel in below:
             for name, value in self.moments(rel, watermarks):
@@ -105,8 +105,8 @@ class Rewriting:
         return None
 
     def moments(self, rel: Rel, watermarks: Watermarks) -> Iterator[tuple[str, int]]:
-        """Columns that tell time, and the value each has at the edge; those of tuples come before
-        those of the windows they are in, although windows mix their order.
+        """The columns that move with time, each with its value at the edge; columns of tuples come
+        before those of their windows, although windows mix their order.
         """
         if isinstance(rel, Filter):
             yield from self.moments(rel.source, watermarks)
@@ -120,7 +120,7 @@ class Rewriting:
 
 
 def at_time(moment_ns: int) -> Callable[[Scan], Mapping[str, Value]]:
-    """All clocks of a scan, where they are at a moment."""
+    """The values of all clocks of a scan at a moment."""
 
     def told(scan: Scan) -> Mapping[str, Value]:
         return {
@@ -133,7 +133,7 @@ def at_time(moment_ns: int) -> Callable[[Scan], Mapping[str, Value]]:
 
 
 def decides_time(plan: Plan, name: str) -> bool:
-    """Whether slices themselves depend on a parameter: then it cannot change between two."""
+    """Whether slices depend on a parameter: then it cannot change between two of them."""
     trees = Trees.of_plan(plan)
     for stream in plan:
         for rel in walk_rel(stream.rel):
@@ -150,14 +150,14 @@ def decides_time(plan: Plan, name: str) -> bool:
 
 
 def next_edge(plan: Plan, after_ns: int) -> int:
-    """The first moment after another at which slices of all queries end."""
+    """The first moment after another one at which slices of all queries end."""
     step = math.lcm(*slice_lengths(plan), 1)
     step = step if step > 1 else SECOND
     return (after_ns // step + 1) * step
 
 
 def slice_lengths(plan: Plan) -> list[int]:
-    """In nanoseconds, as far as they are cut from a clock by division, or are windows."""
+    """The lengths in nanoseconds of slices that are windows, or cut from a clock by division."""
     trees = Trees.of_plan(plan)
     found: list[int] = []
     for stream in plan:

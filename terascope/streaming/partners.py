@@ -2,8 +2,8 @@
 
 In: the plan of a stream, and its watermarks. Out: by source, the partners that a merge, a join or a
 set of interfaces combines with it: a silent source holds back these and no others. A source that
-was left behind is taken to be as far as its partners, in columns that are no clocks: a clock is
-moved by the time of day; of any other column only the partners can tell how far it would be.
+was left behind gets the watermarks of its partners, in columns that are no clocks: the time of day
+moves a clock; for any other column only the partners have a watermark.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from terascope.plan.rel import Join, Merge, Rel, Scan, walk
 from terascope.streaming.state.state import Seen, StreamState
 
 Tie = tuple[Rel, Expr, Rel, Expr]
-"""A side, an expression over it, and another side that waits for it, with its own expression."""
+"""A side and an expression over it, and the side that waits for it, with its own expression."""
 
 
 def partners(plan: StreamPlan) -> dict[str, frozenset[str]]:
-    """By the name of a source, its partners."""
+    """The partners of each source, by its name."""
     found: dict[str, set[str]] = {i.name: set() for read in plan.job.reads for i in read.interfaces}
     for output in plan.outputs:
         together = sources_below(plan, output.name)
@@ -38,7 +38,7 @@ def partners(plan: StreamPlan) -> dict[str, frozenset[str]]:
 
 
 def streams_below(plan: StreamPlan, query: str) -> set[str]:
-    """The streams that a query is made of, down to the low level, and itself."""
+    """A query and the streams that it reads, down to the low level."""
     low = plan.by_name
     found: set[str] = set()
     pending = [query]
@@ -52,13 +52,13 @@ def streams_below(plan: StreamPlan, query: str) -> set[str]:
 
 
 def sources_below(plan: StreamPlan, query: str) -> set[str]:
-    """The sources whose tuples a query is made of."""
+    """The sources whose tuples a query reads."""
     names = streams_below(plan, query)
     return {i for stream in plan.low if stream.name in names for i in stream.scan.interfaces}
 
 
 def liveness_limits(plan: Plan) -> dict[str, float]:
-    """How long others wait for a source that is gone, in seconds: by source, the shortest
+    """The seconds that others wait for a source that is gone: by source, the shortest
     `liveness_timeout` of the queries that read it. A source has one watermark for all its readers.
     """
     sources: dict[str, set[str]] = {}
@@ -73,8 +73,8 @@ def liveness_limits(plan: Plan) -> dict[str, float]:
 
 
 def pass_by(state: StreamState, offset: Offset, plan: StreamPlan, watermarks: Watermarks) -> bool:
-    """Take the columns of sources that were left behind to be as far as their partners; whether
-    there are any.
+    """Give sources that were left behind the watermarks of their partners; return whether there are
+    any.
     """
     left = [name for name, link in offset.links.items() if link.is_left_behind]
     found = list(passed(plan, watermarks, left)) if left else []
@@ -87,7 +87,7 @@ def pass_by(state: StreamState, offset: Offset, plan: StreamPlan, watermarks: Wa
 def passed(
     plan: StreamPlan, watermarks: Watermarks, left: Collection[str]
 ) -> Iterator[tuple[str, str, SliceValue]]:
-    """Source, column, and a value: no tuple below it is waited for."""
+    """Source, column, and the value below which no tuple is waited for."""
     for rel in (rel for tree in plan.trees.streams.values() for rel in walk(tree)):
         for mine_side, mine, other_side, other in ties(rel, watermarks):
             if plan.trees.slope(mine, mine_side).trend is not Trend.INCREASING:

@@ -1,7 +1,7 @@
 """The micro-batches of a running set, one after the other.
 
 In: the reports of a batch's tasks. Out: the slice store grows, slices close, rows of queries are
-delivered, and the state of the batch is put in place, in an order in which a process may be killed
+emitted, and the state of the batch is put in place, in an order in which a process may be killed
 between any two steps: segments -> parts -> manifests -> state -> removal of files that the state
 before the last one needed. A batch that is run again finds the files of its first run.
 """
@@ -24,7 +24,7 @@ from terascope.streaming.state.state import StreamState
 
 
 class Resting(Exception):
-    """A batch came when the stream was being stopped; it is run when the stream goes on."""
+    """A batch came while the stream was being stopped; it runs when the stream resumes."""
 
 
 class Pipeline:
@@ -40,7 +40,7 @@ class Pipeline:
         self._watch = watch
         self.state = state
         self._working = threading.Lock()
-        """Held while a batch is at work."""
+        """Held while a batch runs."""
         self._resting = False
 
     def run(self, number: int, read: Callable[[], list[Report]], engine: StreamEngine) -> None:
@@ -51,7 +51,7 @@ class Pipeline:
             self._run(number, read, engine)
 
     def rest(self) -> None:
-        """Begin no other batch, and return when none is at work. Stopping Spark's stream during a
+        """Begin no other batch, and return when none is running. Stopping Spark's stream during a
         batch would wait for that batch.
         """
         with self._working:

@@ -1,9 +1,9 @@
-"""Releasing rows: what a micro-batch computes of the queries over stored rows.
+"""Releasing rows: the queries over stored rows that a micro-batch computes.
 
 In: stored rows, and the watermarks of all relations. Out: reports and parts of the rows that are
-newly complete. Queries of placement "close" are computed by tasks, in one job; those of placement
-"spark", and those too large for the memory of a task, by the engine's high level in another, from
-relations with a filter right above the operator that the query is released at.
+newly complete. Tasks compute queries of placement "close", in one job; the engine's high level
+computes queries of placement "spark", and those too large for the memory of a task, in another,
+from relations with a filter right above the operator at which the query is released.
 """
 
 from __future__ import annotations
@@ -48,12 +48,11 @@ from terascope.streaming.tasks.work import (
 from terascope.types import Type
 
 Waiting: TypeAlias = tuple[StreamOutput, Sequence[tuple[Value, Value]]]
-"""A query, and for each part of its release what is released: from, and up to."""
+"""A query, and for each part of its release the range to release."""
 
 Range: TypeAlias = tuple[Value, Value]
-"""From the first value, which is in it, up to the second, which is not. None as first: from the
-beginning. ALL as second: to the end, with the rows that have no value (NULL). None as second:
-nothing."""
+"""From the first value, inclusive, up to the second, exclusive. None as first: from the beginning.
+ALL as second: to the end, with the rows that have no value (NULL). None as second: nothing."""
 
 
 class Releasing:
@@ -75,7 +74,7 @@ class Releasing:
         self._watermarks = replace(watermarks, present=self._present)
 
     def run(self) -> list[Report]:
-        """The rows of all queries, as far as they are complete; the state says so afterwards."""
+        """Compute the newly complete rows of all queries, and record them in the state."""
         plan, state = self._context.plan, self._state
         waiting: list[Waiting] = []
         for output in plan.outputs:
@@ -105,7 +104,7 @@ class Releasing:
         return [*reports, *(("part", part.told()) for part in self._computed(computed))]
 
     def _due(self, members: Sequence[Waiting]) -> DueWork | None:
-        """Queries that tasks compute of closed rows."""
+        """The queries that tasks compute from closed rows."""
         output, bounds = members[0]
         plan, release = self._context.plan, output.release
         assert release is not None
@@ -128,14 +127,14 @@ class Releasing:
                 return None
 
     def _pieces(self, windows: StoredWindows, now: StoredWindows) -> Pieces:
-        """The slices of a query, read as those of the stream that gets tuples now."""
+        """The slices of a query, retired ones included, in the columns of the present ones."""
         plan = self._context.plan
         own, shown = plan.by_name[windows.stream], plan.by_name[now.stream]
         leaves = stored_tiers(plan, own, shown, self._kept)
         return Pieces(plan.windows[own.name], leaves, now.slices)
 
     def _spans(self) -> Iterator[DueSpan]:
-        """Slices that are put together for windows to come."""
+        """The spans of slices to build for later windows."""
         plan = self._context.plan
         for name, family in plan.windows.items():
             stream, progress = plan.by_name[name], self._state.streams[plan.leaves[name]]
@@ -153,7 +152,7 @@ class Releasing:
 
     @cached_property
     def _kept(self) -> dict[str, tuple[Segment, ...]]:
-        """The rows that the store has, by stream."""
+        """The stored rows, by stream."""
         return rows_by_stream(self._state.segments)
 
     @cached_property
@@ -166,7 +165,7 @@ class Releasing:
         return stored_leaves(self._context.plan, self._fresh)
 
     def _computed(self, computed: Sequence[Waiting]) -> list[Part]:
-        """Queries that Spark computes, in one job."""
+        """Compute the queries of the high level, in one job."""
         plan = self._context.plan
         if not computed:
             return []
@@ -187,7 +186,7 @@ class Releasing:
         return self._context.high_level(self._engine, self._state, segments)
 
     def _bounds(self, output: StreamOutput) -> list[tuple[Value, Value]] | None:
-        """For each part of a query's release its released range; None: nothing is released."""
+        """The range to release for each part of a query's release; None: nothing."""
         release = output.release
         assert release is not None
         progress = self._state.queries[output.name]
@@ -209,7 +208,7 @@ class Releasing:
         return bounds if any(low != high for low, high in bounds) else None
 
     def _present(self, rel: Aggregate) -> Value:
-        """The key of the last complete row of an aggregation that was made of tuples."""
+        """The key of the last complete row of an aggregation that has tuples."""
         context, full = self._context, replace(rel, emit_empty=None)
         name = next((n for n, e in rel.keys if e == Col(WEND, e.type)), rel.keys[0][0])
         complete = self._watermarks.of(Col(name, rel.type_of(name)), full)
@@ -223,7 +222,7 @@ class Releasing:
 
 
 def together(waiting: Sequence[Waiting]) -> list[list[Waiting]]:
-    """Queries over windows of the same slices, and each of the others by itself."""
+    """Queries over windows of the same slices together, and each of the others by itself."""
     found: dict[tuple[str, ...], list[Waiting]] = {}
     for output, bounds in waiting:
         windows = output.windows
@@ -244,9 +243,9 @@ def run_due(
 def released(
     streams: Mapping[str, Rel], release: Release, ranges: Sequence[Range]
 ) -> Mapping[str, Rel]:
-    """The same trees, in which the released operator gives only rows of the ranges, one for each
-    part. Meant for evaluating the one stream that `release` speaks of: others that read the same
-    tree would miss rows.
+    """The same relations, in which the released operator emits only rows of the ranges, one for
+    each part. Only for evaluating the one stream of `release`: other readers of the same relation
+    would miss rows.
     """
     if release.kind != "ordered":
         return streams
@@ -258,7 +257,7 @@ def released(
 
 
 def part_of(part: ReleasePart, bounds: Range) -> Expr:
-    """Whether a row belongs to a part and its value to the range of that part."""
+    """The condition that a row belongs to a part and its value to the range of that part."""
     within = in_range(part, *bounds)
     return within if part.only is None else conjunction((part.only, within))
 
@@ -283,8 +282,8 @@ def literal(value: int | float) -> Bound:
 
 
 def filtered(tree: Rel, node: Rel, kept: Expr) -> Rel:
-    """The tree with a filter above the operator, which stands on the way down from its top: only
-    what looks at one row at a time, or looks something up in a table, is above it.
+    """The relation with a filter above the operator. Above the operator there are only operators
+    that process one row at a time or look rows up in a table.
     """
     if tree == node:
         return Filter(tree, kept, span=tree.span)

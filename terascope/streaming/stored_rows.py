@@ -25,7 +25,7 @@ from terascope.types import Type
 ALIVE: Final = "#alive"
 """The column with the state of a group."""
 ALIVE_STREAM: Final = ".alive"
-"""Behind the key of a stream: the stored stream of its groups that are alive."""
+"""The suffix of a stream's key for the stored stream of its living groups."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class StoredStream:
     fields: tuple[Field, ...]
     segments: tuple[Segment, ...]
     texts: tuple[str, ...] = ()
-    """Of a low-level stream: the expressions of its columns as text."""
+    """For a low-level stream: the expressions of its columns as text."""
 
     @property
     def rows(self) -> int:
@@ -58,13 +58,13 @@ class StoredRows:
     layouts: Layouts
 
     def batches(self, leaf: StoredStream) -> Iterator[pa.RecordBatch]:
-        """The rows of all segments of a leaf, with its columns."""
+        """The rows of all segments of a stored stream, with its columns."""
         for segment in leaf.segments:
             for rows in unpack_tuples(read_segment(Path(self.store), segment)):
                 yield self.with_columns(leaf, rows, segment.layout)
 
     def with_columns(self, leaf: StoredStream, rows: pa.RecordBatch, layout: str) -> pa.RecordBatch:
-        """Rows with the columns that the set has now."""
+        """Rows with the present columns of the set."""
         schema, columns = leaf.schema, list(rows.columns)
         if leaf.texts:
             columns = self.layouts.rows(rows, layout, leaf.texts, schema.types)
@@ -72,7 +72,7 @@ class StoredRows:
 
 
 def stored_leaves(plan: StreamPlan, segments: Sequence[Segment]) -> dict[str, StoredStream]:
-    """By name, the stored streams of a plan with the rows that some segments have of them."""
+    """By name, the stored streams of a plan with their rows in some segments."""
     rows = rows_by_stream(segments)
     found = {
         stream.name: StoredStream(
@@ -88,8 +88,8 @@ def stored_leaves(plan: StreamPlan, segments: Sequence[Segment]) -> dict[str, St
 def stored_tiers(
     plan: StreamPlan, stream: LowStream, shown: LowStream, rows: Mapping[str, tuple[Segment, ...]]
 ) -> dict[Length, StoredStream]:
-    """The stored slices of a stream and the spans of them, with the columns of another stream that
-    differs from it in its slices only.
+    """The stored slices and spans of a stream, with the columns of another stream that differs only
+    in its slices.
     """
     fields = plan.deliveries.targets[shown.number].fields
     texts = tuple(stream.epoch_text if t == shown.epoch_text else t for t in shown.texts)
@@ -109,11 +109,11 @@ def rows_by_stream(segments: Sequence[Segment]) -> dict[str, tuple[Segment, ...]
 
 
 def state_fields(rel: Running) -> tuple[Field, ...]:
-    """The columns of groups that are alive."""
+    """The columns of living groups."""
     groups = tuple(Field(name, expr.type) for name, expr in rel.keys[1:])
     return (*groups, Field(ALIVE, Type.BINARY))
 
 
 def state_stream(key: str) -> str:
-    """The stored stream of the groups alive of a running aggregate."""
+    """The stored stream of the living groups of a running aggregate."""
     return key + ALIVE_STREAM

@@ -1,1 +1,1 @@
-"""Re-planning: what queries share follows the traffic while a set runs."""
+"""Re-planning: shared tables, trees and slices follow the traffic while a set runs."""

@@ -1,10 +1,10 @@
 """Aggregations of a running set that could share tables and trees.
 
 In: the low-level plan of a read, in which every query has a table of its own. Out: families of
-them; and, given which of their members have tables together, the tables that take tuples.
+aggregations; and, given the members that share tables, the tables that take tuples.
 
-A family is known by its source and epochs, an aggregation by its conditions and keys. So a set that
-has changed finds what those aggregations shared that have not.
+A family is identified by its source and epochs, an aggregation by its conditions and keys. So a
+changed set finds the sharing of unchanged aggregations.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ class AggregateFamily:
     key: str
     members: tuple[LowAggregate, ...]
     conditions: tuple[str, ...]
-    """A digest of the condition of each member: the same for the same tuples."""
+    """A digest of the condition of each member, equal for equal tuples."""
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """A digest of each member: of its keys and its condition, not of its name."""
+        """A digest of the keys and the condition of each member, not of its name."""
         names = Names()
         pairs = zip(self.members, self.conditions, strict=True)
         return tuple(names.take(digest([sorted(attributes_of(q)), one])) for q, one in pairs)
 
     @property
     def is_mixed(self) -> bool:
-        """Whether they take different tuples."""
+        """Whether members take different tuples."""
         return len(set(self.conditions)) > 1
 
     @property
     def has_rivals(self) -> bool:
-        """Whether some have the same keys, and different tuples."""
+        """Whether some members have the same keys and different tuples."""
         keys = [attributes_of(query) for query in self.members]
         return len(set(keys)) < len(set(zip(keys, self.conditions, strict=True)))
 
@@ -58,8 +58,8 @@ class AggregateFamily:
         return self.has_rivals or len(self.members) >= LEAST_QUERIES
 
     def units(self, tables: Sequence[Collection[str]] = ()) -> list[Unit]:
-        """The tables that take tuples if some members share tables. A shared table of which a
-        member is missing is left out.
+        """The tables that take tuples if some members share tables. A shared table with a missing
+        member is left out.
         """
         of = {name: ids for ids in tables if set(ids) <= set(self.ids) for name in ids}
         together: dict[object, list[int]] = {}
@@ -77,13 +77,13 @@ class AggregateFamily:
 
 @dataclass(frozen=True)
 class Unit:
-    """A table that takes tuples: of one aggregation, or of several with the same keys."""
+    """A table that takes tuples, of one aggregation or of several with the same keys."""
 
     ids: tuple[str, ...]
     """The digests of its members."""
     members: tuple[LowAggregate, ...]
     asking: tuple[str, ...]
-    """The condition of each."""
+    """The condition of each member."""
 
     @property
     def id(self) -> str:
@@ -109,7 +109,7 @@ class Unit:
 
 
 READ: Final = "read"
-"""Units are of one read, whatever its name is."""
+"""The name of the read in units, which do not depend on its real name."""
 
 
 def together(members: Sequence[LowAggregate]) -> Table:
@@ -142,7 +142,7 @@ def families_of(read: str, low: LowPlan) -> list[AggregateFamily]:
 
 
 def condition_of(low: LowPlan, query: LowAggregate) -> str:
-    """The same for the same tuples."""
+    """A digest of a condition, equal for equal tuples."""
 
     def parts(where: Where) -> list[str]:
         exprs = (*(low.predicates[bit] for bit in where.signature), *where.rest)

@@ -1,14 +1,14 @@
-"""Re-planning: what aggregations share follows the traffic while a set runs.
+"""Re-planning: the tables and trees that aggregations share follow the traffic while a set runs.
 
-In: after every micro-batch the samples of its tasks, and what they counted. Out: now and then other
-tables and trees for the batches that follow (tree_plans.py). Those in force and the best ones are
+In: after every micro-batch the samples and the counters of its tasks. Out: at times other tables
+and trees for the batches that follow (tree_plans.py). The sharing in force and the best one are
 compared for each slice that is over (tree_choice.py). When the best would save more than 15% for
-three slices one after the other, and the last change was a minute ago, its kernels are made ready
-and it takes its place.
+three slices in a row, and the last change was a minute ago, its kernels are compiled and it is put
+in force.
 
-A task keeps nothing from one batch to the next but partial groups, which look the same whatever
-table they are from. So trees change between two batches, no tuple is lost or counted twice, and a
-batch that is run again may use other trees than the first time.
+A task keeps only partial groups from one batch to the next, which are the same for every tree. So
+trees change between two batches, no tuple is lost or counted twice, and a batch that is run again
+may use other trees than the first time.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ class Watched:
     family: AggregateFamily
     samples: SliceSamples = field(default_factory=SliceSamples)
     waiting: list[list[SampledPiece]] = field(default_factory=list)
-    """Slices that are over."""
+    """Slices that are over and not judged yet."""
     found: Comparison | None = None
-    """The comparison for the slices that were judged last, since the last change."""
+    """The comparison for the last judged slices, since the last change."""
     tuples: int = 0
     probes: int = 0
-    """Since what is in force took its place."""
+    """Probes since the present sharing was put in force."""
 
     def wait(self, slices: Iterable[list[SampledPiece]], most: int) -> None:
-        """Slices are over. While there is no time to look at them the oldest are left out."""
+        """Add slices that are over. Without time to judge them the oldest are dropped."""
         self.waiting += slices
         while tuples_of(self.waiting) > (most + 1) * MOST_TUPLES:
             del self.waiting[0]
@@ -97,8 +97,8 @@ class Replanner:
         clock: Callable[[], float] = time.time,
         spawn: Spawn | None = None,
     ) -> None:
-        """`reads`: with plans without trees; `folder`: of the run; `spawn`: runs planning in the
-        background.
+        """`reads`: the reads, with plans without trees; `folder`: of the run; `spawn`: runs
+        planning in the background.
         """
         self._reads = tuple(read for read in reads if read.low is not None)
         self._folder = folder
@@ -148,19 +148,19 @@ class Replanner:
         return bool(self._watched)
 
     def prepare(self, tell: Callable[[int, int], None]) -> None:
-        """Make the kernels of the trees in force ready."""
+        """Compile the kernels of the trees in force."""
         for made in self._grafted.values():
             prepare(made.low, tell)
 
     def close(self) -> None:
-        """No trees are changed from now on."""
+        """Stop changing trees."""
         with self._lock:
             self._closed = True
 
     # ---- batches
 
     def ingest(self, beats: Iterable[Heartbeat], samples: Iterable[TupleSample]) -> None:
-        """A batch is done."""
+        """Ingest the report of a batch."""
         with self._lock:
             for beat in beats:
                 self._count(beat)
@@ -279,15 +279,15 @@ class Replanner:
 
 
 def tuples_of(slices: Iterable[Sequence[SampledPiece]]) -> int:
-    """Known of some slices."""
+    """The sampled tuples of some slices."""
     return sum(piece.count for pieces in slices for piece in pieces)
 
 
 def together(
     slices: Sequence[list[SampledPiece]], least: int
 ) -> tuple[list[list[list[SampledPiece]]], list[list[SampledPiece]]]:
-    """Slices that follow each other and have enough tuples to tell anything; and the last ones, of
-    which too few are known.
+    """Neighbouring slices combined until they have enough tuples; and the last ones, which have too
+    few.
     """
     enough: list[list[list[SampledPiece]]] = []
     rest: list[list[SampledPiece]] = []

@@ -1,13 +1,13 @@
-"""Samples of the tuples that tasks read, and the statistics of a slice made of them.
+"""Samples of the tuples that tasks read, and the statistics of a slice made from them.
 
 In: every batch of tuples that a task of a micro-batch reads, and the low-level plan without a tree.
 Out: `TupleSample`s, which a task reports beside its heartbeat: for each family of aggregations that
 could share tables and trees, hashes of the keys of some tuples, and the conditions that each of
-them meets. Values are hashed, not codes, so that the samples of several tasks can be put together.
+them meets. Values are hashed, not codes, so that the samples of several tasks can be combined.
 
-A piece is what one task has of a slice in one micro-batch. Its tables are empty before it and after
-it: how many groups a piece has decides what a tree saves in a stream, not how many a slice has. So
-a piece is what statistics call an epoch, and a slice is sampled when some of its pieces are.
+A piece is the part of a slice that one task has in one micro-batch. Its tables are empty before and
+after it: the groups of a piece, not of a slice, decide what a tree saves in a stream. So a piece is
+the epoch of the statistics, and a slice is sampled when some of its pieces are.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from terascope.sharing.statistics import SampledStatistics
 from terascope.streaming.replan.families import AggregateFamily, families_of
 
 MOST_TUPLES: Final = 1 << 15
-"""Sampled tuples of a slice; beyond that whole pieces are dropped."""
+"""The most sampled tuples of a slice; beyond that whole pieces are dropped."""
 PIECE: Final = "#piece"
 
 Prints: TypeAlias = NDArray[np.uint32]
-"""Half a hash: of 30,000 different values hardly two have the same."""
+"""Half a hash: among 30,000 different values hardly two are equal."""
 Flags: TypeAlias = NDArray[np.bool_]
 EPOCH: Final = "#epoch"
 CONDITION: Final = "?"
@@ -50,13 +50,13 @@ FAMILY, CHANCE = b"family", b"chance"
 
 @dataclass(frozen=True)
 class SampledPiece:
-    """A sample of what one task had of a slice in one batch."""
+    """A sample of the part of a slice that one task had in one batch."""
 
     chance: float
     keys: Mapping[str, Prints]
     count: int
     met: Mapping[str, Flags] = field(default_factory=dict)
-    """As samples have it."""
+    """The masks of conditions, as in a sample."""
 
     def meeting(self, conditions: Collection[str]) -> SampledPiece:
         """The tuples that meet one of some conditions."""
@@ -78,12 +78,12 @@ def pieces_of(sample: TupleSample) -> Iterable[tuple[int, SampledPiece]]:
 
 @dataclass
 class SliceSamples:
-    """The slices of one family."""
+    """The sampled slices of one family."""
 
     _slices: dict[int, list[SampledPiece]] = field(default_factory=dict)
     _newest: int | None = None
     _over: int | None = None
-    """Up to here slices were given away."""
+    """The epoch up to which slices were taken."""
 
     def add(self, samples: Iterable[TupleSample]) -> None:
         for sample in samples:
@@ -101,7 +101,7 @@ class SliceSamples:
             del pieces[::2]
 
     def take_over(self) -> list[list[SampledPiece]]:
-        """The slices that are over, for tuples of a later one came: each is given once."""
+        """Take the slices that are over, because tuples of a later one came; each once."""
         over = sorted(epoch for epoch in self._slices if epoch != self._newest)
         self._over = over[-1] if over else self._over
         return [self._slices.pop(epoch) for epoch in over]
@@ -115,8 +115,8 @@ class SampledTraffic:
         self._known: dict[frozenset[str], SampledStatistics] = {}
 
     def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
-        """Of the tuples that meet one of some conditions: statistics of a piece, and how many
-        pieces there are.
+        """Statistics of a piece for the tuples that meet one of some conditions, and the number of
+        pieces.
         """
         found = self._known.get(conditions)
         if found is None:
@@ -154,8 +154,8 @@ def statistics_of(pieces: Sequence[SampledPiece]) -> SampledStatistics:
 
 
 def expected_count(mean: float, least: float) -> float:
-    """How many tuples of a piece are drawn, given the mean of those of which any are: it is
-    x / (1 - exp(-x)) for draws at random from pieces of one size.
+    """The expected sampled tuples of a piece, given their mean over pieces with any: the mean is x
+    / (1 - exp(-x)) for random draws from pieces of one size.
     """
     found = mean
     for _ in range(100):
@@ -169,10 +169,10 @@ class TupleSample:
 
     family: str
     chance: float
-    """That one of its tuples is here."""
+    """The probability that a tuple is in the sample."""
     epochs: Ints
     keys: Mapping[str, Prints]
-    """By attribute, the hashes of its values."""
+    """By attribute, the hashes of the tuples' values."""
     met: Mapping[str, Flags] = field(default_factory=dict)
     """By condition, if the aggregations have several: the tuples that meet it."""
 
@@ -180,7 +180,7 @@ class TupleSample:
         return len(self.epochs)
 
     def to_text(self) -> str:
-        """As text."""
+        """The sample as text."""
         met = {CONDITION + name: flags for name, flags in self.met.items()}
         table = pa.table({EPOCH: self.epochs, **self.keys, **met})
         table = table.replace_schema_metadata(
@@ -194,7 +194,7 @@ class TupleSample:
 
     @staticmethod
     def of(text: str) -> TupleSample:
-        """The sample of such a text."""
+        """The sample of a text."""
         table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
         vectors = {name: table.column(name).to_numpy() for name in table.column_names}
         about = table.schema.metadata
@@ -205,10 +205,10 @@ class TupleSample:
 
 
 class Sampler:
-    """Draws a sample of the tuples that a task reads, with the same chance for every tuple."""
+    """Draws a sample of the tuples that a task reads, with the same probability for every tuple."""
 
     def __init__(self, read: str, plan: LowPlan, most: int, seed: int) -> None:
-        """`read`: the name of the source read that the plan is of."""
+        """`read`: the name of the source read of the plan."""
         self._families = families_of(read, plan)
         self._places = {query.name: place for place, query in enumerate(plan.queries)}
         self._thinning = Thinning(most, seed)

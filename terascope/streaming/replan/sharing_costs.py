@@ -1,6 +1,6 @@
 """The cost of the aggregations of a family, with shared tables and trees or without.
 
-In: statistics of the tuples of some slices. Out: the cost of anything that a family could share, in
+In: statistics of the tuples of some slices. Out: the cost of every possible sharing of a family, in
 the unit in which plans are compared: nanoseconds, or hash operations.
 """
 
@@ -26,8 +26,8 @@ class TrafficStatistics(Protocol):
     """Statistics of the tuples of some slices."""
 
     def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
-        """Of the tuples that meet one of some conditions: statistics of a piece, and how many
-        pieces there are.
+        """Statistics of a piece for the tuples that meet one of some conditions, and the number of
+        pieces.
         """
 
 
@@ -54,15 +54,15 @@ class SharingCosts:
         return found + sum(map(self.alone_cost, units.values()))
 
     def alone_cost(self, unit: Unit) -> float:
-        """The cost of a table of tuples that no other table is made of; it grows as needed."""
+        """The cost of a table of tuples without children; it grows as needed."""
         statistics, _ = self.traffic.of(conditions_of([unit]))
         alone = flat_tree((unit.asked,))
         alone = alone.with_buckets(tuple(statistics.groups(n.attributes) for n in alone.nodes))
         return self.tree_cost(alone, [unit]) + self.riding_cost(unit)
 
     def tree_cost(self, tree: Tree, units: Sequence[Unit]) -> float:
-        """The cost of the look-ups of a tree. A table is assumed to be as large as it was planned,
-        although one that got all the memory it needs may grow beyond that.
+        """The cost of the look-ups of a tree. A table is assumed to have its planned size, although
+        a table with all the memory it needs may grow beyond that.
         """
         statistics, pieces = self.traffic.of(conditions_of(units))
         queries = [unit.asked for unit in units]
@@ -92,7 +92,7 @@ class SharingCosts:
 def operations_of(
     tree: Tree, queries: Sequence[Query], statistics: Statistics, config: Config
 ) -> float:
-    """Hash operations; queries with the same attributes have a table each."""
+    """The hash operations of a tree; queries with the same attributes have a table each."""
     known = RememberedStatistics(statistics)
     cost = evaluate(tree, Curves(known, TREE_TABLE), tree_accounting(config))
     tables = Counter(query.attributes for query in queries)

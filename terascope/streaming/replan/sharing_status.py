@@ -13,55 +13,55 @@ class TreeStatus:
     source: str
     queries: tuple[str, ...]
     tree: tuple[str, ...] = ()
-    """A line for each table, children below their parents; none: all are made of tuples."""
+    """A line for each table, children below their parents; empty: all tables take tuples."""
     intermediate: int = 0
     """Internal tables, which no query reads."""
     since: float = 0.0
-    """Unix seconds."""
+    """The time since which it is in force, in Unix seconds."""
     gain: float = 0.0
-    """The part of the cost that it was expected to save when it took its place."""
+    """The predicted share of the cost that it saves, when it was put in force."""
     possible_gain: float = 0.0
-    """The part of the cost that another sharing would save now."""
+    """The share of the cost that another sharing would save now."""
     probes_per_tuple: float | None = None
-    """Hash operations, counted since it took its place: for each tuple that they take, or for each
-    that is read if they take different ones."""
+    """Hash operations since it was put in force: for each tuple that the aggregations take, or for
+    each tuple that is read if they take different ones."""
     tables: tuple[tuple[str, ...], ...] = ()
     """By name, the aggregations with the same keys and different conditions that share a table."""
 
 
 @dataclass(frozen=True)
 class ClusterStatus:
-    """Windows that are made of the same slices."""
+    """Windows that are assembled from the same slices."""
 
     queries: tuple[str, ...]
     windows: tuple[str, ...]
-    """RANGE/SLIDE of each."""
+    """RANGE/SLIDE of each window."""
     slices: str
-    """Their lengths, over a period."""
+    """The lengths of the slices, over a period."""
 
 
 @dataclass(frozen=True)
 class WindowStatus:
-    """How a family of windows is composed: windows over the same tuples, with the same keys."""
+    """The composition of a family of windows: windows over the same tuples, with the same keys."""
 
     on: str
-    """The stream of tuples, and the time that its windows are measured on."""
+    """The stream of tuples, and the time on which its windows are measured."""
     keys: tuple[str, ...] = ()
     clusters: tuple[ClusterStatus, ...] = ()
     rate: float = 0.0
-    """The tuples a second, of event time, that it was planned for."""
+    """The tuples a second, of event time, for which it was planned."""
     measured: bool = False
-    """Whether that was measured, in a sample or in the slices that closed; else it is assumed."""
+    """Whether that rate was measured, in a sample or in closed slices; otherwise it is assumed."""
     since: float = 0.0
-    """When it was planned, in unix seconds."""
+    """The time of planning, in Unix seconds."""
     costs: Mapping[str, float | None] = field(default_factory=dict)
-    """Of each alternative at that rate, in microseconds a second; None: it is impossible."""
+    """The cost of each alternative at that rate, in microseconds a second; None: impossible."""
     rate_now: float | None = None
-    """The tuples a second of the slices that were closed last."""
+    """The tuples a second of the slices that closed last."""
     possible_gain: float = 0.0
-    """The part of the cost that another composition would save at that rate."""
+    """The share of the cost that another composition would save at the present rate."""
     retired: int = 0
-    """Clusters that get no more tuples, and still have slices that windows are made of."""
+    """Clusters that receive no more tuples and still have slices that windows contain."""
 
     @property
     def queries(self) -> tuple[str, ...]:

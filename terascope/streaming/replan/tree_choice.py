@@ -1,9 +1,9 @@
 """The tables and trees that the aggregations of a running set should share, and when to change.
 
-In: statistics of the slices of a family of aggregations, and what it shares now. Out: the tables
-and trees that cost least, with their savings; and whether these savings have lasted long enough.
-They are found as for a batch: first aggregations with the same keys share a table where that is
-cheaper, then trees are made of the tables (terascope.physical.rules.grow_trees).
+In: statistics of the slices of a family of aggregations, and its present sharing. Out: the cheapest
+tables and trees, with their savings; and whether these savings have lasted long enough. They are
+found as for a batch: first aggregations with the same keys share a table where that is cheaper,
+then trees are made of the tables (terascope.physical.rules.grow_trees).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def allowed(config: Config, shared: PlannedSharing) -> PlannedSharing:
 
 
 class Patience:
-    """Whether it is time for a change."""
+    """Decides when a change is due."""
 
     def __init__(self, config: Config, changed: float) -> None:
-        """`changed`: when anything was changed last, or the run began."""
+        """`changed`: the time of the last change, or of the start of the run."""
         self._config = config
         self._changed = changed
         self._slices: dict[str, int] = {}
@@ -80,8 +80,8 @@ class Choosing:
         return SharingCosts(self.family, self.traffic, self.config)
 
     def best(self) -> PlannedSharing:
-        """The cheapest of what is found if tables are shared or not, and conditions ride along in
-        trees or not.
+        """The cheapest sharing, with and without shared tables, with and without admission
+        predicates in trees.
         """
         tables = (
             self.tables() if self.config.share_tables == "cost" and self.family.has_rivals else ()
@@ -94,7 +94,7 @@ class Choosing:
         return min(found, key=lambda one: self.costs.cost(one, self.family.ids))
 
     def tables(self) -> tuple[tuple[str, ...], ...]:
-        """Which members have a table together."""
+        """The members that share each table."""
         places = {query.name: place for place, query in enumerate(self.family.members)}
 
         def rides(members: Sequence[Queries]) -> bool:
@@ -106,9 +106,9 @@ class Choosing:
         return tuple(tuple(sorted(ids[places[n]] for n in table.members)) for table in several)
 
     def rides(self, places: Sequence[int]) -> bool:
-        """Whether some members had better share a table. It must save look-ups, as in a batch; and
-        it must pay by the number of groups, too: a look-up among few groups takes no longer than
-        the conditions of some slots, and each of many groups is given to every member.
+        """Whether some members should share a table. It must save look-ups, as in a batch; and it
+        must pay by the number of groups, too: a look-up among few groups is as cheap as the
+        admission predicates of some slots, and each of many groups is copied to every member.
         """
         unit = self.family.unit(places)
         if not saves_lookups([(self.costs.tuples(unit.conditions), self.costs.takings(unit))]):
@@ -146,7 +146,7 @@ class UnitStatistics:
     """Statistics of the tables of a family, from the samples that tasks report."""
 
     units: Mapping[str, Unit]
-    """By the name of the aggregation that has the table."""
+    """The tables, by the name of the aggregation that has the table."""
     costs: SharingCosts
     riding: bool
 
@@ -186,7 +186,7 @@ class Comparison:
     present: PlannedSharing
     best: PlannedSharing
     parts: Mapping[frozenset[str], CostChange]
-    """Members that share nothing with those of other parts, neither now nor then."""
+    """Sets of members that share nothing with members of other sets, now or after a change."""
 
     @property
     def gain(self) -> float:
@@ -194,7 +194,7 @@ class Comparison:
         return CostChange.of_all(self.parts.values()).gain
 
     def changed(self, parts: Collection[frozenset[str]], now: float) -> PlannedSharing:
-        """Some parts as they are best, and the others as they are."""
+        """The sharing in which some parts are changed to the best one."""
         change = frozenset[str]().union(*parts)
         stay = frozenset[str]().union(*self.parts) - change
         old, new = self.present.among(stay), self.best.among(change)
@@ -220,7 +220,7 @@ def compared(
 
 
 def connected(members: Iterable[str], parts: Iterable[frozenset[str]]) -> list[frozenset[str]]:
-    """Members that are together in a part, or by way of others."""
+    """Members that are connected, directly or through others."""
     found = [frozenset({one}) for one in members]
     for part in parts:
         touched = [some for some in found if some & part]

@@ -1,8 +1,8 @@
-"""The sharing that is in force in a running set, and low-level plans with it.
+"""The sharing in force in a running set, and low-level plans with it.
 
-In: low-level plans in which every query has a table of its own, and the tables and trees that were
-decided. Out: low-level plans with them; `trees.json` in the folder of the run, put in place by
-rename, which is read when batches are planned and when a run resumes.
+In: low-level plans in which every query has a table of its own, and the chosen tables and trees.
+Out: low-level plans with them; `trees.json` in the folder of the run, put in place by rename, which
+is read when batches are planned and when a run resumes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class PlannedTree:
     """A tree of some tables of a family."""
 
     units: tuple[str, ...]
-    """Their ids."""
+    """The ids of its tables."""
     tree: Tree
     whole: tuple[bool, ...]
-    """Nodes whose tables have room for all of their groups, and may grow."""
+    """The nodes whose tables hold all of their groups, and may grow."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ class PlannedSharing:
     """The tables and trees that a family shares, and their expected savings."""
 
     tables: tuple[tuple[str, ...], ...] = ()
-    """Members that have one table, by their ids."""
+    """The members of each shared table, by their ids."""
     trees: tuple[PlannedTree, ...] = ()
     gain: float = 0.0
-    """Compared with what was in force before."""
+    """The predicted gain over the earlier sharing."""
     since: float = 0.0
-    """When it took its place, in unix seconds."""
+    """The time since which it is in force, in Unix seconds."""
 
     def of(self, family: AggregateFamily) -> PlannedSharing:
-        """As far as a family has the members."""
+        """The part of the sharing whose members a family has."""
         known = set(family.ids)
         tables = tuple(ids for ids in self.tables if known.issuperset(ids))
         units = {unit.id for unit in family.units(tables)}
@@ -84,11 +84,11 @@ class TreesInForce:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     number: int = 0
-    """How often something was changed; 0: every query is made of the tuples themselves."""
+    """The number of changes; 0: every query takes tuples."""
     since: float = 0.0
-    """When it was changed last, or the run began; unix seconds."""
+    """The time of the last change, or of the start of the run, in Unix seconds."""
     shared: Mapping[str, PlannedSharing] = field(default_factory=dict)
-    """By the key of a family; one that is not here shares nothing."""
+    """The sharing of each family, by its key; a family that is missing shares nothing."""
 
     def changed(self, shared: Mapping[str, PlannedSharing], now: float) -> TreesInForce:
         return TreesInForce(self.number + 1, now, {**self.shared, **shared})
@@ -104,7 +104,7 @@ def put_in_force(folder: Path, trees: TreesInForce) -> None:
 
 
 def in_force(folder: Path) -> TreesInForce | None:
-    """None: none were ever decided, or what is there is not to be understood."""
+    """The trees of a folder; None: none were ever chosen, or the file cannot be understood."""
     try:
         return adapter().validate_json((folder / TREES).read_bytes())
     except (OSError, ValueError):
@@ -116,16 +116,16 @@ def in_force(folder: Path) -> TreesInForce | None:
 
 @dataclass(frozen=True)
 class Grafted:
-    """A low-level plan with common tables and trees."""
+    """A low-level plan with shared tables and trees."""
 
     low: LowPlan
     nodes: Mapping[str, tuple[str, ...]]
-    """By the key of a family: its queries and its inner nodes, by name."""
+    """By the key of a family: its queries and its intermediate nodes, by name."""
 
 
 def grafted(read: str, low: LowPlan, shared: Mapping[str, PlannedSharing], leaves: str) -> Grafted:
-    """The plan of a read with what its families share. A tree that needs more slots than a table
-    has is left out.
+    """The plan of a read with the sharing of its families. A tree that needs more slots than a
+    table has is left out.
     """
     made, nodes = low, dict[str, tuple[str, ...]]()
     for family in families_of(read, low):
@@ -167,7 +167,7 @@ def with_table(low: LowPlan, unit: Unit) -> tuple[LowPlan, LowAggregate]:
 def with_tree(
     low: LowPlan, members: Sequence[LowAggregate], planned: PlannedTree, leaves: str
 ) -> LowPlan | None:
-    """None when a node would need more slots than a table has."""
+    """The plan with a tree; None when a node would need more slots than a table has."""
     pairs = zip(planned.tree.nodes, planned.whole, strict=True)
     bounded = {node.attributes for node, whole in pairs if not whole}
 
@@ -178,8 +178,8 @@ def with_tree(
 
 
 def widened_places(flat: LowPlan, low: LowPlan) -> dict[int, Shape]:
-    """The queries that keep more than their own slots, for others that are made of them: by place,
-    the rows that those above know.
+    """The queries that keep more than their own slots, for their children: by place, the rows that
+    the operators above read.
     """
     found: dict[int, Shape] = {}
     for place, (own, now) in enumerate(zip(flat.queries, low.queries, strict=True)):
@@ -191,7 +191,7 @@ def widened_places(flat: LowPlan, low: LowPlan) -> dict[int, Shape]:
 
 
 def narrowed(block: Block, shape: Shape) -> Block:
-    """Groups with their own slots only, which are the first of those in their rows."""
+    """Groups with their own slots only, which are the first slots in their rows."""
     rows = block.rows[:, : shape.stride].copy()
     rows[:, 0] &= (1 << (1 + len(shape.slots))) - 1
     return replace(block, rows=rows)

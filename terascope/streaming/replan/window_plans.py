@@ -1,9 +1,9 @@
-"""How the windows of a running set are composed: saved with the run, read when it is planned.
+"""The composition of the windows of a running set: saved with the run, read when it is planned.
 
 In: `windows.json` in the folder of the run, put in place by rename. Out: the composition of each
-family of windows, with the traffic it was chosen by. It is written before the first batch that has
-it, and only between two batches; so a run that was killed goes on with the composition that its
-slices are of. A family is known by its tuples, time and keys, whatever its queries are called.
+family of windows, with the traffic for which it was chosen. The file is written before the first
+batch that uses it, and only between two batches; so a killed run resumes with the composition of
+its slices. A family is identified by its tuples, time and keys, not by the names of its queries.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ class WindowPlans:
     """The compositions of a run."""
 
     known: dict[str, Composition] = field(default_factory=dict)
-    """By the key of a family."""
+    """The compositions, by the key of a family."""
     latest: dict[str, TupleTraffic] = field(default_factory=dict)
-    """The traffic of each family that was measured last."""
+    """The last measured traffic of each family."""
     unwritten: bool = False
-    """The checkpoint is of a version that did not write its compositions down: they are those of
-    the assumed traffic."""
+    """Whether the checkpoint is of a version that did not save compositions: they are those of the
+    assumed traffic."""
     clock: Callable[[], float] = time.time
 
     @staticmethod
     def of(folder: Path, has_state: bool) -> WindowPlans:
-        """Of a run, as far as it has any. `has_state`: it goes on from a checkpoint."""
+        """The saved compositions of a run. `has_state`: it resumes from a checkpoint."""
         try:
             told = json.loads((folder / WINDOWS).read_bytes())
         except FileNotFoundError:
@@ -78,7 +78,7 @@ class WindowPlans:
     def in_force(
         self, family: SliceFamily, windows: frozenset[Periodic], guessed: TupleTraffic
     ) -> Composition | None:
-        """How a family is composed, whose windows may be others than before."""
+        """The composition of a family, whose windows may have changed."""
         before = self.known.get(family_key(family))
         if before is not None:
             latest = self.latest.get(family_key(family), before.traffic)
@@ -86,7 +86,7 @@ class WindowPlans:
         return first_composition(share(windows, guessed)) if self.unwritten else None
 
     def learn(self, slicing: Slicing) -> None:
-        """The compositions of a set that was planned: from now on they are in force."""
+        """Put the compositions of a planned set in force."""
         now = self.clock()
         self.unwritten = False
         self.known = {
@@ -94,15 +94,15 @@ class WindowPlans:
         }
 
     def with_changes(self, changed: Mapping[str, Composition]) -> WindowPlans:
-        """A copy in which some families are composed in another way."""
+        """A copy with other compositions of some families."""
         return replace(self, known={**self.known, **changed}, latest=dict(self.latest))
 
     def change(self, changed: Mapping[str, Composition]) -> None:
-        """Some families are composed in another way from the next batch on."""
+        """Change the compositions of some families from the next batch on."""
         self.known |= changed
 
     def drop_empty(self, plan: StreamPlan, state: StreamState) -> bool:
-        """Forget retired clusters that no slices are left of; whether there were any."""
+        """Drop retired clusters without slices; return whether there were any."""
         forgotten = False
         for family in plan.slicing.compositions:
             before = self.known[family_key(family)]
@@ -127,7 +127,7 @@ class WindowPlans:
 
 
 def streams_of(family: SliceFamily, cluster: Cluster, plan: StreamPlan, retired: bool) -> set[str]:
-    """The keys of the low-level streams that have the slices of a cluster."""
+    """The keys of the low-level streams with the slices of a cluster."""
     return {
         stream.key
         for stream, sliced in plan.slices_of(family, retired)
@@ -137,7 +137,7 @@ def streams_of(family: SliceFamily, cluster: Cluster, plan: StreamPlan, retired:
 
 @dataclass(frozen=True)
 class RetiredClusters:
-    """Which retired clusters of a family still have slices that windows need."""
+    """Finds the retired clusters of a family that still have slices that windows contain."""
 
     family: SliceFamily
     composition: Composition
@@ -164,7 +164,7 @@ class RetiredClusters:
         return replace(cluster, windows=windows) if windows else None
 
     def first_begin(self, window: Periodic) -> float:
-        """Where the first window begins that was not released by all of its queries."""
+        """The start of the first window that was not released by all of its queries."""
         names = self.plan.slicing.queries.get((self.family, window), ())
         outputs = {output.name: output for output in self.plan.outputs}
         found = [-math.inf] if not names else []
@@ -183,13 +183,13 @@ class RetiredClusters:
         return min(found)
 
     def is_read(self, name: str) -> bool:
-        """Whether other queries are made of a query, which may be behind it."""
+        """Whether other queries, which may be behind it, read a query."""
         trees = self.plan.trees.streams
         return any(read.stream == name for rel in trees.values() for read in reads(rel))
 
     def is_settled(self, window: Periodic) -> bool:
-        """Whether a window could do without earlier slices: the checkpoint knows the present ones.
-        If they are a key of its own, all that was closed by that key must have been released.
+        """Whether a window can do without earlier slices: the checkpoint has the present ones. For
+        a key of its own, all windows that closed by that key must have been released.
         """
         (now,) = (c for c in self.composition.clusters if window in c.windows)
         keys = streams_of(self.family, now, self.plan, retired=False)
@@ -202,7 +202,7 @@ class RetiredClusters:
 
 
 def planned(made: Composition, now: float) -> Composition:
-    """A composition with traffic that can be written down."""
+    """A composition with traffic that can be saved."""
     traffic, groups = made.traffic, made.traffic.groups
     if groups is not ungrouped and not isinstance(groups, Uniform):
         length = max(
@@ -257,7 +257,7 @@ def windows_of(told: Sequence[Sequence[int]]) -> list[Periodic]:
 
 
 def groups_to_json(groups: Groups) -> float | str | None:
-    """How many groups there are; None: one, because there are no keys."""
+    """The number of groups; None: one, because there are no keys."""
     if not isinstance(groups, Uniform):
         return None
     return "unlimited" if math.isinf(groups.most) else groups.most

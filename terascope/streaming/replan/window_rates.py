@@ -1,8 +1,8 @@
 """The traffic of a family of windows, measured while its slices close.
 
-In: after every micro-batch how many tuples passed next to the source, and how far slices were
-closed. Out: tuples for each unit of event time, and how many groups they make. What is measured is
-the event time between two closings, so that it does not matter how fast a stream is read.
+In: after every micro-batch the number of tuples next to the source, and the value up to which
+slices were closed. Out: tuples for each unit of event time, and the number of their groups. The
+unit is event time between two closings, so that the result does not depend on the speed of reading.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from terascope.streaming.heartbeat import BatchReport, Heartbeat
 from terascope.streaming.state.state import StreamState
 
 SMOOTHED: Final = 3
-"""So many closings are taken together."""
+"""The number of closings over which traffic is averaged."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Closing:
     time: int
     slices: int
     groups: int | None
-    """Rows of them all; None: the stream has other keys than the family."""
+    """The rows of all these slices; None: the stream has other keys than the family."""
 
 
 @dataclass
@@ -43,16 +43,16 @@ class Measuring:
     vector: SliceVector
     keys: int
     grouped: bool
-    """Whether the store has rows of the stream, and they are the groups of the family."""
+    """Whether the store has rows of the stream, which are the groups of the family."""
     scale: int = 1
-    """What values of the stream are multiplied by to give the begin of a slice."""
+    """The factor from values of the stream to the start of a slice."""
     until: int | None = None
     passed: int = 0
     closings: deque[Closing] = field(default_factory=lambda: deque(maxlen=SMOOTHED))
 
     @staticmethod
     def of(family: SliceFamily, plan: StreamPlan) -> Measuring | None:
-        """None: no stream of it gets tuples."""
+        """The measuring of a family; None: no stream of it receives tuples."""
         keys = keys_of_family(family)
         found = list(plan.slices_of(family, retired=False))
         if not found:
@@ -65,7 +65,7 @@ class Measuring:
         return Measuring(stream, sliced.vector, len(keys), grouped, sliced.scale)
 
     def ingest(self, report: BatchReport) -> Closing | None:
-        """A batch is done; what it closed."""
+        """Ingest a batch; return what it closed."""
         self.passed += passed_by(self.stream.name, report.beats)
         progress = report.state.streams.get(self.stream.key)
         until = None if progress is None else progress.until
@@ -84,7 +84,7 @@ class Measuring:
         return closed
 
     def _rows(self, state: StreamState, since: int, until: int) -> int:
-        """Of the slices that begin between two times."""
+        """The rows of the slices that begin between two times."""
         return sum(
             segment.rows
             for segment in state.segments
@@ -97,8 +97,8 @@ class Measuring:
         )
 
     def traffic(self, before: Groups) -> TupleTraffic | None:
-        """Of the last closings; None: there were none. `before`: the groups that are taken for
-        granted where they were not counted.
+        """The traffic of the last closings; None: there were none. `before`: the assumed groups
+        where they were not counted.
         """
         if not self.closings:
             return None
@@ -119,7 +119,7 @@ def is_before(reached: int, until: int | None) -> bool:
 
 
 def passed_by(stream: str, beats: Iterable[Heartbeat]) -> int:
-    """How many tuples a low-level stream took."""
+    """The number of tuples that a low-level stream took."""
     found = 0
     for beat in beats:
         passed = dict(zip(beat.queries, beat.counters["passed"], strict=True))

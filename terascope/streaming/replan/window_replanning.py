@@ -1,9 +1,9 @@
-"""Re-planning of windows: which of them share slices follows the rate of tuples.
+"""Re-planning of windows: the windows that share slices follow the rate of tuples.
 
-In: after every micro-batch the slices that it closed. Out: now and then other compositions, to be
-put in force between two batches. Those in force and the best ones are compared at the
-measured traffic whenever slices close. When the best would save more than 15% for three slices one
-after the other, and the last change was a minute ago, it is time for a change, as it is for trees.
+In: after every micro-batch the slices that it closed. Out: at times other compositions, to be put
+in force between two batches. The compositions in force and the best ones are compared at the
+measured traffic whenever slices close. When the best would save more than 15% for three slices in a
+row, and the last change was a minute ago, a change is due, as for trees.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from terascope.streaming.replan.window_plans import WindowPlans, family_key
 from terascope.streaming.replan.window_rates import Measuring
 
 SAVE_SECONDS: Final = 10.0
-"""From one note of what was measured to the next, at least."""
+"""The least time between two savings of the measured traffic."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The windows of a family at the traffic that was measured last."""
+    """The compositions of a family at the last measured traffic."""
 
     traffic: TupleTraffic
     best: tuple[Cluster, ...]
     gain: float
-    """The part of the present cost that the best would save."""
+    """The share of the present cost that the best composition would save."""
 
 
 @dataclass
@@ -47,18 +47,18 @@ class WatchedWindows:
 
     family: SliceFamily
     second: int
-    """Units of its time that make up a second."""
+    """The units of its time in a second."""
     composition: Composition
     measuring: Measuring | None
     may_change: bool
     pinned: bool = False
-    """Tumbling windows cannot be released in another way."""
+    """Whether tumbling windows cannot be released in another way."""
     slices: int = 0
-    """Slices that were closed since the family was judged last."""
+    """The slices that closed since the family was judged last."""
     judged: Judged | None = None
 
     def judge(self, least_core: float) -> Judged | None:
-        """`least_core`: of one core, what windows must cost for a change to be worth anything."""
+        """Compare compositions. `least_core`: the least cost of windows, in cores."""
         known = self.composition.traffic.groups
         traffic = None if self.measuring is None else self.measuring.traffic(known)
         if traffic is None:
@@ -77,7 +77,7 @@ class WatchedWindows:
 
 
 class WindowReplanner:
-    """Ingests the report of every batch, and says how windows had better be composed."""
+    """Ingests the report of every batch, and finds better compositions of windows."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class WindowReplanner:
         folder: Path,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`plans`: those in force; `folder`: of the run."""
+        """`plans`: the compositions in force; `folder`: of the run."""
         self._plan = plan
         self._plans = plans
         self._config = config
@@ -116,7 +116,7 @@ class WindowReplanner:
                 yield WatchedWindows(family, second, made, measuring, may_change)
 
     def ingest(self, report: BatchReport) -> None:
-        """A batch is done."""
+        """Ingest the report of a batch."""
         with self._lock:
             resting = self._clock() < self._rest_until
             began = time.thread_time()
@@ -147,7 +147,7 @@ class WindowReplanner:
                 self._save()
 
     def due(self) -> dict[str, Composition]:
-        """By the key of a family: a composition of its windows that is better from now on."""
+        """By the key of a family: the better composition that is due."""
         with self._lock:
             now = self._clock()
             found = {key: self._changed(self._watched[key], now) for key in self._patience.due(now)}
@@ -160,7 +160,7 @@ class WindowReplanner:
         return None if set(made.clusters) == set(one.composition.clusters) else made
 
     def pin(self, keys: Iterable[str]) -> None:
-        """Tumbling windows of some families stay as they are."""
+        """Keep the tumbling windows of some families as they are."""
         with self._lock:
             for key in keys:
                 self._watched[key].pinned = True

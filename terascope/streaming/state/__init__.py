@@ -1,1 +1,1 @@
-"""The state of a stream on disk: slice store, manifests, results that grow, resuming."""
+"""The state of a stream on disk: slice store, manifests, growing results, resuming."""

@@ -1,7 +1,7 @@
-"""Points at which a process kills itself, for tests that nothing is lost then.
+"""Points at which a process kills itself, for tests that no row is lost then.
 
-In: the environment variable TERASCOPE_CRASH, `POINT:N`. Out: the process kills itself, as
-`kill -9` would, when it reaches that point for the N-th time. Without the variable, nothing.
+In: the environment variable TERASCOPE_CRASH, `POINT:N`. Out: the process kills itself, as `kill -9`
+would, when it reaches that point for the N-th time. Without the variable, nothing.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Final, Literal, TypeAlias, get_args
 VARIABLE: Final = "TERASCOPE_CRASH"
 
 Point: TypeAlias = Literal["stored", "parts", "manifest", "manifests", "state", "cleaned"]
-"""In the order of a micro-batch: segments are stored; parts of all queries are written; one more
-query has its line in the manifest; all have; the state is in place; what it does not need is gone.
-"""
+"""The points in the order of a micro-batch: segments are stored; parts of all queries are written;
+one more query has its line in the manifest; all have; the state is in place; unneeded files are
+removed."""
 
 POINTS: Final[tuple[Point, ...]] = get_args(Point)
 
 reached: Final[Counter[str]] = Counter()
-"""How often this process came by."""
+"""The number of times that this process reached each point."""
 
 
 def crash_here(point: Point) -> None:
-    """Die here, if that is wanted."""
+    """Kill this process, if the variable says so."""
     wanted = os.environ.get(VARIABLE)
     if not wanted:
         return

@@ -32,7 +32,7 @@ VERSION: Final = 1
 
 @dataclass(frozen=True)
 class Header:
-    """What the batches that follow look like."""
+    """The columns and the format of the batches that follow."""
 
     query: str
     format: RowFormat
@@ -49,7 +49,7 @@ class BatchFile:
 
 @dataclass(frozen=True)
 class DeliveredBatch:
-    """The rows that one micro-batch gave."""
+    """The rows of one micro-batch."""
 
     number: int
     rows: int
@@ -60,18 +60,18 @@ Entry: TypeAlias = Header | DeliveredBatch
 
 
 class ManifestReader:
-    """Reads what is new since the last time."""
+    """Reads the entries that are new since the last call."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / MANIFEST
         self.begun_anew = 0
-        """How often the manifest was found to be another one."""
+        """The number of times that the manifest was replaced."""
         self._offset = 0
         self._file: tuple[int, int] | None = None
 
     def new(self) -> Iterator[Entry]:
-        """The entries that are complete now and were not given yet. A manifest that was begun anew
-        is read from its beginning.
+        """The entries that are complete and were not returned yet. A replaced manifest is read from
+        its beginning.
 
         Raises:
             StreamError: a line is not of this form.
@@ -125,7 +125,7 @@ def batch(told: dict[str, Any]) -> DeliveredBatch:
 
 
 class GrowingResult:
-    """The folder of one query.
+    """The result folder of one query.
 
     Raises:
         OutputError: it cannot be written, or holds something else.
@@ -151,7 +151,7 @@ class GrowingResult:
         self.rows = 0
         self.last_batch = -1
         self.until: Any = None
-        """How far the last batch let the query go."""
+        """The value up to which the last batch released the query."""
         self._path = folder / MANIFEST
         with self._writing():
             make_folder(folder, mode)
@@ -187,12 +187,12 @@ class GrowingResult:
         self.until = line.get("until")
 
     def has(self, batch: int) -> bool:
-        """Whether a batch is in the result, or is known to have given nothing to it."""
+        """Whether a batch is in the result, or is known to have no rows for it."""
         return batch <= self.last_batch
 
     def deliver(self, batch: int, parts: Sequence[Part], until: Any = None) -> int:
-        """The parts of a batch become part of the result; those of one that is in it already do
-        not. `until`: how far the query is with it. Returns the rows that were added.
+        """Add the parts of a batch to the result, unless the batch is in it already. `until`: the
+        value up to which the query is released. Returns the number of added rows.
         """
         full = [] if self.has(batch) else [part for part in parts if part.rows]
         for part in parts:
@@ -209,7 +209,7 @@ class GrowingResult:
         return rows
 
     def sweep(self) -> None:
-        """Remove the parts that no batch has: those of attempts that failed."""
+        """Remove the parts of failed attempts, which no batch contains."""
         with self._writing():
             known = {file["name"] for line in self._lines() for file in line.get("files", ())}
             for path in self.folder.iterdir():
@@ -218,7 +218,7 @@ class GrowingResult:
 
 
 def append_line(path: Path, line: Mapping[str, Any], mode: int) -> None:
-    """Whole, and on disk, when it returns."""
+    """Append a line, which is complete and on disk when this returns."""
     with open_file(path, "ab", mode) as file:
         file.write(json.dumps(line).encode() + b"\n")
         file.flush()
@@ -226,7 +226,7 @@ def append_line(path: Path, line: Mapping[str, Any], mode: int) -> None:
 
 
 def drop_torn_line(path: Path) -> None:
-    """Without what a process that was killed had begun to write."""
+    """Remove an incomplete last line, which a killed process left."""
     content = path.read_bytes()
     end = content.rfind(b"\n") + 1
     if end < len(content):

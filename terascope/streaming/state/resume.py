@@ -1,10 +1,10 @@
 """Resuming from the state of an earlier run, with a set that may have changed since.
 
-In: the state a checkpoint holds, if it does, and the plan of the set that is to run. Out: the state
-it goes on from. Queries that say the same go on without a gap. A new one begins with the first
-slice of which every tuple will be, or still is, there: no row is of half a slice. State that
-no query reads any more is dropped. Refused is only a change that may be a mistake: a query whose
-text is the same, over a source or with keys that are not.
+In: the state of a checkpoint, if it has one, and the plan of the set that is to run. Out: the state
+from which the set resumes. Queries with unchanged text resume without a gap. A new query begins
+with the first slice of which every tuple will be, or still is, available: no row is computed from
+half a slice. State that no query reads any more is dropped. Only a change that may be a mistake is
+refused: a query with the same text over a changed source or with changed keys.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from terascope.streaming.stored_rows import ALIVE_STREAM
 from terascope.types import Type
 
 ROUNDED_SUM: Final = "sum_float("
-"""How the text of a slot began in which earlier versions summed FLOATs."""
+"""The start of the text of a slot in which earlier versions summed FLOATs."""
 FURTHEST: Final = 1 << 62
 
 
 def resumed_state(plan: StreamPlan, before: StreamState | None, destinations: int) -> StreamState:
-    """The state that a set starts with.
+    """The state with which a set starts.
 
     Raises:
         OutputError: a query that was not changed can no longer be what it was.
@@ -83,7 +83,7 @@ def description(output: StreamOutput, plan: StreamPlan) -> dict[str, Any]:
 
 
 def keys_of(rel: Rel, streams: Mapping[str, Rel]) -> str:
-    """What a query groups by, with the types."""
+    """The grouping keys of a query, with their types."""
     while True:
         match rel:
             case Read(stream=stream):
@@ -98,7 +98,7 @@ def keys_of(rel: Rel, streams: Mapping[str, Rel]) -> str:
 
 
 def leaves_of(output: StreamOutput, plan: StreamPlan) -> set[str]:
-    """The keys of the streams of the store that a query is made of."""
+    """The keys of the stored streams that a query reads."""
     if output.low is not None:
         return {plan.low[output.low].key}
     keys = plan.leaves
@@ -120,7 +120,7 @@ def interfaces_of(name: str, plan: StreamPlan) -> set[str]:
 
 
 def sums_floats(name: str, plan: StreamPlan) -> bool:
-    """Whether a query is made of sums of FLOATs that tasks keep."""
+    """Whether a query reads sums of FLOATs that tasks keep."""
     rel = plan.trees.streams[name]
     for part in walk(rel):
         calls = [call for _, call in part.aggs] if isinstance(part, Aggregate) else []
@@ -138,7 +138,7 @@ def walk_scans(rel: Rel) -> list[Scan]:
 
 
 def source_schemas(plan: StreamPlan) -> dict[str, Any]:
-    """By interface: the columns that are read of it, and what is said of them."""
+    """By interface: the columns that are read, with their declarations."""
     found: dict[str, dict[str, str]] = {}
     for stream in plan.low:
         for column in stream.scan.columns:
@@ -156,7 +156,7 @@ def check_unchanged(
     told: Mapping[str, Mapping[str, Any]],
     schemas: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Refuse what cannot go on."""
+    """Refuse an unchanged query that cannot resume."""
     advice = "; restore it, give the query another name, or begin anew with another --checkpoint"
     for name, now in told.items():
         then = before.texts.get(name)
@@ -244,8 +244,8 @@ class StateMigration:
         return True
 
     def _is_recomposed(self, key: str, output: StreamOutput) -> bool:
-        """Whether a stream has the slices of windows that were made of others before, which the
-        checkpoint has and the query still reads.
+        """Whether a stream has slices of windows whose earlier slices are in the checkpoint and are
+        still read by the query.
         """
         leaves = self._told[output.name]["leaves"]
         streams = {stream.key: stream for stream in self._plan.low}
@@ -255,8 +255,8 @@ class StateMigration:
         return bool(found) and not any(map(self._has_new_columns, whole))
 
     def _replaced(self, stream: LowStream | None) -> list[LowStream]:
-        """The streams of the checkpoint whose place another one takes: they differ from it in
-        their slices only, and get no more tuples.
+        """The streams of the checkpoint that another stream replaces: they differ from it in their
+        slices only, and receive no more tuples.
         """
         if stream is None or stream.sliced is None or stream.is_retired:
             return []
@@ -270,8 +270,8 @@ class StateMigration:
         ]
 
     def _carried_on(self, output: StreamOutput) -> StreamProgress:
-        """How far a query is that goes on. One over windows that tumble may have been written by
-        the tasks that close them, and be put together from slices now, or the other way round.
+        """The progress of a query that resumes. A query over tumbling windows may have been written
+        by the tasks that close them, and be assembled from slices now, or the other way round.
         """
         before, direct = self._before, output.low is not None
         progress, then = before.queries[output.name], before.texts[output.name]
@@ -286,7 +286,7 @@ class StateMigration:
         return made
 
     def _from_direct(self, output: StreamOutput) -> StreamProgress | None:
-        """Windows up to the last one that was closed were written; None: it is not known which."""
+        """Windows up to the last closed one were written; None: it is unknown which."""
         assert output.release is not None
         leaves, by_start = leaves_of(output, self._plan), released_by_start(output.release)
         own = [
@@ -306,7 +306,7 @@ class StateMigration:
         return StreamProgress(bounds=[max(known) + (0 if by_start else sliced.scale)])
 
     def _from_windows(self, output: StreamOutput) -> StreamProgress | None:
-        """None: not all windows that were closed were written."""
+        """Progress of assembled windows; None: not all closed windows were written."""
         assert output.low is not None
         stream, before = self._plan.low[output.low], self._before
         then, progress = before.texts[output.name], before.queries[output.name]
@@ -323,7 +323,7 @@ class StateMigration:
         return StreamProgress(until=one.until)
 
     def _check_float_sums(self, output: StreamOutput) -> None:
-        """Sums that were rounded as tuples came cannot be made exact."""
+        """Refuse sums of FLOATs that were rounded tuple by tuple: they cannot be made exact."""
         leaves = self._told[output.name]["leaves"]
         held = [text for leaf in leaves for text in self._before.columns.get(leaf, ())]
         if any(t.startswith(ROUNDED_SUM) for t in held) and sums_floats(output.name, self._plan):
@@ -334,7 +334,7 @@ class StateMigration:
             )
 
     def _new_stream(self, stream: LowStream) -> StreamProgress:
-        """A low-level stream has whole slices after the last one that was seen of."""
+        """A new low-level stream has whole slices after the last slice with read tuples."""
         since = self._unseen(stream, stream.value)
         if stream.groups is None:
             return StreamProgress(since=since, kept_from=self._unseen(stream, stream.kept_by))
@@ -354,7 +354,7 @@ class StateMigration:
         return stream.sliced.closed_before(until)
 
     def _unseen(self, stream: LowStream, column: str | None) -> SliceValue | None:
-        """The first value of a column that no tuple had which was read before."""
+        """The first value of a column that no tuple read so far has."""
         if column is None or not self._before.seen:
             return None
         found = self._reached.of_column(column, Read(stream.name, stream.tree_fields))
@@ -364,7 +364,7 @@ class StateMigration:
         return after(sign * found)
 
     def _available(self) -> dict[str, SliceValue | None]:
-        """For each stream of the store the first value all rows of which are, or will be, there."""
+        """For each stored stream the first value of which all rows are, or will be, stored."""
         found: dict[str, SliceValue | None] = {}
         was_read = {leaf for then in self._before.texts.values() for leaf in then["leaves"]}
         for stream in self._plan.low:
@@ -385,7 +385,7 @@ class StateMigration:
         return found
 
     def _has_new_columns(self, stream: LowStream) -> bool:
-        """Whether it has columns now that were not made of the tuples before."""
+        """Whether a stream has columns now that were not computed before."""
         return bool(set(stream.texts) - set(self._before.columns.get(stream.key, ())))
 
     def _new_running(self, running: RunningStream) -> StreamProgress:
@@ -426,7 +426,7 @@ class StateMigration:
     def _first(
         self, least: Value, asked: Callable[[Value], Mapping[Any, Value]]
     ) -> SliceValue | None:
-        """The first value whose rows are made of nothing that is gone, or was never kept."""
+        """The first value whose rows need no row that is gone, or was never stored."""
         if least is None or least is ALL:
             return None
         available = self._available()
@@ -456,5 +456,5 @@ class StateMigration:
 
 
 def after(value: SliceValue) -> SliceValue:
-    """The next one."""
+    """The next value."""
     return math.nextafter(value, math.inf) if isinstance(value, float) else value + 1

@@ -1,6 +1,6 @@
-"""Expiry: the rows of the store that no query will read again.
+"""Expiry: the stored rows that no query will read again.
 
-In: a plan, and how far each of its queries was released. Out: the state without these
+In: a plan, and the value up to which each of its queries was released. Out: the state without these
 segments.
 """
 
@@ -16,8 +16,8 @@ from terascope.streaming.state.tiers import base_stream
 
 
 class Expiry:
-    """Drops what is over, after every batch; a batch that is run again works on a state from
-    before.
+    """Drops expired segments after every batch; a batch that is run again starts from an earlier
+    state.
     """
 
     def __init__(self, plan: StreamPlan) -> None:

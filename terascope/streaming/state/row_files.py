@@ -99,14 +99,15 @@ def read_ndjson(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def block_size(path: Path) -> int:
-    """A row must not be longer than a block: the whole file, in most cases."""
+    """The size of a block to read, mostly the whole file: a row must fit into a block."""
     return int(min(max(path.stat().st_size, BLOCK), 1 << 30))
 
 
 def reordered(
     parts: Sequence[Part], format: RowFormat, fields: Sequence[Field], ordered: KeptOrder
 ) -> Part:
-    """One part with the rows of all, in the order of some of their columns; the others stay.
+    """One part with the rows of all, in the order of some of their columns; the other columns do
+    not matter.
 
     Raises:
         OutputError: the part cannot be written.
@@ -129,8 +130,8 @@ def reordered(
 
 def woven_places(table: pa.Table, ordered: KeptOrder) -> pa.Array:
     """The rows of a table in an order in which every one of its columns is in order. The columns
-    rise together in rows that have all of them. A row that has none in the first (an outer join
-    without a partner) stands behind the rows that are no later in another column.
+    rise together in rows that have all of them. A row without a value in the first column (an outer
+    join without a partner) comes after the rows that are no later in another column.
     """
     columns = [ranks(table.column(name), down) for name, down in ordered]
     first = columns[0].copy()
@@ -143,7 +144,7 @@ def woven_places(table: pa.Table, ordered: KeptOrder) -> pa.Array:
 
 
 def ranks(column: pa.ChunkedArray, descending: bool) -> NDArray[np.int64]:
-    """The place of every value among those of its column; -1: it has none."""
+    """The rank of every value in its column; -1: no value."""
     is_there = column.is_valid().to_numpy()
     _, found = np.unique(column.drop_null().to_numpy(), return_inverse=True)
     made = np.full(len(column), -1, np.int64)
@@ -171,8 +172,8 @@ def write_lines(paths: Sequence[Path], places: pa.Array, made: Path, is_csv: boo
 
 
 def text_lines(content: bytes, quoted: bool) -> pa.Array:
-    """The lines of a file, each with its end; with `quoted`, one that ends within quotes goes
-    on.
+    """The lines of a file, each with its end. With `quoted`, a line that ends within quotes
+    continues.
     """
     text = np.frombuffer(content, np.uint8)
     ends = np.flatnonzero(text == NEWLINE)
@@ -185,7 +186,7 @@ def text_lines(content: bytes, quoted: bool) -> pa.Array:
 
 
 def bytes_of(lines: pa.Array) -> bytes:
-    """Lines one behind the other."""
+    """Concatenated lines."""
     _, offsets, data = lines.buffers()
     edges = np.frombuffer(offsets, np.int64)[lines.offset : lines.offset + len(lines) + 1]
     return b"" if data is None else data[int(edges[0]) : int(edges[-1])].to_pybytes()

@@ -1,10 +1,10 @@
-"""Where a run can be found.
+"""Finding a run.
 
 In: a run that begins. Out: `CHECKPOINT/terascope/run.json`, which stays when the run is over, and
-an entry in the user's state folder, which goes. With them the commands find the one set that is
-running, or ask which one is meant. In the same folder the reader of the run notes what it saw last
-of the interfaces (`links.json`), and whether anything can still come (`idle`). Files take their
-places by rename: nobody reads half of one.
+an entry in the user's state folder, which is removed. With them the commands find the one set that
+is running, or ask for the checkpoint. In the same folder the reader of the run saves the last state
+of the interfaces (`links.json`), and whether anything can still come (`idle`). Files are put in
+place by rename, so that no reader finds half of one.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ class Declared:
 
 @dataclass(frozen=True)
 class Run:
-    """A run, as its file tells of it. Paths are absolute."""
+    """A run, as its file describes it. Paths are absolute."""
 
     pid: int
     port: int
-    """Of its server on 127.0.0.1."""
+    """The port of its server on 127.0.0.1."""
     set_name: str
     checkpoint: str
     output: str | None = None
     started: float = 0.0
     born: str | None = None
-    """What tells the process from a later one of the same number; None where nothing does."""
+    """The start of the process, as later processes may have its number; None: unknown."""
     streams: Mapping[str, str] = field(default_factory=dict)
-    """For each named stream that is written, its folder."""
+    """The folder of each named stream that is written."""
     internal: Mapping[str, str] = field(default_factory=dict)
-    """For each named stream that is written only when somebody asks for it, its folder."""
+    """The folder of each named stream that is written only on request."""
     parameters: Mapping[str, Declared] = field(default_factory=dict)
 
     @property
     def is_alive(self) -> bool:
-        """Whether its process is there."""
+        """Whether its process exists."""
         born = birth(self.pid)
         return born is not None and self.born in (None, "", born)
 
     def stream_folder(self, name: str) -> Path:
-        """Where the rows of a named stream are.
+        """The folder with the rows of a named stream.
 
         Raises:
             StreamError: it has no such stream, or writes no files.
@@ -101,8 +101,8 @@ def written_below(output: Path) -> list[str]:
 
 
 def birth(pid: int) -> str | None:
-    """When a process began, in the system's own words: None when there is no such process, "" where
-    the system does not tell.
+    """The start of a process, in the system's own words: None when there is no such process, ""
+    where the system does not say.
     """
     try:
         os.kill(pid, 0)
@@ -151,11 +151,11 @@ class RunFolder:
         return self.path / "control"
 
     def note_links(self, states: Sequence[LinkState]) -> None:
-        """Save what the reader saw of the interfaces."""
+        """Save the reader's view of the interfaces."""
         put(self.path / LINKS, [asdict(state) for state in states])
 
     def links(self) -> list[LinkState]:
-        """What the reader last saw; nothing before its first look."""
+        """The reader's last view of the interfaces; empty before its first look."""
         try:
             found = json.loads((self.path / LINKS).read_bytes())
         except (OSError, ValueError):
@@ -212,7 +212,7 @@ def is_private(folder: Path) -> bool:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """A file that is complete when it is there.
+    """Write a file that is complete when it appears.
 
     Raises:
         StreamError: it cannot be written.
@@ -230,13 +230,13 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def put(path: Path, told: Any) -> None:
-    """A file of JSON, whole or not at all."""
+    """Write a file of JSON, completely or not at all."""
     write_whole(path, json.dumps(told))
 
 
 @contextmanager
 def announced(run: Run) -> Iterator[Run]:
-    """While this is entered, commands find the run; its file stays for those who read results.
+    """While this context is open, commands find the run; its file stays for readers of results.
 
     Raises:
         StreamError: another process is running on the checkpoint, or a file cannot be written.
@@ -265,7 +265,7 @@ def announced(run: Run) -> Iterator[Run]:
 
 
 def read_run(path: Path) -> Run | None:
-    """The run a file tells of; None when there is no such file.
+    """The run that a file describes; None when there is no such file.
 
     Raises:
         StreamError: it is not of this form.
@@ -302,8 +302,8 @@ def running() -> tuple[Run, ...]:
 
 
 def find_run(checkpoint: Path | None = None, over: bool = False) -> Run:
-    """The run of a checkpoint or, without one, the only one that is running. `over`: one that is
-    over will do, when the checkpoint is given.
+    """The run of a checkpoint or, without one, the only running one. `over`: a run that is over is
+    accepted, when the checkpoint is given.
 
     Raises:
         StreamError: there is none, or there are several.

@@ -1,9 +1,9 @@
-"""The slice store: packed partials and rows of slices that are still needed, as segments of files.
+"""The slice store: packed partials and rows of slices, as segments of files.
 
 In: payloads (terascope.kernels.merge.payload) that tasks made in one micro-batch. Out: `Segment`s,
-which say where each payload is and which slices it has; pure data that stands in the state of the
-batch. A file is written once, under a name of its own in every attempt of a task, and is removed
-when none of its segments is needed any more. What is not in the state is not there.
+which say where each payload is and which slices it has; pure data in the state of the batch. A file
+is written once, under a name that is unique in every attempt of a task, and is removed when none of
+its segments is needed any more. Files that the state does not name do not count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from terascope.physical.stream.plan import LowStream
 from terascope.physical.stream.slice_streams import SliceValue
 
 SegmentKind: TypeAlias = Literal["groups", "rows"]
-"""Partial groups, to be merged when their slice closes; rows that the high level reads."""
+"""Partial groups, to be merged when their slice closes; or rows that the high level reads."""
 
 
 class Segment(NamedTuple):
@@ -44,35 +44,35 @@ class Segment(NamedTuple):
     rows: int
     low: SliceValue | None
     high: SliceValue | None
-    """The first and the last slice with something in it; None when it has none."""
+    """The last slice with content; `low` is the first. None when it has none."""
     unsliced: bool = False
     """Whether it also has rows of no slice (NULL), which stay to the end."""
     layout: str = ""
-    """How its payload is laid out; that of a changed set may be another one."""
+    """The layout of its payload; a changed set may have another one."""
 
     def has_before(self, value: SliceValue | None) -> bool:
-        """Whether it has something of a slice before this one; None: the end, everything."""
+        """Whether it has rows of a slice before this one; None: the end, everything."""
         return value is None or (self.low is not None and self.low < value)
 
     def ends_before(self, value: SliceValue) -> bool:
-        """Whether all it has is before this slice."""
+        """Whether all its rows are of slices before this one."""
         return not self.unsliced and self.high is not None and self.high < value
 
 
 @dataclass(frozen=True)
 class Stored:
-    """How the payloads of a stream are kept."""
+    """The storage of the payloads of a stream."""
 
     key: str
     column: str | None
-    """The column of rows that tells their slices apart; groups have their epochs."""
+    """The column that distinguishes the slices of rows; groups have their epochs."""
     shelf: str
-    """Names the file: streams whose slices live equally long share one."""
+    """The name of the file: streams with equal retention share one."""
     layout: str = ""
     descending: bool = False
     """Whether the column falls with time."""
     texts: tuple[str, ...] = ()
-    """The expressions of the columns as text; the layout is named after them."""
+    """The expressions of the columns as text; they identify the layout."""
 
     @classmethod
     def of(cls, stream: LowStream) -> Stored:
@@ -82,7 +82,7 @@ class Stored:
 
 
 class SegmentWriter:
-    """Files of one task attempt: streams that live equally long share one."""
+    """Writes the files of one task attempt: streams with equal retention share a file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -90,8 +90,8 @@ class SegmentWriter:
         self.segments: list[Segment] = []
 
     def append(self, stored: Stored, kind: SegmentKind, destination: int, payload: bytes) -> None:
-        """Write a payload. Values that fall with time are noted with the other sign, so that later
-        ones are larger.
+        """Write a payload. Values that fall with time are recorded with the other sign, so that
+        later values are larger.
 
         Raises:
             OutputError: the store cannot be written.
@@ -160,7 +160,7 @@ def read_segment(folder: Path, segment: Segment) -> bytes:
 def extent(
     payload: bytes, column: str | None
 ) -> tuple[int, SliceValue | None, SliceValue | None, bool]:
-    """Rows, first and last slice of a payload, and whether some rows have none."""
+    """The rows, the first and the last slice of a payload, and whether some rows have no slice."""
     rows = 0
     lows: list[SliceValue] = []
     highs: list[SliceValue] = []
@@ -184,7 +184,7 @@ def groups_between(
     payload: bytes, low: SliceValue | None, high: SliceValue | None
 ) -> Iterator[bytes]:
     """The partials of the slices from `low` up to, and without, `high`; None: no limit on that
-    side. Those of no slice come at the end, when there is no upper limit.
+    side. Partials of no slice come at the end, when there is no upper limit.
     """
     for batch in unpack_tuples(payload):
         epochs = batch.column("epoch")
@@ -212,7 +212,7 @@ def wanted(value: SliceValue | None, low: SliceValue | None, high: SliceValue | 
 
 
 def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A slice of run-end encoded columns, with run ends of its own: it is sent by itself."""
+    """A slice of run-end encoded columns with run ends of its own, to be sent alone."""
     arrays = []
     for column in batch.columns:
         if isinstance(column, pa.RunEndEncodedArray):
@@ -223,12 +223,12 @@ def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class Layouts:
-    """What the columns of payloads are, by the name of their layout."""
+    """The columns of payloads, by the name of their layout."""
 
     known: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def groups(self, payload: bytes, layout: str, now: Sequence[str], keys: int) -> bytes:
-        """Partial groups; `now` has the keys first, `keys` of them, then the slots."""
+        """Partial groups in the present layout: `now` has `keys` keys, then the slots."""
         before = self.known.get(layout, now)
         if list(before) == list(now):
             return payload
@@ -239,7 +239,7 @@ class Layouts:
     def rows(
         self, batch: pa.RecordBatch, layout: str, now: Sequence[str], types: Sequence[pa.DataType]
     ) -> list[pa.Array]:
-        """The columns of rows, as they are now."""
+        """The columns of rows, in the present layout."""
         before = list(self.known.get(layout, now))
         places = {text: place for place, text in enumerate(before)}
         return [

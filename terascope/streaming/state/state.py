@@ -1,10 +1,10 @@
 """The state of a stream after a micro-batch: enough to resume in another process.
 
 In: made by the driver when a batch is done. Out: one file of JSON per batch, `NNNNNN.json`, put in
-place by rename: the batch is done when it is there. It names the offset the batch ended at, so that
-a batch that Spark runs again is known; the watermarks of the sources; the segments of the slice
-store that are needed; and how far each query was released. The state before it is kept, for Spark
-may run the newest batch again.
+place by rename: the batch is done when the file is there. It names the offset at which the batch
+ended, so that a batch that Spark runs again is recognised; the watermarks of the sources; the
+segments of the slice store that are needed; and the value up to which each query was released. The
+state before it is kept, because Spark may run the newest batch again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from terascope.streaming.state.runs import put
 from terascope.streaming.state.segments import Segment
 
 KEPT: Final = 3
-"""States that stay: the newest, and those that a batch that is run again may begin with."""
+"""The number of states that stay: the newest, and those that a repeated batch may start from."""
 
 
 @dataclass
@@ -32,52 +32,52 @@ class Seen:
     """The tuples of one interface so far."""
 
     largest: dict[str, SliceValue] = field(default_factory=dict)
-    """Of each ordered column, over every tuple, whether a query takes it or not."""
+    """The largest value of each ordered column, over all tuples, taken by a query or not."""
     smallest: dict[str, SliceValue] = field(default_factory=dict)
     quiet_ns: int | None = None
-    """All tuples older than this, by the clock, have come."""
+    """The clock time before which all tuples have come."""
     arrived_ns: int = 0
-    """No tuple arrives before this any more."""
+    """The least arrival time of later tuples."""
     tuples: int = 0
     bytes: int = 0
     malformed: dict[str, int] = field(default_factory=dict)
     skipped_bytes: int = 0
     """Bytes of damaged input that were skipped."""
     files: dict[str, str] = field(default_factory=dict)
-    """Path -> reason, of the last files that could not be used, or not to their end."""
+    """Path -> reason, for the last files that could not be used, or not to their end."""
     late: int = 0
     late_streams: dict[str, int] = field(default_factory=dict)
-    """By the key of a low-level stream: tuples that came when their slice of it was closed."""
+    """By the key of a low-level stream: tuples whose slice of it was closed."""
     late_behind: dict[str, SliceValue] = field(default_factory=dict)
-    """By column: how far a late tuple was behind the end of a closed slice, at most."""
+    """By column: the largest distance of a late tuple from the end of a closed slice."""
     late_smallest: dict[str, SliceValue] = field(default_factory=dict)
     """By column: the smallest value in the last batch that had late tuples."""
     passed: dict[str, SliceValue] = field(default_factory=dict)
-    """By column that is no clock: how far others have come that went on without it."""
+    """By column that is no clock: the watermark of partners that went on without this source."""
     left_ns: int | None = None
-    """How far the clock has moved its watermark while others went on without it."""
+    """The time up to which the clock moved its watermark while others went on without it."""
     disorder: dict[str, SliceValue] = field(default_factory=dict)
-    """By how much a tuple came behind a later one, at most."""
+    """The most by which a tuple came behind a later one."""
     last_tuple_ns: int | None = None
-    """When it last showed one, by the clock of the run."""
+    """The time of its last tuple, by the clock of the run."""
 
 
 @dataclass
 class StreamProgress:
-    """How far a stream or a query is."""
+    """The progress of a stream or a query."""
 
     until: SliceValue | None = None
     """All slices before this one were released; None: none yet."""
     bounds: list[SliceValue | None] = field(default_factory=list)
     """The same for each part of the release of a query that Spark computes."""
     since: SliceValue | None = None
-    """It has whole slices from here on; None: from the beginning."""
+    """The first whole slice; None: whole from the beginning."""
     kept_from: SliceValue | None = None
-    """Rows before this one are gone from the store."""
+    """Rows before this value are gone from the store."""
     ended: bool = False
     goes_on: bool = False
-    """It took the place of other slices, which windows are made of as well: from `since` on for a
-    query that came later, without a gap for all others."""
+    """Whether it replaced other slices that windows contain as well: from `since` on for a later
+    query, without a gap for all others."""
 
     def lows(self, parts: int) -> list[SliceValue | None]:
         """The value at which each part resumes."""
@@ -85,7 +85,7 @@ class StreamProgress:
 
     @property
     def moved(self) -> tuple[object, ...]:
-        """How far it is, to be compared."""
+        """The progress in a form that can be compared."""
         return self.until, tuple(self.bounds), self.ended
 
     def position(self) -> Any:
@@ -99,31 +99,31 @@ class StreamState:
 
     batch: int = -1
     offset: Mapping[str, Any] | None = None
-    """Where the batch ended, as Spark has it."""
+    """The offset at which the batch ended, in Spark's form."""
     destinations: int = 1
     seen: dict[str, Seen] = field(default_factory=dict)
     streams: dict[str, StreamProgress] = field(default_factory=dict)
-    """By the key of a low-level stream."""
+    """The progress of each low-level stream, by its key."""
     queries: dict[str, StreamProgress] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
     closed: dict[str, list[tuple[str, SliceValue, str, bool]]] = field(default_factory=dict)
     """By interface: columns, the value below which a slice of a stream is closed, and its key."""
     texts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By query: what it is, and what it is made of; one that changes begins anew."""
+    """By query: its text with all that it reads; a changed query begins anew."""
     layouts: dict[str, list[str]] = field(default_factory=dict)
-    """What the columns of segments are, by the name of their layout."""
+    """The columns of segments, by the name of their layout."""
     columns: dict[str, list[str]] = field(default_factory=dict)
-    """What the columns of each low-level stream are, by its key."""
+    """The columns of each low-level stream, by its key."""
     starts: dict[str, SliceValue] = field(default_factory=dict)
-    """Queries that tasks write and that came later: the first slice each of them has a whole."""
+    """For queries that tasks write and that came later: the first whole slice of each."""
     schemas: dict[str, Any] = field(default_factory=dict)
     """By interface: the columns that were read of it."""
     parameters: dict[str, Any] = field(default_factory=dict)
     shown: list[str] = field(default_factory=list)
-    """Internal streams that are delivered because somebody follows them."""
+    """Internal streams that are emitted because `tail` follows them."""
     ended: bool = False
     peak_bytes: int = 0
-    """The most that one batch has put into the store."""
+    """The most bytes that one batch put into the store."""
 
     def to_text(self) -> str:
         """The state as JSON."""
@@ -164,8 +164,8 @@ class StateFolder:
             temporary.replace(path)
 
     def intend(self, batch: int, offset: Mapping[str, Any], until: Mapping[str, Any]) -> None:
-        """Note how far a batch lets streams go, before the first row of it is delivered: when it is
-        run again, with other tasks or another memory, it must release the same.
+        """Save the values up to which a batch releases streams, before its first row is emitted: a
+        repeated batch, with other tasks or another memory, must release the same.
         """
         try:
             make_folder(self.folder)
@@ -174,7 +174,7 @@ class StateFolder:
             raise OutputError(str(problem)) from problem
 
     def intended(self, batch: int, offset: Mapping[str, Any]) -> dict[str, Any]:
-        """By the key of a stream; empty when the batch did not come so far."""
+        """The intended values by the key of a stream; empty when the batch did not come so far."""
         try:
             told = json.loads(self._intent(batch).read_bytes())
         except (OSError, ValueError):
@@ -191,7 +191,7 @@ class StateFolder:
         return StreamState.of_text(path.read_text(encoding="utf-8"))
 
     def batches(self) -> list[int]:
-        """The batches whose state is there, in order."""
+        """The batches with a state, in order."""
         if not self.folder.is_dir():
             return []
         return sorted(
@@ -224,8 +224,8 @@ class StateFolder:
 
 
 def remove_unneeded(folder: Path, kept: list[StreamState], since: float) -> int:
-    """Remove the files of the store that no state has a segment in, unless they are younger than
-    `since`: another attempt may be writing them. Returns how many.
+    """Remove the files of the store in which no state has a segment, unless they are younger than
+    `since`: another attempt may be writing them. Returns their number.
     """
     needed = {segment.file for state in kept for segment in state.segments}
     removed = 0
@@ -238,7 +238,7 @@ def remove_unneeded(folder: Path, kept: list[StreamState], since: float) -> int:
 
 
 def packed_offset(offset: Offset) -> dict[str, str]:
-    """Spark takes plain values only, and compares offsets by their text."""
+    """The offset in plain values, which Spark needs; it compares offsets by their text."""
     return {"at": json.dumps(offset.to_json(), sort_keys=True)}
 
 

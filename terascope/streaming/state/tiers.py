@@ -1,10 +1,10 @@
-"""Slices put together once for all: long windows need not read every one of their slices.
+"""Spans of slices, merged once, so that long windows need not read every slice.
 
-In: the slices of a stream, the windows that are made of them, and what of the tiers above the
-slices is in the store. Out: which spans of time to read so that all windows that are due can be put
-together, and which spans had better be built now. A span of a tier is eight of those below, or
-eight periods of the slices, and begins at a multiple of its length. Of a range of r/s slices some
-ten of each tier are read: a window costs O(log r/s) merges, even if it is the only one that is due.
+In: the slices of a stream, its windows, and the stored spans of the tiers above the slices. Out:
+the spans to read so that all due windows can be assembled, and the spans to build now. A span of a
+tier consists of eight of those below, or of eight periods of the slices, and begins at a multiple
+of its length. Of a range of r/s slices some ten spans of each tier are read: a window costs O(log
+r/s) merges, even if it is the only one that is due.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from terascope.physical.stream.windows import Length
 from terascope.streaming.state.segments import Segment
 
 MOST_EDGES: Final = 256
-"""With more edges of windows that are due, each of their slices is read once for many of them."""
+"""With more edges of due windows, slices are read: each serves many windows."""
 BUILT_AT_ONCE: Final = 4
-"""Spans of a stream that one micro-batch builds."""
+"""The most spans of a stream that one micro-batch builds."""
 MARK: Final = "+"
 """Between the key of a stream and the length of the spans of a tier."""
 
@@ -31,7 +31,7 @@ SLICES: Final[Length] = 0
 
 @dataclass(frozen=True)
 class SliceSpan:
-    """[start, end) of a tier."""
+    """The span [start, end) of a tier."""
 
     tier: Length
     start: int
@@ -39,24 +39,24 @@ class SliceSpan:
 
 
 def tier_stream(key: str, tier: Length) -> str:
-    """The stream of the store that has the spans of a tier."""
+    """The stored stream with the spans of a tier."""
     return key if tier == SLICES else f"{key}{MARK}{tier}"
 
 
 def base_stream(key: str) -> str:
-    """The stream whose slices a stream of the store is made of."""
+    """The stream of the slices of a stored stream."""
     return key.partition(MARK)[0]
 
 
 @dataclass(frozen=True)
 class Built:
-    """What the store has of a stream: by tier the begins of its spans."""
+    """The stored spans of a stream: their starts, by tier."""
 
     vector: SliceVector
     begins: Mapping[Length, Collection[int]]
 
     def cover(self, first: int, until: int, edges: Collection[int] = ()) -> list[SliceSpan]:
-        """Spans, as long as can be, of all time from `first` up to `until`, both edges of slices,
+        """The longest spans that cover all time from `first` up to `until`, both edges of slices,
         with no edge inside.
         """
         cuts = sorted({edge for edge in edges if first < edge < until} | {until})
@@ -86,7 +86,7 @@ class Built:
 
 
 def within(segments: Iterable[Segment], spans: Iterable[SliceSpan]) -> list[Segment]:
-    """The segments that may have something of one of the spans, of one tier."""
+    """The segments of one tier that may have rows of one of the spans."""
     begins = sorted(span.start for span in spans)
     if not begins:
         return []

@@ -1,8 +1,8 @@
 """Closing slices: the partial groups of all micro-batches are merged, and rows of queries written.
 
-In: the segments of the slices that close. Out: reports: the parts of queries that tasks write, and
-the segments of rows that other queries read. Each destination is a task of its own; no partial
-passes through the JVM.
+In: the segments of the slices that close. Out: reports of the parts of queries that tasks write,
+and of the segments of rows that other queries read. Each destination is a task of its own; no
+partial passes through the JVM.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from terascope.streaming.state.segments import (
 )
 
 MEMORY_PARTS: Final = 4
-"""A merge gets this part of the memory of its task; streams are merged one after the other."""
+"""The divisor of a task's memory for one merge; streams are merged one after the other."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class CloseSlices:
     work: tuple[ClosingSlices, ...]
     layouts: Layouts = field(default_factory=Layouts)
     starts: Mapping[str, SliceValue] = field(default_factory=dict)
-    """Of queries that are new: the first slice of which they have all tuples."""
+    """For new queries: the first slice of which they have all tuples."""
 
     def __call__(self) -> Iterator[Report]:
         meter = Meter()

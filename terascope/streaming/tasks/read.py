@@ -1,8 +1,8 @@
 """The low level of a stream in a reading task: new tuples in, segments of the slice store out.
 
-In: the splits that a micro-batch has for one task. Out: reports only: the segments and the parts
-that were written, and the heartbeat of the task: the tuples of each interface, whether a query took
-them or not (dissertation 4.4).
+In: the splits of a micro-batch for one task. Out: reports only: the segments and the parts that
+were written, and the heartbeat of the task: the tuples of each interface, whether a query took them
+or not (dissertation 4.4).
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from terascope.streaming.tasks.close import store_payloads
 
 @dataclass(frozen=True)
 class StreamRead:
-    """All that the tasks of a stream need to know; it travels as an option."""
+    """The plan and the folders for the tasks of a stream; it travels as an option."""
 
     reads: tuple[NativeRead, ...]
     stored: Mapping[int, Stored]
     store: str
     """The folder of the slice store."""
     late: str | None = None
-    """The folder where late tuples are kept apart."""
+    """The folder for late tuples."""
     late_format: PartFormat = "parquet"
     starts: Mapping[str, SliceValue] = field(default_factory=dict)
-    """Queries that are new, and the first slice each of them has a whole."""
+    """For new queries: the first whole slice of each."""
     tree_leaves: str = "bounded"
-    """The setting of that name, which says which tables of aggregate trees are bounded."""
+    """The setting of that name: which tables of aggregate trees are bounded."""
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,20 @@ class ReadTask:
     splits: tuple[Split, ...]
     number: int
     owned: Mapping[int, Epochs | None]
-    """By query: epochs that this task has alone, and that end with the batch."""
+    """By query: epochs that this task owns, and that end with the batch."""
     closed: Mapping[str, tuple[ClosedColumn, ...]]
     """By interface: columns, the value below which a slice of a stream is closed, and its key."""
     planned: float
-    """When the batch was planned, for the trace of its heartbeats."""
+    """The time when the batch was planned, for the trace of its heartbeats."""
     end: str
-    """The offset that the batch ends at."""
+    """The offset at which the batch ends."""
     trees: TreesInForce = field(default_factory=TreesInForce)
     sample: int = 0
     """The number of tuples to sample."""
 
 
 def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
-    """Run the low level over new tuples, and report what was written and seen."""
+    """Run the low level over new tuples, and report the written files and the heartbeat."""
     began = time.time()
     native = reading.reads[given.read]
     flat = native.read.low
@@ -123,7 +123,7 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
 
 
 def of_own_slots(ready: Ready, wide: Mapping[int, Shape]) -> Ready:
-    """Groups with the slots of their own query, without those for aggregations below it."""
+    """Groups with the slots of their own query, without those for its children."""
     if isinstance(ready, Groups) and ready.query in wide:
         return replace(ready, block=narrowed(ready.block, wide[ready.query]))
     return ready

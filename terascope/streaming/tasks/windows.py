@@ -1,7 +1,7 @@
 """Windows assembled from stored slices, in a task (paper 0, the superqueries).
 
-In: the stored rows of the slices of a stream and of spans of slices, and all queries over windows
-of them that are released now; where windows were composed otherwise before, also the slices of the
+In: the stored rows of the slices of a stream and of spans of slices, and all queries over their
+windows that are released now; where windows had another composition before, also the slices of the
 retired streams. Out: the rows of each query. The slices are read and sorted by group once for all
 of these queries; each query then passes over them once, whatever its range and slide are.
 """
@@ -46,13 +46,13 @@ from terascope.streaming.tasks.work import DueRange, in_order, report_part
 
 @dataclass(frozen=True)
 class DueWindows:
-    """A query, and the windows of it that are released now."""
+    """A query and its windows that are released now."""
 
     windows: StoredWindows
     since: int
-    """The windows end at this value or later,"""
+    """Windows ending at or after this value."""
     until: int
-    """and before this one."""
+    """Windows ending before this value."""
 
     @classmethod
     def of(cls, windows: StoredWindows, due: DueRange) -> DueWindows:
@@ -69,7 +69,7 @@ class DueWindows:
 
     @property
     def first(self) -> int:
-        """The begin of the first window."""
+        """The start of the first window."""
         return self.since - self.windows.windows.window.range
 
     def rows(self, groups: Sequences, slices: Regrouping) -> pa.RecordBatch:
@@ -92,13 +92,13 @@ class Pieces:
     """Slices of a stream and spans of slices that together cover some time."""
 
     family: WindowFamily
-    """The queries whose windows are made of them."""
+    """The queries whose windows contain them."""
     leaves: Mapping[Length, StoredStream]
-    """By tier, the stored rows."""
+    """The stored rows, by tier."""
     groups: Regroup
     """The aggregation that makes groups of the stored rows."""
     spans: tuple[SliceSpan, ...] | None = None
-    """None: all slices."""
+    """The spans to read; None: all slices."""
 
     @property
     def bytes(self) -> int:
@@ -140,7 +140,7 @@ class Pieces:
 
     @property
     def column(self) -> str:
-        """The column with the begin of a slice or span."""
+        """The column with the start of a slice or span."""
         assert self.groups.epoch is not None
         return self.groups.keys[self.groups.epoch][0]
 
@@ -149,7 +149,7 @@ class Pieces:
         return {span.start: span.end for span in self.spans or ()}
 
     def end(self, start: int) -> int:
-        """The end of the slice or span that begins there; the begin itself when none does."""
+        """The end of the slice or span that begins there; the start itself when none does."""
         if self.spans is not None:
             return self._ends.get(start, start)
         vector = self.family.vector
@@ -163,19 +163,19 @@ def with_segments(leaf: StoredStream, spans: Sequence[SliceSpan]) -> StoredStrea
 @dataclass(frozen=True)
 class DueSlices:
     """All queries over windows of the same streams that are released now. No slice of any of the
-    streams has an edge of a window inside, so that slices that overlap are in the same windows.
+    streams has an edge of a window inside, so that overlapping slices are in the same windows.
     """
 
     members: tuple[DueWindows, ...]
     pieces: tuple[Pieces, ...]
-    """For each stream."""
+    """The pieces of each stream."""
     compiled: bool
 
     @classmethod
     def of(
         cls, members: Sequence[DueWindows], pieces: Sequence[Pieces], compiled: bool
     ) -> DueSlices:
-        """The work with as few pieces as the windows can be assembled from."""
+        """The work, with as few pieces as the windows can be assembled from."""
         due = tuple(one for one in members if one.ends)
         if not due:
             return cls((), tuple(some.of(()) for some in pieces), compiled)

@@ -37,9 +37,9 @@ from terascope.streaming.stored_rows import StoredRows, StoredStream
 
 @dataclass(frozen=True)
 class DueRange:
-    """Values from `low`, which is in it, up to `high`, which is not. None as `low`: from the
-    beginning; ALL as `high`: to the end, with rows that have no value. One that falls with time has
-    its larger values first.
+    """Values from `low`, inclusive, up to `high`, exclusive. None as `low`: from the beginning; ALL
+    as `high`: to the end, with rows that have no value. A value that falls with time has its larger
+    values first.
     """
 
     low: Value
@@ -47,7 +47,7 @@ class DueRange:
     descending: bool = False
 
     def has(self, values: pa.Array) -> pa.Array:
-        """Which values are in the range."""
+        """The mask of values in the range."""
         if self.high is None or self.low is ALL:
             return pa.array(np.zeros(len(values), np.bool_))
         reached, beyond = pc.greater_equal, pc.less
@@ -62,7 +62,7 @@ class DueRange:
 
 
 class DueWork(Protocol):
-    """Queries whose rows a task computes from the store, or spans that windows will be made of."""
+    """Queries that a task computes from the store, or spans of slices for later windows."""
 
     @property
     def bytes(self) -> int:
@@ -103,7 +103,7 @@ def report_part(
 def in_order(
     batches: Sequence[pa.RecordBatch], fields: Sequence[Field], order: Sequence[tuple[str, bool]]
 ) -> pa.RecordBatch:
-    """The delivered columns of rows, sorted; `order` may name columns that are not delivered."""
+    """The emitted columns of rows, sorted; `order` may name columns that are not emitted."""
     schema = pa.schema([(f.name, arrow_type(f.type)) for f in fields])
     names = [f.name for f in fields]
     names += [name for name, _ in order if name not in names]
@@ -118,7 +118,7 @@ def in_order(
 
 @dataclass(frozen=True)
 class DueMerge:
-    """Parts of a query whose rows are merged."""
+    """Parts of a query whose rows are merged in order."""
 
     fields: tuple[Field, ...]
     ordered: KeptOrder
@@ -145,7 +145,7 @@ class DueJoin:
     """Over the rows of each side: the value that bounds the join in time."""
     range: DueRange
     order: Sequence[tuple[str, bool]] = ()
-    """Of the rows of the query; columns that are not delivered are left out."""
+    """The order of the rows of the query, without columns that are not emitted."""
     ordered: KeptOrder = ()
 
     @property
@@ -180,7 +180,7 @@ class DuePipelines:
     leaves: tuple[StoredStream, ...]
     """The stored rows of each input."""
     range: DueRange | None
-    """None: all rows are released."""
+    """The released range; None: all rows are released."""
 
     @property
     def bytes(self) -> int:
