@@ -204,7 +204,8 @@ class Heartbeat:
     def of_text(text: str) -> Heartbeat:
         told = json.loads(text)
         interfaces = {name: InterfaceReport(**one) for name, one in told["interfaces"].items()}
-        return Heartbeat(**{**told, "interfaces": interfaces})
+        hops = [(name, when) for name, when in told["hops"]]
+        return Heartbeat(**{**told, "interfaces": interfaces, "hops": hops})
 
 
 @dataclass
