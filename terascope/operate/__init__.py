@@ -1,1 +1,1 @@
-"""Watching and steering a run: status, metrics, server, control requests, subscriptions."""
+"""Watching and controlling a run: status, metrics, server, control requests, subscriptions."""

@@ -47,11 +47,11 @@ class CallAtWork:
     query: str
     batch: int
     since: float
-    """Unix seconds."""
+    """The start of the call, in Unix seconds."""
 
 
 class CallbackSink:
-    """Calls a callback with all batches that are not acknowledged. Not for several threads."""
+    """Calls a callback with all batches that are not acknowledged. Not thread-safe."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class CallbackSink:
         self.at_work: CallAtWork | None = None
         """The call that the run waits for; other threads may read it."""
         self.seconds = 0.0
-        """Time in calls that have returned."""
+        """The time in calls that have returned."""
         self._callback = callback
         self._notes = notes
         self._acknowledged = {query: self._last(query) for query in folders}

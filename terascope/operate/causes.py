@@ -1,4 +1,4 @@
-"""Why a query's window is still open, and what to do about it.
+"""The causes that keep a query's window open, with remedies.
 
 In: a `Status`. Out: `Cause`s, the input with the earliest watermark first. A window closes when the
 watermark of every input has passed its end; so one input is enough to hold it.
@@ -34,12 +34,12 @@ Kind: TypeAlias = Literal[
 ]
 
 SILENT_HEARTBEATS: Final = 3
-"""Heartbeats without a tuple after which a source is called silent."""
+"""The number of heartbeats without a tuple after which a source is silent."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason, and what to do. `input` is None when no input holds the window back."""
+    """One cause and its remedy. `input` is None when no input holds the window back."""
 
     kind: Kind
     input: str | None
@@ -50,13 +50,13 @@ class Cause:
 
 
 def causes(status: Status, query: QueryStatus) -> tuple[Cause, ...]:
-    """Everything that keeps the query's window open; empty when nothing does."""
+    """All causes that keep the query's window open; empty when there are none."""
     held = tuple(cause_of(hold, status) for hold in query.holds)
     return slow_callback(status) or held or slow_flush(status, query)
 
 
 def cause_of(hold: Hold, status: Status) -> Cause:
-    """Why the watermark of one input is not later."""
+    """The cause that the watermark of one input is not later."""
     source = status.source(hold.input)
     if source is not None:
         kind, what, advice = source_cause(source, hold, status)
@@ -72,7 +72,7 @@ def cause_of(hold: Hold, status: Status) -> Cause:
 
 
 def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind, str, str]:
-    """The most likely reason first: a stalled source may have a backlog, a silent one may not."""
+    """The most likely cause first: a stalled source may have a backlog, a silent one may not."""
     if source.away:
         return (
             "away",
@@ -140,12 +140,12 @@ def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind
 
 
 def is_silent(source: SourceStatus, status: Status) -> bool:
-    """Whether a source gave nothing for some heartbeats."""
+    """Whether a source gave no tuple for some heartbeats."""
     return source.silent_seconds > SILENT_HEARTBEATS * patience(status)
 
 
 def patience(status: Status) -> float:
-    """How old a watermark is when all is well."""
+    """The usual age of a watermark."""
     return max(status.run.heartbeat_seconds, status.run.trigger_seconds, status.run.batch_seconds)
 
 
@@ -156,7 +156,7 @@ def declared_seconds(source: SourceStatus) -> float | None:
 
 
 def slow_callback(status: Status) -> tuple[Cause, ...]:
-    """No batch begins before the callback has returned, whatever the watermarks are."""
+    """The callback as a cause: no batch begins before it returns, whatever the watermarks."""
     call = status.run.callback
     if call is None or call.seconds <= SILENT_HEARTBEATS * patience(status):
         return ()
@@ -168,7 +168,7 @@ def slow_callback(status: Status) -> tuple[Cause, ...]:
 
 
 def slow_flush(status: Status, query: QueryStatus) -> tuple[Cause, ...]:
-    """All watermarks have passed the end of the window: the run itself is behind."""
+    """The run itself as a cause: all watermarks have passed the end of the window."""
     lag = query.lag_seconds or 0.0
     if not query.flushing or lag <= SILENT_HEARTBEATS * patience(status):
         return ()
@@ -180,7 +180,7 @@ def slow_flush(status: Status, query: QueryStatus) -> tuple[Cause, ...]:
 
 
 def expectation(status: Status, query: QueryStatus) -> str:
-    """When the next window of a query closes, if nothing holds it back."""
+    """The time at which the next window of a query closes, if nothing holds it back."""
     if query.closed_until == THE_END:
         return "all sources have ended, and all its rows are written"
     if status.run.batch < 0:

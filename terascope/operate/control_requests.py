@@ -1,7 +1,7 @@
-"""Control requests: what people ask of a running set.
+"""Control requests: changes that users request from a running set.
 
 A request is a JSON file in the control folder of the run: another value of a parameter (`terascope
-set`), or the rows of a stream that the set does not deliver (`terascope tail`). The run applies all
+set`), or the rows of a stream that the set does not emit (`terascope tail`). The run applies all
 pending requests to its state between two batches. A parameter changes at a slice edge behind
 everything that was read so far, so that no window is computed with two values. Changes are in the
 checkpoint: a run that resumes from it has them, too.
@@ -39,13 +39,13 @@ from terascope.types import Type
 
 PARAMETERS: Final = "parameters"
 SHOW: Final = "show"
-"""How the names of request files begin."""
+"""The prefix of the names of request files."""
 ROOT: Final = 0
 PATIENCE: Final = 60.0
 POLL_SECONDS: Final = 0.1
 
 MOST_CHANGES: Final = 8
-"""Changes that a state keeps; earlier ones are from before any slice that is still open."""
+"""The most changes that a state keeps; earlier ones precede every open slice."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ControlRequest:
     path: Path
     name: str
     value: str | None = None
-    """The new value of the parameter; None: `name` is a stream whose rows are wanted."""
+    """The new value of the parameter; None: `name` is a stream whose rows are requested."""
 
 
 def send_request(run: Run, name: str, value: str | None = None) -> Path:
@@ -89,7 +89,7 @@ def pending_requests(folder: RunFolder) -> Iterator[ControlRequest]:
 
 
 def apply_request(state: StreamState, plan: Plan, request: ControlRequest) -> bool:
-    """Apply a request to the state; returns whether the state changes."""
+    """Apply a request to the state; return whether the state changes."""
     if request.value is not None:
         return change(state, plan, request.name, request.value) is not None
     if request.name in state.shown or request.name not in internal_streams(plan):
@@ -132,7 +132,7 @@ def rows_folder(
 
 
 def changes_of(state: StreamState | None, plan: Plan) -> list[Change]:
-    """The changes a checkpoint has, as values of the set's parameters."""
+    """The changes in a checkpoint, as values of the set's parameters."""
     if state is None:
         return []
     types = {p.name: p for p in plan.parameters}
@@ -163,7 +163,7 @@ def current(state: StreamState | None, given: Mapping[str, str]) -> dict[str, st
 
 
 def note_given(state: StreamState, given: Mapping[str, str], plan: Plan) -> list[str]:
-    """Change the parameters that are given another value than at the last start; returns these."""
+    """Change the parameters that have another value than at the last start; return these."""
     before = state.parameters.get("given")
     if before is None:
         state.parameters = {"given": dict(given), "changes": []}

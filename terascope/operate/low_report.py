@@ -32,7 +32,7 @@ class Done:
     evicted: int = 0
     partials: int = 0
     seconds: float = 0.0
-    """Time of its tasks, for all their queries together."""
+    """The time of its tasks, for all their queries together."""
 
 
 class LowReporter:
@@ -48,13 +48,13 @@ class LowReporter:
         self.follow(streams, readers)
 
     def follow(self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]) -> None:
-        """Report on another set; streams that are still in it keep their counters."""
+        """Report on another set; streams that stay keep their counters."""
         self._streams = tuple(streams)
         self._readers = readers
         self._done = {stream.name: self._done.get(stream.name, Done()) for stream in streams}
 
     def ingest(self, report: BatchReport) -> None:
-        """Take the heartbeats of a batch."""
+        """Ingest the heartbeats of a batch."""
         for beat in report.beats:
             self._add(beat)
         for beat in report.beats[:TRACES_A_BATCH]:
@@ -101,12 +101,12 @@ class LowReporter:
 
     @property
     def operators(self) -> tuple[OperatorStatus, ...]:
-        """What every operator next to the sources did, in the order of their first reports."""
+        """The figures of every operator next to the sources, in the order of first reports."""
         return tuple(
             OperatorStatus(name=name, **asdict(one)) for name, one in self._measures.items()
         )
 
     @property
     def traces(self) -> tuple[Trace, ...]:
-        """The newest last."""
+        """The last traces, newest last."""
         return tuple(self._traces)

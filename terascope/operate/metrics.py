@@ -20,7 +20,7 @@ from terascope.units import NANOSECONDS
 Measures: TypeAlias = Mapping[str, str | tuple[str, Callable[[Any], float | None]]]
 """By the name of a metric: its help, or its help and its value. A value of None is no sample."""
 Labelled: TypeAlias = Iterable[tuple[tuple[str, ...], object]]
-"""Things with the values of their labels."""
+"""Objects with the values of their labels."""
 
 RUN_COUNTERS: Final[Measures] = {
     "batches": ("Micro-batches completed.", lambda run: run.batch + 1),
@@ -135,7 +135,7 @@ INFO_GAUGES: Final[Measures] = {
 
 @dataclass(frozen=True)
 class StatusCollector(Collector):
-    """The metrics of the newest status; there are none before the first one."""
+    """The metrics of the newest status; empty before the first one."""
 
     latest: Callable[[], Status | None]
 
@@ -173,7 +173,7 @@ def status_families(status: Status) -> Iterator[Metric]:
 def families(
     subject: str, labels: tuple[str, ...], things: Labelled, counters: Measures, gauges: Measures
 ) -> Iterator[Metric]:
-    """A family for each measure, with a sample for each thing whose value is known."""
+    """A family for each measure, with a sample for each object whose value is known."""
     prefix = f"terascope_{subject}_" if subject else "terascope_"
     kinds = ((CounterMetricFamily, counters), (GaugeMetricFamily, gauges))
     for kind, measures in kinds:

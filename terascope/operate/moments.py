@@ -51,7 +51,7 @@ def moment_ns(expr: Expr, value: Value, rel: Rel, trees: Trees) -> int | None:
 
 
 def column_moment(name: str, value: Value, rel: Rel, trees: Trees) -> int | None:
-    """The same for a column, followed down to the source it comes from."""
+    """The moment of a value of a column, which is followed down to its source."""
     match rel:
         case Scan():
             field = next(c for c in rel.columns if c.name == name)

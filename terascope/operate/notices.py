@@ -1,4 +1,4 @@
-"""Notices: lines for a person, once, when something happens to a source of a running set.
+"""Notices: lines for the user, printed once when the state of a source changes.
 
 In: the report of every micro-batch. Out: lines: a source is a replay, or has caught up; it is gone,
 is back, or is left behind; its first tuples are late; a file cannot be used. The status shows the
@@ -17,7 +17,7 @@ from terascope.units import SECONDS, plural, readable_seconds
 
 MOST_QUERIES: Final = 3
 LONGEST_SKEW: Final = 3600.0
-"""Seconds: a source that is further behind is not merely slow."""
+"""The longest useful skew in seconds: a source that is further behind is not merely slow."""
 
 
 class Notices:
@@ -28,7 +28,7 @@ class Notices:
         self._late: set[str] = set()
         """Sources with a notice about their late tuples."""
         self._files: set[str] = set()
-        """Files with a notice that they are unusable, as long as the status names them."""
+        """The unusable files with a notice, as long as the status names them."""
 
     def ingest(self, report: BatchReport, sources: Mapping[str, SourceStatus]) -> list[str]:
         """The notices of a batch."""
@@ -46,7 +46,7 @@ class Notices:
         return found + self._unusable(sources.values())
 
     def _unusable(self, sources: Iterable[SourceStatus]) -> list[str]:
-        """Files that are named for the first time."""
+        """Notices of files that are named for the first time."""
         named = {path: (s.name, why) for s in sources for path, why in s.unusable_files.items()}
         new = [path for path in named if path not in self._files]
         self._files = set(named)
@@ -69,7 +69,7 @@ def changes(source: SourceStatus, before: LinkOffset, after: LinkOffset) -> Iter
 
 
 def replay_text(source: SourceStatus) -> str:
-    """That a source is a replay, and what that means."""
+    """The text that a source is a replay, with the consequence."""
     behind = source.replay_behind_seconds
     if behind is None:
         where = ""
@@ -80,7 +80,7 @@ def replay_text(source: SourceStatus) -> str:
 
 
 def callback_text(call: CallStatus) -> str:
-    """That a run waits for its callback."""
+    """The text that a run waits for its callback."""
     return (
         f"the callback has been at work on batch {call.batch:,} of {call.query} for"
         f" {readable_seconds(call.seconds)}, and the run waits for it"
@@ -88,7 +88,7 @@ def callback_text(call: CallStatus) -> str:
 
 
 def waiting_text(source: SourceStatus) -> str:
-    """What a source that gives nothing means for the others."""
+    """The effect of a silent source on the others."""
     if source.left_behind:
         return "the others go on without it"
     if source.waited_for_seconds is None:
@@ -98,12 +98,12 @@ def waiting_text(source: SourceStatus) -> str:
 
 
 def late_text(source: SourceStatus) -> str:
-    """How many tuples of a source came too late, for which queries, and what would have helped."""
+    """The number of late tuples of a source, by query, with the remedy."""
     return f"{late_count(source)}: {late_remedy(source)}"
 
 
 def malformed_text(source: SourceStatus) -> str:
-    """How much of a source could not be used, with the reasons and the files."""
+    """The unusable part of a source, with the reasons and the files."""
     many = sorted(source.malformed_reasons.items(), key=lambda one: (-one[1], one[0]))
     words = [f"{count:,} {why}" for why, count in many]
     if source.skipped_bytes:
@@ -113,7 +113,7 @@ def malformed_text(source: SourceStatus) -> str:
 
 
 def late_count(source: SourceStatus) -> str:
-    """How many tuples of a source came too late, and for which queries."""
+    """The number of late tuples of a source, by query."""
     many = sorted(source.late_queries.items(), key=lambda one: (-one[1], one[0]))
     shown = ", ".join(f"{name} {count:,}" for name, count in many[:MOST_QUERIES])
     if len(many) > MOST_QUERIES:
@@ -123,7 +123,7 @@ def late_count(source: SourceStatus) -> str:
 
 
 def late_remedy(source: SourceStatus) -> str:
-    """What to do so that tuples of a source are not late, and why."""
+    """The setting that keeps tuples of a source from being late, with the reason."""
     name, behind = source.name, source.late_seconds
     if source.left_behind or source.away or source.late_after_absence:
         return f"a longer --liveness makes the others wait, which went on without {name}"

@@ -1,8 +1,8 @@
 """The status of each query of a run.
 
 In: a plan, the report of a batch, the statuses of the sources. Out: a `QueryStatus` for each
-visible query: up to where it is closed, what is kept for its open slices, and which inputs hold it
-back.
+visible query: the value up to which it is closed, the stored bytes of its open slices, and the
+inputs that hold it back.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AT_END = "its rows are known when all sources have ended"
 
 @dataclass(frozen=True)
 class Closed:
-    """Up to where a query is closed."""
+    """The value up to which a query is closed."""
 
     text: str | None = None
     ns: int | None = None
@@ -72,7 +72,7 @@ class QueryReporter:
         now_ns: int,
         resumed: StreamState | None = None,
     ) -> QueryStatus:
-        """The status of a query; before the first batch it is that of the checkpoint."""
+        """The status of a query; before the first batch, that of the checkpoint."""
         state = resumed if report is None else report.state
         if state is None or output.name not in state.queries:
             return QueryStatus(output.name, rows=rows)
@@ -110,7 +110,7 @@ class QueryReporter:
     def closed(
         self, output: StreamOutput, state: StreamState, sources: Sequence[SourceStatus]
     ) -> Closed:
-        """Up to where all rows were delivered."""
+        """The value up to which all rows were emitted."""
         progress = state.queries[output.name]
         if state.ended:
             return Closed(THE_END)
@@ -209,7 +209,7 @@ def read_of(stream: LowStream) -> Read:
 
 
 def is_flushing(stream: LowStream, report: BatchReport, plan: StreamPlan) -> bool:
-    """Whether slices of a stream are complete by the watermark, and not emitted yet."""
+    """Whether slices of a stream are complete by the watermark and not emitted yet."""
     if stream.groups is None or stream.value is None:
         return False
     unlimited = Watermarks(plan.trees, report.watermarks.scan)
@@ -222,7 +222,7 @@ def is_flushing(stream: LowStream, report: BatchReport, plan: StreamPlan) -> boo
 
 
 def first_open(state: StreamState, key: str) -> int | None:
-    """The first slice of a stream of groups that is open."""
+    """The first open slice of a stream of groups."""
     lows = [s.low for s in state.segments if s.stream == key and s.kind == "groups"]
     return min((int(low) for low in lows if low is not None), default=None)
 
@@ -237,7 +237,7 @@ def last_epoch(expr: Expr, value: SliceValue | None) -> str | None:
 
 
 def store_status(state: StreamState) -> StoreStatus:
-    """What open slices keep on disk."""
+    """The disk space of open slices."""
     segments = state.segments
     return StoreStatus(
         files=len({s.file for s in segments}),
@@ -249,7 +249,7 @@ def store_status(state: StreamState) -> StoreStatus:
 
 
 def open_slices(segments: Iterable[Segment], state: StreamState) -> int:
-    """How many slices the groups of some segments belong to, stream by stream."""
+    """The number of slices in some segments, stream by stream."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for segment in segments:
         if segment.kind != "groups" or segment.low is None or segment.high is None:
@@ -263,7 +263,7 @@ def open_slices(segments: Iterable[Segment], state: StreamState) -> int:
 
 
 def covered(spans: Iterable[tuple[int, int]]) -> int:
-    """Whole numbers that lie in one of the spans, ends included."""
+    """The whole numbers in one of the spans, ends included."""
     total, done = 0, None
     for low, high in sorted(spans):
         first = low if done is None else max(low, done + 1)

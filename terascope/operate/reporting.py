@@ -31,7 +31,7 @@ from terascope.streaming.state.state import StreamState as BatchState
 from terascope.units import NANOSECONDS
 
 SPAN_SECONDS: Final = 10.0
-"""The last seconds that count."""
+"""The number of last seconds over which rates are computed."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 JVM = "java"
 
@@ -65,7 +65,7 @@ def used_memory(pid: int, processes: list[Process]) -> tuple[int, int]:
 
 
 def running_processes(proc: Path = Path("/proc")) -> list[Process]:
-    """All processes that can be seen."""
+    """All visible processes."""
     found = []
     for path in proc.glob("[0-9]*/stat"):
         try:
@@ -87,15 +87,15 @@ def memory_now() -> tuple[int, int]:
 
 
 class Rates:
-    """The rates of several things that are counted together."""
+    """The rates of several counters that are counted together."""
 
     def __init__(self, span: float = SPAN_SECONDS) -> None:
         self._span = span
         self._batches: deque[tuple[float, float, Mapping[str, int]]] = deque()
-        """When each batch began and ended, and its counts."""
+        """The start, the end and the counts of each batch."""
 
     def add(self, began: float, ended: float, counts: Mapping[str, int]) -> None:
-        """Take a batch. The pause before it belongs to it: its tuples came in that time, too."""
+        """Add a batch. The pause before it belongs to it: its tuples came in that time, too."""
         if self._batches:
             began = min(began, self._batches[-1][1])
         self._batches.append((began, ended, counts))
@@ -115,17 +115,17 @@ class Rates:
 
 @dataclass(frozen=True)
 class Supervised:
-    """The state of the process, as the part of the program that restarts it sees it."""
+    """The state of the process, as the supervisor sees it."""
 
     state: State = "starting"
     restarts: int = 0
     last_error: str | None = None
     batch: int = -1
-    """The last that is done, in this process or an earlier one."""
+    """The last completed batch, in this process or an earlier one."""
 
 
 class Reporter:
-    """Ingests the report of every batch and makes statuses; any thread may do either."""
+    """Ingests the report of every batch and makes statuses; thread-safe."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class Reporter:
                 self._report = replace(self._report, state=state, watermarks=watermarks)
 
     def ingest(self, report: BatchReport) -> None:
-        """Take the report of a batch that is done."""
+        """Ingest the report of a completed batch."""
         with self._lock:
             now = self._clock()
             counts: Counter[str] = Counter()
@@ -192,7 +192,7 @@ class Reporter:
         links: Sequence[LinkState] = (),
         rows: Mapping[str, int] | None = None,
     ) -> Status:
-        """The status now. `rows`: by query, all rows that were delivered so far."""
+        """The status now. `rows`: by query, all rows that were emitted so far."""
         with self._lock:
             now = self._clock()
             report, plan, facts = self._report, self._plan, self._facts

@@ -84,7 +84,7 @@ class StatusServer:
         self._thread.start()
 
     def publish(self, status: Status) -> None:
-        """The status that is served from now on."""
+        """Serve this status from now on."""
         before = self._status
         # A run that restarts again and again publishes, too: only a new batch is a sign of life.
         if before is None or before.run.batch != status.run.batch:
@@ -92,7 +92,7 @@ class StatusServer:
         self._status = status
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -106,7 +106,7 @@ class StatusServer:
     # ---- pages -----------------------------------------------------------------------------------
 
     def _answer(self, request: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        """Answer a request. Several Host headers come here as one text with commas."""
+        """Answer a request. Several Host headers arrive as one text with commas."""
         if request.get("HTTP_HOST", "").lower() not in self.hosts:
             code, content = HTTPStatus.FORBIDDEN, as_json({"error": UNEXPECTED})
         elif request["REQUEST_METHOD"] != "GET":
@@ -161,7 +161,7 @@ def as_json(content: object) -> bytes:
 
 
 class LoopbackServer(ThreadingWSGIServer):
-    """prometheus_client's server, without a look-up of the machine's name."""
+    """The server of prometheus_client, without a look-up of the machine's name."""
 
     def server_bind(self) -> None:
         socketserver.TCPServer.server_bind(self)
@@ -170,7 +170,7 @@ class LoopbackServer(ThreadingWSGIServer):
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that says nothing, or goes away, is not news: stderr is the live view's."""
+        """Silent or vanished clients are not reported: stderr belongs to the live view."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -181,7 +181,7 @@ class Handler(WSGIRequestHandler):
     timeout = 10  # a client that says nothing holds no thread for long
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are not news either."""
+        """Requests are not logged."""
 
 
 def fetch_status(run: Run, patience: float = PATIENCE) -> Status:

@@ -1,4 +1,4 @@
-"""Internal streams of a set, delivered on request while the set runs.
+"""Internal streams of a set, emitted on request while the set runs.
 
 In: a plan, and the names of requested internal streams. Out: the plan with a visible copy of each
 and a copy of all streams that it reads: the planning of the other streams does not change. For the
@@ -19,7 +19,7 @@ SHOWN: Final = "#shown"
 
 
 def internal_streams(plan: Plan) -> list[str]:
-    """The names of streams that a user has written and that are not delivered."""
+    """The names of streams that a user has written and that are not emitted."""
     return [stream.name for stream in plan if not stream.visible and stream.text]
 
 
@@ -28,7 +28,7 @@ def shown_name(name: str) -> str:
 
 
 def with_shown(plan: Plan, names: Collection[str]) -> Plan:
-    """The plan that also delivers these internal streams."""
+    """The plan that also emits these internal streams."""
     copies: dict[str, Stream] = {}
 
     def copied(name: str) -> str:

@@ -25,24 +25,24 @@ from terascope.streaming.state.state import Seen
 from terascope.units import NANOSECONDS, readable_seconds
 
 OVERDUE = 3
-"""Heartbeats that may be missed, and as many triggers."""
+"""The number of heartbeats, and of triggers, that may be missed."""
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What does not change while a set runs."""
+    """Facts that do not change while a set runs."""
 
     run: RunStatus
-    """Its first status."""
+    """The first status of the run."""
     live: bool = True
-    """Whether the present is that of the wall clock; in a replay the trace has its own."""
+    """Whether the wall clock is the present; in a replay the trace has its own."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     liveness_seconds: float = math.inf
     own_liveness_seconds: Mapping[str, float] = field(default_factory=dict)
-    """By source, where queries give it a limit of its own."""
+    """By source, the limit that its queries set."""
 
     def patience(self, batch_seconds: float) -> float:
-        """How long a source may give no sign of life."""
+        """The time that a source may give no sign of life."""
         run = self.run
         return OVERDUE * (run.heartbeat_seconds + max(run.trigger_seconds, batch_seconds))
 
@@ -53,12 +53,12 @@ class SignsOfLife:
 
     count: int
     last: float
-    """When the last sign came."""
+    """The time of the last sign."""
     quiet_ns: int | None
 
 
 class Pulse:
-    """Follows the signs of life of all sources."""
+    """Tracks the signs of life of all sources."""
 
     def __init__(self) -> None:
         self._signs: dict[str, SignsOfLife] = {}
@@ -67,7 +67,7 @@ class Pulse:
         """The present of the run at its first report."""
 
     def ingest(self, report: BatchReport, at: float) -> None:
-        """Take the report of a batch that ended `at`."""
+        """Ingest the report of a batch that ended `at`."""
         self._last_batch = at
         if self.first_ns is None:
             self.first_ns = report.offset.now_ns
@@ -83,8 +83,8 @@ class Pulse:
         return self._signs[name].count if name in self._signs else 0
 
     def age(self, name: str) -> float:
-        """How old its last sign of life was when the last batch ended: a batch that takes long is
-        not the fault of a source.
+        """The age of a source's last sign of life when the last batch ended: a long batch is not
+        the fault of a source.
         """
         return self._last_batch - self._signs[name].last if name in self._signs else 0.0
 
@@ -135,7 +135,7 @@ class SourceReporter:
     facts: RunFacts
     pulse: Pulse
     streams: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By query: the keys of the low-level streams that it is made of."""
+    """By query: the keys of the low-level streams that it reads."""
 
     def status(
         self,
@@ -200,7 +200,7 @@ class SourceReporter:
         )
 
     def late_queries(self, seen: Seen) -> dict[str, int]:
-        """By query: tuples of a source that came too late for it."""
+        """By query: late tuples of a source."""
         counts = {
             query: sum(seen.late_streams.get(key, 0) for key in keys)
             for query, keys in self.streams.items()
@@ -208,8 +208,8 @@ class SourceReporter:
         return {query: count for query, count in counts.items() if count}
 
     def waited_for(self, name: str, offset: Offset) -> float | None:
-        """How long others will still wait for a source that gives nothing. None: the source is
-        well, or there is no limit, or others do not wait any more.
+        """The time that others will still wait for a source that gives nothing. None: the source is
+        alive, or there is no limit, or others do not wait any more.
         """
         link = offset.link(name)
         limit = self.facts.own_liveness_seconds.get(name, self.facts.liveness_seconds)
@@ -220,7 +220,7 @@ class SourceReporter:
         return max(0.0, limit - silent) if is_missed else None
 
     def overdue(self, name: str, report: BatchReport, backlog: int) -> str | None:
-        """Why a source is stalled whose link reports no problem; None: it is not."""
+        """The reason why a source is stalled whose link reports no problem; None: it is not."""
         beat = self.facts.run.heartbeat_seconds
         link = report.offset.link(name)
         if not beat or backlog or report.state.ended or link.is_replay:
@@ -262,7 +262,7 @@ def late_after_absence(columns: Sequence[SourceField], seen: Seen) -> bool:
 def replay_distance(
     clock: SourceField | None, seen: Seen, link: LinkOffset, now_ns: int
 ) -> float | None:
-    """How far the last tuple of a replay is behind the wall clock, in seconds."""
+    """The distance of the last tuple of a replay from the wall clock, in seconds."""
     if not link.is_replay:
         return None
     last_ns = clock_ns(clock, seen.largest)

@@ -24,9 +24,9 @@ OVER: frozenset[State] = frozenset({"stopped", "failed"})
 """States after which no batch comes."""
 
 THE_END = "the end"
-"""How far a query is closed when all its sources have ended."""
+"""The text of `closed until` when all sources of a query have ended."""
 Hop: TypeAlias = tuple[str, float]
-"""An operator, and when (unix seconds) a traced tuple left it."""
+"""An operator, and the time (Unix seconds) at which a traced tuple left it."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CallStatus:
     query: str
     batch: int
     seconds: float
-    """For how long."""
+    """The duration so far."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class RunStatus:
 
     pid: int
     started: float
-    """Unix seconds."""
+    """The start, in Unix seconds."""
     set_name: str
     checkpoint: str
     output: str | None
@@ -54,15 +54,15 @@ class RunStatus:
     batch_seconds: float = 0.0
     state: State = "starting"
     updated: float = 0.0
-    """When this was made, in unix seconds."""
+    """The time of this status, in Unix seconds."""
     restarts: int = 0
     last_error: str | None = None
     trigger_seconds: float = 1.0
     heartbeat_seconds: float = 1.0
-    """How often silence moves watermarks; 0: never."""
+    """The interval at which the clock moves watermarks; 0: never."""
     skew_seconds: float = 0.0
     now_ns: int = 0
-    """What the run takes for the present, in nanoseconds since 1970."""
+    """The present of the run, in nanoseconds since 1970."""
     driver_memory_bytes: int = 0
     worker_memory_bytes: int = 0
     parameter_edges: Mapping[str, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class SourceStatus:
     name: str
     kind: str
     rate: float = 0.0
-    """Tuples a second, lately."""
+    """Tuples a second over the last seconds."""
     tuples: int = 0
     bytes: int = 0
     watermark_ns: int | None = None
@@ -89,19 +89,19 @@ class SourceStatus:
     late: int = 0
     malformed: int = 0
     malformed_reasons: Mapping[str, int] = field(default_factory=dict)
-    """Each reason of the closed set that occurred, and how often."""
+    """Each reason of the fixed set that occurred, and its count."""
     skipped_bytes: int = 0
     """Bytes of damaged input that were skipped."""
     unusable_files: Mapping[str, str] = field(default_factory=dict)
-    """Path -> reason, of the last files that could not be used, or not to their end."""
+    """Path -> reason, for the last files that could not be used, or not to their end."""
     disorder_observed: float = 0.0
     disorder_declared: float = 0.0
     disorder_unit: str = "s"
     falls: bool = False
-    """Its main ordered column gets smaller with time."""
+    """Whether its main ordered column falls with time."""
     silent_seconds: float = 0.0
     stalled: str | None = None
-    """Why its watermark stands still; None when all is well."""
+    """The reason why its watermark stands still; None when it moves."""
     heartbeat: int = 0
     """The sequence number of its last heartbeat."""
     heartbeat_age_seconds: float = 0.0
@@ -110,25 +110,25 @@ class SourceStatus:
     begun: bool = True
     """Whether it has given a tuple."""
     replay: bool = False
-    """It keeps its own clock, far from the wall clock: silence closes no window."""
+    """Whether it keeps its own clock, far from the wall clock: silence closes no window."""
     replay_behind_seconds: float | None = None
-    """Of a replay: how far its last tuple is behind the wall clock; negative: ahead of it."""
+    """For a replay: the distance of its last tuple behind the wall clock; negative: ahead of it."""
     away: bool = False
-    """It cannot be read; `stalled` says why."""
+    """Whether it cannot be read; `stalled` gives the reason."""
     waited_for_seconds: float | None = None
-    """Of one that is away, and of a replay that gives nothing: how long others will still wait."""
+    """How long others still wait, for a source that is away or a replay without tuples."""
     left_behind: bool = False
-    """The liveness limit is over: others go on without it."""
+    """Whether the liveness limit is over and others go on without it."""
     late_queries: Mapping[str, int] = field(default_factory=dict)
-    """By query: tuples that came when their window of it was closed."""
+    """By query: late tuples."""
     late_seconds: float | None = None
-    """How far a late tuple was behind the end of a closed window, at most."""
+    """The largest distance of a late tuple behind the end of a closed window."""
     late_after_absence: bool = False
-    """Its last late tuples are of a time when others went on without it."""
+    """Whether its last late tuples are of a time when others went on without it."""
 
     @property
     def watermark_text(self) -> str | None:
-        """The watermark as a moment where a clock tells it, else that of the first column."""
+        """The watermark as a moment where a clock measures it, else that of the first column."""
         if self.watermark_ns is not None:
             return readable_moment(self.watermark_ns)
         return next((f"{name} {value}" for name, value in self.watermarks.items()), None)
@@ -160,20 +160,20 @@ class QueryStatus:
     pending_bytes: int = 0
     open_slices: int = 0
     holds: tuple[Hold, ...] = ()
-    """The earliest watermark first."""
+    """The inputs that hold it back, the earliest watermark first."""
     late: int = 0
-    """Tuples of its sources that came when their window was closed."""
+    """Late tuples of its sources."""
     inputs: tuple[str, ...] = ()
-    """The sources whose tuples it is made of."""
+    """The sources whose tuples it reads."""
     closes_ns: int | None = None
-    """The end of its next window: what the watermarks of its inputs must reach, as a moment."""
+    """The end of its next window as a moment, which the watermarks of its inputs must reach."""
     flushing: bool = False
-    """Slices are complete, and the run has not written them yet."""
+    """Whether slices are complete that the run has not written yet."""
 
 
 @dataclass(frozen=True)
 class StoreStatus:
-    """What open slices keep on disk."""
+    """The disk space of open slices."""
 
     files: int = 0
     bytes: int = 0
@@ -199,10 +199,10 @@ class LowStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorStatus(Measure):
-    """What a physical operator next to the sources did since the run began."""
+    """The figures of a physical operator next to the sources since the run began."""
 
     name: str
-    """As `terascope explain --stage job` has it."""
+    """The name in `terascope explain --stage job`."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class Status:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Status:
-        """What `to_json` gave.
+        """The status of a line of `to_json`.
 
         Raises:
             StreamError: it is no status.
@@ -259,5 +259,5 @@ class Status:
 
 @cache
 def adapter() -> TypeAdapter[Status]:
-    """Reads and checks the JSON; made once, for that is slow."""
+    """The reader and checker of the JSON; made once, because that is slow."""
     return TypeAdapter(Status)

@@ -82,7 +82,7 @@ class Subscription:
         """
         self.folder = folder
         self.header: Header | None = None
-        """What the batches look like; None until the first look that finds it."""
+        """The columns of the batches; None until the manifest has a header."""
         self._follow = follow
         self._is_over = is_over
         self._wait = wait
@@ -94,7 +94,7 @@ class Subscription:
                 self._note(entry)
 
     def _note(self, entry: Header | DeliveredBatch) -> bool:
-        """Whether it is a batch that was not there before."""
+        """Whether an entry is a batch that was not there before."""
         if self._reader.begun_anew != self._begun_anew:
             self._begun_anew, self._last = self._reader.begun_anew, -1
         if isinstance(entry, Header):
@@ -123,7 +123,7 @@ class Subscription:
             self._wait()
 
     def _table(self, batch: DeliveredBatch) -> pa.Table | None:
-        """The rows of a batch; None when the run has removed them, for they were acknowledged."""
+        """The rows of a batch; None when the run has removed them after acknowledgement."""
         header = self.header
         if header is None:
             raise StreamError(f"'{self._reader.path}' has batches before its header")
@@ -163,8 +163,8 @@ class Subscription:
 
 
 def start_of_last(folder: Path, rows: int) -> tuple[int, int]:
-    """Where the last `rows` rows of a stream begin: after which batch, and how many rows of the
-    batches after it come before them.
+    """The start of the last `rows` rows of a stream: the batch before them, and how many rows of
+    the following batches come before them.
 
     Raises:
         StreamError: the manifest is not of its form.

@@ -1,6 +1,6 @@
-"""What the session needs of Spark by name, and DataFrames for people.
+"""The parts of Spark that the session names, and DataFrames for users.
 
-Nobody but terascope.spark imports pyspark; whoever has to name its types finds them here.
+Only terascope.spark imports pyspark; other modules find its types here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def silence_mistakes() -> None:
-    """PySpark writes every exception to stderr as JSON when it raises it; ours are told once."""
+    """Stop PySpark from writing every exception to stderr as JSON: Terascope reports each once."""
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
     # So does py4j, for every connection to a JVM that is gone, to its own logger and to the root.
@@ -43,7 +43,7 @@ def silence_mistakes() -> None:
 
 
 def is_not_py4j(record: logging.LogRecord) -> bool:
-    """Whether somebody else than py4j says it."""
+    """Whether a log record is not from py4j."""
     return "py4j" not in Path(record.pathname).parts
 
 
@@ -53,7 +53,7 @@ def running_session() -> SparkSession | None:
 
 
 def tasks(spark: SparkSession) -> tuple[int, int] | None:
-    """How many tasks of the stages that are running are done, and how many there are."""
+    """The tasks of the running stages that are done, and all of them."""
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     known = [stage for stage in stages if stage is not None]
@@ -63,7 +63,7 @@ def tasks(spark: SparkSession) -> tuple[int, int] | None:
 
 
 def table_frame(spark: SparkSession, table: pa.Table, fields: Sequence[Field]) -> DataFrame:
-    """Rows of this process, in their order, as a DataFrame."""
+    """Rows of this process, in order, as a DataFrame."""
     schema = schema_of(fields)
     plain = table.rename_columns([f.name for f in schema])
     df = (
@@ -75,12 +75,12 @@ def table_frame(spark: SparkSession, table: pa.Table, fields: Sequence[Field]) -
 
 
 def readable_frame(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
-    """The same rows in the same order, with addresses as text and WIDE as the numbers they are."""
+    """The same rows in the same order, with addresses as text and WIDE as numbers."""
     return with_numbers(with_addresses(df, fields), fields)
 
 
 def with_numbers(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
-    """ULLONG columns of 64 bits are decimals of 20 digits, as Spark reads unsigned integers."""
+    """ULLONG columns of 64 bits as decimals of 20 digits, as Spark reads unsigned integers."""
     if not any(f.type is Type.WIDE for f in fields):
         return df
     # A dot in a name would be taken for a field of a struct.

@@ -23,17 +23,17 @@ from typing import Final
 import pyspark
 
 SWITCH: Final = "TERASCOPE_CLASS_ARCHIVE"
-"""Environment variable; `off`: none is used, and none is made."""
+"""An environment variable; `off`: no archive is used or made."""
 TRAINING: Final = "terascope.training"
 UNUSED_DAYS: Final = 60
 PATIENCE_SECONDS: Final = 900
-"""A making that has not ended by then has died."""
+"""The time after which an unfinished archive is abandoned."""
 QUIET: Final = "-Xlog:disable"
-"""Java would say on stdout that an archive does not fit."""
+"""The option that keeps Java from printing that an archive does not fit."""
 
 
 def archive_options(java: Path) -> str:
-    """What the JVM is told to use the archive; nothing when there is none that we may trust."""
+    """The JVM options for the archive; empty when there is no trusted one."""
     path = archive_path(java)
     if path is None or not is_file_of_ours(path):
         return ""
@@ -41,7 +41,7 @@ def archive_options(java: Path) -> str:
 
 
 def archive_path(java: Path) -> Path | None:
-    """Where the archive of this Java and this Spark is, or would be; None: nowhere."""
+    """The path of the archive of this Java and this Spark; None: there is no place for it."""
     folder = archive_folder()
     if os.environ.get(SWITCH) == "off" or folder is None:
         return None
@@ -56,7 +56,7 @@ def archive_path(java: Path) -> Path | None:
 
 
 def archive_folder() -> Path | None:
-    """A folder of ours that nobody else can write to; None when there is none."""
+    """A folder that only this user can write to; None when there is none."""
     home = os.environ.get("XDG_CACHE_HOME")
     cache = Path(home) if home else Path.home() / ".cache"
     folder = cache / "terascope" / "classes"
@@ -70,7 +70,7 @@ def archive_folder() -> Path | None:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether it is there, belongs to us, and nobody else can change it."""
+    """Whether a path exists, belongs to this user, and cannot be changed by others."""
     try:
         seen = path.lstat()
     except OSError:
@@ -93,8 +93,8 @@ def java_program(home: Path | None) -> Path | None:
 
 
 def make_later(java: Path) -> None:
-    """Have the archive made when this process ends, by another one in the background, unless it is
-    there or is being made.
+    """Make the archive in a background process when this process ends, unless it exists or is being
+    made.
     """
     path = archive_path(java)
     if path is not None and not path.exists() and not is_being_made(path):
@@ -111,7 +111,7 @@ def start_making() -> None:
 
 
 def is_being_made(path: Path) -> bool:
-    """Whether somebody makes it, or has tried a while ago."""
+    """Whether another process makes the archive, or tried a while ago."""
     try:
         begun = claim_of(path).stat().st_mtime
     except OSError:
@@ -120,7 +120,7 @@ def is_being_made(path: Path) -> bool:
 
 
 def claim(path: Path) -> bool:
-    """Say that we make it; False when somebody else does."""
+    """Claim the making of the archive; False when another process has."""
     if is_being_made(path):
         return False
     claim_of(path).unlink(missing_ok=True)
@@ -136,8 +136,8 @@ def claim_of(path: Path) -> Path:
 
 
 def take(new: Path, path: Path) -> bool:
-    """Put a finished archive into its place, and forget those nobody has used for long. The claim
-    stays if there is none, so that what does not work here is not tried at every run.
+    """Put a finished archive in place, and remove archives that were unused for long. The claim
+    stays if there is none, so that a failure is not repeated at every run.
     """
     if not new.exists() or not new.stat().st_size:
         return False

@@ -1,12 +1,12 @@
-"""Spark's daemon of Python workers (`spark.python.daemon.module`), which knows beforehand.
+"""Spark's daemon of Python workers (`spark.python.daemon.module`), with imports done in advance.
 
-Spark forks a worker for each task that runs at the same time, and ends those that were idle for a
-minute. Forked from a daemon that has imported what tasks need, and has loaded the kernels that
+Spark forks a worker for each task that runs at the same time, and ends workers that were idle for a
+minute. Forked from a daemon that has imported the modules of tasks, and has loaded the kernels that
 earlier workers used (kernels/codegen/preload.py), a worker begins at once, and all of them share
 that memory.
 
-A process with threads must not fork: the libraries that start some when they are imported are told
-not to.
+A process with threads must not fork: libraries that start threads when they are imported are
+configured not to.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NEEDED: Final = (
 
 
 def prepare() -> None:
-    """Import what workers need, and keep it from the sight of their collectors."""
+    """Import the modules of workers, and hide them from their garbage collectors."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     for module in NEEDED:

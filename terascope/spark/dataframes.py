@@ -1,10 +1,10 @@
 """A user's DataFrame as a source: its columns as those of a read, in the session that runs the set.
 
 In: any batch DataFrame. Out: a `DataFrameInterface` to bind queries to, and later its tuples c0,
-c1, ... with a last column `#meta`: NULL, or why the tuple is malformed, as a number. Columns that
-Spark holds as GSQL does stay in the JVM, where times become ticks by arithmetic. What has to be
-parsed (a text that is an address, a number or a time) goes, that column alone, through the code
-that reads Parquet files, so that both give the same values and refuse the same ones.
+c1, ... with a last column `#meta`: NULL, or the reason why the tuple is malformed, as a number.
+Columns whose Spark type is that of GSQL stay in the JVM, where times become ticks by arithmetic. A
+column that has to be parsed (a text that is an address, a number or a time) goes, alone, through
+the code that reads Parquet files, so that both give the same values and refuse the same ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from terascope.spark.source import META
 from terascope.types import INT_MAX, Type, value_range
 
 FAULT_BITS = 4
-"""`#meta` of a malformed tuple is the place of its first bad column and, in these, the Fault."""
+"""`#meta` of a malformed tuple: the place of its first bad column and, in these bits, the Fault."""
 
 ARROW: dict[type[T.DataType], pa.DataType] = {
     T.NullType: pa.null(),
@@ -112,7 +112,7 @@ def not_a_dataframe(name: str, given: object) -> str:
 
 
 def arrow_of(held: T.DataType) -> pa.DataType | None:
-    """How Arrow, and so a Parquet file, holds a column; None for what GSQL has no type for."""
+    """The Arrow type of a column, as in a Parquet file; None for types that GSQL lacks."""
     match held:
         case T.DecimalType():
             return pa.decimal128(held.precision, held.scale)
@@ -155,8 +155,8 @@ def dataframe_tuples(
 
 
 def in_session(spark: SparkSession, df: DataFrame, places: Sequence[int]) -> DataFrame:
-    """Some columns of a DataFrame, as c0, c1, ..., in another session of the same Spark: one that
-    has our settings. What the DataFrame means was settled in its own.
+    """Some columns of a DataFrame, as c0, c1, ..., in another session of the same Spark, with
+    Terascope's settings. The DataFrame was analysed in its own session.
     """
     plain = df.toDF(*(place(i) for i in range(len(df.columns))))
     chosen = plain.select(*in_places(F.col(place(i)) for i in places))
@@ -186,7 +186,7 @@ def first_fault(columns: Sequence[CheckedColumn]) -> SparkColumn:
 def dataframe_reports(
     df: DataFrame, interface: DataFrameInterface, read: SourceRead
 ) -> dict[str, ReadReport]:
-    """What reading saw: one pass over the marked tuples. How many bytes they had nobody knows."""
+    """The report of reading: one pass over the marked tuples. Their bytes are unknown."""
     report = ReadReport()
     numbers = {
         column.name: F.max(place(i)).alias(place(i))
@@ -221,7 +221,7 @@ class CheckedColumn:
 
 
 def is_parsed(held: pa.DataType | None, column: Column) -> bool:
-    """Whether the values have to be looked at one by one."""
+    """Whether the values have to be parsed one by one."""
     assert held is not None
     of, to = pa.types, column.type
     if of.is_null(held):
@@ -240,7 +240,7 @@ def is_parsed(held: pa.DataType | None, column: Column) -> bool:
 
 
 def as_it_is(value: SparkColumn, held: pa.DataType | None, column: Column) -> CheckedColumn:
-    """A column that the JVM can convert, mostly by doing nothing."""
+    """A column that the JVM can convert, mostly unchanged."""
     if held is not None and pa.types.is_timestamp(held):
         return ticks(F.unix_micros(value.cast("timestamp")), PER_MICROSECOND, column)
     if held is not None and pa.types.is_date(held):
@@ -251,7 +251,7 @@ def as_it_is(value: SparkColumn, held: pa.DataType | None, column: Column) -> Ch
 
 
 def of_unsigned(made: CheckedColumn, type: Type) -> CheckedColumn:
-    """An unsigned column holds no negative number, and a UINT column none beyond 32 bits."""
+    """The check of an unsigned column: no negative numbers, and no UINT beyond 32 bits."""
     if not type.is_unsigned:
         return made
     least, most = value_range(type)
@@ -263,7 +263,7 @@ def of_unsigned(made: CheckedColumn, type: Type) -> CheckedColumn:
 
 
 def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> CheckedColumn:
-    """Times, given as a count of something, as nanoseconds or as ticks of the declared clock."""
+    """Times, given as a count of a unit, as nanoseconds or as ticks of the declared clock."""
     limit = INT_MAX // nanoseconds
     fits = count.between(number(-limit), number(limit))
     fault = F.when(~fits, F.lit(int(Fault.OUT_OF_RANGE))).otherwise(F.lit(0))
@@ -276,7 +276,7 @@ def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> CheckedColumn
 
 
 def parsing(column: Column) -> Callable[[SparkColumn], SparkColumn]:
-    """What Parquet columns are converted by, as a function of Spark."""
+    """The conversion of Parquet columns as a Spark function."""
 
     def parse(values: pa.Array) -> pa.Array:
         made = of_range(arrow_column(values, column), column.type)

@@ -1,7 +1,7 @@
 """The engine of Spark: reading tasks and merging tasks as jobs, the exchange as a shuffle.
 
-In: the passes that the executor (terascope.execute.low_level) asks for. Out: their reports, and
-Frames of the low-level streams for the high level.
+In: the passes of the executor (terascope.execute.low_level). Out: their reports, and Frames of the
+low-level streams for the high level.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from terascope.spark.source import source_frame
 from terascope.spark.write import TOLD
 
 EXCHANGE_BYTES: Final = 256 << 20
-"""The most partial groups that meet by PySpark's own exchange, which holds many rows at a time;
-that of DataFrames holds one."""
+"""The most bytes of partial groups for PySpark's own exchange, which holds many rows at a time; the
+exchange of DataFrames holds one."""
 
 
 @dataclass
@@ -121,7 +121,7 @@ class SparkBatchEngine:
 
 
 def tasks_of(spark: SparkSession) -> int:
-    """How many tasks a pass has, if its source is large enough."""
+    """The number of tasks of a pass, if its source is large enough."""
     return int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
 
 
@@ -130,7 +130,7 @@ def tasks_of(spark: SparkSession) -> int:
 
 @dataclass(frozen=True)
 class LowTasks:
-    """The reading tasks that have the given numbers."""
+    """The reading tasks with the given numbers."""
 
     reading: NativeRead
     bundles: tuple[Bundle, ...]
@@ -142,7 +142,7 @@ class LowTasks:
 
 @dataclass(frozen=True)
 class MergeTask:
-    """Merges the groups that reached one destination by PySpark's exchange."""
+    """Merges the groups of one destination of PySpark's exchange."""
 
     merging: Merging
 
@@ -152,7 +152,7 @@ class MergeTask:
 
 @dataclass(frozen=True)
 class MergeBatches:
-    """Merges the groups that reached one destination by the exchange of DataFrames."""
+    """Merges the groups of one destination of the exchange of DataFrames."""
 
     merging: Merging
 

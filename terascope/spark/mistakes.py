@@ -1,13 +1,12 @@
-"""What every task of ours does in a worker of Spark, around its work; mistakes told in one line.
+"""The frame around the work of a task in a worker of Spark; mistakes reported in one line.
 
 In a worker: `telling` wraps code so that a mistake of the data or of a source leaves as one marked
 line. On the driver: `translated` finds that line (or Spark's own arithmetic errors) in the long
-text Spark raises and gives back the exception it was.
+text that Spark raises, and returns the original exception.
 
-Spark's daemon collects garbage after each task, before the worker takes another: that walks over
-everything that was ever imported and compiled, a third of a second with numba, for tasks that take
-less. What is there when a task is done stays for as long as the worker does, so `working` takes it
-out of the collector's sight.
+Spark's daemon collects garbage after each task, before the worker takes another: with numba
+imported this takes a third of a second, longer than many tasks. Objects that exist when a task is
+done stay for as long as the worker does, so `working` hides them from the collector.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from terascope.kernels.codegen.preload import report_used
 
 MARK = "terascope-mistake"
 MARKED = re.compile(r"(?:MarkedMistake: |USER_RAISED_EXCEPTION\] )" + MARK + r"(\{.*\})")
-"""Only as something raised: the plan that an analysis error prints may hold the mark, too."""
+"""The mark, only where it was raised: the plan in an analysis error may contain the mark, too."""
 
 KINDS: dict[str, type[Exception]] = {
     "source": SourceError,
@@ -42,10 +41,10 @@ OPERATIONS = {
     "sum": "SUM",
 }
 ARITHMETIC = "an expression"
-"""Where Spark does not say in which."""
+"""The text for an operation that Spark does not name."""
 
 _done = 0
-"""Tasks of this worker."""
+"""The number of tasks of this worker."""
 
 
 def marked_line(kind: str, message: str) -> str:
@@ -54,7 +53,7 @@ def marked_line(kind: str, message: str) -> str:
 
 
 class RunError(Exception):
-    """Spark failed for a reason of its own; the message is its first telling line."""
+    """Spark failed for a reason of its own; the message is its first informative line."""
 
 
 class MarkedMistake(Exception):
@@ -66,7 +65,7 @@ class MarkedMistake(Exception):
 
 @contextmanager
 def telling(where: str = "") -> Iterator[None]:
-    """Mark mistakes raised inside; `where` names the function of the user that raised."""
+    """Mark mistakes raised inside; `where` names the user's function that raised."""
     try:
         yield
     except MarkedMistake:
@@ -86,7 +85,7 @@ def telling(where: str = "") -> Iterator[None]:
 
 @contextmanager
 def translating() -> Iterator[None]:
-    """Turn what Spark raises inside into the mistake it stands for."""
+    """Turn exceptions of Spark raised inside into the original mistakes."""
     try:
         yield
     except Exception as problem:
@@ -97,7 +96,7 @@ def translating() -> Iterator[None]:
 
 
 def translated(problem: Exception) -> Exception:
-    """The mistake a Spark exception stands for; any other exception as it is."""
+    """The original mistake of a Spark exception; any other exception unchanged."""
     text = str(problem)
     marked = MARKED.search(text)
     if marked:
@@ -112,7 +111,7 @@ def translated(problem: Exception) -> Exception:
 
 
 def unmarked(text: str) -> Exception | None:
-    """The mistake a marked line holds; None when the line was cut."""
+    """The mistake in a marked line; None when the line was cut."""
     try:
         told, _ = json.JSONDecoder().raw_decode(text)
         return KINDS[told["kind"]](told["message"])
@@ -121,7 +120,7 @@ def unmarked(text: str) -> Exception | None:
 
 
 def overflowing(text: str) -> str:
-    """Spark's advice names the function: "use `try_add` to tolerate overflow"."""
+    """The function in Spark's advice: "use `try_add` to tolerate overflow"."""
     advice = TRY.search(text)
     return OPERATIONS.get(advice.group(1), ARITHMETIC) if advice else ARITHMETIC
 
@@ -137,15 +136,15 @@ def telling_line(text: str) -> str:
 
 @contextmanager
 def working() -> Iterator[None]:
-    """Around the work of a task."""
+    """The context around the work of a task."""
     with telling():
         yield
     settle()
 
 
 def settle() -> None:
-    """After the 1st, 2nd, 4th, 8th .. task: later ones bring kernels and modules too, but ever
-    fewer. Garbage goes first, or it would stay for good. What was loaded is told to the daemon.
+    """Hide objects from the collector after the 1st, 2nd, 4th, 8th .. task: later tasks load ever
+    fewer kernels and modules. Garbage is collected first. The daemon learns of loaded kernels.
     """
     global _done
     _done += 1

@@ -4,11 +4,11 @@ In: the work of tasks, over a source or over partial groups. Out: a `SparkPass`:
 tasks with the small payloads, and all packed groups and tuples, which Spark keeps until a later
 pass or the high level reads them.
 
-Most sets leave hardly any rows: their tasks write the answers themselves. To plan a DataFrame, to
-generate code for it and to keep its rows takes Spark's JVM longer than the tasks of a short run
-take, so a pass is a plain job over the numbers of tasks, and reports travel with the message that a
-task is done (an accumulator). Where DataFrames read the rows anyway, or where Spark is a server
-that has no other jobs, the pass is a DataFrame, too.
+Most sets leave hardly any rows: their tasks write the answers themselves. Planning a DataFrame,
+generating its code and keeping its rows takes Spark's JVM longer than the tasks of a short run, so
+a pass is a plain job over the numbers of tasks, and reports travel with the message that a task is
+done (an accumulator). Where DataFrames read the rows anyway, or where Spark is a server without
+other jobs, the pass is a DataFrame, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Work: TypeAlias = Callable[[Iterable[Item]], Iterator[Outgoing]]
 Row: TypeAlias = tuple[int, int, Kind, bytes, str | None]
 """An `Outgoing` with a payload."""
 ReportsByTask: TypeAlias = dict[str, dict[int, list[ReportRow]]]
-"""By pass and by task: a task that was run again reports once more, and counts once."""
+"""By pass and by task: a repeated task reports again, and counts once."""
 
 _accumulators: WeakKeyDictionary[SparkContext, Accumulator[ReportsByTask]] = WeakKeyDictionary()
 OUTGOING = T.StructType(
@@ -79,7 +79,7 @@ class SparkPass(Protocol):
 
     @property
     def frame(self) -> DataFrame:
-        """All rows of its tasks that have a payload, as columns of `OUTGOING`."""
+        """All rows of its tasks with a payload, as columns of `OUTGOING`."""
         ...
 
 
@@ -97,7 +97,7 @@ class FramePass:
 
 @dataclass(frozen=True)
 class PlainPass:
-    """A pass whose rows become a DataFrame when the high level reads them."""
+    """A pass whose rows become a DataFrame only when the high level reads them."""
 
     spark: SparkSession
     kept: RDD[Any]
@@ -110,7 +110,7 @@ class PlainPass:
 
 @dataclass(frozen=True)
 class DriverPass:
-    """Rows that were made by the driver."""
+    """Rows that the driver has made."""
 
     spark: SparkSession
     rows: Sequence[Outgoing]
@@ -126,19 +126,19 @@ class DriverPass:
 
 
 def all_rows(passes: Iterable[SparkPass]) -> DataFrame:
-    """The rows of several passes, those of each once."""
+    """The rows of several passes, each pass once."""
     return reduce(DataFrame.union, [one.frame for one in each_once(passes)])
 
 
 def each_once(passes: Iterable[SparkPass]) -> list[SparkPass]:
-    """The passes without repetitions: a pass stands for every stream that it has rows of."""
+    """The passes without repetitions: a pass is listed for every stream of its rows."""
     return list({id(one): one for one in passes}.values())
 
 
 def plain_pass(
     spark: SparkSession, items: RDD[Item], work: Work[Item], sent: ReportFilter
 ) -> PlainPass:
-    """Work on the items of each partition, and keep the rows with a payload."""
+    """Run the work on each partition, and keep the rows with a payload."""
     said = accumulator(spark.sparkContext)
     reporting = Reporting(work, sent, said, uuid4().hex)
     rows = items.mapPartitionsWithIndex(reporting).persist(KEPT)
@@ -162,7 +162,7 @@ def frame_pass(spark: SparkSession, df: DataFrame, sent: ReportFilter) -> FrameP
 
 
 def accumulator(context: SparkContext) -> Accumulator[ReportsByTask]:
-    """The one of this Spark: PySpark remembers each that was ever made."""
+    """The accumulator of this Spark: PySpark remembers each one that was ever made."""
     if context not in _accumulators:
         _accumulators[context] = context.accumulator({}, GatherReports())
     return _accumulators[context]
@@ -172,7 +172,7 @@ def accumulator(context: SparkContext) -> Accumulator[ReportsByTask]:
 
 
 class GatherReports(AccumulatorParam[ReportsByTask]):
-    """Puts the reports of tasks together."""
+    """Combines the reports of tasks."""
 
     def zero(self, value: ReportsByTask) -> ReportsByTask:
         return {}
@@ -210,7 +210,7 @@ def to_arrow(row: Outgoing) -> pa.RecordBatch:
 
 
 def packed_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-    """The stream and the payload of each row, as Spark gives them to a task."""
+    """The stream and the payload of each row, as Spark passes them to a task."""
     for batch in batches:
         for stream, payload in zip(batch["stream"], batch["payload"], strict=True):
             yield stream.as_py(), payload.as_py()

@@ -1,9 +1,9 @@
 """Job -> DataFrames: a query set computed by Spark, in batch.
 
 In: a `Job` and a session. Out: a `SparkResult`: for every visible stream a DataFrame of its visible
-columns in the order rows are delivered, and what reading the sources saw. Each source is read
-once, into Spark's storage, and that pass brings the counts with it; each stream that several
-others use is computed once.
+columns in the order of its rows, and the reports of reading the sources. Each source is read once,
+into Spark's storage, and that pass also gives the counts; each stream with several readers is
+computed once.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def run_job(
 
 @cache
 def spare_collector() -> None:
-    """After the first job: what was imported and compiled stays for as long as this process does,
-    and to walk over all of it takes the collector of garbage a tenth of a second, again and again.
+    """After the first job, hide imported and compiled objects from the garbage collector: they stay
+    as long as this process, and walking over them takes a tenth of a second, again and again.
     """
     gc.collect()
     gc.freeze()
@@ -136,7 +136,7 @@ def write_leftovers(
 def read_sources(
     job: Job, spark: SparkSession, result: SparkResult, tell: Progress
 ) -> dict[str, tuple[SourceRead, DataFrame]]:
-    """Every source whose tuples go up, by interface: read, kept, counted."""
+    """Every source whose tuples go to the high level, by interface: read, kept, counted."""
     tasks = tasks_of(spark)
     sources: dict[str, tuple[SourceRead, DataFrame]] = {}
     meta = F.col(f"`{META}`")

@@ -1,8 +1,8 @@
-"""Opening Spark the way Terascope needs it.
+"""Opening Spark with the settings that Terascope needs.
 
 In: a master URL or none. Out: a quiet SparkSession with ANSI arithmetic, UTC, Arrow and a shuffle
-sized for the machine; or one clear line when there is no Java. A session that somebody else opened
-is adopted: `adopt_session` gives a sibling with our SQL settings and leaves theirs alone.
+sized for the machine; or one clear line when there is no Java. `adopt_session` makes a sibling of a
+session that the user opened, with Terascope's SQL settings, and leaves the user's alone.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 KERNELS_USED = "TERASCOPE_KERNELS_USED"
 NO_FOLDER = "/nonexistent/terascope"
 LONGEST_SOCKET = 100
-"""Bytes of a path that every system takes for a socket."""
+"""The bytes of a socket path that every system accepts."""
 JAVA_RECORD = "terascope-java-home"
-"""File in the Python environment where the installation noted the Java it found."""
+"""The file in the Python environment in which the installation recorded the Java it found."""
 
 SQL_SETTINGS: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
@@ -68,24 +68,24 @@ STREAM_JAVA = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.1"
     " -XX:ReservedCodeCacheSize=128m -Xms384m -XX:+AlwaysPreTouch"
 )
-"""A JVM that plans small jobs for ever, while tuples are the workers' business. The compiler that
-takes its time would work on and on for code that is soon another one, and a collector that wants
-few pauses would let the heap grow as far as it may. What the heap begins with is there from the
-beginning, so that what grows later is seen."""
+"""Options of a JVM that plans small jobs without end, while workers process tuples. The optimising
+compiler would compile code that soon changes, again and again, and a collector with short pauses
+would let the heap grow to its limit. The heap has its initial size from the start, so that later
+growth is visible."""
 
 BATCH_JAVA = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000 -Xms192m"
 )
-"""A JVM that starts, runs a few jobs and ends: its better compiler waits ten times as long before
-it takes on a method. By default it works beside a short run for nothing. Its heap begins small, and
-grows for those who let Spark do much."""
+"""Options of a JVM that starts, runs a few jobs and ends: its optimising compiler waits ten times
+as long before it compiles a method. By default it works beside a short run for nothing. The heap is
+small at first, and grows where Spark does much."""
 
 AS_SPARK_STARTS: Mapping[str, str] = {
     JAVA_OPTIONS: "-XX:+UseG1GC",
     "spark.python.daemon.module": "pyspark.daemon",
 }
-"""Settings for a session of somebody who compares: JVM and workers as they are without us."""
+"""Settings for comparisons: JVM and workers as they are without Terascope."""
 
 LOG_SETTINGS = """\
 rootLogger.level = error
@@ -99,11 +99,11 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 
 TROUBLE = re.compile(r"^[\d:]+ ERROR |(?:Exception|Error)\b")
 PREFIX = re.compile(r"^(?:.*?\b\w*(?:Exception|Error): |[\d:]+ ERROR \w+: )+")
-"""Where the line came from, which tells a person nothing."""
+"""The origin of a log line, which is removed from messages."""
 
 
 class SparkUnavailable(Exception):
-    """Spark cannot be started; the message says why and what to do."""
+    """Spark cannot be started; the message has the reason and the remedy."""
 
 
 def open_session(
@@ -145,9 +145,9 @@ def open_session(
 def start_java(settings: dict[str, str], home: Path | None, folder: Path, log: Path) -> None:
     """Start the JVM, unless one is running in this process.
 
-    All that it says (that it uses incubator modules, what its executors log) goes to a file instead
-    of a person's terminal. Files that it and its workers make are private (terascope.files opens
-    those that are not).
+    Its output (that it uses incubator modules, the logs of its executors) goes to a file instead of
+    the terminal. Files that it and its workers make are private (terascope.files opens those that
+    are not).
     """
     if SparkContext._gateway is not None:
         return
@@ -195,7 +195,7 @@ def connect_session(remote: str, app_name: str) -> SparkSession:
 
 
 def adopt_session(session: SparkSession) -> SparkSession:
-    """A session that shares everything with the given one but has our SQL settings."""
+    """A session that shares everything with the given one but has Terascope's SQL settings."""
     ours = session.newSession()
     for key, value in SQL_SETTINGS.items():
         ours.conf.set(key, value)
@@ -203,7 +203,7 @@ def adopt_session(session: SparkSession) -> SparkSession:
 
 
 def is_alive(session: SparkSession) -> bool:
-    """Whether anything can still be run in a session: its JVM is there, and was not stopped."""
+    """Whether a session can still run anything: its JVM exists and was not stopped."""
     try:
         return not session.sparkContext._jsc.sc().isStopped()
     except Exception:  # py4j has several for a JVM that is not there
@@ -211,7 +211,7 @@ def is_alive(session: SparkSession) -> bool:
 
 
 def runs_here(session: SparkSession) -> bool:
-    """Whether its tasks run on this machine, and have its files."""
+    """Whether the tasks of a session run on this machine, and have its files."""
     try:
         return (session.sparkContext.master or "").startswith("local")
     except (PySparkException, AttributeError):  # a session of Spark Connect does not know
@@ -219,8 +219,8 @@ def runs_here(session: SparkSession) -> bool:
 
 
 def quiet_at_death(session: SparkSession) -> SparkSession:
-    """Without the stack trace that PySpark's own server prints when its JVM is gone: whoever waits
-    for the JVM says what happened.
+    """Suppress the stack trace that PySpark's own server prints when its JVM is gone: the code that
+    waits for the JVM reports it.
     """
     server: Any = session.sparkContext._accumulatorServer
     server.handle_error = lambda *_: None
@@ -228,8 +228,8 @@ def quiet_at_death(session: SparkSession) -> SparkSession:
 
 
 def forget_session(session: SparkSession) -> None:
-    """Let go of a session whose JVM is gone, so that another one can be started in this process.
-    PySpark keeps what it knows of its JVM in its classes, and would ask the old one for ever.
+    """Forget a session whose JVM is gone, so that another one can be started in this process.
+    PySpark keeps references to its JVM in its classes, and would use the old one for ever.
     """
     context: Any = session.sparkContext
     with suppress(Exception):  # the server that workers report to
@@ -285,9 +285,9 @@ def default_settings(master: str, folder: Path) -> dict[str, str]:
 
 
 def socket_settings(folder: Path) -> dict[str, str]:
-    """The JVM and its workers talk over sockets in a private folder: by TCP, each task would wait
-    for acknowledgements that are held back for 40 ms, and other users could connect. A path that
-    is too long for a socket leaves Spark's own way.
+    """The JVM and its workers communicate over sockets in a private folder: with TCP, each task
+    would wait for acknowledgements that are delayed by 40 ms, and other users could connect. Where
+    the path is too long for a socket, Spark's default stays.
     """
     longest = folder / f".{uuid4()}.sock"
     if not hasattr(socket, "AF_UNIX") or len(os.fsencode(longest)) > LONGEST_SOCKET:
@@ -300,8 +300,8 @@ def socket_settings(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def planned_once(spark: SparkSession) -> Iterator[None]:
-    """Rows that are kept and asked for in the same job: a plan that adapts itself would compute
-    them in a job of their own before.
+    """Turn off adaptive planning for rows that are kept and read in the same job: an adaptive plan
+    would compute them in a job of their own before.
     """
     name = "spark.sql.adaptive.enabled"
     before = spark.conf.get(name)
@@ -313,8 +313,8 @@ def planned_once(spark: SparkSession) -> Iterator[None]:
 
 
 def secret_settings(master: str) -> dict[str, str]:
-    """Whoever connects to the driver or to an executor on this machine must know a secret. It is
-    not among the arguments of a process, which everybody may read. That of a cluster is its own.
+    """Every connection to the driver or to an executor on this machine needs a secret. It is not
+    among the arguments of a process, which every user may read. A cluster has its own.
     """
     if not master.startswith("local"):
         return {}
@@ -322,7 +322,7 @@ def secret_settings(master: str) -> dict[str, str]:
 
 
 def stream_settings(master: str | None) -> dict[str, str]:
-    """What is better otherwise when a session is opened for a stream."""
+    """Settings that differ for a session opened for a stream."""
     if not (master or "local").startswith("local"):
         return {}
     return {
@@ -332,12 +332,12 @@ def stream_settings(master: str | None) -> dict[str, str]:
 
 
 def collector(tasks: int) -> str:
-    """What collects the garbage of the JVM: little, for tuples are the workers' business."""
+    """The garbage collector of the JVM, which has little to do: workers process the tuples."""
     return "-XX:+UseSerialGC" if tasks <= 2 else "-XX:+UseParallelGC"
 
 
 def parallelism(master: str) -> int:
-    """How many tasks run at once, as far as the master URL tells."""
+    """The number of tasks that run at once, as far as the master URL says."""
     inside = master.partition("[")[2].partition("]")[0].partition(",")[0]
     if inside.isdigit():
         return int(inside)
@@ -345,8 +345,8 @@ def parallelism(master: str) -> int:
 
 
 def driver_megabytes() -> int:
-    """A quarter of the machine, between 1 and 8 GB: Python workers and the page cache need the
-    rest.
+    """A quarter of the machine's memory, between 1 and 8 GB: Python workers and the page cache need
+    the rest.
     """
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
@@ -357,7 +357,7 @@ def driver_megabytes() -> int:
 
 @contextmanager
 def launch_environment(home: Path | None) -> Iterator[None]:
-    """The environment variables that Spark looks at when it starts, for as long as it does."""
+    """The environment variables that Spark reads when it starts, set while it starts."""
     changes = {"PYSPARK_PYTHON": sys.executable}
     if "SPARK_CONF_DIR" not in os.environ and "SPARK_HOME" not in os.environ:
         # It stands on the class path: an archive of classes wants one that is always the same.
@@ -377,7 +377,7 @@ def launch_environment(home: Path | None) -> Iterator[None]:
 
 
 def java_home() -> Path | None:
-    """The Java to use when the environment does not say: None when it does.
+    """The Java to use when the environment does not name one; None when it does.
 
     Raises:
         SparkUnavailable: there is none.
@@ -401,7 +401,7 @@ def java_home() -> Path | None:
 
 
 def start_problem(master: str, problem: Exception, log: Path) -> str:
-    """What Java said first, or else what PySpark made of it."""
+    """The first message of Java, or else that of PySpark."""
     said = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     told = next((line for line in said if TROUBLE.search(line)), None)
     reason = told or str(problem).strip().partition("\n")[0] or type(problem).__name__

@@ -1,13 +1,13 @@
-"""The one way Spark reads our sources: any SourceRead of a Job as a DataFrame.
+"""The one way in which Spark reads Terascope's sources: any SourceRead of a Job as a DataFrame.
 
 In: a `SourceRead`, which travels with the function of its tasks. Out, when its low level is native:
 the output rows of its tasks (outgoing.py). Otherwise its columns c0, c1, ... and a last column
-`#meta`. Tuples have a NULL there; the last row of every partition has nothing but `#meta`, the JSON
-of what reading it saw (bytes, tuples, malformed ones, how far time moved), so that the counts come
-with the one pass over the data.
+`#meta`. Tuples have a NULL there; the last row of every partition has only `#meta`, the JSON report
+of reading it (bytes, tuples, malformed ones, the last values of its clocks), so that the counts
+come with the one pass over the data.
 
-The tasks are made here, and are a function over their numbers. A data source of Spark would do, but
-Spark starts two Python processes for each read of one, to ask for its columns and its partitions:
+The tasks are planned here, and are a function over their numbers. A data source of Spark would do,
+but Spark starts two Python processes for each read of one, to get its columns and its partitions:
 that takes longer than most reads.
 """
 
@@ -36,7 +36,7 @@ META = "#meta"
 
 
 def source_frame(spark: SparkSession, reading: SourceRead | NativeRead, tasks: int) -> DataFrame:
-    """The tuples of a read with its `#meta` rows, or what its low level gives; not computed yet."""
+    """The tuples of a read with `#meta` rows, or its low level's output; not computed yet."""
     if isinstance(reading, NativeRead):
         made, schema = native_bundles(reading, tasks), OUTGOING
     else:
@@ -56,13 +56,13 @@ def read_schema(read: SourceRead) -> T.StructType:
 
 @dataclass(frozen=True)
 class Reading:
-    """Reads the splits of a task, which is given its number."""
+    """Reads the splits of a task, by its number."""
 
     reading: SourceRead | NativeRead
     bundles: tuple[Bundle, ...]
     once: str
-    """Makes it unlike any other: Spark would take what it keeps of an equal one for its rows,
-    though the files have changed since."""
+    """A number that makes it unique: Spark would reuse the kept rows of an equal one, though the
+    files have changed since."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -1,9 +1,9 @@
-"""The rows of DataFrames as files: one file of all rows in their order, or a folder of parts.
+"""The rows of DataFrames as files: one file of all rows in order, or a folder of parts.
 
 In: a DataFrame, the GSQL types of its columns, a path and a format. Out: the file, complete or not
-there at all, and how many rows it has. The tasks of Spark turn column batches into bytes; the
-driver takes them one partition after the other and appends, so that it never holds more than one.
-Parts are written by the tasks themselves.
+there at all, and its number of rows. The tasks of Spark turn column batches into bytes; the driver
+takes them one partition after the other and appends, so that it never holds more than one. Tasks
+write parts themselves.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TOLD = T.StructType([T.StructField("told", T.StringType())])
 
 
 def write_output(df: DataFrame, path: Path, format: Format, fields: Sequence[Field]) -> int:
-    """Write the rows, in their order, and return how many they are.
+    """Write the rows in order, and return their number.
 
     Raises:
         OutputError: the file cannot be written.
@@ -87,7 +87,7 @@ def write_text(df: DataFrame, file: BinaryIO, format: Format, fields: Sequence[F
 
 
 def write_parquet(df: DataFrame, file: BinaryIO, fields: Sequence[Field]) -> int:
-    """Addresses as text, raw bytes as they are."""
+    """Write a Parquet file: addresses as text, raw bytes unchanged."""
     schema = parquet_schema(fields)
 
     def encode(batch: pa.RecordBatch) -> bytes:
@@ -110,14 +110,14 @@ def write_parquet(df: DataFrame, file: BinaryIO, fields: Sequence[Field]) -> int
 
 
 def to_arrow_table(df: DataFrame, fields: Sequence[Field]) -> pa.Table:
-    """All rows, in their order, readable: addresses as text, raw bytes in hexadecimal."""
+    """All rows in order, in readable form: addresses as text, raw bytes in hexadecimal."""
     with translating():
         table = df.toArrow()
     return readable_table([column.combine_chunks() for column in table.columns], fields)
 
 
 def preview(df: DataFrame, fields: Sequence[Field], rows: int) -> pa.Table:
-    """The first rows only. Taken, not limited: a limit may mix the order of partitions."""
+    """The first rows only, by `take`: a limit may mix the order of partitions."""
     with translating():
         taken = df.take(rows)
     columns = [
@@ -151,7 +151,7 @@ def told_parts(
     fields: Sequence[Field],
     ordered: KeptOrder = (),
 ) -> DataFrame:
-    """What the tasks tell that write the rows of a DataFrame, when they run."""
+    """The reports of the tasks that write the rows of a DataFrame, when they run."""
     make_folder(folder)
     plain = df.toDF(*(place(i) for i in range(len(df.columns))))
     writing = Writing(query, str(folder.absolute()), format, tuple(fields), ordered)
@@ -167,7 +167,7 @@ class Writing:
     format: PartFormat
     fields: tuple[Field, ...]
     ordered: KeptOrder = ()
-    """The columns whose order is looked at."""
+    """The columns whose order is checked."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         folder = Path(self.folder)

@@ -1,10 +1,10 @@
-"""AggCall -> what Spark aggregates, and the value that follows from it.
+"""AggCall -> the aggregates of Spark, and the value computed from them.
 
 In: an aggregate call whose arguments are Columns. Out: a `SparkForm`: the aggregate Columns of the
-GROUP BY, and how its value is made of their results. The aggregate says it of itself
-(terascope.functions.spark_form). One that has no such form collects the arguments of a group, puts
-them in order and folds them with its own Python methods in an Arrow UDF. The same fold, over lists
-of arguments, serves the state machine of CLOSING_WHEN.
+GROUP BY, and the function from their results to the value. The aggregate declares its form
+(terascope.functions.spark_form). An aggregate without a form collects the arguments of a group,
+sorts them and folds them with its own Python methods in an Arrow UDF. The state machine of
+CLOSING_WHEN uses the same fold, over lists of arguments.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ ORDER = "o"
 
 @dataclass(frozen=True)
 class Arguments:
-    """What an aggregate call has to work on: a `SparkCall`."""
+    """The arguments of an aggregate call: a `SparkCall`."""
 
     call: AggCall
     columns: tuple[Column, ...]
     order: tuple[Column, ...]
     parameters: tuple[Value, ...]
-    """The constants of the call: those for the state, then those for the end."""
+    """The constants of the call: those for the state, then those for the result."""
     digits: FloatDigits | None = None
-    """Of a sum of FLOATs: the columns it is made of."""
+    """For a sum of FLOATs: the columns of its digits."""
     written: str = ""
     """The call as a user writes it, for messages."""
 
@@ -74,8 +74,8 @@ class Arguments:
 
     @property
     def place(self) -> Column:
-        """What puts tuples in stream order: NULLs last. Without one, the value itself, so that the
-        answer is at least always the same.
+        """The columns that put tuples in stream order, NULLs last. Without any, the value itself,
+        so that the answer is deterministic.
         """
         parts: list[Column] = []
         for i, column in enumerate(self.order or self.columns):
@@ -84,7 +84,7 @@ class Arguments:
 
     @property
     def cannot_overflow(self) -> bool:
-        """Digits of FLOATs have room for all tuples of a group."""
+        """Whether the sum cannot overflow: digits of FLOATs have room for all tuples of a group."""
         argument = self.call.args[0]
         return isinstance(argument, Call) and argument.function == FLOAT_DIGIT
 
@@ -112,7 +112,7 @@ class Arguments:
 
 
 def native_aggregate(a: Arguments) -> SparkForm | None:
-    """The aggregate in Spark's own terms, or None when only Python knows how."""
+    """The aggregate as Spark aggregates; None when it exists in Python only."""
     if a.call.args and a.type is Type.NULL:
         return None
     return a.call.function.spark(a)
@@ -120,7 +120,7 @@ def native_aggregate(a: Arguments) -> SparkForm | None:
 
 @dataclass
 class GroupFold:
-    """One aggregate of one group: takes tuples of arguments, gives the value. Picklable."""
+    """One aggregate of one group: takes tuples of arguments, returns the value. Picklable."""
 
     function: AggregateFunction
     arity: int
@@ -150,7 +150,7 @@ class GroupFold:
         return self.function.finish(self.state, *self.parameters[self.function.state_parameters :])
 
     def end_epoch(self) -> None:
-        """Running aggregates go on, the others begin anew."""
+        """End an epoch: running aggregates keep their state, the others begin anew."""
         if self.function.running:
             self.state = self.function.next_epoch(self.state)
         else:
@@ -185,7 +185,7 @@ def collected(a: Arguments) -> Column:
 
 
 def in_order(a: Arguments, rows: Column) -> Column:
-    """What was collected, sorted; the places have then done their work."""
+    """The collected arguments, sorted, without their places."""
     arranged = F.sort_array(rows)
     if not a.columns:
         return arranged

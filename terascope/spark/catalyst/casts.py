@@ -1,7 +1,7 @@
-"""CAST as Spark Columns; the meaning is that of terascope.functions.casts.
+"""CAST as Spark Columns, with the meaning of terascope.functions.casts.
 
-Spark's own casts accept more texts than ours and stop the run where ours gives NULL, so a pattern
-decides first what is a number.
+Spark's own casts accept more texts and stop the run where GSQL gives NULL, so a pattern decides
+first which texts are numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def range_checked(value: Column, target: Type) -> Column:
 
 
 def native_cast(operand: Operand, target: Type) -> Column | None:
-    """The Column of a cast, or None when only Python knows how."""
+    """The Column of a cast; None when it exists in Python only."""
     source, value = operand.type, operand.column
     if source is Type.NULL:
         return null(target)
@@ -69,7 +69,7 @@ def native_cast(operand: Operand, target: Type) -> Column | None:
 
 
 def wide_number(held: Column) -> Column:
-    """The number a WIDE is, as a decimal."""
+    """The number of a WIDE, as a decimal."""
     return (held.cast(WIDE) + F.lit(Decimal(BIAS)).cast(WIDE)).cast(WIDE)
 
 
@@ -92,7 +92,7 @@ def from_wide(held: Column, target: Type) -> Column | None:
 
 
 def to_wide(operand: Operand) -> Column:
-    """A WIDE; NULL for what is negative, or no integer of 64 bits."""
+    """A value as a WIDE; NULL for negative values and for non-integers of 64 bits."""
     value = operand.column
     if operand.type.is_text:
         text = as_text(operand)

@@ -1,9 +1,9 @@
 """Expr -> Column.
 
 In: an expression and the Columns of the relation it stands over. Out: its Column: native for
-operators, CASE, CAST and the common functions, an Arrow UDF for those that only Python knows.
-Constant expressions are computed here, once; constants stay in a UDF and are not sent with each
-row.
+operators, CASE, CAST and the common functions, an Arrow UDF for functions that exist in Python
+only. Constant expressions are computed here, once; constants stay in a UDF and are not sent with
+each row.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Translator:
                 assert_never(expr)
 
     def fold(self, expr: Expr) -> Translated | None:
-        """A constant expression as its value. One that fails is left to fail where it is used, for
-        a CASE may see to it that it never is.
+        """A constant expression as its value. An expression that fails is left in place, because a
+        CASE may never evaluate it.
         """
         if isinstance(expr, Lit | Param | Col) or not is_constant(expr):
             return None
@@ -145,7 +145,7 @@ class Translator:
 
 
 def native_call(function: Scalar, operands: tuple[Operand, ...], expr: Call) -> Column | None:
-    """The Column of a call, or None when only Python knows how."""
+    """The Column of a call; None when it exists in Python only."""
     try:
         if function == FLOAT_DIGIT:
             return float_digit(operands, expr.type)
@@ -160,7 +160,7 @@ def native_call(function: Scalar, operands: tuple[Operand, ...], expr: Call) -> 
 
 
 def call_python(function: Scalar, operands: Sequence[Operand], type: Type) -> Column:
-    """The function called once per row with the arguments that are not constant."""
+    """The function, called once per row with the arguments that are not constant."""
     varying = [i for i, o in enumerate(operands) if not o.constant]
     fixed = [o.value if o.constant else None for o in operands]
 

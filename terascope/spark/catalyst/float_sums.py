@@ -50,7 +50,7 @@ from terascope.types import Type
 SQUARE_SHIFT = -20
 """Squares are multiplied by 2^-20 before they are cut into digits: up to 1e22 is ordinary."""
 REST_SHIFT = 32
-"""The rests of squares, by 2^32."""
+"""The shift of the rests of squares: 2^32."""
 LEAST_SQUARED, MOST_SQUARED = 2.0**-60, 2.0**37
 """Between these, squaring in two FLOATs is exact."""
 SPLITTER = 2.0**27 + 1
@@ -59,12 +59,12 @@ ALL_BITS = WEIGHTS[0] * 2.0**MANTISSA_BITS
 """From here on all bits of a FLOAT are in the ordinary range or above."""
 
 Columns: TypeAlias = Callable[[DataFrame], DataFrame]
-"""Adds columns."""
+"""A function that adds columns."""
 
 
 @dataclass(frozen=True)
 class FloatDigits:
-    """The columns of a FLOAT: the digits of each number that is made of it, NULL where the value is
+    """The columns of a FLOAT: the digits of each number computed from it, NULL where the value is
     beyond the ordinary range, and the value itself where it is.
     """
 
@@ -82,7 +82,7 @@ def digit_name(column: str, place: int) -> str:
 
 def add_digits(df: DataFrame, column: str) -> DataFrame:
     """The same rows with the range and the digits of a column. Each step is a column of its own, so
-    that Spark computes it once for all that is made of it.
+    that Spark computes it once for all its uses.
     """
     scaled, whole = f"{column}_scaled", [f"{column}_whole_{k}" for k in range(DIGITS)]
     df = df.withColumn(range_name(column), float_range(F.col(column)))
@@ -96,7 +96,7 @@ def add_digits(df: DataFrame, column: str) -> DataFrame:
 
 
 def digits_of_sum(column: str) -> tuple[FloatDigits, Columns]:
-    """The digits of a column, and what makes them."""
+    """The digits of a column, with the function that adds them."""
     beyond = f"{column}_beyond"
 
     def make(df: DataFrame) -> DataFrame:
@@ -110,7 +110,7 @@ def digits_of_sum(column: str) -> tuple[FloatDigits, Columns]:
 
 
 def digits_of_moments(column: str) -> tuple[FloatDigits, Columns]:
-    """The digits of a column, of its square, and of what the square was rounded by."""
+    """The digits of a column, of its square, and of the rounding error of the square."""
     source, column = column, f"{column}_moments"
     square, rest, upper = f"{column}_square", f"{column}_rest", f"{column}_upper"
     parts = {column: 0, square: SQUARE_SHIFT, rest: REST_SHIFT}
@@ -166,8 +166,8 @@ def float_range(value: Column) -> Column:
 
 
 def moved(value: Column, range_: Column) -> Column:
-    """A value times the power of two that moves its range to the ordinary one. Of what is not
-    finite, a number with the digits that count it.
+    """A value times the power of two that moves its range to the ordinary one; for a value that is
+    not finite, a number whose digits count it.
     """
     highest = F.lit(float(LOWEST - UNIT_EXPONENT + RANGE_BITS))
     power = F.pow(F.lit(2.0), highest - range_.cast("double") * F.lit(float(RANGE_BITS)))
@@ -202,7 +202,7 @@ def float_digit(operands: Sequence[Operand], type: Type) -> Column:
 
 
 def float_total(operands: Sequence[Operand], type: Type) -> Column:
-    """The sum that the digits of a group stand for."""
+    """The sum that the digits of a group represent."""
 
     def of_groups(*parts: pa.Array) -> pa.Array:
         ranges, *digits = (as_numbers(part) for part in parts)
@@ -220,13 +220,13 @@ def nulls(values: pa.Array) -> NDArray[np.bool_]:
 
 
 def float_sum_parts(of: FloatDigits) -> tuple[Column, ...]:
-    """The aggregates: sums of digits, and the values beyond."""
+    """The aggregates: sums of digits, and the list of values beyond the range."""
     sums = (F.sum(digit) for digits in of.digits for digit in digits)
     return (*sums, F.collect_list(of.beyond))
 
 
 def merged_float_sum_parts(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The same over rows of ranges and digits."""
+    """The aggregates over rows of ranges and digits."""
     range_, *digits = columns
     ordinary = range_ == number(ORDINARY)
     row = F.struct(range_.alias("range"), *(d.alias(f"d{k}") for k, d in enumerate(digits)))
@@ -235,7 +235,7 @@ def merged_float_sum_parts(columns: Sequence[Column]) -> tuple[Column, ...]:
 
 
 def finished_sum(parts: Sequence[Column]) -> Column:
-    """The sum, from sums of digits and the list of what is beyond; NULL without any value."""
+    """The sum, from sums of digits and the list of values beyond; NULL without any value."""
     return arrow_function(sums_of_groups, Type.FLOAT)(*parts)
 
 
@@ -259,14 +259,14 @@ def as_numbers(column: pa.Array) -> NDArray[np.int64]:
 
 
 def beyond_sum(one: float | dict[str, int]) -> ExactSum:
-    """A value beyond, or a row of digits."""
+    """A value beyond the range, or a row of digits."""
     if isinstance(one, float):
         return exact(one)
     return from_digits(one["range"], [one[f"d{k}"] for k in range(DIGITS)])
 
 
 def finished_list(values: Column) -> Column:
-    """The sum of the FLOATs in a list; NULL of an empty one."""
+    """The sum of the FLOATs in a list; NULL for an empty one."""
     return arrow_function(sums_of_lists, Type.FLOAT)(values)
 
 
@@ -286,7 +286,7 @@ def sums_of_lists(lists: pa.Array) -> pa.Array:
 def finished_float_moments(
     finish: Callable[[Moments], float | None],
 ) -> Callable[[Sequence[Column]], Column]:
-    """Of a count, the sums of digits of values, squares and rests, and what is beyond."""
+    """The moments from a count, digit sums of values, squares and rests, and values beyond."""
 
     def of_groups(*parts: pa.Array) -> pa.Array:
         counted, *digits, beyond = parts
@@ -313,8 +313,8 @@ def float_moments(count: int, *sums: int | list[float]) -> Moments:
 
 
 def integer_moments_parts(value: Column) -> tuple[Column, ...]:
-    """Sums of what the square of value = high * 2^32 + low is made of, in halves: none overflows
-    however many there are.
+    """Sums of the halves of the square of value = high * 2^32 + low: none overflows, however many
+    values there are.
     """
     low = F.call_function("shiftright", F.call_function("shiftleft", value, F.lit(32)), F.lit(32))
     carry = F.when(low < number(0), number(1)).otherwise(number(0))

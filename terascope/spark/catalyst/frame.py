@@ -20,7 +20,7 @@ from terascope.types import Type
 
 
 def spark_type(type: Type) -> T.DataType:
-    """How a column of a GSQL type is held in Spark (see terascope.types)."""
+    """The Spark type of a column of a GSQL type (see terascope.types)."""
     match type:
         case Type.BOOL:
             return T.BooleanType()
@@ -35,7 +35,7 @@ def spark_type(type: Type) -> T.DataType:
 
 
 def place(index: int) -> str:
-    """The name that a column has in Spark, by its place in the relation."""
+    """The name of a column in Spark, by its place in the relation."""
     return f"c{index}"
 
 
@@ -50,7 +50,7 @@ class Frame:
 
     @cached_property
     def columns(self) -> Mapping[str, Column]:
-        """Made once: every Column costs several calls into the JVM."""
+        """The Columns, made once: every Column costs several calls into the JVM."""
         return {f.name: F.col(place(i)) for i, f in enumerate(self.fields)}
 
     def column(self, name: str) -> Column:
@@ -58,7 +58,7 @@ class Frame:
 
 
 def in_places(columns: Iterable[Column]) -> list[Column]:
-    """Columns, each with the name of the place it will have."""
+    """Columns under the names of the places they will have."""
     return [column.alias(place(i)) for i, column in enumerate(columns)]
 
 

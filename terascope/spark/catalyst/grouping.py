@@ -1,7 +1,7 @@
-"""GROUP BY in Spark, with grouping sets and the windows that stayed empty.
+"""GROUP BY in Spark, with grouping sets and empty windows.
 
-In: an Aggregate and the Frame below it. Out: a Frame of its groups. Keys and arguments are
-computed first, each different expression once, so that the GROUP BY itself sees plain columns.
+In: an Aggregate and the Frame below it. Out: a Frame of its groups. Keys and arguments are computed
+first, each different expression once, so that the GROUP BY itself sees plain columns.
 
 An aggregation that sums FLOATs becomes two where all its aggregates split: one whose groups have a
 row for each range of their values (terascope.functions.exact_floats), and its merge. Tuples are
@@ -63,7 +63,7 @@ class Prepared:
         self._translator = Translator(source.columns, parameters)
         self._names: dict[Expr, str] = {}
         self.ranges: dict[str, Column] = {}
-        """The ranges of FLOATs whose digits are summed. Groups are made by them as by keys."""
+        """The ranges of FLOATs whose digits are summed; they are keys of the groups."""
         self._selected: list[Column] = []
         self.keys = [F.col(f"k{i}") for i in range(len(keys))]
         for i, (_, key) in enumerate(keys):
@@ -94,7 +94,7 @@ class Prepared:
         return F.col(self._argument(expr))
 
     def _value(self, expr: Expr, function: AggregateFunction) -> str:
-        """The name of what an aggregate takes of an argument."""
+        """The name of the value that an aggregate takes from an argument."""
         if function.splits_groups:
             found = range_name(self._taken_apart(expr))
             self.ranges.setdefault(found, F.col(found))
@@ -112,7 +112,7 @@ class Prepared:
         return self._names[expr]
 
     def _taken_apart(self, value: Expr) -> str:
-        """The name of a FLOAT, whose range and digits then are columns, too."""
+        """The name of a FLOAT whose range and digits are columns, too."""
         name = self._argument(value)
         self._in_digits.setdefault(name)
         return name
@@ -214,7 +214,7 @@ def with_empty(
 class TwoSteps:
     subs: Aggregate
     merge: Aggregate
-    """Reads rows of `subs`."""
+    """The aggregation over the rows of `subs`."""
     values: tuple[Named, ...]
     """The columns of the aggregation, from those of the merge."""
 
@@ -252,7 +252,7 @@ def in_two_steps(rel: Aggregate) -> TwoSteps | None:
 def named(
     prefix: str, calls: Sequence[AggCall], known: Mapping[AggCall, str] | None = None
 ) -> list[NamedAgg]:
-    """Each different call once, with a name; `known`: those of some calls."""
+    """Each different call once, with a name; `known`: names of calls given before."""
     names = known or {}
     return [(names.get(call, f"#{prefix}{i}"), call) for i, call in enumerate(dict.fromkeys(calls))]
 

@@ -34,7 +34,7 @@ SPARK_KINDS: Mapping[JoinKind, str] = {
 
 @dataclass(frozen=True)
 class JoinInput:
-    """One input of a join: its columns, its join keys and a mark that it is there."""
+    """One input of a join: its columns, its join keys and a mark that the side is present."""
 
     letter: str
     frame: Frame
@@ -96,7 +96,7 @@ def key_pair(
 
 
 def filled(rel: Join, sides: tuple[JoinInput, JoinInput], both: Translator) -> list[Column]:
-    """The columns of both sides; where a side is missing, what fills them."""
+    """The columns of both sides, with fill values where a side is missing."""
     fills = dict(rel.fills)
     columns: list[Column] = []
     for side in sides:
@@ -115,9 +115,9 @@ def fill_value(expr: Expr, field: Field, both: Translator) -> Column:
 def join_by_parts(
     kind: JoinKind, sides: tuple[JoinInput, JoinInput], equal: Sequence[Column], residual: Column
 ) -> DataFrame:
-    """An outer or semi-join whose condition calls Python, which Spark has for inner joins only:
-    the pairs, and the rows of each side that are in no pair. Equal rows share their fate, so a row
-    is known by its values.
+    """An outer or semi-join whose condition calls Python, which Spark supports for inner joins
+    only: the pairs, and the rows of each side that are in no pair. Equal rows behave alike, so the
+    values of a row identify it.
     """
     left, right = sides
     on = reduce(and_, equal) if equal else F.lit(True)

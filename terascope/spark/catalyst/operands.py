@@ -1,4 +1,4 @@
-"""What the translation of a function to Spark is given; small Columns that translations share."""
+"""The arguments of a function's translation to Spark, and small Columns that translations share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from terascope.spark.catalyst.frame import spark_type
 from terascope.types import INT_MIN, Type, unify
 
 WIDE: Final = "decimal(20, 0)"
-"""Has every integer of 64 bits."""
+"""A decimal type for every integer of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ def number(value: int) -> Column:
 
 
 def flipped(value: Column) -> Column:
-    """A WIDE as the number it is, or back: 2^63 taken off or added."""
+    """A WIDE as its number, or back: 2^63 subtracted or added."""
     return value.bitwiseXOR(number(INT_MIN))
 
 
 def changing(value: int) -> Column:
-    """A number that is another one in every micro-batch. Spark writes integers into the Java code
-    that it generates, and compiles it anew for every other one; decimals it refers to.
+    """A number that differs in every micro-batch. Spark writes integers into the Java code that it
+    generates, and compiles it anew for each of them; decimals are referenced.
     """
     return F.lit(Decimal(value)).cast(WIDE)
 
@@ -58,14 +58,14 @@ def null(type: Type) -> Column:
 
 
 def as_text(operand: Operand) -> Column:
-    """Text as it is; raw bytes as one character each."""
+    """Text unchanged; raw bytes as one character each."""
     if operand.type is Type.BINARY:
         return F.decode(operand.column, "ISO-8859-1")
     return operand.column.cast("string") if operand.type is Type.NULL else operand.column
 
 
 def alike(operand: Operand, type: Type) -> Column:
-    """The value as one of the wider type that it was unified to."""
+    """The value converted to the wider type that it was unified to."""
     needs_cast = (
         operand.type is Type.NULL
         or (type is Type.FLOAT and operand.type.is_integer)
@@ -75,7 +75,7 @@ def alike(operand: Operand, type: Type) -> Column:
 
 
 def unified(operands: Operands) -> tuple[Column, ...]:
-    """All arguments as values of the one type that holds them."""
+    """All arguments converted to the one type that holds them."""
     common = operands[0].type
     for operand in operands[1:]:
         common = unify(common, operand.type) or common

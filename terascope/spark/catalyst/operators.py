@@ -1,7 +1,7 @@
 """The operators of GSQL as Spark Columns, by their roles (terascope.functions.roles).
 
-Spark's ANSI mode detects integer overflow in + - * and negation; what it does not know (floor
-division, division by zero as NULL, checked shifts, masks of addresses) is put together here.
+Spark's ANSI mode detects integer overflow in + - * and negation; operations that Spark lacks (floor
+division, division by zero as NULL, checked shifts, masks of addresses) are composed here.
 """
 
 from __future__ import annotations
@@ -140,7 +140,9 @@ def mask(operands: Operands) -> Column:
 
 
 def masked(address: Column, bits: int) -> Column:
-    """Whole bytes are cut out; only a mask that ends inside a byte needs arithmetic."""
+    """A masked address: whole bytes are cut out; a mask that ends inside a byte needs
+    arithmetic.
+    """
     for kept in range(5):
         if bits == 0xFFFFFFFF << 8 * (4 - kept) & 0xFFFFFFFF:
             return F.concat(F.substring(address, 1, 1 + kept), F.lit(bytearray(4 - kept)))
@@ -171,13 +173,13 @@ def java_like(pattern: str) -> str:
 
 
 def java_quote(text: str) -> str:
-    """Letters of any alphabet stand for themselves; whatever else may be a sign is escaped."""
+    """A text in a Java pattern: letters of any alphabet as they are, other characters escaped."""
     return re.sub(r"[^\w]", lambda c: f"\\x{{{ord(c.group()):x}}}", text)
 
 
 def listed(operands: Operands) -> Column:
-    """IN a long list of constants. The list is one text, which Spark parses and looks values up in;
-    a Column of each value would take a call to the JVM, or several.
+    """IN a long list of constants. The list is one text, which Spark parses and searches; a Column
+    for each value would take one or more calls to the JVM.
     """
     tested, members = operands
     nulls = ["NULL"] if members.value.has_null else []
@@ -187,7 +189,7 @@ def listed(operands: Operands) -> Column:
 
 
 def sql_text(value: Value) -> str:
-    """A constant as Spark's SQL has it."""
+    """A constant in Spark's SQL."""
     match value:
         case bool():
             return "TRUE" if value else "FALSE"
@@ -202,7 +204,7 @@ def sql_text(value: Value) -> str:
 
 
 def shifted(operands: Operands, signs: tuple[int, ...], type: Type) -> Column:
-    """X + y, x - y or -x."""
+    """The Column of x + y, x - y or -x."""
     columns = [alike(o, type) for o in operands]
     if len(columns) == 1:
         return -columns[0]

@@ -33,7 +33,7 @@ from terascope.types import Type
 
 @dataclass(frozen=True)
 class Context:
-    """What an operator may look at besides its inputs."""
+    """The inputs of an operator beside its relations."""
 
     spark: SparkSession
     sources: Mapping[str, tuple[SourceRead, DataFrame]]
@@ -123,8 +123,8 @@ def project_frame(rel: Project, source: Frame, context: Context) -> Frame:
 
 
 def rank_frame(rel: Rank, source: Frame, context: Context) -> Frame:
-    """The first rows of every combination of the `per` columns. How rows are ordered in the end is
-    the output's business.
+    """The first rows of every combination of the `per` columns. The output sorts its rows
+    itself.
     """
     if rel.limit is None:
         return source
@@ -139,7 +139,7 @@ def rank_frame(rel: Rank, source: Frame, context: Context) -> Frame:
 
 
 def sort_column(column: Column, descending: bool) -> Column:
-    """NULL counts as the largest value."""
+    """A sort column in which NULL counts as the largest value."""
     return column.desc_nulls_first() if descending else column.asc_nulls_last()
 
 

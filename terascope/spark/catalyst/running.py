@@ -2,7 +2,7 @@
 
 In: tuples with an epoch (the first key) and a group (the other keys). Out: for each group a row per
 epoch from its first tuple until it closes, up to the horizon. Spark aggregates per group and epoch;
-what a running aggregate has to see is collected; then each group, its epochs in order, passes
+the arguments of running aggregates are collected; then each group, its epochs in order, passes
 through a state machine in Python, a stream of Arrow batches in and out.
 """
 
@@ -45,21 +45,21 @@ class RunningMember:
 
     fold: GroupFold | None
     empty: Value
-    """What an epoch without tuples gives, when there is no fold."""
+    """The value of an epoch without tuples, when there is no fold."""
 
 
 @dataclass
 class Machine:
-    """The life of groups; runs in Python workers."""
+    """The state machine of groups; it runs in Python workers."""
 
     fields: tuple[Field, ...]
     keys: int
     members: list[RunningMember]
     closing: Evaluator
     until: int = 0
-    """Groups that live on have rows for all epochs before this one."""
+    """The epoch before which living groups have rows for all epochs."""
     alive: bool = False
-    """Whether the group at hand is."""
+    """Whether the current group is alive."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         names = [place(i) for i in range(len(self.fields))]
@@ -91,21 +91,21 @@ class Machine:
         yield from self.end(group, epoch)
 
     def heed(self, last: Value) -> int | None:
-        """The last value of a row is the last epoch of all groups. Returns the epoch at which the
-        group resumes, if the row is its stored state.
+        """Read the last value of a row, which is the last epoch of all groups. Returns the epoch at
+        which the group resumes, if the row is its stored state.
         """
         self.until = last + 1
         return None
 
     def end(self, group: tuple[Value, ...], epoch: int) -> Iterator[tuple[Value, ...]]:
-        """The epochs that are left for a group."""
+        """The remaining epochs of a group."""
         yield from self.silence(group, epoch, self.until)
         self.alive = False
 
     def silence(
         self, group: tuple[Value, ...], begin: int, end: int
     ) -> Iterator[tuple[Value, ...]]:
-        """Epochs without tuples, for as long as the group lives."""
+        """Epochs without tuples, for as long as the group is alive."""
         for epoch in range(begin, end):
             if not self.alive:
                 return
@@ -114,7 +114,7 @@ class Machine:
     def step(
         self, group: tuple[Value, ...], epoch: int, inputs: Sequence[Value] | None
     ) -> tuple[Value, ...]:
-        """One epoch of one group: its row; the group may die of it."""
+        """One epoch of one group: its row; the group may close."""
         values: list[Value] = []
         for i, member in enumerate(self.members):
             if member.fold is None:
@@ -145,7 +145,7 @@ def batch_of(
 
 
 class EpochGroups:
-    """The groups of every epoch: k1, k2, ..., `epoch`, and what each aggregate gives as v0, ..."""
+    """The groups of every epoch: k1, k2, ..., `epoch`, and the aggregates' values v0, ..."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class EpochGroups:
         parameters: Parameters,
         chosen: Callable[[Column], Column],
     ) -> None:
-        """`chosen`: which epochs are computed."""
+        """`chosen`: the epochs that are computed."""
         prepared = Prepared(source, rel.keys, rel.aggs, parameters)
         epoch, *group = prepared.keys
         made = [member(arguments) for arguments in prepared.arguments]
@@ -167,7 +167,7 @@ class EpochGroups:
         self.names = [f"k{i + 1}" for i in range(len(group))]
 
     def machine(self, kind: type[MachineKind], **more: Any) -> MachineKind:
-        """The state machine of a kind that the groups pass through."""
+        """The state machine of a kind, through which the groups pass."""
         rel = self._rel
         closing = compile_expr(rel.closing, rel.names, self._parameters)
         return kind(rel.fields, len(self.names), self.members, closing, **more)
@@ -180,7 +180,7 @@ class EpochGroups:
 
 
 def running_frame(rel: Running, source: Frame, parameters: Parameters, horizon: Value) -> Frame:
-    """`horizon`: the last epoch the sources reached, when it is known."""
+    """The rows of a running aggregate. `horizon`: the last epoch of the sources, if known."""
     epochs = EpochGroups(rel, source, parameters, Column.isNotNull)
     furthest = epochs.df.agg(F.max("epoch").alias("furthest"))
     last = F.greatest(F.col("furthest"), F.lit(horizon).cast("bigint"))
@@ -193,8 +193,8 @@ def running_frame(rel: Running, source: Frame, parameters: Parameters, horizon: 
 
 
 def member(arguments: Arguments) -> tuple[RunningMember, SparkForm]:
-    """A running aggregate must see its tuples in the machine; any other begins anew with each
-    epoch, so Spark computes it.
+    """A member of the machine. A running aggregate needs its tuples in the machine; any other
+    begins anew with each epoch, so Spark computes it.
     """
     if not arguments.call.function.running:
         return RunningMember(None, empty_value(arguments)), aggregated(arguments)

@@ -21,13 +21,13 @@ from terascope.spark.catalyst.frame import Frame, project
 from terascope.spark.catalyst.operands import Operands, number
 
 CHUNK = 1 << 16
-"""How many numbers `numbers_between` puts into one array."""
+"""The numbers in one array of `numbers_between`."""
 
 STARTS, ENDS = "window_start", "window_end"
 
 Part: TypeAlias = Literal["start", "end", "inside"]
 MOST_SLICES = 64
-"""More would make a long expression; Python looks them up then."""
+"""The most slices of a native expression; Python looks up slices of longer vectors."""
 
 
 def window_frame(rel: Window, source: Frame) -> Frame:
@@ -104,7 +104,7 @@ def windows_between(df: DataFrame, spec: WindowSpec) -> DataFrame:
 
 
 def numbers_between(bounds: DataFrame, step: int, *others: str) -> DataFrame:
-    """`n` = first, first + step, ... last, in two steps so that no array is ever long."""
+    """The numbers `n` = first, first + step, ... last, in two steps so that no array is long."""
     known = bounds.filter(F.col("first").isNotNull())
     chunk = step * CHUNK
     chunks = known.select(
@@ -115,7 +115,7 @@ def numbers_between(bounds: DataFrame, step: int, *others: str) -> DataFrame:
 
 
 def slice_column(part: Part, operands: Operands) -> Column | None:
-    """Where the slice of a time begins or ends, or whether it is no gap."""
+    """The start or the end of the slice of a time, or whether it is no gap."""
     time, text = operands
     if not text.constant or text.value is None:
         return None
@@ -124,14 +124,14 @@ def slice_column(part: Part, operands: Operands) -> Column | None:
 
 
 def of_slice(part: Part, time: Column, vector: SliceVector) -> Column:
-    """Pmod makes it right before time 0, too."""
+    """The position of a time in its period; pmod is right before time 0, too."""
     offset = F.pmod(time, number(vector.period))
     chosen = at_place(offset, vector.starts, results(part, vector))
     return chosen if part == "inside" else time - offset + chosen
 
 
 def results(part: Part, vector: SliceVector) -> list[Column]:
-    """For each slice of a period what the function gives there; edges from its begin."""
+    """For each slice of a period the value of the function; edges count from its start."""
     if part == "inside":
         return [F.lit(i not in vector.gaps) for i in range(len(vector.lengths))]
     lengths = vector.lengths if part == "end" else (0,) * len(vector.lengths)
@@ -139,7 +139,7 @@ def results(part: Part, vector: SliceVector) -> list[Column]:
 
 
 def at_place(offset: Column, starts: Sequence[int], given: Sequence[Column]) -> Column:
-    """By halves: as few comparisons as possible."""
+    """A binary search as an expression, with few comparisons."""
     if len(given) == 1:
         return given[0]
     middle = len(given) // 2

@@ -38,7 +38,7 @@ class Tasks:
 class SparkStreamEngine:
     spark: SparkSession
     tasks: int
-    """At once, in every micro-batch."""
+    """The number of tasks that run at once in a micro-batch."""
 
     def run_tasks(self, work: Sequence[TaskWork]) -> list[Report]:
         numbers = self.spark.range(0, len(work), 1, len(work))

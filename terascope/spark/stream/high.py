@@ -34,12 +34,12 @@ from terascope.streaming.state.segments import Segment
 from terascope.streaming.stored_rows import StoredRows, StoredStream
 
 FEW_ROWS = 1 << 20
-"""So many rows of closed slices give a result that one task computes and sorts."""
+"""The rows of closed slices up to which one task computes and sorts the result."""
 
 
 @dataclass(frozen=True)
 class SegmentReading:
-    """Segments as columns of Spark, each task some of them."""
+    """Segments as columns of Spark, divided among tasks."""
 
     stored: StoredRows
     leaf: StoredStream
@@ -75,10 +75,10 @@ class CatalystHighLevel:
         self._tasks = tasks
         self._frames: dict[tuple[str, tuple[int, ...]], Frame] = {}
         self._alive: list[Mapping[str, Rel]] = []
-        """Relations are known by their addresses: none may be freed while this object lives."""
+        """Relations, which are identified by address: none may be freed meanwhile."""
 
     def query(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> DataFrame:
-        """The parts of a query, once they are collected; `trees` give the rows to release."""
+        """The parts of a query, once they are collected; `trees` have the rows to release."""
         self._alive.append(trees)
         frame = self._stream(output.name, trees)
         df = frame.df
@@ -94,7 +94,7 @@ class CatalystHighLevel:
         return told_parts(chosen, output.name, folder, sink.format, output.fields, ordered)
 
     def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
-        """The largest value of a column that is below another."""
+        """The largest value of a column that is below another value."""
         frame = self.frame(rel, trees)
         column = frame.column(name)
         bound = changing(below) if isinstance(below, int) else F.lit(below)
@@ -137,7 +137,7 @@ class CatalystHighLevel:
         return self._frames[known]
 
     def _made_of(self, name: str, trees: Mapping[str, Rel]) -> tuple[int, ...]:
-        """Which trees a stream is made of: one below it may give other rows to each query."""
+        """The relations that a stream reads: one below it may have other rows for each query."""
         if name in self._leaves:
             return ()
         below = (self._made_of(read.stream, trees) for read in reads(trees[name]))
@@ -161,7 +161,7 @@ class CatalystHighLevel:
 
 
 def shares(segments: Sequence[Segment], tasks: int) -> tuple[tuple[Segment, ...], ...]:
-    """Segments for tasks, about equally many bytes for each."""
+    """Segments divided among tasks, with about equally many bytes for each."""
     made: list[list[Segment]] = [[] for _ in range(min(tasks, len(segments)))]
     sizes = [0] * len(made)
     for segment in sorted(segments, key=lambda s: s.length, reverse=True):

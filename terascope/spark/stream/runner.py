@@ -1,8 +1,8 @@
-"""Running a set as a stream: everything is set up, and one Structured Streaming query is started.
+"""Running a set as a stream: set-up, and the start of one Structured Streaming query.
 
-In: a StreamPlan, the live interfaces, where state and results go. Out: a `Runner`, which can be
-waited for and stopped between two batches. The offsets, the journal and the states under the
-checkpoint are all that another process needs to go on from there.
+In: a StreamPlan, the live interfaces, the folders of state and results. Out: a `Runner`, which can
+be waited for and stopped between two batches. With the offsets, the journal and the states under
+the checkpoint another process can resume.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ from terascope.streaming.tasks.read import StreamRead
 
 @dataclass(frozen=True)
 class StreamRun:
-    """Where a stream keeps its state and its results, how it reads, and all its settings."""
+    """The folders of a stream's state and results, and all its settings."""
 
     checkpoint: Path
     output: Path | None = None
-    """None: results are kept under the checkpoint."""
+    """The folder of results; None: they are kept under the checkpoint."""
     format: PartFormat = "parquet"
     live: LiveSettings = field(default_factory=LiveSettings)
     config: Config = field(default_factory=Config)
 
 
 class Runner:
-    """A set that runs."""
+    """A running set."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Runner:
         watch: Callable[[BatchReport], None] | None = None,
         windows: WindowPlans | None = None,
     ) -> None:
-        """`windows`: how its windows are composed, which is written down with the run."""
+        """`windows`: the compositions of its windows, which are saved with the run."""
         self.plan = plan
         self.run, self._config, config = run, run.config, run.config
         self._mode = output_mode(config.outputs == "shared")
@@ -174,7 +174,7 @@ class Runner:
         self.replanner.prepare(told)
 
     def source(self) -> StreamSource:
-        """What the tasks of every micro-batch read, and what they do to it."""
+        """The live interfaces, and the work of the tasks of every micro-batch."""
         plan, config = self.plan, self._config
         reads = tuple(
             NativeRead(
@@ -222,7 +222,7 @@ class Runner:
         self._query = writer.start()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Until it has ended, or so long; whether it has. A failure is raised."""
+        """Wait for the end, or for a time; return whether it has ended. Failures are raised."""
         assert self._query is not None
         try:
             # PySpark takes fractions of a second, and says integers only.
@@ -235,7 +235,7 @@ class Runner:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more can come, and all of it was delivered."""
+        """Whether the sources have ended and all rows were emitted."""
         return self.pipeline.state.ended or self.folder.is_idle
 
     @property
@@ -244,7 +244,7 @@ class Runner:
         return is_alive(self._spark)
 
     def stop(self) -> None:
-        """Between two batches."""
+        """Stop between two batches."""
         self.pause()
         self.close()
 
@@ -257,18 +257,18 @@ class Runner:
             self._query = None
 
     def abandon(self) -> None:
-        """After a failure: once no batch is at work any more, somebody else may run from the
-        checkpoint. A batch may outlive its JVM while it commits.
+        """After a failure: release the checkpoint once no batch is running any more. A batch may
+        outlive its JVM while it commits.
         """
         self.pipeline.rest()
         self.close()
 
     def save(self, state: StreamState) -> None:
-        """Another state after the last batch."""
+        """Save another state after the last batch."""
         StateFolder(self.folder.state).save(state)
 
     def close(self) -> None:
-        """Somebody else may run from the checkpoint."""
+        """Release the checkpoint for other processes."""
         self.replanner.close()
         if self.windows is not None:
             self.windows.close()
@@ -282,7 +282,7 @@ def newest_batch(checkpoint: Path) -> int:
 
 
 def locked(folder: Path) -> BinaryIO:
-    """Nobody else may run from the same checkpoint.
+    """Lock a checkpoint for this process.
 
     Raises:
         OutputError: somebody does, or the folder cannot be written.
@@ -306,9 +306,9 @@ def locked(folder: Path) -> BinaryIO:
 
 
 def link_clocks(plan: StreamPlan) -> dict[str, LinkClock | None]:
-    """Of each interface the finest column that is a clock. One that falls is none for a stream: the
-    time of day rises, and would promise of every other clock what it has not come to yet. When
-    tuples arrive is no time that they have themselves.
+    """The finest clock column of each interface. A falling column is no clock of a stream: the time
+    of day rises, and its watermark would be wrong. Arrival times are no clock of the tuples
+    themselves.
     """
     fineness = {"s": 0, "ms": 1, "us": 2, "ns": 3}
     found: dict[str, LinkClock | None] = {}

@@ -1,8 +1,8 @@
-"""CLOSING_WHEN over a stream: groups that live on from one micro-batch to the next.
+"""CLOSING_WHEN over a stream: groups that live from one micro-batch to the next.
 
 In: the tuples of the epochs that close, and the groups that were alive before them. Out: segments:
 the rows of these epochs, and the groups that are alive after them, each with the states of its
-running aggregates. A group is a row of the slice store while it lives, however many there are.
+running aggregates. A living group is a row of the slice store, however many there are.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from terascope.streaming.stored_rows import ALIVE, state_fields, state_stream
 
 @dataclass(kw_only=True)
 class LivingGroups(Machine):
-    """The state machine with groups that were alive before, and that live on."""
+    """The state machine with groups that were alive before, and that stay alive."""
 
     state_fields: tuple[Field, ...]
-    """Of the groups alive."""
+    """The columns of living groups."""
     key: str
     store: str
     sleeping: list[tuple[Value, ...]] = field(default_factory=list)
-    """Groups that live on, with their states."""
+    """Groups that stay alive, with their states."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the rows and the groups alive to the store, and report the segments."""
+        """Write the rows and the living groups to the store, and report the segments."""
         epochs = Stored(self.key, self.fields[0].name, self.key)
         alive = Stored(state_stream(self.key), None, "alive")
         with telling("CLOSING_WHEN"), SegmentWriter(Path(self.store)) as writer:
@@ -68,7 +68,7 @@ class LivingGroups(Machine):
             self.sleeping.clear()
 
     def heed(self, state: Value) -> int | None:
-        """The last value of a row is the state of a group that was alive before its epochs."""
+        """Read the last value of a row, the state of a group that was alive before its epochs."""
         if state is None:
             return None
         epoch, folds = json.loads(state)
@@ -79,7 +79,7 @@ class LivingGroups(Machine):
         return int(epoch)
 
     def end(self, group: tuple[Value, ...], epoch: int) -> Iterator[tuple[Value, ...]]:
-        """The epochs that are left for a group; it may live on."""
+        """The remaining epochs of a group, which may stay alive."""
         yield from self.silence(group, epoch, self.until)
         if self.alive:
             folds = [
@@ -113,7 +113,7 @@ def running_step(
     key: str,
     store: Path,
 ) -> list[Report]:
-    """The epochs from `low` up to, and without, `until`; the reports of the tasks."""
+    """Compute the epochs from `low` up to, and without, `until`; return the tasks' reports."""
 
     def is_due(epoch: Column) -> Column:
         due = epoch < changing(until)
@@ -132,7 +132,7 @@ def running_step(
 
 
 def furthest_epoch(rel: Running, source: Frame, parameters: Parameters) -> int | None:
-    """The last epoch that has tuples; None: there are none."""
+    """The last epoch with tuples; None: there is none."""
     key = Translator(source.columns, parameters).column(rel.keys[0][1])
     found = source.df.agg(F.max(key)).collect()[0][0]
     return None if found is None else int(found)

@@ -4,7 +4,7 @@ In: a `StreamSource`, which travels as an option. Out: for each micro-batch the 
 (terascope.streaming.tasks.read). The offset counts the journal's entries of each interface and
 holds a tick of the clock, so that a batch starts though every source is silent. `partitions` is a
 function of two offsets, the journal and the state of the batch before: a batch that Spark runs
-again reads the same tuples and does the same to them.
+again reads the same tuples and gives the same result.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from terascope.streaming.tasks.read import ReadTask, StreamRead, read_tuples
 
 FORMAT = "terascope_stream"
 PICKLER: Any = cloudpickle
-"""Has no type hints of its own; unlike pickle it takes the functions in a predicate by value."""
+"""A pickler without type hints; unlike pickle it takes the functions in a predicate by value."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """How many tuples the tasks of a micro-batch tell of, and how often."""
+    """The size and the interval of the samples that tasks report."""
 
     tuples: int
     seconds: float
@@ -55,7 +55,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class StreamSource:
-    """The live interfaces of a set, and what its tasks do."""
+    """The live interfaces of a set, and the work of its tasks."""
 
     reading: StreamRead
     interfaces: tuple[Interface, ...]
@@ -63,13 +63,13 @@ class StreamSource:
     edge: Edge | None
     settings: LiveSettings
     folder: str
-    """Of the run, under the checkpoint."""
+    """The folder of the run, under the checkpoint."""
     tasks: int
     epochs: Mapping[int, Epoch]
-    """By the number of a stream of groups."""
+    """The epochs, by the number of a stream of groups."""
     skew_ns: int
     samples: Samples | None = None
-    """What is asked of tasks to plan trees by; None: nothing."""
+    """The samples for planning trees; None: no samples."""
 
     @property
     def journal(self) -> Path:
@@ -80,17 +80,17 @@ class StreamSource:
 
 
 def stream_frame(spark: SparkSession, source: StreamSource) -> DataFrame:
-    """What the tasks of each micro-batch tell."""
+    """The reports of the tasks of each micro-batch."""
     name = register(spark)
     packed = base64.b64encode(zlib.compress(PICKLER.dumps(source), 1)).decode("ascii")
     return spark.readStream.format(name).option("source", packed).load()
 
 
 def register(spark: SparkSession) -> str:
-    """Make the data source known to the session, and return the name it has there.
+    """Register the data source in the session, and return its name there.
 
-    Spark looks for a name that is taken in the active session, and for the source in its own. Where
-    these are two sessions and the other one has the source, ours needs another name.
+    Spark checks in the active session whether a name is taken, and looks the source up in its own.
+    Where these are two sessions and the other one has the source, this session needs another name.
     """
     for name in chain([FORMAT], (f"{FORMAT}{n}" for n in count(2))):
         own = type(TerascopeStream.__name__, (TerascopeStream,), {"format_name": name})
@@ -129,13 +129,13 @@ class StreamPartition(InputPartition):
 
 
 class LiveReader(DataSourceStreamReader):
-    """On the driver: what is new, and which task reads it. In the workers: `read`."""
+    """On the driver: finds new data and plans its tasks. In the workers: `read`."""
 
     def __init__(self, source: StreamSource) -> None:
         self.source = source
         self._links: Links | None = None
         self._sampled: float | None = None
-        """When tasks were last asked for a sample."""
+        """The time of the last sample."""
 
     @property
     def links(self) -> Links:
@@ -199,12 +199,12 @@ class LiveReader(DataSourceStreamReader):
         return made
 
     def _trees(self) -> TreesInForce:
-        """Those that were decided last; when a batch is run again they may be others."""
+        """The trees that were chosen last; a repeated batch may have others."""
         known = None if self.source.samples is None else in_force(Path(self.source.folder))
         return known or TreesInForce()
 
     def _wanted(self, now: float) -> int:
-        """How many tuples of a batch shall be told of."""
+        """The number of tuples to sample in a batch."""
         samples = self.source.samples
         if samples is None:
             return 0
