@@ -155,7 +155,7 @@ class Merger:
     # ---- giving groups ---------------------------------------------------------------------------
 
     def results(self) -> Iterator[MergedGroups]:
-        """All groups. The blocks of one `Groups` have to be drawn before the next is asked for; the
+        """All groups. The blocks of one `Groups` have to be read before the next `Groups`; the
         merger is empty afterwards.
 
         Raises:

@@ -76,7 +76,7 @@ def measures_of(job: Job, reports: Iterable[Mapping[str, Any]]) -> dict[str, Mea
     for operator in job.operators:  # operators that count only what they give
         one = found.get(operator.name)
         if one is not None and not one.taken:
-            # A merge takes what was exchanged; groups of its other inputs were complete.
+            # A merge takes the exchanged groups; groups of its other inputs were complete.
             read = operator.inputs[:1] if isinstance(operator, MergeGroups) else operator.inputs
             above = sum(found[name].given for name in read if name in found)
             found[operator.name] = replace(one, taken=above)

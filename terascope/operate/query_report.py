@@ -149,7 +149,7 @@ class QueryReporter:
             following = self._moment(expr, value + 1, rel)
         return Closed(text, least, last, following)
 
-    # ---- what holds it back
+    # ---- inputs that hold it back
 
     def holds(
         self,

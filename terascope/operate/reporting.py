@@ -72,7 +72,7 @@ def running_processes(proc: Path = Path("/proc")) -> list[Process]:
             text = path.read_text(encoding="ascii", errors="replace")
         except OSError:
             continue  # it ended while we looked
-        # The name of a program may have spaces and brackets; what follows the last one is plain.
+        # The name of a program may have spaces and brackets; the text after the last one is plain.
         head, _, rest = text.rpartition(")")
         number, _, name = head.partition(" (")
         facts = rest.split()

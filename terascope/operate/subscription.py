@@ -43,7 +43,10 @@ def subscribe(
     from_start: bool = False,
     since_batch: int | None = None,
 ) -> Subscription:
-    """A subscription to a stream of the set that is running or, with its checkpoint, of any.
+    """A subscription to a stream of the running set or, with its checkpoint, of any set.
+
+    `from_start`: earlier batches come first; `since_batch`: only batches after that one; otherwise
+    only new batches. With `follow` it waits for more until the run is over.
 
     `from_start`: what was written before comes first; `since_batch`: only what came after that
     batch; otherwise only what is new. With `follow` it waits for more until the run is over.
@@ -74,8 +77,8 @@ class Subscription:
         is_over: Callable[[], bool] = lambda: False,
         wait: Callable[[], None] = lambda: time.sleep(POLL_SECONDS),
     ) -> None:
-        """`is_over`: no batch will be written any more. `wait`: between two looks at the manifest.
-        What is new is counted from here, not from the first look.
+        """`is_over`: no batch will be written any more. `wait`: between two reads of the manifest.
+        New batches are counted from here, not from the first read.
 
         Raises:
             StreamError: the manifest is not of its form.
@@ -111,7 +114,7 @@ class Subscription:
             StreamError: results are gone, or not what the manifest says.
         """
         while True:
-            # Asked before looking: what is written up to the end of the run is seen for certain.
+            # Checked before reading: every batch up to the end of the run is then read for certain.
             is_last = not self._follow or self._is_over()
             for entry in self._reader.new():
                 if self._note(entry) and isinstance(entry, DeliveredBatch):

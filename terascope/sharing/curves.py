@@ -3,7 +3,7 @@
 In: statistics of an attribute set, the kind of table. Out: a `Curve`: out(b, n), the rows that
 leave a table of b buckets in an epoch in which n rows enter it, evicted and flushed ones.
 
-n = tuples is the stream itself; a smaller n is what leaves the tables above, in which frequent
+n = tuples is the stream itself; a smaller n is the output of the tables above, in which frequent
 groups are rarer than in the stream.
 
 Invariant: g <= out(b, n) <= n, because every group enters at least once; out falls with b, rises

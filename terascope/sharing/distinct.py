@@ -1,14 +1,12 @@
-"""How many groups a population has, from a uniform sample of its tuples (paper 4, footnote 3).
+"""The number of groups of a population, from a uniform sample of its tuples (paper 4, footnote 3).
 
-In: a 64-bit hash of each attribute for each of r sampled tuples. Out: the frequencies of
-frequencies of any set of attributes (about a millisecond for 64 Ki tuples: a search tries
-thousands of sets), the number of groups among any other number n of tuples of the same stream, and
-bounds that hold whatever the distribution is.
+In: the frequencies of frequencies of a sample of r tuples. Out: the number of groups among any
+other number n of tuples of the same stream, and bounds that hold whatever the distribution is.
 
-`gee` is the guaranteed-error estimator of Charikar et al.: off by a factor of about sqrt(n/r) at
-most, and none can promise much better. `GroupGrowth` is what plans use: a mixture of Poisson rates
-is fitted to the frequencies, and says how many groups are seen in n tuples. Skewed, uniform and
-unique keys all come out; docs/decisions.md has the errors beside those of other estimators.
+`gee` is the guaranteed-error estimator of Charikar et al.: wrong by a factor of about sqrt(n/r) at
+most, and no estimator can guarantee much better. Plans use `GroupGrowth`: a mixture of Poisson
+rates is fitted to the frequencies, and gives the number of groups in n tuples. It covers skewed,
+uniform and unique keys; docs/decisions.md has the errors beside those of other estimators.
 """
 
 from __future__ import annotations
@@ -101,7 +99,7 @@ def fit_growth(found: Frequencies, scale: float) -> GroupGrowth:
     np.add.at(seen, places, found.numbers[rare])
     rates, likely = mixture(rounded(max(2.0, scale)))
     # The groups of a rate that are seen begin in proportion to it, as if there were as many groups
-    # of each: what the sample does not tell stays so. Begun with equal numbers of seen groups,
+    # of each: rates without evidence keep these weights. Begun with equal numbers of seen groups,
     # estimates from samples of 2% are a seventh too large in the mean.
     weights = np.maximum(rates, rates[1])
     weights /= weights.sum()

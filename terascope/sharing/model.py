@@ -6,7 +6,7 @@ the tables below. A `Tree` holds the tables as nodes, each after its parent: a n
 that leave its parent, and a node without a parent groups the tuples of the stream. The keys of a
 node are always a subset of its parent's.
 
-This package is arithmetic: it knows no plans, tuples or kernels.
+This package is arithmetic, without plans, tuples or kernels.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The cost of subtrees when memory has a price.
 
-Problem: with a budget, what a change of a tree saves depends on how the memory of all its tables is
-allocated anew. Idea: give memory a price, so many hash operations a byte. Then a subtree can be
-judged by itself, and a change where it happens; and the trees that are tried do not depend on the
-budget.
+Problem: with a budget, the saving of a change depends on how the memory of all tables is allocated
+anew. Idea: give memory a price, so many hash operations a byte. Then a subtree, and a change within
+it, can be judged by itself; and the trees that are tried do not depend on the budget.
 
 In: the curve of a table, the cost of the rows that leave it, a price. Out: W(n), the least of (cost
 below the table + price * bytes) when n rows enter it, on a grid of n; and the best size.

@@ -1,9 +1,9 @@
 """Windows as slices: the paned and the paired rewriting, and their composition (paper 0, 3 and 4).
 
-In: windows W[r, s]. Out: slices from which every one of them can be put together, with the period
-and the rate of edges. The paired rewriting has one slice a slide when r is a multiple of s, and two
+In: windows W[r, s]. Out: slices from which every window can be assembled, with the period and the
+rate of edges. The paired rewriting has one slice a slide when r is a multiple of s, and two
 otherwise; r < s (hopping) needs only the second of them, the first is a gap. Composing means taking
-the edges of all: whatever slices a set of windows can be computed from have all of these (theorem
+the edges of all: all slices from which a set of windows can be computed have these edges (theorem
 1), so that no composition is shorter.
 """
 

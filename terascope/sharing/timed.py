@@ -1,17 +1,17 @@
 """Aggregate trees that save time, with a price in nanoseconds for each look-up.
 
 In: queries and statistics of an epoch. Out: a tree in which every table has the memory it can use,
-and the time that it and the flat plan take.
+and the time of this tree and of the flat plan.
 
 Problem: paper 4 counts hash operations, but these differ. A table of few groups is an array whose
 place is computed from the codes of the keys, which takes a quarter of a look-up among many groups;
 a table of many keys takes longer than one of two; and on every tree edge the rows of the parent are
-taken apart again for its children. So the fewest hash operations are not the least time: an
+decoded again for its children. So the fewest hash operations are not the least time: an
 intermediate aggregate pays when it is much smaller than its input and replaces several slow
 look-ups.
 
 Idea: siblings are merged below their union while that saves at least 1% of the flat plan's time.
-Cost: unions are tried in the order of what they could save at best, so that few are counted.
+Cost: unions are tried in the order of an upper bound of their saving, so that few are counted.
 """
 
 from __future__ import annotations

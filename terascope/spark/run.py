@@ -87,6 +87,8 @@ def run_job(
 ) -> SparkResult:
     """Read the sources and set up every stream.
 
+    With a sink the tasks of a native low level write the queries that they can finish.
+
     With a sink the tasks of a native low level write there what they can finish themselves.
 
     Raises:

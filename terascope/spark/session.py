@@ -48,7 +48,7 @@ SQL_SETTINGS: Mapping[str, str] = {
     "spark.sql.caseSensitive": "true",
     # A union of many reads, or a deep chain of shared streams, prints as one endless line.
     "spark.sql.debug.maxToStringFields": "50",
-    # A stream runs a few jobs in every micro-batch: what is remembered of each must not grow.
+    # A stream runs a few jobs in every micro-batch: the memory of past jobs must not grow.
     "spark.sql.streaming.numRecentProgressUpdates": "5",
     "spark.sql.streaming.minBatchesToRetain": "10",
     # It would make integers of the decimals that bounds are given as
@@ -274,7 +274,7 @@ def default_settings(master: str, folder: Path) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": f"{driver_megabytes()}m",
             "spark.local.dir": str(folder / "local"),
-            # Checkpoints and files of Spark itself: Hadoop asks its own setting, not the system.
+            # Checkpoints and files of Spark itself: Hadoop reads its own setting, not the system's.
             "spark.hadoop.fs.permissions.umask-mode": "077",
             "spark.python.daemon.module": "terascope.spark.daemon",
             f"spark.executorEnv.{KERNELS_USED}": str(folder / "kernels-used"),
@@ -360,7 +360,7 @@ def launch_environment(home: Path | None) -> Iterator[None]:
     """The environment variables that Spark reads when it starts, set while it starts."""
     changes = {"PYSPARK_PYTHON": sys.executable}
     if "SPARK_CONF_DIR" not in os.environ and "SPARK_HOME" not in os.environ:
-        # It stands on the class path: an archive of classes wants one that is always the same.
+        # It is on the class path, which must always be the same for an archive of classes.
         changes["SPARK_CONF_DIR"] = NO_FOLDER
     if home is not None:
         changes["JAVA_HOME"] = str(home)

@@ -174,7 +174,7 @@ def reached(column: SourceField, seen: Seen | None, skew_ns: int) -> SliceValue 
     return max(told, default=None)
 
 
-# ---- what closes ---------------------------------------------------------------------------------
+# ---- slices that close ---------------------------------------------------------------------------
 
 
 def due(

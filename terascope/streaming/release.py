@@ -170,7 +170,7 @@ class Releasing:
         if not computed:
             return []
         high = self._high_level(self._state.segments)
-        # What is not ordered waits for nothing: only what is new is looked at.
+        # Rows without an order are released at once: only new segments are read.
         fresh = self._high_level(self._fresh)
         queries = []
         for output, bounds in computed:
@@ -200,7 +200,7 @@ class Releasing:
             return None
         below = complete_below(release, self._watermarks)
         lows = progress.lows(len(below))
-        # A query that came later may begin after what is complete.
+        # A query that came later may begin after the complete rows.
         bounds = [
             (low, low if earlier(high, low, part.trend) else high)
             for low, high, part in zip(lows, below, release.parts, strict=True)

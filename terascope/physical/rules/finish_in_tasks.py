@@ -152,7 +152,7 @@ def stream_targets(
 
 
 def needed(job: Job, direct: Collection[str]) -> set[str]:
-    """The streams of the high level: outputs that no task writes, and what these read."""
+    """The streams of the high level: outputs that no task writes, and the streams these read."""
     trees = {stage.name: stage.rel for stage in job.streams}
     waiting = [o.stream for o in job.outputs if o.stream not in direct]
     found: set[str] = set()
@@ -164,7 +164,7 @@ def needed(job: Job, direct: Collection[str]) -> set[str]:
     return found
 
 
-# ---- columns that nobody takes -------------------------------------------------------------------
+# ---- columns that no query reads -----------------------------------------------------------------
 
 
 def narrowed(targets: Mapping[int, Target]) -> dict[int, Target]:
@@ -202,7 +202,7 @@ def with_fields(low: LowPlan, numbers: Sequence[int], targets: Mapping[int, Targ
     return replace(low, queries=tuple(queries), columns=columns)
 
 
-# ---- conditions of the high part, asked before tuples are copied ------------------------------
+# ---- conditions of the high part, evaluated before tuples are copied --------------------------
 
 
 def first_conditions(target: Target) -> tuple[Expr, ...]:

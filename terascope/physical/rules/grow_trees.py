@@ -159,7 +159,7 @@ def decided(
     )  # fmt: skip
     found = accounted(found, queries, Curves(RememberedStatistics(statistics), TREE_TABLE))
     if config.tree_leaves == "bounded":
-        # The flat plan within the same memory, not with all it wants.
+        # The flat plan within the same memory, not with all it can use.
         found = replace(found, flat_exchanged=planned.flat_cost.total, bounded_flat=planned.flat)
     return found
 
@@ -203,7 +203,7 @@ def families(
         assert query.epoch is not None
         plain = not query.anyof and all(slot.where is None for slot in query.slots)
         rides = plain and (shares is None or shares.get(query.name, 0.0) >= RIDING_SHARE)
-        # Of tuples that only others want a key must not overflow.
+        # A key must not overflow for tuples that only other queries take.
         rides = rides and not any(can_overflow(key) for key in query.plain_keys)
         tuples = frozenset(query.signature), frozenset(query.rest), frozenset(query.anyof)
         epoch = query.keys[query.epoch][1]
@@ -238,7 +238,7 @@ class Grafting:
             parent = None if node.parent is None else called[node.parent]
             own = [q for q in below[place] if node.is_query and is_of(q, node)]
             if own and (len(own) == len(below[place]) or same_tuples(below[place])):
-                # The first of them is what those below are made of.
+                # The children read the first of them.
                 called.append(own[0].name)
                 others = [query for query in below[place] if query not in own]
                 wide = (*own[0].slots, *self.more_slots(own[0], others))

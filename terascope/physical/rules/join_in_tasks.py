@@ -136,7 +136,7 @@ def sides_of(
     return (made[0], made[1]) if together else None
 
 
-# ---- what the equalities say ---------------------------------------------------------------------
+# ---- facts from the equalities -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def without_merging(
         return None
     if rel.sets is not None or rel.emit_empty is not None:
         return None
-    # Every low key must be told by a key; further keys may only follow from low keys.
+    # A key must determine every low key; further keys may only follow from low keys.
     known = set(low_keys[source.stream])
     step = steps.get(source.stream, 1)
     told = {base.name for _, e in rel.keys if isinstance(base := told_by(e, step), Col)}

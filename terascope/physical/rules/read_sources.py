@@ -90,7 +90,7 @@ def source_read(
         name,
         tuple(members),
         tuple(columns.values()),
-        # The tuples that nobody wants tell how far time moved; Spark has them anyway.
+        # Tuples that no query takes still move the clocks; Spark has them anyway.
         source_predicate(relevant, ours) if members[0].hosts_low_level else None,
         tuple(arrived(splits or (), columns.values(), arrival_ns)),
         tuple(sorted(clocks)),
@@ -109,7 +109,7 @@ def add_column(columns: dict[str, Column], column: Column, source: str) -> None:
             f"in one PROTOCOL and {column.type.label} in another"
         )
     if known.clock and column.clock and known.clock != column.clock:
-        # A date in a file becomes ticks of one unit; a second one would be told the wrong time.
+        # A date in a file becomes ticks of one unit; a second one would get the wrong time.
         raise SourceError(
             f"column '{column.name}' of '{source}' is declared clock({known.clock}) "
             f"in one PROTOCOL and clock({column.clock}) in another"

@@ -156,7 +156,7 @@ def is_of(rel: Aggregate, epoch: int, family: SliceFamily) -> bool:
     scan, predicate = source_of(rel.source)
     conditions = frozenset(c for c in conjuncts(predicate) if c != TRUE)
     keys = frozenset(expr for i, (_, expr) in enumerate(rel.keys) if i != epoch)
-    # Beyond what the query asks, slices ask for nothing but a time.
+    # In addition to the query's conditions, slices only need a time.
     beyond = (columns_of(c) for c in conditions - family.conditions)
     same = family.conditions <= conditions and all(c <= columns_of(family.time) for c in beyond)
     return same and scan_key(scan) == family.scan and keys == family.keys

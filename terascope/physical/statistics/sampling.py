@@ -203,7 +203,7 @@ def whole_ends(
     return frozenset(found)
 
 
-# ---- what it says --------------------------------------------------------------------------------
+# ---- statistics of the sample --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""The plan of a Job that runs as a stream: what is stored, and who computes each query. Pure data.
+"""The plan of a Job that runs as a stream: the stored rows, and the placement of each query. Pure
+data.
 
 A `LowStream` says how the groups or rows of a low-level stream are stored and for how long. A
 `StreamOutput` is the plan of one query: how its rows are released, and by whom they are computed.

@@ -147,7 +147,7 @@ def named(cut_columns: Iterable[str], column: str) -> FloatDigits:
 # ---- ranges and digits of single values ----------------------------------------------------------
 # A digit is the difference of two roundings: x in units of the digit, and x in units of the next
 # one. All of these are integers times powers of two that a FLOAT holds exactly. A digit is between
-# -2^29 and 2^29, the highest one has what is above.
+# -2^29 and 2^29, the highest one has the bits above.
 
 
 def float_range(value: Column) -> Column:

@@ -121,8 +121,8 @@ class ScalarCall:
 
 
 def arrow_function(function: Callable[..., pa.Array], type: Type) -> Callable[..., Column]:
-    """The function as an Arrow UDF: whole columns in, a column of the type out. Spark learns what
-    kind of UDF it is from the type hints of the function.
+    """The function as an Arrow UDF: whole columns in, a column of the type out. Spark derives the
+    kind of the UDF from the type hints of the function.
     """
     spark: Any = F  # PySpark's type stubs do not know arrow_udf
     made: Callable[..., Column] = spark.arrow_udf(function, spark_type(type))

@@ -67,7 +67,7 @@ def resumed_state(plan: StreamPlan, before: StreamState | None, destinations: in
     return state
 
 
-# ---- what a query is -----------------------------------------------------------------------------
+# ---- the identity of a query ---------------------------------------------------------------------
 
 
 def description(output: StreamOutput, plan: StreamPlan) -> dict[str, Any]:
@@ -340,7 +340,7 @@ class StateMigration:
             return StreamProgress(since=since, kept_from=self._unseen(stream, stream.kept_by))
         replaced = self._replaced(stream)
         if replaced and stream.sliced is not None:
-            # What was closed stays closed; what was open goes on, in slices of both kinds.
+            # Closed slices stay closed; open ones continue, in slices of both kinds.
             known = [end for one in replaced if (end := self._closed_time(one)) is not None]
             until = stream.sliced.value_at(max(known)) if known else None
             return StreamProgress(until=until, since=since, goes_on=True)
@@ -443,7 +443,7 @@ class StateMigration:
 
         start: SliceValue = least
         step = 1
-        # Further back than what was seen last nothing new can be whole.
+        # No new slice can be whole before the last value that was read.
         while not whole(start):
             start, step = least + step, 2 * step
             if step > FURTHEST:

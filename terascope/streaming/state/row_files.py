@@ -1,10 +1,10 @@
 """The files of a stream: read as tables, and merged into one whose rows are in order.
 
 In: Parquet, CSV or NDJSON files of results, and their fields. Out: an Arrow table in readable form:
-addresses as text, raw bytes in hexadecimal, integers, FLOATs and BOOLs as they are. Text formats
-cannot tell everything apart: NaN and infinities of NDJSON come back as NULL, and so do empty raw
-bytes of CSV, and an empty text there that is the only column. When files are merged, rows are
-therefore moved as they are: lines of text as lines, columns of Parquet as columns.
+addresses as text, raw bytes in hexadecimal, integers, FLOATs and BOOLs unchanged. Text formats are
+ambiguous: NaN and infinities of NDJSON come back as NULL, and so do empty raw bytes of CSV, and an
+empty text there that is the only column. When files are merged, rows are therefore moved unchanged:
+lines of text as lines, columns of Parquet as columns.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def birth(pid: int) -> str | None:
         told = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return ""
-    # The name of a program may have spaces and brackets; what follows the last one is plain.
+    # The name of a program may have spaces and brackets; the text after the last one is plain.
     facts = told.rpartition(")")[2].split()
     return None if facts[0] == "Z" else facts[19]
 
