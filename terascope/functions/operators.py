@@ -1,8 +1,7 @@
 """The operators of GSQL as scalar functions, named as they are written.
 
-In: nothing. Out: `operators`, by name, and `cast_value`, the meaning of CAST. The binder makes
-calls of them; `CASE` and `CAST` are expressions of their own, `BETWEEN` is two comparisons, `/` is
-`div` or `/` as the language says.
+In: nothing. Out: `operators`, by name. The binder makes calls of them; `CASE` and `CAST` are
+expressions of their own, `BETWEEN` is two comparisons, `/` is `div` or `/` as the language says.
 
 Integers are signed 64-bit: what does not fit stops the run with a message, it never wraps round.
 Division by zero is NULL.
@@ -18,7 +17,6 @@ from typing import Final
 
 from terascope.functions import roles, slopes
 from terascope.functions.base import Scalar, TypeMistake, TypeRule, Value, unordered
-from terascope.functions.casts import cast_value
 from terascope.functions.signatures import (
     ANYTHING,
     BOOLEAN,
@@ -34,8 +32,6 @@ from terascope.functions.signatures import (
 )
 from terascope.functions.values import as_text, compare, whole
 from terascope.types import BIAS, Type, unify
-
-__all__ = ["cast_value", "like_regex", "operators"]
 
 # ---- logic ---------------------------------------------------------------------------------------
 
@@ -61,6 +57,7 @@ def _in(value: Value, *items: Value) -> bool | None:
 
 
 def _coalesce(*args: Value) -> Value:
+    """The first argument that is not NULL."""
     return next((a for a in args if a is not None), None)
 
 
@@ -113,15 +110,9 @@ def _comparison(name: str, outcomes: str) -> Scalar:
         return role.less if order < 0 else role.greater if order > 0 else role.equal
 
     return Scalar(
-        name,
-        _comparable,
-        evaluate,
-        slope=slopes.folding(evaluate),
-        cost_ns=2,
-        payload_ns=10,
-        takes_held=True,
-        role=role,
-    )
+        name, _comparable, evaluate, slope=slopes.folding(evaluate), cost_ns=2, payload_ns=10,
+        takes_held=True, role=role,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=1024)
@@ -184,26 +175,17 @@ def _shift_type(name: str) -> TypeRule:
     return signature(name, INTEGER, INTEGER, returns=lambda args: known(args[0], Type.INT))
 
 
-def _checked(name: str, operation: Callable[[Value, Value], Value]) -> Callable[..., Value]:
-    """An operation on two numbers: as FLOAT when one is, else as integers that must fit."""
-
-    def evaluate(left: Value, right: Value) -> Value:
-        if isinstance(left, float) or isinstance(right, float):
-            return operation(float(left), float(right))
-        return whole(operation(left, right), f"{left} {name} {right}")
-
-    return evaluate
-
-
 def _neg(value: Value) -> Value:
     return -value if isinstance(value, float) else whole(-value, f"-({value})")
 
 
 def _div(left: int, right: int) -> int | None:
+    """Rounds down; by zero is NULL."""
     return whole(left // right, f"{left} div {right}") if right else None
 
 
 def _mod(left: int, right: int) -> int | None:
+    """Takes the sign of the divisor; by zero is NULL."""
     return left % right if right else None
 
 
@@ -212,6 +194,7 @@ def _quotient(left: int | float, right: int | float) -> float | None:
 
 
 def _narrow(held: int) -> int:
+    """A WIDE as a number to compute with."""
     return whole(held + BIAS, str(held + BIAS))
 
 
@@ -229,6 +212,7 @@ def _shift_right(value: int, places: int) -> int | None:
 
 
 def _mask(address: bytes, mask: int) -> bytes | None:
+    """Masks an IPv4 address; IPv6 is NULL."""
     if address[0] != 4:
         return None
     bits = int.from_bytes(address[1:], "big") & mask & 0xFFFFFFFF
@@ -249,10 +233,26 @@ def _operator(
     role: roles.Role,
     slope: slopes.SlopeRule = unordered,
     cost_ns: int = 2,
-    doc: str = "",
 ) -> Scalar:
     rule = slopes.folding(evaluate, slope)
-    return Scalar(name, type_rule, evaluate, slope=rule, cost_ns=cost_ns, role=role, doc=doc)
+    return Scalar(name, type_rule, evaluate, slope=rule, cost_ns=cost_ns, role=role)
+
+
+def _arithmetic(
+    name: str,
+    operation: Callable[[Value, Value], Value],
+    role: roles.Role,
+    slope: slopes.SlopeRule,
+    result: Callable[[Type], Type] = lambda t: t,
+) -> Scalar:
+    """An operation on two numbers: as FLOAT when one is, else as integers that must fit."""
+
+    def evaluate(left: Value, right: Value) -> Value:
+        if isinstance(left, float) or isinstance(right, float):
+            return operation(float(left), float(right))
+        return whole(operation(left, right), f"{left} {name} {right}")
+
+    return _operator(name, _numeric(name, result), evaluate, role, slope)
 
 
 def _concatenate(left: str | bytes, right: str | bytes) -> str:
@@ -262,6 +262,12 @@ def _concatenate(left: str | bytes, right: str | bytes) -> str:
 _NEGATIVE: Final = signature("-", NUMBER, returns=lambda args: signed(known(args[0], Type.INT)))
 _NOT: Final = signature("NOT", BOOLEAN, returns=Type.BOOL)
 _LIKE: Final = signature("LIKE", TEXT, TEXT, returns=Type.BOOL)
+_JOINED: Final = signature("||", TEXT, TEXT, returns=Type.STRING)
+_IS_NULL: Final = signature("IS NULL", ANYTHING, returns=Type.BOOL)
+_COALESCE: Final = signature(
+    "COALESCE", ANYTHING, returns=lambda args: unified("COALESCE", args), repeated=True
+)
+_RATIO: Final = _numeric("/", lambda _: Type.FLOAT)
 
 _ALL: Final = (
     Scalar("and", _conditions("AND"), _and, strict=False, cost_ns=1, role=roles.Conjunction()),
@@ -273,113 +279,39 @@ _ALL: Final = (
     _comparison("<=", "<="),
     _comparison(">", ">"),
     _comparison(">=", "=>"),
-    _operator(
-        "+", _numeric("+"), _checked("+", operator.add), roles.Addition((1, 1)), slopes.added
-    ),
-    _operator(
-        "-",
-        _numeric("-", signed),
-        _checked("-", operator.sub),
-        roles.Addition((1, -1)),
-        slopes.subtracted,
-    ),
+    _arithmetic("+", operator.add, roles.Addition((1, 1)), slopes.added),
+    _arithmetic("-", operator.sub, roles.Addition((1, -1)), slopes.subtracted, signed),
     _operator("neg", _NEGATIVE, _neg, roles.Addition((-1,)), slopes.negated),
-    _operator(
-        "*", _numeric("*"), _checked("*", operator.mul), roles.Multiplication(), slopes.multiplied
-    ),
-    _operator(
-        "/",
-        _numeric("/", lambda _: Type.FLOAT),
-        _quotient,
-        roles.Quotient(),
-        slopes.divided_as_float,
-        5,
-    ),
-    _operator(
-        "div",
-        _numeric("div"),
-        _div,
-        roles.FloorDivision(),
-        slopes.divided,
-        5,
-        "rounds down; by zero is NULL",
-    ),
-    _operator(
-        "%",
-        _numeric("%"),
-        _mod,
-        roles.Remainder(),
-        doc="takes the sign of the divisor; by zero is NULL",
-    ),
+    _arithmetic("*", operator.mul, roles.Multiplication(), slopes.multiplied),
+    _operator("/", _RATIO, _quotient, roles.Quotient(), slopes.divided_as_float, 5),
+    _operator("div", _numeric("div"), _div, roles.FloorDivision(), slopes.divided, 5),
+    _operator("%", _numeric("%"), _mod, roles.Remainder()),
     _operator("&", _bits("&", 2), operator.and_, roles.BitOperation("&"), slopes.masked),
     _operator("|", _bits("|", 2), operator.or_, roles.BitOperation("|"), slopes.filled),
     _operator("^", _bits("^", 2), operator.xor, roles.BitOperation("^")),
     _operator("~", _bits("~", 1, signed), operator.invert, roles.BitComplement(), slopes.negated),
     _operator("<<", _shift_type("<<"), _shift_left, roles.ShiftLeft(), slopes.shifted_left),
     _operator(">>", _shift_type(">>"), _shift_right, roles.ShiftRight(), slopes.shifted_right),
-    _operator(
-        "narrow",
-        _narrow_type,
-        _narrow,
-        roles.Narrowing(),
-        cost_ns=1,
-        doc="a WIDE as a number to compute with",
-    ),
-    _operator(
-        "mask",
-        _mask_type,
-        _mask,
-        roles.AddressMask(),
-        cost_ns=5,
-        doc="masks an IPv4 address; IPv6 is NULL",
-    ),
+    _operator("narrow", _narrow_type, _narrow, roles.Narrowing(), cost_ns=1),
+    _operator("mask", _mask_type, _mask, roles.AddressMask(), cost_ns=5),
     _operator("like", _LIKE, _like, roles.TextPattern(), cost_ns=300),
     Scalar(
-        "||",
-        signature("||", TEXT, TEXT, returns=Type.STRING),
-        _concatenate,
-        slope=slopes.folding(_concatenate),
-        cost_ns=40,
+        "||", _JOINED, _concatenate, slope=slopes.folding(_concatenate), cost_ns=40,
         spark=lambda call: call.F.concat(*call.texts),
     ),
     Scalar(
-        "in",
-        _members,
-        _in,
-        strict=False,
-        cost_ns=10,
-        payload_ns=20,
-        unified_from=0,
-        takes_held=True,
-        role=roles.Membership(),
+        "in", _members, _in, strict=False, cost_ns=10, payload_ns=20, unified_from=0,
+        takes_held=True, role=roles.Membership(),
     ),
     Scalar(
-        "is_null",
-        signature("IS NULL", ANYTHING, returns=Type.BOOL),
-        lambda a: a is None,
-        strict=False,
-        cost_ns=1,
-        payload_ns=1,
-        takes_held=True,
-        role=roles.NullTest(),
+        "is_null", _IS_NULL, lambda a: a is None, strict=False, cost_ns=1, payload_ns=1,
+        takes_held=True, role=roles.NullTest(),
     ),
     Scalar(
-        "coalesce",
-        signature(
-            "COALESCE",
-            ANYTHING,
-            returns=lambda args: unified("COALESCE", args),
-            repeated=True,
-        ),
-        _coalesce,
-        strict=False,
-        cost_ns=2,
-        unified_from=0,
-        takes_held=True,
-        role=roles.Coalescing(),
-        doc="the first argument that is not NULL",
+        "coalesce", _COALESCE, _coalesce, strict=False, cost_ns=2, unified_from=0,
+        takes_held=True, role=roles.Coalescing(),
     ),
-)
+)  # fmt: skip
 
 operators: Final[dict[str, Scalar]] = {scalar.name: scalar for scalar in _ALL}
 

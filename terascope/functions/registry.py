@@ -1,8 +1,8 @@
 """Every function a query can name.
 
-In: the operators, the built-in scalars and aggregates, and those of users. Out: `Functions`, looked
-up by name without regard to case. Names that are known but cannot run yet have a reason instead of
-a meaning.
+In: the operators, the built-in scalars and aggregates, which are found in the modules of their
+folders, and those of users. Out: `Functions`, looked up by name without regard to case. Names that
+are known but cannot run yet have a reason instead of a meaning.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from types import MappingProxyType
-from typing import Final
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType, ModuleType
+from typing import Any, Final
 
 from terascope.functions import aggregates, scalars
 from terascope.functions.base import AggregateFunction, FunctionMistake, Scalar
@@ -28,37 +29,20 @@ _HEAVY_HITTERS: Final = (
     "heavy hitters come with a later version; group by the identifier and use ORDER BY .. LIMIT k, "
     "which is exact"
 )
-_OPERATORS: Final = operators.keys() - {s.name for s in scalars.SCALARS}
 _STATEFUL: Final = "stateful sampling functions come with a later version"
 
 deferred_names: Final[Mapping[str, str]] = MappingProxyType(
-    dict.fromkeys(
-        (
-            "approx_quantile",
-            "approx_median",
-            "approx_count_distinct",
-            "running_approx_count_distinct",
-        ),
-        _APPROXIMATE,
-    )
-    | dict.fromkeys(("heavy_hitters", "local_count", "current_bucket"), _HEAVY_HITTERS)
-    | dict.fromkeys(
-        (
-            "ssample",
-            "rsample",
-            "ssthreshold",
-            "ssdo_clean",
-            "ssclean_with",
-            "ssfinal_clean",
-            "packet_count",
-            "gamma",
-            "do_clean_count",
-            "init_threshold",
-            "delay",
-            "newly_closed",
-        ),
-        _STATEFUL,
-    )
+    {
+        name: reason
+        for names, reason in (
+            ("approx_quantile approx_median approx_count_distinct", _APPROXIMATE),
+            ("running_approx_count_distinct", _APPROXIMATE),
+            ("heavy_hitters local_count current_bucket", _HEAVY_HITTERS),
+            ("ssample rsample ssthreshold ssdo_clean ssclean_with ssfinal_clean", _STATEFUL),
+            ("packet_count gamma do_clean_count init_threshold delay newly_closed", _STATEFUL),
+        )
+        for name in names.split()
+    }
 )
 """Names of functions that parse but cannot run yet, and the reason that a message gives."""
 
@@ -72,7 +56,7 @@ class Functions:
 
     @classmethod
     def builtin(cls) -> Functions:
-        return _builtin()
+        return _BUILTIN
 
     def scalar(self, name: str) -> Scalar | None:
         return self.scalars.get(name.lower())
@@ -111,7 +95,7 @@ class Functions:
 
     def names(self) -> tuple[str, ...]:
         """Every name that can be called, synonyms included; operators are not called by name."""
-        return tuple(sorted({*self.scalars, *self.aggregates} - {*_OPERATORS}))
+        return tuple(sorted({*self.scalars, *self.aggregates} - _UNCALLED))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Mapping proxies do not pickle: the dicts travel."""
@@ -124,10 +108,17 @@ def _rebuilt(
     return Functions(MappingProxyType(all_scalars), MappingProxyType(all_aggregates))
 
 
-@cache
-def _builtin() -> Functions:
-    by_name = operators | {s.name: s for s in scalars.SCALARS}
-    grouped = {a.name: a for a in aggregates.AGGREGATES}
-    by_name |= {name: by_name[meant] for name, meant in scalars.SYNONYMS.items()}
-    grouped |= {name: grouped[meant] for name, meant in aggregates.SYNONYMS.items()}
-    return _rebuilt(by_name, grouped)
+def _declared(package: ModuleType, kind: type[Scalar] | type[AggregateFunction]) -> dict[str, Any]:
+    """The functions that the modules of a folder declare, by their names and synonyms."""
+    found: dict[str, Any] = {}
+    for name in sorted(module.name for module in iter_modules(package.__path__)):
+        held = vars(import_module(f"{package.__name__}.{name}"))
+        listed = (*held.values(), *held.get("SCALARS", ()), *held.get("AGGREGATES", ()))
+        found |= {value.name: value for value in listed if isinstance(value, kind)}
+        found |= {other: found[meant] for other, meant in held.get("SYNONYMS", {}).items()}
+    return found
+
+
+_SCALARS: Final = _declared(scalars, Scalar)
+_UNCALLED: Final = operators.keys() - _SCALARS.keys()
+_BUILTIN: Final = _rebuilt(operators | _SCALARS, _declared(aggregates, AggregateFunction))

@@ -1,7 +1,8 @@
 """Type rules, written as what each argument must be.
 
 In: argument types. Out: the result type, or a TypeMistake that names the function, the argument and
-what it takes, in the words of the language.
+what it takes, in the words of the language. `builtin` makes a scalar function of such a rule and a
+plain Python function.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
-from terascope.functions.base import TypeMistake, TypeRule
+from terascope.functions.base import Scalar, TypeMistake, TypeRule, Value
 from terascope.types import Type, unify
 
 
@@ -71,6 +73,30 @@ def signature(
         return returns if isinstance(returns, Type) else returns(args)
 
     return rule
+
+
+def builtin(
+    *wants: Want,
+    returns: Type | Callable[[tuple[Type, ...]], Type],
+    optional: int = 0,
+    repeated: bool = False,
+    written: str = "",
+    **properties: Any,
+) -> Callable[[Callable[..., Value]], Scalar]:
+    """Make a Python function a scalar of GSQL: of the function's name, without a final `_`. The
+    properties are those of a `Scalar`; `written` is the name in messages, if it is another one.
+    """
+
+    def declared(function: Callable[..., Value]) -> Scalar:
+        name = function.__name__.removesuffix("_")
+        # Where pickle finds the function: its module has the scalar under its name.
+        function.__qualname__ = f"{function.__name__}.evaluate"
+        rule = signature(
+            written or name, *wants, returns=returns, optional=optional, repeated=repeated
+        )
+        return Scalar(name, rule, function, doc=function.__doc__ or "", **properties)
+
+    return declared
 
 
 def unified(name: str, args: Sequence[Type]) -> Type:

@@ -1,8 +1,9 @@
 """The slot of a sub-aggregate: how the low level keeps its state in one 64-bit word of a group.
 
-In: nothing. Out: `SlotKind`, which an aggregate declares (`Aggregate.slot`): its initial state and
-the statements by which compiled kernels update it, merge it and take values back. Statements are
-text, so that functions need no compiler; terascope.kernels writes them into its kernels.
+In: nothing. Out: `SlotKind`, which an aggregate declares (`AggregateFunction.slot`): its initial
+state and the statements by which compiled kernels update it, merge it and take values back.
+Statements are text, so that functions need no compiler; terascope.kernels writes them into its
+kernels.
 
 Beside its slots a group has a state word, which says of each slot whether it has seen a value. A
 slot that has not seen one is 0, and NULLs are passed over, so that statements see values only. An

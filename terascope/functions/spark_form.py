@@ -1,9 +1,9 @@
 """The Spark forms of functions.
 
 In: nothing. Out: the types of two forms. An aggregate makes a `SparkForm` of a `SparkCall`: what
-Spark's GROUP BY computes, and the value made of that (`Aggregate.spark`). A scalar makes a Column
-of `SparkArguments` (`Scalar.spark`). Only terascope.spark imports pyspark: functions are handed
-Columns, and pyspark's functions as `F`.
+Spark's GROUP BY computes, and the value made of that (`AggregateFunction.spark`). A scalar makes a
+Column of `SparkArguments` (`Scalar.spark`). Only terascope.spark imports pyspark: functions are
+handed Columns, and pyspark's functions as `F`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def itself(parts: Sequence[SparkColumn]) -> SparkColumn:
 
 @dataclass(frozen=True)
 class SparkForm:
-    """Aggregate Columns of a GROUP BY, and the value made of their results."""
+    """AggregateFunction Columns of a GROUP BY, and the value made of their results."""
 
     parts: tuple[SparkColumn, ...]
     finish: Callable[[Sequence[SparkColumn]], SparkColumn] = itself

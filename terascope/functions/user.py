@@ -33,7 +33,6 @@ from terascope.functions.base import (
     FunctionMistake,
     Sampling,
     Scalar,
-    State,
     TypeMistake,
     TypeRule,
     Value,
@@ -116,6 +115,7 @@ def aggregate(
     def decorate(class_: type) -> AggregateFunction:
         known_as = _checked_name(name or class_.__name__)
         result = _type(known_as, returns)
+        rule = _rule(known_as, takes, result)
         parts = class_()
         members: dict[str, Any] = {
             "name": known_as.lower(),
@@ -132,54 +132,20 @@ def aggregate(
             "example_parameters": tuple(example_parameters),
             "doc": doc or _first_line(class_.__doc__),
             "__module__": class_.__module__,
+            "type_rule": staticmethod(lambda args: rule(args[: len(takes)])),
+            "zero": staticmethod(_part(known_as, parts, "zero")),
+            "reduce": staticmethod(_converted(_part(known_as, parts, "reduce"), _types(takes))),
+            "merge": staticmethod(_part(known_as, parts, "merge")),
+            "finish": staticmethod(
+                _guarded(known_as, _part(known_as, parts, "finish"), (), result)
+            ),
         }
-        made = type(class_.__name__, (UserAggregate,), members)
-        return made(  # type: ignore[no-any-return]
-            rule=_rule(known_as, takes, result),
-            zero=_part(known_as, parts, "zero"),
-            reduce=_converted(_part(known_as, parts, "reduce"), _types(takes)),
-            merge=_part(known_as, parts, "merge"),
-            finish=_guarded(known_as, _part(known_as, parts, "finish"), (), result),
-            next_epoch=getattr(parts, "next_epoch", None),
-        )
+        if hasattr(parts, "next_epoch"):
+            members["next_epoch"] = staticmethod(parts.next_epoch)
+        made: type[AggregateFunction] = type(class_.__name__, (AggregateFunction,), members)
+        return made()
 
     return decorate
-
-
-class UserAggregate(AggregateFunction):
-    """An aggregate put together from the parts of a user's class."""
-
-    name = "user_defined"
-
-    def __init__(
-        self,
-        rule: TypeRule,
-        zero: Callable[..., State],
-        reduce: Callable[..., State],
-        merge: Callable[[State, State], State],
-        finish: Callable[..., Value],
-        next_epoch: Callable[[State], State] | None,
-    ) -> None:
-        self._rule, self._zero, self._reduce = rule, zero, reduce
-        self._merge, self._finish, self._next_epoch = merge, finish, next_epoch
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return self._rule(args[: self.arity])
-
-    def zero(self, *parameters: Value) -> State:
-        return self._zero(*parameters)
-
-    def reduce(self, state: State, *args: Value) -> State:
-        return self._reduce(state, *args)
-
-    def merge(self, left: State, right: State) -> State:
-        return self._merge(left, right)
-
-    def finish(self, state: State, *parameters: Value) -> Value:
-        return self._finish(state, *parameters)
-
-    def next_epoch(self, state: State) -> State:
-        return state if self._next_epoch is None else self._next_epoch(state)
 
 
 def load_functions(path: Path) -> tuple[Scalar | AggregateFunction, ...]:

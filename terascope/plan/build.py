@@ -9,14 +9,14 @@ from terascope.functions.base import Value
 from terascope.functions.decomposition import Apply, Constant, Place, Term
 from terascope.functions.members import IN_LIST, Members
 from terascope.functions.operators import operators
-from terascope.functions.scalars.slices import SCALARS as SLICE_SCALARS
+from terascope.functions.scalars.slices import in_slices, slice_end, slice_start
 from terascope.functions.slices import SliceVector
 from terascope.plan.expr import Call, Expr, Lit
 from terascope.types import Type
 
 TRUE = Lit(True, Type.BOOL)
 FALSE = Lit(False, Type.BOOL)
-SLICE_FUNCTIONS = {scalar.name: scalar for scalar in SLICE_SCALARS}
+SLICE_FUNCTIONS = {scalar.name: scalar for scalar in (slice_start, slice_end, in_slices)}
 
 
 def call(operator: str, *args: Expr) -> Call:

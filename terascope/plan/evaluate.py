@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, assert_never
 
 from terascope.functions.base import Scalar, Value
-from terascope.functions.operators import cast_value
+from terascope.functions.casts import cast_value
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param
 from terascope.types import Type
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from terascope.functions.aggregates import AGGREGATES
 from terascope.functions.base import AggregateFunction, TypeMistake, Value, ValueMistake
 from terascope.functions.decomposition import (
     Apply,
@@ -19,9 +18,11 @@ from terascope.functions.decomposition import (
     SinglePart,
     Term,
 )
+from terascope.functions.registry import Functions
 from terascope.functions.values import compare
 from terascope.types import INT_MAX, INT_MIN, Type
 
+FUNCTIONS = Functions.builtin()
 small = st.integers(-9, 9)
 wide = st.integers(INT_MIN, INT_MAX)
 VALUES = {
@@ -46,7 +47,7 @@ def takes(aggregate: AggregateFunction, type_: Type) -> bool:
 
 CASES = [
     (aggregate, type_, finer)
-    for aggregate in AGGREGATES
+    for aggregate in dict.fromkeys(FUNCTIONS.aggregates.values())
     for type_ in VALUES
     for finer in (False, True)
     if takes(aggregate, type_) and aggregate.split((type_,), finer) is not None
@@ -134,7 +135,7 @@ def test_the_whole_is_made_of_its_parts(
 
 
 def test_the_sum_of_a_part_may_overflow_when_the_whole_does_not() -> None:
-    total = next(a for a in AGGREGATES if a.name == "sum")
+    total = FUNCTIONS.aggregates["sum"]
     made = total.split((Type.LLONG,), True)
     assert made is not None
     assert from_parts(made, [[INT_MAX, 5], [-7, -1]]) == INT_MAX - 3
@@ -143,7 +144,7 @@ def test_the_sum_of_a_part_may_overflow_when_the_whole_does_not() -> None:
 
 
 def test_the_mean_of_nanosecond_clocks_does_not_overflow() -> None:
-    mean = next(a for a in AGGREGATES if a.name == "avg")
+    mean = FUNCTIONS.aggregates["avg"]
     made = mean.split((Type.ULLONG,), False)
     assert made is not None
     now = 1_700_000_000_000_000_000

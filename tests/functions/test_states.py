@@ -12,24 +12,28 @@ import pytest
 from terascope.functions.base import AggregateFunction, ValueMistake
 from terascope.functions.registry import Functions
 from terascope.functions.states import decode_state, encode_state
-from terascope.functions.user import UserAggregate
-from terascope.types import Type
+from terascope.functions.user import aggregate
 
 
-class Own(UserAggregate):
-    name = "own"
-    user_defined = True
+@aggregate(takes=("INT",), returns="INT")
+class own_state:
+    def zero(self) -> Any:
+        return {"seen": []}
+
+    def reduce(self, state: Any, value: int) -> Any:
+        return state
+
+    def merge(self, left: Any, right: Any) -> Any:
+        return left
+
+    def finish(self, state: Any) -> int:
+        return 0
 
 
 def own() -> AggregateFunction:
-    return Own(
-        lambda args: Type.INT,
-        lambda: {"seen": []},
-        lambda state, value: state,
-        lambda left, right: left,
-        lambda state: 0,
-        None,
-    )
+    made: Any = own_state
+    assert isinstance(made, AggregateFunction)
+    return made
 
 
 class Bomb:

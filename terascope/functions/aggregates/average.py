@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from terascope.functions.aggregates.counting import Count
 from terascope.functions.aggregates.float_sums import float_sum_part
+from terascope.functions.aggregates.folding import PlainAggregate
 from terascope.functions.aggregates.total import (
     Sum,
     Total,
@@ -19,7 +20,7 @@ from terascope.functions.aggregates.total import (
     spark_half_sums,
     together,
 )
-from terascope.functions.base import AggregateFunction, Value
+from terascope.functions.base import Value
 from terascope.functions.decomposition import (
     FIRST,
     Apply,
@@ -30,8 +31,8 @@ from terascope.functions.decomposition import (
 )
 from terascope.functions.exact_floats import rounded
 from terascope.functions.operators import operators
-from terascope.functions.scalars.logic import IF
-from terascope.functions.signatures import NUMBER, expect
+from terascope.functions.scalars.logic import if_
+from terascope.functions.signatures import NUMBER
 from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import compare
 from terascope.types import Type
@@ -40,17 +41,15 @@ State: TypeAlias = tuple[Total | None, int]
 """Sum and count. The sum is exact; it is rounded once, before the division."""
 
 
-class Average(AggregateFunction):
+class Average(PlainAggregate):
     name = "avg"
+    takes = (NUMBER,)
+    returns = Type.FLOAT
     kind = "algebraic"
     sampling = "keep"
     counts_true = True
     adds_floats = "values"
     doc = "the mean, as FLOAT; of BOOLs, the share that is TRUE"
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args[: self.arity], NUMBER)
-        return Type.FLOAT
 
     def zero(self, *parameters: Value) -> State:
         return None, 0
@@ -119,7 +118,7 @@ class AverageOfPositives(Average):
     name = "posavg"
     counts_true = False
     argument = Apply(
-        IF,
+        if_,
         (Apply(operators[">="], (FIRST, Constant(0, Type.INT))), FIRST, Constant(None, Type.NULL)),
     )
     doc = "the mean of the values that are not negative"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from terascope.functions.aggregates.folding import Folding
-from terascope.functions.signatures import CONDITION, expect, known
+from terascope.functions.signatures import CONDITION, known
 from terascope.functions.slots import Fold, SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
@@ -28,11 +28,12 @@ Bits = int
 
 class OrAggregate(Folding):
     name = "or_aggr"
+    takes = (CONDITION,)
     doc = "the bits set in any value; for BOOL, whether any is TRUE"
     kept_in: ClassVar[SlotKind] = OR_INT
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return known(expect(self.name, args[: self.arity], CONDITION)[0], Type.INT)
+        return known(super().type_rule(args), Type.INT)
 
     def combine(self, left: Bits, right: Bits) -> Bits:
         return left | right

@@ -1,29 +1,34 @@
-"""COUNT(*) and COUNT(x): how many tuples, how many with a value."""
+"""How many tuples, how many values, how many different ones, and how many repeated ones.
+
+count_dups(x) = COUNT(x) - COUNT(DISTINCT x). It is running (dissertation 3.1.2): under CLOSING_WHEN
+a sequence number seen again in a later epoch of its connection is a duplicate.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
+from terascope.functions.aggregates.folding import PlainAggregate
+from terascope.functions.aggregates.runs import Sets, include, members, unite
 from terascope.functions.aggregates.total import Sum
-from terascope.functions.base import AggregateFunction, Value
+from terascope.functions.base import Value
 from terascope.functions.decomposition import FIRST, Decomposition, SinglePart
-from terascope.functions.signatures import ANYTHING, expect
 from terascope.functions.slots import COUNT, COUNT_OF, SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
+from terascope.functions.values import distinct_key
 from terascope.types import Type
 
 
-class Count(AggregateFunction):
+class Count(PlainAggregate):
     name = "count"
+    returns = Type.ULLONG
     takes_star = True
     takes_held = True
     sampling = "rescale"
     doc = "count(*): the number of tuples; count(x): of those whose x is not NULL"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        if args:
-            expect(self.name, args[: self.arity], ANYTHING)
-        return Type.ULLONG
+        return super().type_rule(args) if args else Type.ULLONG
 
     def zero(self, *parameters: Value) -> int:
         return 0
@@ -33,9 +38,6 @@ class Count(AggregateFunction):
 
     def merge(self, left: int, right: int) -> int:
         return left + right
-
-    def finish(self, state: int, *parameters: Value) -> int:
-        return state
 
     def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
         return COUNT_OF if args else COUNT
@@ -60,4 +62,63 @@ class RunningCount(Count):
         return None
 
 
-AGGREGATES: Final = (Count(), RunningCount())
+class CountDistinct(PlainAggregate):
+    name = "count_distinct"
+    returns = Type.ULLONG
+    kind = "holistic"
+    of_set = True
+    cheap = False
+    takes_held = True
+    doc = "the number of different values, as COUNT(DISTINCT x)"
+
+    def zero(self, *parameters: Value) -> Sets:
+        return ()
+
+    def reduce(self, state: Sets, *args: Value) -> Sets:
+        return include(state, distinct_key(args[0]))
+
+    def merge(self, left: Sets, right: Sets) -> Sets:
+        return unite(left, right)
+
+    def finish(self, state: Sets, *parameters: Value) -> int:
+        return len(members(state))
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        return SparkForm((call.F.count_distinct(call.value),))
+
+
+DupsState: TypeAlias = tuple[int, Sets]
+
+
+class CountDups(PlainAggregate):
+    name = "count_dups"
+    returns = Type.ULLONG
+    kind = "holistic"
+    running = True
+    cheap = False
+    takes_held = True
+    doc = "how many values had occurred before: COUNT(x) - COUNT(DISTINCT x)"
+
+    def zero(self, *parameters: Value) -> DupsState:
+        return 0, ()
+
+    def reduce(self, state: DupsState, *args: Value) -> DupsState:
+        count, seen = state
+        return count + 1, include(seen, distinct_key(args[0]))
+
+    def merge(self, left: DupsState, right: DupsState) -> DupsState:
+        return left[0] + right[0], unite(left[1], right[1])
+
+    def finish(self, state: DupsState, *parameters: Value) -> int:
+        count, seen = state
+        return count - len(members(seen))
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        if call.distinct:
+            return None
+        parts = call.F.count(call.value), call.F.count_distinct(call.value)
+        return SparkForm(parts, lambda p: p[0] - p[1])
+
+
+AGGREGATES: Final = (Count(), RunningCount(), CountDistinct(), CountDups())
+SYNONYMS: Final = {"count_dup": "count_dups", "sum_of_dups": "count_dups"}

@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 
 from terascope.functions.aggregates.folding import Folding
 from terascope.functions.base import Value
-from terascope.functions.signatures import ANYTHING, expect
 from terascope.functions.slots import Fold, SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import larger, smaller
@@ -50,9 +49,6 @@ class Minimum(Folding):
     picks_smaller: ClassVar[bool] = True
     of_integers: ClassVar[SlotKind] = MIN_INT
     of_floats: ClassVar[SlotKind] = MIN_FLOAT
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return expect(self.name, args[: self.arity], ANYTHING)[0]
 
     def combine(self, left: Value, right: Value) -> Value:
         return smaller(left, right) if self.picks_smaller else larger(left, right)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from terascope.functions.aggregates.folding import PlainAggregate
 from terascope.functions.base import AggregateFunction, Scalar, Value
 from terascope.functions.decomposition import FIRST, Apply, Constant, JointPart, Place, Term
 from terascope.functions.exact_floats import (
@@ -22,7 +23,7 @@ from terascope.functions.exact_floats import (
     rounded,
     to_digits,
 )
-from terascope.functions.signatures import INTEGER, NUMBER, expect, signature
+from terascope.functions.signatures import INTEGER, NUMBER, signature
 from terascope.functions.slots import RANGE, SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
@@ -53,28 +54,20 @@ FLOAT_TOTAL: Final = Scalar(
 )
 
 
-class FloatRange(AggregateFunction):
+class FloatRange(PlainAggregate):
     """The range that the digits of a group belong to. A group has a row for each."""
 
     name = "float_range"
+    takes = (NUMBER,)
+    returns = Type.LLONG
     splits_groups = True
     doc = "the range of the digits of x"
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args[: self.arity], NUMBER)
-        return Type.LLONG
-
-    def zero(self, *parameters: Value) -> int | None:
-        return None
 
     def reduce(self, state: int | None, *args: Value) -> int:
         return self.merge(state, to_digits(args[0])[0]) or 0
 
     def merge(self, left: int | None, right: int | None) -> int | None:
         return max((r for r in (left, right) if r is not None), default=None)
-
-    def finish(self, state: int | None, *parameters: Value) -> int | None:
-        return state
 
     def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
         return RANGE
@@ -83,19 +76,14 @@ class FloatRange(AggregateFunction):
         return SparkForm((), lambda _: call.value)
 
 
-class FloatSum(AggregateFunction):
+class FloatSum(PlainAggregate):
     """Merges rows of a range and its digits into the sum they stand for."""
 
     name = "float_sum"
     arity = 1 + DIGITS
+    takes = (INTEGER,) * (1 + DIGITS)
+    returns = Type.FLOAT
     doc = "the sum that ranges and digits stand for"
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args[: self.arity], *(INTEGER,) * self.arity)
-        return Type.FLOAT
-
-    def zero(self, *parameters: Value) -> ExactSum | None:
-        return None
 
     def reduce(self, state: ExactSum | None, *args: Value) -> ExactSum:
         return added(state or NOTHING, from_digits(args[0], args[1:]))

@@ -1,15 +1,45 @@
-"""Aggregates whose state is a value: what all values make when they are combined two by two."""
+"""What built-in aggregates share: the types they take, and states that are values.
+
+`PlainAggregate` is the base of all of them. `Folding` is for aggregates whose state is what all
+values make when they are combined two by two. `Collecting` keeps the values themselves.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
-from terascope.functions.base import AggregateFunction, Value
+from terascope.functions.aggregates.runs import EMPTY, Runs, add, join
+from terascope.functions.base import AggregateFunction, State, Value
 from terascope.functions.decomposition import FIRST, Decomposition, SinglePart
+from terascope.functions.signatures import ANYTHING, Want, expect
 from terascope.types import Type
 
 
-class Folding(AggregateFunction):
+class PlainAggregate(AggregateFunction):
+    """Says by attributes what it takes and gives. Its state is its value, NULL at first, and the
+    state of one value is that value, unless it says otherwise.
+    """
+
+    takes: ClassVar[tuple[Want, ...]] = (ANYTHING,)
+    returns: ClassVar[Type | None] = None
+    """The type of the result; None: that of the first argument."""
+
+    def type_rule(self, args: tuple[Type, ...]) -> Type:
+        first, *_ = expect(self.name, args[: self.arity], *self.takes)
+        return first if self.returns is None else self.returns
+
+    def zero(self, *parameters: Value) -> State:
+        return None
+
+    def reduce(self, state: State, *args: Value) -> State:
+        return self.merge(state, args[0])
+
+    def finish(self, state: State, *parameters: Value) -> Value:
+        return state
+
+
+class Folding(PlainAggregate):
     """Says by `combine` what two values make, in any order; nothing makes NULL."""
 
     keeps_one = True
@@ -17,20 +47,27 @@ class Folding(AggregateFunction):
     @abstractmethod
     def combine(self, left: Value, right: Value) -> Value: ...
 
-    def zero(self, *parameters: Value) -> Value:
-        return None
-
-    def reduce(self, state: Value, *args: Value) -> Value:
-        return self.merge(state, args[0])
-
     def merge(self, left: Value, right: Value) -> Value:
         if left is None or right is None:
             return right if left is None else left
         return self.combine(left, right)
 
-    def finish(self, state: Value, *parameters: Value) -> Value:
-        return state
-
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """Partial values are merged as values are."""
         return Decomposition((SinglePart(self, (FIRST,), self),))
+
+
+class Collecting(PlainAggregate):
+    """Keeps all values of a group, in stream order."""
+
+    kind = "holistic"
+    cheap = False
+
+    def zero(self, *parameters: Value) -> Runs:
+        return EMPTY
+
+    def reduce(self, state: Runs, *args: Value) -> Runs:
+        return add(state, args[0] if len(args) == 1 else args)
+
+    def merge(self, left: Runs, right: Runs) -> Runs:
+        return join(left, right)

@@ -9,17 +9,19 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import ClassVar, Final, TypeAlias
 
+from terascope.functions.aggregates.folding import PlainAggregate
 from terascope.functions.aggregates.total import checked_sum, sum_type
-from terascope.functions.base import AggregateFunction, Value, ValueMistake
-from terascope.functions.signatures import INTEGER, expect
+from terascope.functions.base import Value, ValueMistake
+from terascope.functions.signatures import INTEGER
 from terascope.types import Type
 
 Number: TypeAlias = int | float
 State: TypeAlias = tuple[int, tuple[int, ...]]
 
 
-class MovingSum(AggregateFunction):
+class MovingSum(PlainAggregate):
     name = "moving_sum"
+    takes = (INTEGER,)
     state_parameters = 1
     running = True
     sampling = "rescale"
@@ -31,7 +33,8 @@ class MovingSum(AggregateFunction):
         return "moving_sum"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return sum_type(expect(self.name, args[: self.arity], INTEGER)[0])
+        found = super().type_rule(args)
+        return self.returns or sum_type(found)
 
     def zero(self, *parameters: Value) -> State:
         (epochs,) = parameters
@@ -58,13 +61,10 @@ class MovingSum(AggregateFunction):
 
 class MovingSumExp(MovingSum):
     name = "moving_sum_exp"
+    returns = Type.FLOAT
     finish_parameters = 1
     example_parameters = (3, 0.5)
     doc = "moving_sum_exp(x, N, alpha): the same, each epoch weighing alpha times the next newer"
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args[: self.arity], INTEGER)
-        return Type.FLOAT
 
     def finish(self, state: State, *parameters: Value) -> Number:
         (alpha,) = parameters

@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from terascope.functions.aggregates.runs import EMPTY, Runs, add, items, join
-from terascope.functions.base import AggregateFunction, Value, ValueMistake
-from terascope.functions.signatures import NUMBER, Want, expect
+from terascope.functions.aggregates.folding import Collecting
+from terascope.functions.aggregates.runs import Runs, items
+from terascope.functions.base import Value, ValueMistake
+from terascope.functions.signatures import NUMBER, Want
 from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import order_key
 from terascope.types import Type
@@ -20,29 +21,16 @@ from terascope.types import Type
 RANKED: Final = Want(NUMBER.words, lambda t: NUMBER.accepts(t) or t is Type.WIDE)
 
 
-class OrderStatistic(AggregateFunction):
+class OrderStatistic(Collecting):
     """What all of them share: they differ in how they name the place in the order."""
 
-    kind = "holistic"
+    takes = (RANKED,)
     sampling = "keep"
-    cheap = False
     takes_held = True
 
     @property
     def state_name(self) -> str:
         return "values"
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return expect(self.name, args[: self.arity], RANKED)[0]
-
-    def zero(self, *parameters: Value) -> Runs:
-        return EMPTY
-
-    def reduce(self, state: Runs, *args: Value) -> Runs:
-        return add(state, args[0])
-
-    def merge(self, left: Runs, right: Runs) -> Runs:
-        return join(left, right)
 
     def finish(self, state: Runs, *parameters: Value) -> Value:
         share = self.share(*parameters)

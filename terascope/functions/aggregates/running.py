@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from terascope.functions.aggregates.runs import EMPTY, Runs, add, items, join
+from terascope.functions.aggregates.folding import Collecting, PlainAggregate
+from terascope.functions.aggregates.runs import Runs, items
 from terascope.functions.aggregates.total import Sum, checked_sum, sum_type
-from terascope.functions.base import AggregateFunction, Value
-from terascope.functions.signatures import INTEGER, expect
+from terascope.functions.base import Value
+from terascope.functions.signatures import INTEGER
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
 
@@ -18,22 +19,18 @@ Number: TypeAlias = int | float
 SumAndPeak: TypeAlias = tuple[int, int]
 
 
-class RunningSum(AggregateFunction):
+class RunningSum(PlainAggregate):
     name = "running_sum"
+    takes = (INTEGER,)
     running = True
     sampling = "rescale"
     doc = "the sum since the group began; 0 when there is no value"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return sum_type(expect(self.name, args[: self.arity], INTEGER)[0])
+        return sum_type(super().type_rule(args))
 
     def zero(self, *parameters: Value) -> int:
         return 0
-
-    def reduce(self, state: int, *args: Value) -> int:
-        (value,) = args
-        total: int = state + value
-        return total
 
     def merge(self, left: int, right: int) -> int:
         return left + right
@@ -49,18 +46,19 @@ class RunningSum(AggregateFunction):
         return SparkForm(summed.parts, lambda parts: call.F.coalesce(made(parts), call.number(0)))
 
 
-class RunningSumMax(AggregateFunction):
+class RunningSumMax(PlainAggregate):
     """The state is the sum, and the largest it was in this epoch. A part's peak counts from its own
     beginning, so the later part's peak stands on the earlier part's sum.
     """
 
     name = "running_sum_max"
+    takes = (INTEGER,)
     ordered = True
     running = True
     doc = "the largest value that running_sum(x) took during the epoch, its start included"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return sum_type(expect(self.name, args[: self.arity], INTEGER)[0])
+        return sum_type(super().type_rule(args))
 
     def zero(self, *parameters: Value) -> SumAndPeak:
         return 0, 0
@@ -79,26 +77,13 @@ class RunningSumMax(AggregateFunction):
         return state[0], state[0]
 
 
-class RunningArray(AggregateFunction):
+class RunningArray(Collecting):
     name = "running_array_aggr"
-    kind = "holistic"
+    takes = (INTEGER,)
+    returns = Type.STRING
     ordered = True
     running = True
-    cheap = False
     doc = "the numbers since the group began, in stream order, as text with commas"
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args[: self.arity], INTEGER)
-        return Type.STRING
-
-    def zero(self, *parameters: Value) -> Runs:
-        return EMPTY
-
-    def reduce(self, state: Runs, *args: Value) -> Runs:
-        return add(state, args[0])
-
-    def merge(self, left: Runs, right: Runs) -> Runs:
-        return join(left, right)
 
     def finish(self, state: Runs, *parameters: Value) -> str | None:
         return ",".join(map(str, items(state))) if state else None

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final, TypeAlias
 
-from terascope.functions.base import AggregateFunction, Value
+from terascope.functions.aggregates.folding import PlainAggregate
+from terascope.functions.base import Value
 from terascope.functions.exact_floats import UNIT_EXPONENT, exact, ratio
-from terascope.functions.signatures import NUMBER, expect
+from terascope.functions.signatures import NUMBER
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
 
@@ -39,9 +40,11 @@ def moments_together(left: Moments, right: Moments) -> Moments:
     )
 
 
-class Spread(AggregateFunction):
+class Spread(PlainAggregate):
     """What the four share; `sample` divides by n - 1 instead of n, `root` takes the square root."""
 
+    takes = (NUMBER,)
+    returns = Type.FLOAT
     kind = "algebraic"
     sampling = "keep"
     adds_floats = "moments"
@@ -51,10 +54,6 @@ class Spread(AggregateFunction):
     @property
     def state_name(self) -> str:
         return "moments"
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args[: self.arity], NUMBER)
-        return Type.FLOAT
 
     def zero(self, *parameters: Value) -> Moments:
         return 0, 0, 0, 0, False

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from terascope.functions.base import AggregateFunction, Value, ValueMistake
-from terascope.functions.signatures import INTEGER, NUMBER, expect
+from terascope.functions.aggregates.folding import PlainAggregate
+from terascope.functions.base import Value, ValueMistake
+from terascope.functions.signatures import INTEGER, NUMBER
 from terascope.types import Type
 
 Number = int | float
@@ -41,9 +42,11 @@ class State:
     steps: Steps | None = None
 
 
-class TimeAverage(AggregateFunction):
+class TimeAverage(PlainAggregate):
     name = "time_avg"
     arity = 2
+    takes = (NUMBER, INTEGER)
+    returns = Type.FLOAT
     state_parameters = 1
     kind = "algebraic"
     ordered = True
@@ -52,10 +55,6 @@ class TimeAverage(AggregateFunction):
     state_classes = (State, Steps)
     example_parameters = (60,)
     doc = "time_avg(x, ts, window): the mean of x weighed by how long each value stood"
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        expect(self.name, args[: self.arity], NUMBER, INTEGER)
-        return Type.FLOAT
 
     def zero(self, *parameters: Value) -> State:
         (window,) = parameters

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from terascope.functions.aggregates.float_sums import float_sum_part
-from terascope.functions.base import AggregateFunction, Value
+from terascope.functions.aggregates.folding import PlainAggregate
+from terascope.functions.base import Value
 from terascope.functions.decomposition import (
     FIRST,
     Apply,
@@ -18,7 +19,7 @@ from terascope.functions.decomposition import (
 )
 from terascope.functions.exact_floats import ExactSum, added, exact, rounded
 from terascope.functions.operators import operators
-from terascope.functions.signatures import NUMBER, expect
+from terascope.functions.signatures import NUMBER
 from terascope.functions.slots import SUM_INT, SlotKind
 from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import whole
@@ -113,8 +114,9 @@ def spark_whole(call: SparkCall, upper: SparkColumn, lower: SparkColumn) -> Spar
     return F.when(fits, total).when(upper.isNotNull(), call.overflow())
 
 
-class Sum(AggregateFunction):
+class Sum(PlainAggregate):
     name = "sum"
+    takes = (NUMBER,)
     sampling = "rescale"
     keeps_one = True
     counts_true = True
@@ -122,10 +124,7 @@ class Sum(AggregateFunction):
     doc = "the sum; of BOOLs, how many are TRUE; NULL when there is no value"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return sum_type(expect(self.name, args[: self.arity], NUMBER)[0])
-
-    def zero(self, *parameters: Value) -> Total | None:
-        return None
+        return sum_type(super().type_rule(args))
 
     def reduce(self, state: Total | None, *args: Value) -> Total:
         return plus(state, args[0])

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
-from terascope.functions.base import Scalar, Value, ValueMistake
+from terascope.functions.base import Value, ValueMistake
 from terascope.functions.roles import SubnetTest
-from terascope.functions.signatures import ADDRESS, INTEGER, TEXT, signature
+from terascope.functions.signatures import ADDRESS, INTEGER, TEXT, builtin
 from terascope.functions.spark_form import SparkArguments, SparkColumn
 from terascope.functions.subnets import BITS, Subnet, cut, parse_subnet
 from terascope.functions.values import Text, as_text
@@ -20,21 +20,10 @@ PRIVATE: Final = tuple(
 )
 
 
-def _prefix(address: bytes, length4: int, length6: int | None = None) -> bytes | None:
-    length = length4 if address[0] == 4 else length6
-    if length is None or not 0 <= length <= BITS[address[0]]:
-        return None
-    return cut(address, length)
-
-
 def _check_lengths(constants: Sequence[Value]) -> None:
     for length, bits in zip(constants[1:], BITS.values(), strict=False):
         if length is not None and not 0 <= length <= bits:
             raise ValueMistake(f"prefix length {length} does not lie between 0 and {bits}")
-
-
-def _in_subnet(address: bytes, subnet: Text) -> bool:
-    return address in parse_subnet(as_text(subnet))
 
 
 def _check_subnet(constants: Sequence[Value]) -> None:
@@ -98,41 +87,42 @@ def _spark_version(call: SparkArguments) -> SparkColumn:
     return call.F.when(_spark_is_v4(call), call.number(4)).when(known, call.number(6))
 
 
-SCALARS: Final = (
-    Scalar(
-        "prefix",
-        signature("prefix", ADDRESS, INTEGER, INTEGER, returns=Type.IP, optional=1),
-        _prefix,
-        cost_ns=10,
-        check_constants=_check_lengths,
-        spark=_spark_prefix,
-        doc="prefix(ip, n4[, n6]): the first n4 bits of an IPv4, n6 of an IPv6 address, rest 0; "
-        "NULL for IPv6 without n6",
-    ),
-    Scalar(
-        "in_subnet",
-        signature("in_subnet", ADDRESS, TEXT, returns=Type.BOOL),
-        _in_subnet,
-        cost_ns=10,
-        check_constants=_check_subnet,
-        role=SubnetTest(),
-        spark=_spark_in_subnet,
-        doc="in_subnet(ip, '10.0.0.0/8'): whether the address lies in the subnet",
-    ),
-    Scalar(
-        "ip_version",
-        signature("ip_version", ADDRESS, returns=Type.UINT),
-        lambda address: address[0],
-        cost_ns=3,
-        spark=_spark_version,
-        doc="4 or 6",
-    ),
-    Scalar(
-        "is_private",
-        signature("is_private", ADDRESS, returns=Type.BOOL),
-        lambda address: any(address in subnet for subnet in PRIVATE),
-        cost_ns=20,
-        spark=lambda call: reduce(operator.or_, (_spark_inside(call, one) for one in PRIVATE)),
-        doc="whether the address lies in 10/8, 172.16/12, 192.168/16 or fc00::/7",
-    ),
-)
+# ---- the functions -------------------------------------------------------------------------------
+
+
+@builtin(
+    ADDRESS, INTEGER, INTEGER, returns=Type.IP, optional=1, cost_ns=10,
+    check_constants=_check_lengths, spark=_spark_prefix,
+)  # fmt: skip
+def prefix(address: bytes, length4: int, length6: int | None = None) -> bytes | None:
+    """prefix(ip, n4[, n6]): the first n4 bits of an IPv4, n6 of an IPv6 address, rest 0; NULL for
+    IPv6 without n6.
+    """
+    length = length4 if address[0] == 4 else length6
+    if length is None or not 0 <= length <= BITS[address[0]]:
+        return None
+    return cut(address, length)
+
+
+@builtin(
+    ADDRESS, TEXT, returns=Type.BOOL, cost_ns=10, check_constants=_check_subnet,
+    role=SubnetTest(), spark=_spark_in_subnet,
+)  # fmt: skip
+def in_subnet(address: bytes, subnet: Text) -> bool:
+    """in_subnet(ip, '10.0.0.0/8'): whether the address lies in the subnet."""
+    return address in parse_subnet(as_text(subnet))
+
+
+@builtin(ADDRESS, returns=Type.UINT, cost_ns=3, spark=_spark_version)
+def ip_version(address: bytes) -> int:
+    """4 or 6."""
+    return address[0]
+
+
+@builtin(
+    ADDRESS, returns=Type.BOOL, cost_ns=20,
+    spark=lambda call: reduce(operator.or_, (_spark_inside(call, one) for one in PRIVATE)),
+)  # fmt: skip
+def is_private(address: bytes) -> bool:
+    """Whether the address lies in 10/8, 172.16/12, 192.168/16 or fc00::/7."""
+    return any(address in subnet for subnet in PRIVATE)

@@ -13,21 +13,21 @@ from typing import Any, Final
 from terascope.functions.base import Scalar, Value
 from terascope.functions.operators import operators
 from terascope.functions.roles import Magnitude, Remainder
-from terascope.functions.signatures import ANYTHING, INTEGER, NUMBER, known, signature, unified
+from terascope.functions.signatures import (
+    ANYTHING,
+    INTEGER,
+    NUMBER,
+    builtin,
+    known,
+    signature,
+    unified,
+)
 from terascope.functions.slopes import folding, rounded
 from terascope.functions.spark_form import SparkArguments, SparkColumn, SparkScalar
 from terascope.functions.values import finite, larger, smaller, truncated, whole
 from terascope.types import Type
 
 Number = int | float
-
-
-def _abs(value: Number) -> Number:
-    return abs(value) if isinstance(value, float) else whole(abs(value), f"abs({value})")
-
-
-def _sign(value: Number) -> int | None:
-    return None if math.isnan(value) else int(value > 0) - int(value < 0)
 
 
 def _to_whole(rounding: Callable[[float], int]) -> Callable[[Number], int | None]:
@@ -42,19 +42,6 @@ def _to_whole(rounding: Callable[[float], int]) -> Callable[[Number], int | None
 def _half_up(value: float) -> int:
     """To the nearest, halves away from zero, judged on the decimal digits a person sees."""
     return int(Decimal(repr(value)).to_integral_value(ROUND_HALF_UP))
-
-
-def _round(value: Number, places: int | None = None) -> Number | None:
-    if places is None:
-        return _to_whole(_half_up)(value)
-    if isinstance(value, int) and places >= 0:
-        return value
-    if not math.isfinite(value) or places > 400:
-        return value
-    if places < -400:
-        return 0 if isinstance(value, int) else 0.0
-    result = Decimal(repr(value)).scaleb(places).to_integral_value(ROUND_HALF_UP).scaleb(-places)
-    return whole(int(result), "round") if isinstance(value, int) else float(result)
 
 
 def _real(function: Callable[..., float]) -> Callable[..., float | None]:
@@ -125,22 +112,6 @@ def _spark_whole(rounding: Callable[..., SparkColumn]) -> SparkScalar:
     return column
 
 
-def _spark_round(call: SparkArguments) -> SparkColumn | None:
-    """Only integers: a FLOAT is rounded on its shortest decimal digits, which Python knows."""
-    first, *places = call.operands
-    keeps = not places or (places[0].constant and (places[0].value or -1) >= 0)
-    return first.column if first.type.is_integer and keeps else None
-
-
-def _spark_sign(call: SparkArguments) -> SparkColumn:
-    F, (value,), zero = call.F, call.columns, call.number(0)
-    negative = F.when(value < zero, call.number(-1)).when(value == zero, zero)
-    positive = value > zero
-    if call.operands[0].type is Type.FLOAT:
-        positive = positive & ~F.isnan(value)
-    return negative.when(positive, call.number(1))
-
-
 def _spark_typed_extreme(better: Callable[[SparkColumn, SparkColumn], SparkColumn]) -> SparkScalar:
     """The better one of two numbers, made to be of the result's type; an integer and a FLOAT are
     compared as FLOATs, but an integer that is chosen keeps all its digits.
@@ -157,6 +128,55 @@ def _spark_typed_extreme(better: Callable[[SparkColumn, SparkColumn], SparkColum
 
 
 # ---- the functions -------------------------------------------------------------------------------
+
+
+@builtin(NUMBER, returns=lambda args: known(args[0], Type.INT), role=Magnitude())
+def abs_(value: Number) -> Number:
+    """The number without its sign."""
+    return abs(value) if isinstance(value, float) else whole(abs(value), f"abs({value})")
+
+
+def _spark_sign(call: SparkArguments) -> SparkColumn:
+    F, (value,), zero = call.F, call.columns, call.number(0)
+    negative = F.when(value < zero, call.number(-1)).when(value == zero, zero)
+    positive = value > zero
+    if call.operands[0].type is Type.FLOAT:
+        positive = positive & ~F.isnan(value)
+    return negative.when(positive, call.number(1))
+
+
+@builtin(NUMBER, returns=Type.INT, spark=_spark_sign)
+def sign(value: Number) -> int | None:
+    """-1, 0 or 1."""
+    return None if math.isnan(value) else int(value > 0) - int(value < 0)
+
+
+def _spark_round(call: SparkArguments) -> SparkColumn | None:
+    """Only integers: a FLOAT is rounded on its shortest decimal digits, which Python knows."""
+    first, *places = call.operands
+    keeps = not places or (places[0].constant and (places[0].value or -1) >= 0)
+    return first.column if first.type.is_integer and keeps else None
+
+
+@builtin(
+    NUMBER,
+    INTEGER,
+    returns=lambda args: known(args[0], Type.INT) if len(args) > 1 else Type.LLONG,
+    optional=1,
+    spark=_spark_round,
+)
+def round_(value: Number, places: int | None = None) -> Number | None:
+    """round(x) to the nearest integer, round(x, n) to n decimal places; halves away from 0."""
+    if places is None:
+        return _to_whole(_half_up)(value)
+    if isinstance(value, int) and places >= 0:
+        return value
+    if not math.isfinite(value) or places > 400:
+        return value
+    if places < -400:
+        return 0 if isinstance(value, int) else 0.0
+    result = Decimal(repr(value)).scaleb(places).to_integral_value(ROUND_HALF_UP).scaleb(-places)
+    return whole(int(result), "round") if isinstance(value, int) else float(result)
 
 
 def _real_scalar(
@@ -238,36 +258,9 @@ _NAMED_EXTREMES: Final = (
 )
 
 SCALARS: Final = (
-    Scalar(
-        "abs",
-        signature("abs", NUMBER, returns=lambda args: known(args[0], Type.INT)),
-        _abs,
-        role=Magnitude(),
-        doc="the number without its sign",
-    ),
-    Scalar(
-        "sign",
-        signature("sign", NUMBER, returns=Type.INT),
-        _sign,
-        spark=_spark_sign,
-        doc="-1, 0 or 1",
-    ),
     _whole_scalar("floor", math.floor, lambda F, x: F.floor(x), "the largest integer not above x"),
     _whole_scalar("ceil", math.ceil, lambda F, x: F.ceil(x), "the smallest integer not below x"),
     _whole_scalar("trunc", math.trunc, lambda F, x: x, "the integer part of x"),
-    Scalar(
-        "round",
-        signature(
-            "round",
-            NUMBER,
-            INTEGER,
-            returns=lambda args: known(args[0], Type.INT) if len(args) > 1 else Type.LLONG,
-            optional=1,
-        ),
-        _round,
-        spark=_spark_round,
-        doc="round(x) to the nearest integer, round(x, n) to n decimal places; halves away from 0",
-    ),
     *(_real_scalar(*row) for row in _REAL),
     _choice("least", smaller, lambda F, *c: F.least(*c), "the smallest argument that is not NULL"),
     _choice(

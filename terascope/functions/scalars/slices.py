@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Literal
 
 from terascope.functions.base import UNORDERED, Scalar, Slope, Trend, Value
 from terascope.functions.roles import SlicePart
-from terascope.functions.signatures import INTEGER, TEXT, known, signature
+from terascope.functions.signatures import INTEGER, TEXT, builtin, known
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.functions.slopes import folding
 from terascope.functions.values import Text, as_text, whole
@@ -17,18 +17,6 @@ from terascope.types import Type
 
 def _vector(text: Text) -> SliceVector:
     return parse_slices(as_text(text))
-
-
-def _start(time: int, text: Text) -> int:
-    return whole(_vector(text).start(time), "slice_start")
-
-
-def _end(time: int, text: Text) -> int:
-    return whole(_vector(text).end(time), "slice_end")
-
-
-def _has(time: int, text: Text) -> bool:
-    return _vector(text).has(time)
 
 
 def _cut(args: Sequence[Slope]) -> Slope:
@@ -45,31 +33,29 @@ def _check(constants: Sequence[Value]) -> None:
         _vector(constants[1])
 
 
-def _edge(name: str, evaluate: Value, role: SlicePart, doc: str) -> Scalar:
-    rule = signature(name, INTEGER, TEXT, returns=lambda args: known(args[0], Type.LLONG))
-    slope = folding(evaluate, _cut)
-    return Scalar(name, rule, evaluate, slope=slope, check_constants=_check, role=role, doc=doc)
+def _edge(part: Literal["start", "end"]) -> Callable[[Callable[[int, Text], int]], Scalar]:
+    def declared(function: Callable[[int, Text], int]) -> Scalar:
+        return builtin(
+            INTEGER, TEXT, returns=lambda args: known(args[0], Type.LLONG),
+            slope=folding(function, _cut), check_constants=_check, role=SlicePart(part),
+        )(function)  # fmt: skip
+
+    return declared
 
 
-SCALARS: Final = (
-    _edge(
-        "slice_start",
-        _start,
-        SlicePart("start"),
-        "slice_start(time, '12 3'): where the slice begins it lies in",
-    ),
-    _edge(
-        "slice_end",
-        _end,
-        SlicePart("end"),
-        "slice_end(time, '12 3'): where the slice ends it lies in",
-    ),
-    Scalar(
-        "in_slices",
-        signature("in_slices", INTEGER, TEXT, returns=Type.BOOL),
-        _has,
-        check_constants=_check,
-        role=SlicePart("inside"),
-        doc="in_slices(time, '(5) 5'): whether the slice it lies in is none in brackets",
-    ),
-)
+@_edge("start")
+def slice_start(time: int, text: Text) -> int:
+    """slice_start(time, '12 3'): where the slice begins it lies in."""
+    return whole(_vector(text).start(time), "slice_start")
+
+
+@_edge("end")
+def slice_end(time: int, text: Text) -> int:
+    """slice_end(time, '12 3'): where the slice ends it lies in."""
+    return whole(_vector(text).end(time), "slice_end")
+
+
+@builtin(INTEGER, TEXT, returns=Type.BOOL, check_constants=_check, role=SlicePart("inside"))
+def in_slices(time: int, text: Text) -> bool:
+    """in_slices(time, '(5) 5'): whether the slice it lies in is none in brackets."""
+    return _vector(text).has(time)

@@ -5,14 +5,13 @@ Lines are `key|value` or `key,value`; empty lines and those that begin with # ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
 
-from terascope.functions.base import Scalar, Value, ValueMistake
+from terascope.functions.base import Value, ValueMistake
 from terascope.functions.casts import parse_integer
-from terascope.functions.signatures import ADDRESS, INTEGER, TEXT, signature
+from terascope.functions.signatures import ADDRESS, INTEGER, TEXT, builtin
 from terascope.functions.subnets import PrefixTable, Subnet, parse_subnet
 from terascope.functions.values import Text, as_text
 from terascope.types import Type
@@ -61,41 +60,29 @@ def load_names(file: str) -> Mapping[int, str]:
     return {_integer(place, key): value for place, key, value in _entries(file)}
 
 
-def _longest_prefix_id(address: bytes, file: Text) -> int | None:
+def _checked(load: Callable[[str], object]) -> Callable[[Sequence[Value]], None]:
+    """Reads the file of a call before the run, so that its mistakes are reported at once."""
+
+    def check(constants: Sequence[Value]) -> None:
+        if constants[1] is not None:
+            load(as_text(constants[1]))
+
+    return check
+
+
+@builtin(
+    ADDRESS, TEXT, returns=Type.LLONG, cost_ns=300, check_constants=_checked(load_prefixes),
+    file_argument=1,
+)  # fmt: skip
+def getlpmid(address: bytes, file: Text) -> int | None:
+    """getlpmid(ip, 'file'): the id of the longest prefix in the file over it, or NULL."""
     return load_prefixes(as_text(file)).find(address)
 
 
-def _name(value: int, file: Text) -> str | None:
+@builtin(
+    INTEGER, TEXT, returns=Type.STRING, cost_ns=100, check_constants=_checked(load_names),
+    file_argument=1,
+)  # fmt: skip
+def int_to_string_map(value: int, file: Text) -> str | None:
+    """int_to_string_map(i, 'file'): the text the file gives for the integer, else NULL."""
     return load_names(as_text(file)).get(value)
-
-
-def _check_prefixes(constants: Sequence[Value]) -> None:
-    if constants[1] is not None:
-        load_prefixes(as_text(constants[1]))
-
-
-def _check_names(constants: Sequence[Value]) -> None:
-    if constants[1] is not None:
-        load_names(as_text(constants[1]))
-
-
-SCALARS: Final = (
-    Scalar(
-        "getlpmid",
-        signature("getlpmid", ADDRESS, TEXT, returns=Type.LLONG),
-        _longest_prefix_id,
-        cost_ns=300,
-        check_constants=_check_prefixes,
-        file_argument=1,
-        doc="getlpmid(ip, 'file'): the id of the longest prefix in the file over it, or NULL",
-    ),
-    Scalar(
-        "int_to_string_map",
-        signature("int_to_string_map", INTEGER, TEXT, returns=Type.STRING),
-        _name,
-        cost_ns=100,
-        check_constants=_check_names,
-        file_argument=1,
-        doc="int_to_string_map(i, 'file'): the text the file gives for the integer, else NULL",
-    ),
-)
