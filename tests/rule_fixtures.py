@@ -107,6 +107,8 @@ class Rules(Generic[T]):
     apply: Callable[[str, T], T]
     """Applies one rule alone, by name."""
     show: Callable[[T], str]
+    in_order: bool = False
+    """Whether all rules before one in the list run first, without being named."""
 
     def path(self, rule: str) -> Path:
         return self.folder / f"{rule}.gsql"
@@ -117,7 +119,8 @@ class Rules(Generic[T]):
     def outcome(self, rule: str, preamble: str, case: RuleCase) -> RuleCase:
         """The case with the sections that it has now."""
         given = self.read(preamble + case.script)
-        for name in case.earlier:
+        before_it = self.names[: self.names.index(rule)] if self.in_order else case.earlier
+        for name in before_it:
             given = self.apply(name, given)
         before, after = self.show(given), self.show(self.apply(rule, given))
         return RuleCase(case.title, case.head, before, after)
