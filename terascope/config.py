@@ -1,7 +1,7 @@
-"""All settings in one immutable value, handed down; there are no globals.
+"""All settings in one immutable value, passed to every module; there are no globals.
 
-In: a TOML file (`--config`), `TERASCOPE_...` environment variables, flags; a flag wins over the
-environment, which wins over the file. Out: a `Config`.
+In: a TOML file (`--config`), `TERASCOPE_...` environment variables, flags; a flag overrides the
+environment, which overrides the file. Out: a `Config`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DEFAULT_MASTER = "local[*]"
 
 
 def task_memory() -> int:
-    """A third of the machine, shared by its cores: the JVM and the page cache need the rest."""
+    """A third of the memory, shared by the cores: the JVM and the page cache need the rest."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -39,7 +39,7 @@ def task_memory() -> int:
 
 
 class ConfigError(Exception):
-    """A configuration file or variable that makes no sense; one clear line."""
+    """A configuration file or variable with a mistake; the message is one line."""
 
 
 class Config(BaseSettings):
@@ -62,11 +62,11 @@ class Config(BaseSettings):
 
     master: str = DEFAULT_MASTER
     engine: Literal["local", "spark", "auto"] = "auto"
-    """What runs a batch: this process (local), or Spark. auto: this process, where Spark would take
-    longer to start than the work takes, unless a master was given. Streams always run in Spark."""
+    """The engine of a batch: this process (local), or Spark. auto: this process where Spark takes
+    longer to start than the work, unless a master was given. Streams always run in Spark."""
     shuffle_partitions: int | None = Field(default=None, ge=1)
     split_bytes: int | None = Field(default=None, ge=1)
-    """How much of a file is read at a time; by default 4 MB, up to 16 MB of large ones."""
+    """The bytes of a file that are read at a time; by default 4 MB, up to 16 MB for large files."""
     sources: dict[str, str] = {}
     """Interface -> KIND:LOCATION."""
     source_options: dict[str, dict[str, str]] = {}
@@ -76,88 +76,87 @@ class Config(BaseSettings):
     functions: list[Path] = []
     """Python files with user-defined scalars and aggregates."""
     host: Literal["compiled_host", "plain_decoder", "capture_filter"] = "compiled_host"
-    """What can be shipped to the sources: the capability profile of their host."""
+    """The capability profile of the host of the sources: which expressions it can compute."""
     costs: dict[str, float] = {}
-    """Function -> nanoseconds for a call; wins over what `terascope calibrate` measured."""
+    """Function -> nanoseconds for a call; overrides costs of `terascope calibrate`."""
     measured_costs: dict[str, float] = {}
-    """The same as `terascope calibrate` measured it; a session reads that from its file."""
+    """The costs that `terascope calibrate` measured; a session reads them from its file."""
     low_budget_ns: float = Field(default=800, ge=0)
-    """What a predicate, a key or a computed column may cost a tuple next to its source."""
+    """The most nanoseconds a tuple of a predicate, key or column next to its source."""
     query_files: list[Path] | None = None
-    """Folders with files that a query may name (watch lists, tables of getlpmid). By default any,
-    and none where the query file belongs to another user."""
+    """Folders with files that a query may name (watch lists, tables of getlpmid). By default any
+    folder, and none where the query file belongs to another user."""
     outputs: Literal["private", "shared"] = "private"
-    """Who may read results in files: their owner alone, or whoever the umask admits. A checkpoint
-    is always private."""
+    """The readers of result files: their owner alone, or everybody whom the umask admits. A
+    checkpoint is always private."""
     strict: bool = False
-    """Malformed tuples are an error."""
+    """Whether malformed tuples are an error."""
     low: Literal["native", "catalyst", "auto"] = "auto"
-    """Who runs the low level: compiled kernels where the source is read, or Spark's operators."""
+    """What runs the low level: compiled kernels in the reading tasks, or Spark's operators."""
     memory_bytes: int = Field(default_factory=task_memory, ge=1 << 20)
-    """What a task may use: tuples that wait, groups, dictionaries, parts being written. Groups that
-    do not fit wait on disk. By default a share of the machine's memory."""
+    """The memory of a task: pending tuples, groups, dictionaries, parts being written. Groups that
+    do not fit are spilled to disk. By default a share of the machine's memory."""
     table: Literal["open", "direct_mapped", "second_chance", "lru"] = "open"
-    """How the low level keeps groups (paper 1, section 6; paper 4, III-C)."""
+    """The kind of table of the low level (paper 1, section 6; paper 4, III-C)."""
     flush: Literal["eager", "lazy"] = "eager"
-    """How they leave a table of fixed size when an epoch ends."""
+    """How groups leave a table of fixed size when an epoch ends: all at once, or one by one."""
     kernels: Literal["numba", "numpy"] = "numba"
-    """What runs the generated kernels."""
+    """The implementation of generated kernels: machine code, or numpy."""
     share_windows: Literal["cost", "unshared", "paired", "paned"] = "cost"
-    """Which windows are put together from the same slices (paper 0): those for which that costs
-    least; none; all, of paired or of paned slices."""
+    """The windows that are assembled from the same slices (paper 0): those for which that is
+    cheapest; none; all, with paired or with paned slices."""
     share_tables: Literal["cost", "never", "always"] = "cost"
-    """Which aggregations with the same keys and different conditions have one table."""
+    """The aggregations with the same keys and different conditions that share one table."""
     share_trees: Literal["time", "operations", "never"] = "time"
-    """Whether aggregations are made of others (paper 4): where that saves time; where it saves hash
-    operations, in tables of a fixed memory; or never."""
+    """Whether aggregations are computed from others (paper 4): where that saves time; where it
+    saves hash operations, in tables of a fixed memory; or never."""
     share_sample: Literal["cost", "always", "never"] = "cost"
-    """Whether a source of a batch is sampled before the queries share by cost: where what could be
-    saved pays for that, always, or never."""
+    """Whether a source of a batch is sampled before queries share by cost: where the possible
+    saving pays for the sample, always, or never."""
     tree_memory: Size | None = None
-    """What the tables of trees may use, such as 8MB, where trees save operations; by default the
-    cache that a core has."""
+    """The memory of the tables of trees, such as 8MB, where trees save operations; by default the
+    cache of a core."""
     tree_leaves: Literal["bounded", "free"] = "bounded"
-    """Whether that is for the tables of the queries, too: groups that do not fit leave for the
-    exchange early, which is part of the cost; or for the tables above them only, as in paper 4."""
+    """Whether that memory is also for the tables of the queries: groups that do not fit leave early
+    for the exchange, which is part of the cost; or only for intermediate tables, as in paper 4."""
     sample_tuples: int = Field(default=1 << 16, ge=1)
-    """Tuples of a source that its statistics are made of, at most."""
+    """The most tuples of a source from which its statistics are computed."""
     sample_seconds: Seconds = 1.0
-    """How long a source is read for them."""
+    """The time for which a source is read for its statistics."""
     speed: str | None = None
-    """Of a stream: 1x, 10x, max: what is there is replayed. None: sources are followed."""
+    """For streams: 1x, 10x or max: existing data is replayed. None: sources are followed."""
     until_idle: bool = False
-    """Of a stream: it stops when all that is there was read; windows close then, as in a batch."""
+    """For streams: stop when everything was read; windows close then, as in a batch."""
     late: Path | None = None
-    """Of a stream: a folder for tuples that come when their slice is closed."""
+    """For streams: a folder for late tuples."""
     tasks: int = Field(default_factory=lambda: os.cpu_count() or 2, ge=1)
-    """Of a stream: the tasks that run at once in every micro-batch."""
+    """For streams: the tasks that run at once in every micro-batch."""
     heartbeat: SecondsOrOff = 1.0
-    """Of a stream: how often silent sources say how late it is, such as 500ms; off: never."""
+    """For streams: how often the clock moves silent watermarks, such as 500ms; off: never."""
     skew: Seconds | None = None
-    """How far a silent source may be behind the clock; by default 2s live, and nothing in a replay,
-    to which nothing comes."""
+    """How far a silent source may be behind the clock; by default 2s live, and 0s in a replay."""
     replay_limit: SecondsOrNever = 60.0
     """A followed source whose first tuples are further from the clock than this and the skew is a
     replay: it keeps its own clock; off: no source is."""
     replay: list[str] = []
-    """Sources that are replays whatever their first tuples say; `all`: every one."""
+    """Sources that are replays whatever their first tuples are; `all`: every source."""
     liveness: SecondsOrNever = 300.0
-    """How long other sources wait for one that cannot be read, or for a replay that gives nothing;
-    off: for ever."""
+    """How long other sources wait for one that cannot be read, or for a replay without tuples; off:
+    for ever."""
     trigger: Seconds = 1.0
-    """A micro-batch begins so long after the one before, or when that is done."""
+    """The time from the start of one micro-batch to the next; after a longer batch, none."""
     batch_bytes: Size = 256_000_000
-    """What a micro-batch reads at most, such as 64MB."""
+    """The most bytes that a micro-batch reads, such as 64MB."""
     port: int | None = Field(default=0, ge=0, le=65535)
-    """Of /status and /metrics on this machine; 0: any that is free. None: there is no server, and
-    `terascope status` and the other commands do not find the set."""
+    """The port of /status and /metrics on this machine; 0: any free port. None: there is no server,
+    and `terascope status` and the other commands do not find the set."""
     status_hosts: list[str] = []
-    """What the Host of a request for them may be besides 127.0.0.1, localhost and [::1] with that
-    port, such as the name and port of a proxy."""
+    """Accepted Hosts of requests besides 127.0.0.1, localhost and [::1] with that port, such as the
+    name and port of a proxy."""
     replan_windows: bool = True
-    """Of a stream: whether its windows may be composed of other slices than at first."""
+    """For streams: whether the composition of windows may change while the set runs."""
     replan_gain: float = 0.15
-    """What shared tables, trees and slices cost must fall by more than this part of it."""
+    """The share of the cost of shared tables, trees and slices that a change must save."""
     replan_slices: int = Field(default=3, ge=1)
     """Slices in a row for which the gain must last."""
     replan_seconds: Seconds = 60.0
@@ -179,7 +178,7 @@ class Config(BaseSettings):
         return self.kernels == "numba"
 
     def changed(self, **given: Any) -> Config:
-        """The same with other settings.
+        """The same settings with some changes.
 
         Raises:
             ConfigError: one of them is unknown, or its value makes no sense.
