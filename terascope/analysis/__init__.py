@@ -1,1 +1,1 @@
-"""Facts about a Plan: they tell, and never change it."""
+"""Analyses: facts about a Plan, which they never change."""

@@ -1,9 +1,9 @@
-"""What lets an operator forget: the key that closes a group, the predicate that bounds a join
-(dissertation 3.1.1, 3.1.3).
+"""The conditions under which an operator may drop state: the key that closes a group, the predicate
+that bounds a join (dissertation 3.1.1, 3.1.3).
 
 In: an operator and how expressions over its inputs move. Out: the closing key, or the temporal
 condition, or None, which is the mistake `unbounded-group-by` or `unbounded-join`; and, for a join,
-which side can be missing, and which columns tell the time in rows whose side is missing.
+which side can be missing, and which columns hold the time in rows whose side is missing.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def join_bound(join: Join, left: SlopeOf, right: SlopeOf) -> JoinBound | None:
 
 
 def temporal_columns(join: Join, left: SlopeOf, right: SlopeOf) -> frozenset[str]:
-    """The columns of every temporal condition of a join: those that stay ordered after it. Rows
-    that meet because both sides fall into the same epoch (x.ts/60 = y.ts/60) are in the order of
-    the left side only: every tuple of the epoch meets every other.
+    """The columns of every temporal condition of a join, which stay ordered after it. Rows that
+    match because both sides fall into the same epoch (x.ts/60 = y.ts/60) are in the order of the
+    left side only: every tuple of the epoch matches every other.
     """
     kept: set[str] = set()
     for a, b in join.equalities:
@@ -118,7 +118,7 @@ def linear(expr: Expr) -> Linear | None:
 
 
 def tells_column(expr: Expr) -> bool:
-    """Whether the value of an expression tells that of its column: no two values give the same."""
+    """Whether an expression determines the value of its column: it is one-to-one."""
     form = linear(expr)
     return form is not None and len(form.terms) == 1
 

@@ -1,4 +1,4 @@
-"""What an expression costs per tuple, in nanoseconds (dissertation 3.4.1).
+"""The cost of an expression per tuple, in nanoseconds (dissertation 3.4.1).
 
 In: an expression, and the costs of functions: as the user gives them, else as `terascope calibrate`
 measured them on this machine, else as each function estimates its own. Out: the sum over all its
@@ -19,10 +19,10 @@ from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, childre
 from terascope.types import Type
 
 BUDGET_NS: Final = 800
-"""What a predicate, a key or a computed column may cost per tuple to be worth doing next to the
-source: about as much as sending a tuple with its payload up instead."""
+"""The most nanoseconds per tuple of a predicate, key or computed column next to the source: about
+as much as sending a tuple with its payload to the high level instead."""
 THROUGH_PAYLOAD_NS: Final = 1000
-"""A function that goes through all of a packet's payload, where it does not say what it costs."""
+"""The cost of a function that reads a packet's whole payload, where it declares none."""
 NUMBER_CAST_NS: Final = 2
 TEXT_CAST_NS: Final = 100
 BRANCH_NS: Final = 1
@@ -34,18 +34,18 @@ class Costs:
     """Costs of functions by name; `name on payload` where an argument is BINARY."""
 
     given: Mapping[str, float] = field(default_factory=dict)
-    """What the user says; wins over all else."""
+    """The costs that the user gives, which override all others."""
     measured: Mapping[str, float] = field(default_factory=dict)
     budget_ns: float = BUDGET_NS
 
     def of(self, expr: Expr) -> float:
-        """Nanoseconds for one tuple. What is the same for every tuple costs nothing."""
+        """Nanoseconds for one tuple. An expression without columns costs nothing."""
         if is_constant(expr):
             return 0.0
         return self.of_node(expr) + sum(map(self.of, children(expr)))
 
     def of_node(self, expr: Expr) -> float:
-        """The cost of one node, without what it stands over."""
+        """The cost of one node, without its operands."""
         match expr:
             case Col() | Lit() | Param():
                 return 0.0
@@ -74,7 +74,7 @@ class Costs:
         return float(through if function.payload_ns is None else function.payload_ns)
 
     def with_cost(self, **given: float) -> Costs:
-        """The same, with other costs of some functions."""
+        """The same costs, with changes for some functions."""
         return replace(self, given={**self.given, **given})
 
 
@@ -86,14 +86,14 @@ def payload_name(function: str) -> str:
 
 
 def costs_file() -> Path:
-    """Where the costs of this machine are kept, in the user's cache folder."""
+    """The file with the costs of this machine, in the user's cache folder."""
     home = os.environ.get("XDG_CACHE_HOME")
     folder = Path(home) if home else Path.home() / ".cache"
     return folder / "terascope" / "costs.json"
 
 
 def read_measured(path: Path | None = None) -> dict[str, float]:
-    """The measured costs; none where nobody calibrated. A damaged file counts as none."""
+    """The measured costs; empty without a calibration. A damaged file counts as empty."""
     try:
         document = json.loads((path or costs_file()).read_text(encoding="utf-8"))
         return {str(name): float(ns) for name, ns in document["costs"].items()}

@@ -67,7 +67,7 @@ def moved(value: Value, amount: int | float, trend: Trend) -> Value:
 
 
 def is_number(value: Value) -> bool:
-    """Whether a promise can be made of it: a number that has a place in the order."""
+    """Whether a value can be a watermark: a number that has a place in the order."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return not math.isnan(value)

@@ -1,8 +1,8 @@
-"""Which columns move with time, and how: the timestampness analysis (dissertation 3.1).
+"""The columns that move with time, and their slopes: the timestampness analysis (dissertation 3.1).
 
 In: a relation, and the ordering its sources declare. Out: for every ordered column its slope
-(increasing or decreasing, strict or not, with what disorder) and, when it is wall-clock time, its
-unit. `Trees` answers for all relations over the named streams of a plan. Tells, never changes.
+(increasing or decreasing, strict or not, with its disorder) and, when it is wall-clock time, its
+unit. `Trees` answers for all relations over the named streams of a plan.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FINENESS: Mapping[ClockUnit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns":
 
 @dataclass(frozen=True)
 class Ordered:
-    """What is known of an ordered column."""
+    """The known facts of an ordered column."""
 
     slope: Slope
     clock: ClockUnit | None = None
@@ -68,7 +68,7 @@ Orders = Mapping[str, Ordered]
 
 
 def expression_slope(expr: Expr, orders: Orders) -> Slope:
-    """How an expression moves, from how the columns it names do."""
+    """The slope of an expression, from those of its columns."""
     match expr:
         case Col(name):
             return orders[name].slope if name in orders else UNORDERED
@@ -140,8 +140,8 @@ def column_orders(rel: Rel, streams: Mapping[str, Orders]) -> dict[str, Ordered]
 
 
 def scan_orders(scan: Scan) -> dict[str, Ordered]:
-    """As declared; the merge over several interfaces keeps only clocks in order. Tuples that wait
-    there for those of another interface are passed by tuples that arrived later.
+    """The declared orders; the merge over several interfaces keeps only clocks in order. Tuples
+    that are pending there for another interface are overtaken by tuples that arrived later.
     """
     several = len(scan.interfaces) > 1
     found = {}
@@ -216,7 +216,7 @@ def merge_orders(merge: Merge, below: list[dict[str, Ordered]]) -> dict[str, Ord
 
 
 def common_order(found: Sequence[Ordered | None]) -> Ordered | None:
-    """What is known of a column of several streams: all move the same way, by the widest band."""
+    """The common order of a column of several streams: the same way, with the widest band."""
     known = [order for order in found if order is not None]
     if len(known) < len(found) or len({order.slope.trend for order in known}) > 1:
         return None
@@ -232,8 +232,8 @@ def common_order(found: Sequence[Ordered | None]) -> Ordered | None:
 
 def emitted_orders(rel: Rel, orders: Orders) -> dict[str, Ordered]:
     """The columns of a stream in whose order its rows are emitted. A query with ORDER BY emits the
-    rows of a window in the order it asks for, so that only the columns stay ordered that tell
-    windows apart; all others are complete in order, which closes the groups of its readers.
+    rows of a window in that order, so that only columns that distinguish windows stay ordered; all
+    others are complete in order, which closes the groups of its readers.
     """
     orders = {name: order for name, order in orders.items() if order.emitted}
     names: dict[str, Expr] = {name: Col(name, rel.type_of(name)) for name in rel.names}
@@ -275,14 +275,14 @@ class Trees:
         return column_orders(rel, self._stream_orders)
 
     def slope(self, expr: Expr, rel: Rel) -> Slope:
-        """How an expression over `rel` moves."""
+        """The slope of an expression over `rel`."""
         return expression_slope(expr, self.orders(rel))
 
     def trend(self, expr: Expr, rel: Rel) -> Trend:
-        """In which direction an expression over `rel` moves."""
+        """The direction in which an expression over `rel` moves."""
         return self.slope(expr, rel).trend
 
     def slope_over(self, rel: Rel) -> SlopeOf:
-        """`slope` for one relation: what the analyses of joins and groups take."""
+        """`slope` for one relation, as the analyses of joins and groups need it."""
         orders = self.orders(rel)
         return lambda expr: expression_slope(expr, orders)

@@ -1,8 +1,8 @@
 """The operator at which rows of a stream are released, and the value (dissertation 4.5).
 
 In: a named stream. Out: `Release`: the operator whose rows become complete in the order of a value,
-and that value; `complete_below` says how far they are. Above that operator there is nothing but
-what looks at one row, or at the rows of one value, at a time.
+and that value; `complete_below` gives the value up to which they are complete. Above that operator
+there are only operators over one row, or over the rows of one value, at a time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from terascope.plan.rel import (
 from terascope.types import unify
 
 ReleaseKind = Literal["ordered", "at_once", "at_end"]
-"""By a value; every row as it comes, because nothing is ordered; or only when the stream ends."""
+"""By a value; every row at once, because nothing is ordered; or only when the stream ends."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ReleasePart:
     """Over the columns of the operator. Rows in which it is NULL are released at the end."""
     descending: bool = False
     only: Expr | None = None
-    """Which rows it speaks of; None: all. Of several parts, every row belongs to one."""
+    """The condition of its rows; None: all rows. Of several parts, every row belongs to one."""
 
     @property
     def trend(self) -> Trend:
@@ -68,7 +68,7 @@ class Release:
     """The operator at which rows of a stream are released, and the value."""
 
     stream: str
-    """The named stream in whose tree the operator stands."""
+    """The named stream whose relation contains the operator."""
     node: Rel
     kind: ReleaseKind
     parts: tuple[ReleasePart, ...] = ()
@@ -76,7 +76,7 @@ class Release:
 
     @property
     def fills_gaps(self) -> bool:
-        """Whether windows without tuples give rows too (Watermarks.present is asked then)."""
+        """Whether windows without tuples give rows too (`Watermarks.present` is used then)."""
         return isinstance(self.node, Aggregate) and self.node.emit_empty is not None
 
 
@@ -180,7 +180,7 @@ class _Descent:
             yield from self.by_band(join, bound)
 
     def by_equality(self, join: Join, bound: JoinBound) -> Iterator[tuple[ReleasePart, ...]]:
-        """By what both sides have in common, from a side that always tells it."""
+        """Release by the equated values, from a side that always has them."""
         a, b = bound.left, bound.right
         down = self.trees.trend(a, join.left) is Trend.DECREASING
         if is_true_always(join, join.left, a, b):

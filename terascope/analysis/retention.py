@@ -1,7 +1,7 @@
-"""Retention: which stored rows of a stream later rows of its queries can be made of.
+"""Retention: the stored rows of a stream that later rows of its queries can contain.
 
 In: how a stream is released and the value its rows were released up to. Out: for every leaf it
-reads a bound on the column the leaf itself is released by: its rows that are earlier cannot matter
+reads a bound on the column the leaf itself is released by: earlier rows of the leaf cannot matter
 for rows that are still to be released. Rows without a value (NULL) are always kept.
 """
 
@@ -51,8 +51,8 @@ def epoch_retention_bounds(
     leaves: Collection[str] = (),
     kept_by: Mapping[Leaf, str] | None = None,
 ) -> dict[Leaf, Value]:
-    """The same for the epochs of a running aggregate from `value` on; the states of its groups are
-    stored with them.
+    """The bounds for the epochs of a running aggregate from `value` on; the states of its groups
+    are stored with them.
     """
     rows = RowBounds(trees, leaves).of_expr(running.source, running.keys[0][1], value)
     return by_leaf(rows, trees, kept_by)
@@ -113,8 +113,8 @@ def on_other_column(column: str, need: RowBound, trees: Trees) -> Value:
     """A bound on another column of the leaf, when both come from one clock; else None.
 
     Two clocks that a PROTOCOL declares may be two different times (the first and the last packet of
-    a flow), so they tell nothing of each other. A copy of a column does, and so do the two clocks
-    of a packet.
+    a flow), so neither bounds the other. A copy of a column does, and so do the two clocks of a
+    packet.
     """
     tree = trees.streams[need.leaf.stream] if isinstance(need.leaf, Read) else need.leaf
     assert need.column is not None, "a bound is on a column"
@@ -128,7 +128,7 @@ def on_other_column(column: str, need: RowBound, trees: Trees) -> Value:
 
 
 def same_time(scan: Scan, name: str, value: int | float) -> dict[str, Value]:
-    """The columns of a scan that tell the same time as one of them, where that has a value."""
+    """The columns of a scan that hold the same time as one of them, where that has a value."""
     fields = {c.name: c for c in scan.columns}
     known = {n: in_unit(scan, fields[name], c, value) for n, c in fields.items()}
     return {n: v for n, v in known.items() if v is not None}

@@ -1,8 +1,8 @@
-"""Bounds carried down from an operator to the leaves: the rows that its rows are made of.
+"""Bounds carried down from an operator to the leaves: the rows that its rows are computed from.
 
-In: a value of an operator's rows. Out: for every place a leaf is read at, which of its rows those
-operator rows that are not earlier, or have no value (NULL), can be made of. The leaves may hold
-more: it makes no row that is not earlier.
+In: a value of an operator's rows. Out: for every place at which a leaf is read, the rows from which
+operator rows that are not earlier, or have no value (NULL), can be computed. The leaves may hold
+more rows: these do not change rows that are not earlier.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from terascope.plan.rel import (
 
 @dataclass(frozen=True)
 class RowBound:
-    """Of one leaf, read at one place, the rows that are not earlier than `bound`."""
+    """The rows of one leaf, read at one place, that are not earlier than `bound`."""
 
     leaf: Read | Scan
     column: str | None = None
@@ -63,7 +63,7 @@ class RowBounds:
     leaves: Collection[str]
 
     def of_release(self, release: Release, values: tuple[Value, ...]) -> Iterator[RowBound]:
-        """Bounds of the rows that later rows of a release are made of."""
+        """Bounds of the rows from which later rows of a release are computed."""
         if release.kind == "at_end":
             yield from self.everything(release.node)
         elif release.kind == "at_once" or all(v is ALL for v in values):
@@ -116,7 +116,7 @@ class RowBounds:
         yield from self.of_column(rel, column.name, bound)
 
     def of_column(self, rel: Rel, name: str, bound: Value) -> Iterator[RowBound]:
-        """The same for a column of `rel` that is ordered."""
+        """The bounds for a column of `rel` that is ordered."""
         if bound is None:
             yield from self.everything(rel)
             return

@@ -1,9 +1,8 @@
-"""The order of a stream's tuples: what FIRST, LAST and LIMIT go by, and the order results are
-delivered in.
+"""The order of a stream's tuples, for FIRST, LAST and LIMIT and for the order of results.
 
 In: a relation. Out: columns that put its rows in one order whatever the partitions: by (clock,
-interface, position) for tuples that still know where they came from, else by the ordered columns
-and then all others.
+interface, position) for tuples that still have these columns, else by the ordered columns and then
+all others.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from terascope.plan.rel import (
 
 
 def knows_place(rel: Rel) -> bool:
-    """Whether the hidden columns of the relation tell its tuples apart."""
+    """Whether the hidden columns of the relation distinguish its tuples."""
     match rel:
         case Scan() | Read():
             return any(f.hidden for f in rel.fields)

@@ -1,9 +1,9 @@
-"""How far every relation is complete: heartbeats carried through the operators (dissertation 4.5).
+"""Watermarks of every relation: heartbeats carried through the operators (dissertation 4.5).
 
-In: how far the tuples of every scan have come. Out: for an ordered expression over any relation a
-value V: the rows earlier than V (smaller, where the expression increases) are all there, as they
-will ever be, and no further one will appear. None: nothing is complete yet. ALL: everything is,
-rows whose value is NULL included; these are complete only then.
+In: the values that the tuples of every scan have reached. Out: for an ordered expression over any
+relation a value V: the rows earlier than V (smaller, where the expression increases) are complete,
+and no further one will appear. None: nothing is complete yet. ALL: everything is, rows whose value
+is NULL included; these are complete only then.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ def none_present(_: Aggregate) -> Value:
 
 @dataclass(frozen=True)
 class Watermarks:
-    """How far every ordered expression over every relation is complete."""
+    """The watermark of every ordered expression over every relation."""
 
     trees: Trees
     scan: Callable[[Scan], Seen]
-    """For each ordered column of a scan the furthest value every one of its interfaces has come to
-    (the smallest of their largest), or where a clock says that they are. The disorder the PROTOCOL
-    declares is taken off here, not by the caller."""
+    """For each ordered column of a scan the furthest value that all of its interfaces have reached
+    (the smallest of their largest), or the value of the clock. The disorder that the PROTOCOL
+    declares is subtracted here, not by the caller."""
     present: Callable[[Aggregate], Value] = none_present
-    """For an aggregation that also gives rows for empty windows (`emit_empty`): the key by which it
-    is released of its last complete row that has tuples. Which windows stay empty is known up to
-    there and not further; None: at the end only."""
+    """For an aggregation that also gives rows for empty windows (`emit_empty`): the release key of
+    its last complete row with tuples. Empty windows are known up to there and not further; None: at
+    the end only."""
     limits: Mapping[str, tuple[str, Value]] = field(default_factory=dict)
     """Streams that were released only up to a value of one of their columns, whatever the watermark
     is.
@@ -109,7 +109,7 @@ class Watermarks:
                 return all(self.finished(part) for part in inputs(rel))
 
     def of_column(self, name: str, rel: Rel) -> Value:
-        """The same for a column."""
+        """The watermark of a column."""
         if self.finished(rel):
             return ALL
         orders = self.trees.orders(rel)

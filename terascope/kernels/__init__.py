@@ -1,1 +1,1 @@
-"""Compiled code that knows no plans: expressions, columns, tables, merges and files as arrays."""
+"""Compiled code without plans: expressions, columns, tables, merges and files as arrays."""

@@ -1,8 +1,8 @@
-"""Which engine runs a batch: this process, or Spark.
+"""The engine of a batch: this process, or Spark.
 
 In: a Job, the setting `engine`, and whether Spark is running already. Out: the engine and the
-reason, in words for a person. With `auto` the local engine takes a Job when its work is estimated
-to take less time than Spark needs before it begins to work.
+reason, as text for the user. With `auto` the local engine takes a Job when its estimated work is
+less than the start of Spark.
 
 The constants are seconds of one core, measured on a machine of two cores (docs/decisions.md, "Small
 batches run without Spark"). They need not be exact: near the break-even both engines take about as
@@ -26,7 +26,7 @@ SPARK_START_SECONDS: Final = 8.0
 """A cold run of a small set took 10.1 s with Spark (docs/benchmarks.md, start). About 2 s of that
 are imports and planning, which every engine needs."""
 SPARK_JOB_SECONDS: Final = 0.2
-"""The same set again, in a session whose Spark runs already, less the work itself."""
+"""The time of the same set in a session with a running Spark, less the work itself."""
 LOCAL_SECONDS: Final = 0.1
 """Loading kernels, opening files, writing and sorting results."""
 BYTE_SECONDS: Final = {"pcap": 1.0e-9, "parquet": 1.0e-8, "csv": 1.2e-8, "json": 8.0e-9}
@@ -44,7 +44,7 @@ REFERENCE_SECONDS: Final = 1.0e-5
 
 @dataclass(frozen=True)
 class EngineRequest:
-    """What is said about engines before a Job is known."""
+    """The settings about engines, before a Job is known."""
 
     setting: EngineSetting = "auto"
     spark_because: str = ""

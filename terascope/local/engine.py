@@ -1,7 +1,7 @@
 """The local engine: reading tasks and merging tasks run in this process, one after the other.
 
-In: the passes that the executor (terascope.execute.low_level) asks for. Out: their rows, which stay
-in memory, and Arrow batches of the low-level streams for the high level.
+In: the passes of the executor (terascope.execute.low_level). Out: their rows, which stay in memory,
+and Arrow batches of the low-level streams for the high level.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LocalEngine:
 
     tasks: int = 1
     processes: int = 1
-    """How many processes compile kernels at once."""
+    """The number of processes that compile kernels at once."""
 
     def read(self, reading: NativeRead, leftovers: Collection[int]) -> LocalPass:
         del leftovers  # all rows are in this process

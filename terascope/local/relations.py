@@ -1,10 +1,10 @@
 """Rel -> rows: every operator of the algebra over Arrow batches, in this process.
 
-In: a tree, and the batches of the streams computed before. Out: the batch of its rows, hidden
-columns included. An operator has an Arrow form where the kernels of tasks compute exactly what GSQL
-means: the same filters, projections, aggregations, ranks and joins that tasks run on finished rows.
-Every other operator is left to the reference interpreter, which defines the meaning and is slow;
-its rows are few, for the low level has reduced them.
+In: a relation, and the batches of the streams computed before. Out: the batch of its rows, hidden
+columns included. An operator has an Arrow form where the kernels of tasks compute exactly the
+meaning of GSQL: the same filters, projections, aggregations, ranks and joins that tasks run on
+finished rows. The reference interpreter, which defines the meaning and is slow, computes every
+other operator; its rows are few, because the low level has reduced them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ Operator: TypeAlias = Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]
 
 @dataclass(frozen=True)
 class ArrowRelations:
-    """What an operator may look at besides its inputs."""
+    """The inputs of an operator beside its relations."""
 
     streams: Mapping[str, pa.RecordBatch]
     """The streams that stand before this one."""

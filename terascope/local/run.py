@@ -36,8 +36,8 @@ def run_locally(
     progress: Progress | None = None,
     engine: LocalEngine | None = None,
 ) -> JobResult:
-    """Read the sources and compute every output. With a sink, tasks write there what they can
-    finish themselves.
+    """Read the sources and compute every output. With a sink, tasks write the queries that they can
+    finish.
 
     Raises:
         SourceError: a source cannot be read, or its tuples are in Spark.

@@ -1,4 +1,4 @@
-"""Expressions put together by hand: what the binder and the rules make new ones with."""
+"""Expressions built by the binder and by rules."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def disjunction(parts: Iterable[Expr]) -> Expr:
 
 
 def term_expr(term: Term, places: Sequence[Expr]) -> Expr:
-    """A term of a function as an expression: what its places are is given."""
+    """A term of a function as an expression, given the expressions at its places."""
     match term:
         case Place(number):
             return places[number]

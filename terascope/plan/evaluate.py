@@ -1,7 +1,7 @@
 """The value of an expression for one tuple, in plain Python.
 
 In: an expression and the names of the columns it stands over. Out: a function from a tuple to a
-value. Functions bring their own meaning (`Scalar.evaluate`); what is here is names, constants,
+value. Functions bring their own meaning (`Scalar.evaluate`); this module adds names, constants,
 CASE and CAST.
 """
 

@@ -1,7 +1,7 @@
 """Typed expressions of the Plan: every name resolved, every function an object.
 
-In: what the binder understood. Out: immutable trees that engines translate and analyses read.
-Columns are named, and mean the column of that name of the relation the expression stands over.
+In: the results of binding. Out: immutable trees that engines translate and analyses read. Columns
+are named, and mean the column of that name of the relation the expression stands over.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Lit:
     value: Value
     type: Type
     of: str = field(default="", compare=False, repr=False)
-    """The parameter whose value it is, if it is one's."""
+    """The parameter whose value it is, if there is one."""
 
 
 @hashed_once
 @dataclass(frozen=True)
 class Bound(Lit):
-    """A constant that is another one whenever the plan runs: how far rows are let go. Whoever
-    compiles a plan should not compile it into the code.
+    """A constant that differs in every run of the plan: the value up to which rows are released. It
+    should not be compiled into code.
     """
 
 
@@ -77,7 +77,7 @@ class Case:
 @hashed_once
 @dataclass(frozen=True)
 class Cast:
-    """A value made to be of another type; what cannot be converted is NULL."""
+    """A value converted to another type; a value that cannot be converted is NULL."""
 
     operand: Expr
     type: Type

@@ -1,8 +1,8 @@
-"""How far time has moved: the largest value an ordered expression takes over all tuples of the
-sources, those that no query keeps included.
+"""The horizon of time: the largest value of an ordered expression over all tuples of the sources,
+including tuples that no query takes.
 
-In: an expression over a relation, and what reading the sources saw. Out: its horizon, or None when
-none is known. Only asked for expressions that increase with time, so evaluating one on the
+In: an expression over a relation, and the reports of reading the sources. Out: its horizon, or None
+when it is unknown. Only for expressions that increase with time, so that evaluating one on the
 horizons of its columns is right.
 """
 
@@ -35,7 +35,7 @@ from terascope.plan.rel import (
 
 @dataclass(frozen=True)
 class Horizons:
-    """What is known of time: by scan, and through the streams computed before."""
+    """The known horizons: by scan, and through the streams computed before."""
 
     scan: Callable[[Scan], Mapping[str, int]]
     """For columns of the scan: the largest value over all tuples of its interfaces."""

@@ -1,7 +1,7 @@
-"""The typed relational algebra: what a stream is computed from.
+"""The typed relational algebra, from which streams are computed.
 
-In: what the binder understood. Out: immutable operator trees. `fields` of every node is derived,
-and a constructor refuses a tree that makes no sense, so that a rule cannot build one.
+In: the results of binding. Out: immutable operator trees. `fields` of every node is derived, and a
+constructor refuses a tree that makes no sense, so that a rule cannot build one.
 
 Columns whose name begins with '#' are hidden: they carry the place of a tuple in its stream
 ((clock, interface, position), see docs/language) and never reach a result.
@@ -41,7 +41,7 @@ ClockUnit = Literal["s", "ms", "us", "ns"]
 
 @dataclass(frozen=True)
 class SourceField:
-    """A column of a source, with what its PROTOCOL declares of its order."""
+    """A column of a source, with the order that its PROTOCOL declares."""
 
     name: str
     type: Type
@@ -93,7 +93,7 @@ class Base:
 
     @cached_property
     def _types(self) -> Mapping[str, Type]:
-        """By name; where two columns have one name, the first counts."""
+        """The types by name; where two columns have one name, the first counts."""
         return {f.name: f.type for f in reversed(self.fields)}
 
     def type_of(self, name: str) -> Type:
@@ -122,10 +122,10 @@ class Scan(Base):
     columns: tuple[SourceField, ...]
     """Those read; pruning shortens the list. Hidden ones are declared here too."""
     layer: int | None = None
-    """For packet sources: the bit of `#layers` that membership of the protocol means."""
+    """For packet sources: the bit of `#layers` that marks tuples of the protocol."""
     checked: tuple[SourceField, ...] = ()
-    """Read whether anybody uses them or not: a row of a file is malformed when one of them is, so
-    that an answer does not depend on which other columns are asked for."""
+    """Columns that are always read: a row of a file is malformed when one of them is, so that an
+    answer does not depend on the other columns of the query set."""
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:

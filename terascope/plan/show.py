@@ -115,7 +115,7 @@ def show_call(name: str, args: tuple[Expr, ...], outer: int) -> str:
 
 
 def show_members(members: Members, type: Type) -> str:
-    """The first few, and what tells the list from others that begin like it."""
+    """The first few members, and a digest that distinguishes lists with the same beginning."""
     first = [show_expr(Lit(value, type)) for value in members.values[:SHOWN_MEMBERS]]
     more = len(members.values) - len(first)
     rest = [f"... {more} more: list {members.digest}"] if more else []
@@ -235,7 +235,7 @@ def show_plan(plan: Plan, annotate: Annotate | None = None) -> str:
 
 
 def spelled(expr: Expr) -> Expr:
-    """An expression with its parameters as they were written: what it is, whatever their values."""
+    """An expression with its parameters as they were written, whatever their values."""
 
     def changed(e: Expr) -> Expr:
         match e:
@@ -252,6 +252,6 @@ def spelled(expr: Expr) -> Expr:
 
 
 def full_text(rel: Rel, streams: Mapping[str, Rel]) -> str:
-    """What a relation is, with all that it reads."""
+    """The text of a relation with all streams that it reads."""
     below = (full_text(streams[read.stream], streams) for read in reads(rel))
     return "\n".join([show_rel(rel), *below])

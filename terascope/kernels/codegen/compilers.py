@@ -1,10 +1,9 @@
 """Kernels compiled by several processes at once.
 
 In: kernels by use and shape. Out: machine code in the cache on disk. numba compiles under locks of
-its process, so that threads do not help; a process of its own does, which imports what it needs
-(0.6 s of processor time) and then takes one kernel after another. The process that asks compiles as
-well, and starts others only when kernels turn out not to be in the cache and enough of them are
-left.
+its process, so that threads do not help. Other processes do: each imports its modules (0.6 s of
+processor time) and then takes one kernel after another. The first process compiles as well, and
+starts others only when kernels turn out not to be in the cache and enough of them are left.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from terascope.kernels.codegen.generated_modules import cache_folder
 SLOW_S: Final = 0.2
 """A kernel that takes longer was not in the cache."""
 SLOW_KERNELS: Final = 3
-"""So many of them are a set that nobody has compiled before."""
+"""The number of slow kernels that indicates a set that was never compiled."""
 LEFT_FOR_EACH: Final = 4
 """So many kernels must be left for each process that is started."""
 WORKER: Final = "terascope.execute.compile_worker"
@@ -43,8 +42,8 @@ class Compilers(Generic[Kernel]):
         processes: int,
         tell: Callable[[int], None],
     ) -> None:
-        """`make` compiles a kernel, or loads it; `written` is what another process is sent, as
-        JSON; `tell` hears how many kernels are taken.
+        """`make` compiles a kernel, or loads it; `written` is its JSON for another process; `tell`
+        is called with the number of kernels taken.
         """
         self._make = make
         self._written = written
@@ -75,7 +74,7 @@ class Compilers(Generic[Kernel]):
 
     @property
     def started(self) -> int:
-        """How many processes were started."""
+        """The number of processes that were started."""
         return len(self._workers)
 
     def _start(self) -> None:

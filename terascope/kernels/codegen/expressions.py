@@ -75,7 +75,7 @@ class Writer(Statements):
         return self.term(expr)
 
     def term(self, expr: Expr, guard: str | None = None) -> Term:
-        """A number or BOOL. Where `guard` is FALSE nobody asks for the value."""
+        """A number or BOOL. Where `guard` is FALSE the value is not used."""
         known = self._known.get((expr, guard)) or self._known.get((expr, None))
         if known is not None:
             return known

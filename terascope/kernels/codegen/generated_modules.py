@@ -38,7 +38,7 @@ PREFIX = "terascope_kernel_"
 
 
 def cache_folder() -> Path | None:
-    """Where kernels are kept; None when no folder can be written that is this user's alone."""
+    """The folder of kernels; None when no folder is writable by this user alone."""
     return private_cache(f"kernels-{numba.__version__}")
 
 

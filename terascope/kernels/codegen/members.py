@@ -1,4 +1,4 @@
-"""Which values of a vector are in a long list of constants.
+"""The values of a vector that are in a long list of constants.
 
 In: a vector of numbers, and `Members`. Out: a vector of flags. The list is data, not code: a bit
 for each number where they lie close together, a hash table otherwise; a value is looked up once.
@@ -24,9 +24,9 @@ Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 WIDEST: Final = 1 << 22
-"""Numbers that lie within so many have a flag each."""
+"""Numbers within a range of this size have a flag each."""
 FULLNESS: Final = 4
-"""A hash table has so many places for each number, or more."""
+"""The least places of a hash table for each number."""
 
 
 def among(w: Statements, call: Call, guard: str | None) -> Term:

@@ -1,8 +1,8 @@
-"""Kernels that were used: loaded before others ask for them.
+"""Kernels that were used are loaded in advance.
 
-In: what the processes of a session have loaded, a line for each kernel in a file of the session.
-Out: the same kernels in the process that forks workers. To load one from disk takes milliseconds,
-and a large query set has dozens of them.
+In: the kernels that the processes of a session have loaded, a line for each in a file of the
+session. Out: the same kernels in the process that forks workers. Loading one from disk takes
+milliseconds, and a large query set has dozens of them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ VARIABLE: Final = "TERASCOPE_KERNELS_USED"
 """Names the file; it stands in a folder that only its owner can read and write."""
 
 _told = 0
-"""How many of `loaded` are in the file, or came from there."""
+"""The number of entries of `loaded` that are in the file, or came from there."""
 _read = 0
-"""How far the file was read."""
+"""The position up to which the file was read."""
 _known: set[str] = set()
 
 
 def report_used() -> None:
-    """Write down what this process has loaded since it was last asked."""
+    """Append the kernels that this process has loaded since the last call."""
     global _told
     new, _told = loaded[_told:], len(loaded)
     path = os.environ.get(VARIABLE)
@@ -41,7 +41,7 @@ def report_used() -> None:
 
 
 def load_used() -> None:
-    """Load what others have written down since."""
+    """Load the kernels that other processes have reported since the last call."""
     global _told, _read
     path = os.environ.get(VARIABLE)
     try:

@@ -31,11 +31,11 @@ from terascope.types import Type
 
 WORD: Final = 64
 PIECE_LINES: Final = 120
-"""A piece ends when it has so many, or a few more."""
+"""The number of lines at which a piece ends, or a few more."""
 MOST_LINES: Final = 480
-"""Of a function that are compiled: some seconds of work."""
+"""The most lines of a function that are compiled: some seconds of work."""
 BLOCK: Final = 1 << 13
-"""Tuples that numpy computes at once: what it makes on the way stays in the caches."""
+"""Tuples that numpy computes at once: intermediate arrays stay in the caches."""
 
 Kernel: TypeAlias = Callable[..., Any]
 
@@ -61,7 +61,7 @@ SCOPE: Final[Mapping[str, Any]] = {"np": np, "pick": np.where, "float_total": fl
 
 @dataclass(frozen=True)
 class Store:
-    """What is written into an output array."""
+    """A value that is written into an output array."""
 
     array: str
     text: str
@@ -70,7 +70,7 @@ class Store:
 
 @dataclass(frozen=True)
 class CodePiece:
-    """A generated function: what it reads, its statements, what it stores."""
+    """A generated function: its inputs, its statements, its outputs."""
 
     inputs: tuple[Input, ...]
     lines: tuple[str, ...]
@@ -93,7 +93,7 @@ class CodePiece:
 
 @dataclass(frozen=True)
 class Function:
-    """What is computed of the tuples of a batch, piece by piece. It is called with the number of
+    """The computation on the tuples of a batch, piece by piece. It is called with the number of
     tuples, the counters, the vectors it reads and the arrays it writes.
     """
 
@@ -105,11 +105,11 @@ class Function:
 
     @cached_property
     def arrays(self) -> tuple[str, ...]:
-        """What it writes, in the order of the arguments."""
+        """The arrays it writes, in the order of the arguments."""
         return tuple(dict.fromkeys(s.array for piece in self.pieces for s in piece.stores))
 
     def places(self, piece: CodePiece) -> list[int]:
-        """Where a piece finds its arrays among the arguments."""
+        """The positions of a piece's arrays among the arguments."""
         vectors = {one: place for place, one in enumerate(self.inputs)}
         outputs = {name: 2 * len(vectors) + place for place, name in enumerate(self.arrays)}
         found = [2 * vectors[one] + half for one in piece.inputs for half in (0, 1)]
@@ -133,7 +133,7 @@ class CodePieces:
         return len(self.writer.lines) >= PIECE_LINES
 
     def cut(self) -> None:
-        """What comes now is of another piece."""
+        """Begin another piece."""
         if self.stores:
             w = self.writer
             made = CodePiece(
@@ -156,7 +156,7 @@ class Program:
     """64-bit words of the bit vector."""
     derive: Function
     derived: tuple[Expr, ...]
-    """What `derive` computes: outputs come as value, validity, and whether it overflowed."""
+    """The outputs of `derive`: each as value, validity, and whether it overflowed."""
 
 
 def program(predicates: Sequence[Expr], expressions: Sequence[Expr]) -> Program:

@@ -29,7 +29,7 @@ WANTED: Final[dict[str, Wanted]] = {"start": 0, "end": 1, "inside": 2}
 
 
 def sliced(w: Statements, call: Call, guard: str | None) -> Term:
-    """A vector of its own: what is looked up is the same for many tuples in a row."""
+    """A vector of its own: the slice is the same for many tuples in a row."""
     time, text = call.args
     if not isinstance(time, Col) or not is_number(time.type) or not isinstance(text, Lit):
         raise Unsupported(f"{call.function.name} of anything but a column and a constant")
@@ -43,7 +43,7 @@ def vector_of(call: Call) -> SliceVector:
 
 
 def slice_values(call: Call, times: NDArray[Any]) -> NDArray[Any]:
-    """What the function gives for each time; for NULLs anything."""
+    """The value of the function for each time; undefined for NULLs."""
     vector, role = vector_of(call), call.function.role
     assert isinstance(role, SlicePart)
     edges = np.array([*vector.starts, vector.period], np.int64)

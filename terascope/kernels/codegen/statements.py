@@ -59,7 +59,7 @@ class Statements(ABC):
 
     @abstractmethod
     def term(self, expr: Expr, guard: str | None = None) -> Term:
-        """A number or BOOL. Where `guard` is FALSE nobody asks for the value."""
+        """A number or BOOL. Where `guard` is FALSE the value is not used."""
 
     def made(self, text: str, valid: str | None, type: Type) -> Term:
         return Term(self.assign(text), valid, type)
@@ -73,7 +73,7 @@ class Statements(ABC):
     # ---- overflows
 
     def flag(self, condition: str, valid: str | None, guard: str | None) -> None:
-        """Note an overflow, where somebody asks for the value."""
+        """Note an overflow, where the value is used."""
         parts = [f"({condition})", *(p for p in (valid, guard) if p is not None)]
         self._flags.setdefault(self._inside[-1], []).append(self.assign(" & ".join(parts)))
 
@@ -83,7 +83,7 @@ class Statements(ABC):
 
 
 Recipe: TypeAlias = Callable[[Statements, Call, "str | None"], Term]
-"""Writes a call. Where the guard is FALSE nobody asks for the value."""
+"""Writes a call. Where the guard is FALSE the value is not used."""
 
 
 def convert(w: Statements, term: Term, type: Type) -> Term:

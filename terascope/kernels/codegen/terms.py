@@ -1,7 +1,7 @@
-"""What the text of a kernel is made of: values with their validity, and the vectors they come from.
+"""The elements of the text of a kernel: values with their validity, and input vectors.
 
-In: types and constants. Out: a `Term`, the text of a value and the text of whether it is one (not
-NULL); an `Input`, a vector that statements read.
+In: types and constants. Out: a `Term`, the text of a value and the text of its validity (not NULL);
+an `Input`, a vector that statements read.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from terascope.types import INT_MAX, INT_MIN, Type
 
 
 class Unsupported(Exception):
-    """An expression the kernels do not know; the message says what of it."""
+    """An expression without a form in the kernels; the message names the part."""
 
 
 class InputKind(enum.Enum):
-    """Where the values of a vector come from."""
+    """The origin of the values of a vector."""
 
     NUMBER = "number"
     """A column of numbers or BOOLs."""

@@ -21,7 +21,7 @@ V4_BYTES = 5
 
 
 def ipv4_words(addresses: pa.Array) -> tuple[NDArray[np.bool_], Words]:
-    """Which addresses are IPv4, and the 32 bits of those."""
+    """The mask of IPv4 addresses, and their 32 bits."""
     _, ends, content = addresses.buffers()
     offsets = np.frombuffer(ends, np.int32)[
         addresses.offset : addresses.offset + len(addresses) + 1

@@ -95,7 +95,7 @@ class TaskDictionaries:
         return self._derived[expr].column()
 
     def key_codes(self, expr: Expr) -> Codes:
-        """A key made of one coded column: its code, for every code of that column."""
+        """A key computed from one coded column: its code, for every code of that column."""
         if expr not in self._keys:
             (name,) = columns_of(expr)
             column = self.of_column(coded_column(expr, name))
@@ -144,15 +144,15 @@ def function_of_addresses(expr: Expr) -> Callable[[pa.Array], pa.Array] | None:
 
 
 class Facts:
-    """What is computed once for all that ask."""
+    """A cache of values that several queries use."""
 
     _facts: dict[object, tuple[Any, ...]]
 
     def once(self, name: object, compute: Callable[..., Fact], *args: Any) -> Fact:
-        """Something that several queries ask for, computed for the first of them.
+        """A value that several queries use, computed for the first of them.
 
-        A name may hold the identity of an argument: arguments are kept as long as the fact is, so
-        that no other array can get the same one.
+        A name may hold the identity of an argument: arguments are kept as long as the value is, so
+        that no other array can get the same identity.
         """
         if name not in self._facts:
             self._facts[name] = (compute(*args), compute, args)
@@ -213,7 +213,7 @@ class VectorBatch(Facts):
         return by_code[0][codes], by_code[1][codes]
 
     def members_vector(self, expr: Expr) -> Vector:
-        """Whether an operand is in a long list. It may overflow among tuples nobody asks about."""
+        """Whether an operand is in a long list. It may overflow for other tuples."""
         assert isinstance(expr, Call)
         operand, listed = expr.args
         assert isinstance(listed, Lit)
@@ -268,7 +268,7 @@ class VectorBatch(Facts):
         return values, masks
 
     def validity(self, expr: Expr, rows: Codes) -> Masks:
-        """Where a value of any type is not NULL."""
+        """The mask of values that are not NULL, for any type."""
         if isinstance(expr, Col) and not is_number(expr.type):
             present = self.columns.column(expr.name)
             if not present.null_count:
@@ -357,7 +357,7 @@ class VectorBatch(Facts):
     # ---- what is evaluated for few tuples only
 
     def passing(self, predicate: Expr, rows: Codes) -> NDArray[np.bool_]:
-        """Which of some tuples a predicate is TRUE for: evaluated for these only."""
+        """The tuples among some for which a predicate is TRUE; only these are evaluated."""
         values, valid = self.evaluate(predicate, rows)
         return np.asarray((values != 0) & valid)
 
@@ -411,7 +411,7 @@ def numbers(column: pa.Array, type: Type) -> Vector:
 
 
 def present_numbers(column: pa.Array) -> Vector:
-    """The same for the columns of most sources, which have NULLs: in one pass, or two."""
+    """The numbers of a column with NULLs, as most sources have: in one pass, or two."""
     bits, data = (np.frombuffer(buffer, np.uint8) for buffer in column.buffers())
     masks = np.empty(len(column), np.uint8)
     unpack_bits(bits, column.offset, masks)

@@ -35,7 +35,7 @@ REFILL_BLOCK = 256
 
 
 class Dictionary(Protocol):
-    """What tables, payloads and results ask of a dictionary."""
+    """The interface of a dictionary for tables, payloads and results."""
 
     type: Type
 
@@ -56,7 +56,7 @@ class Dictionary(Protocol):
         ...
 
     def bytes_with(self, more: int) -> int:
-        """Memory it needs at most with so many more values."""
+        """The most memory with this many more values."""
         ...
 
     @property
@@ -70,7 +70,7 @@ def dictionary_for(type: Type) -> Dictionary:
 
 
 def room_for(count: int, room: int) -> int:
-    """What a room for some values becomes that doubles until it holds so many."""
+    """The size of an array that doubles until it holds this many values."""
     while room < count:
         room *= 2
     return room
@@ -160,7 +160,7 @@ def number_arrays(given: pa.Array, type: Type) -> tuple[Ints, Masks | None]:
 
 
 def words_of(values: NDArray[Any], type: Type) -> Ints:
-    """Numbers as the 64-bit words that a dictionary knows."""
+    """Numbers as the 64-bit words of a dictionary."""
     return canonical_floats(values) if type is Type.FLOAT else values.astype(np.int64, copy=False)
 
 
@@ -473,7 +473,7 @@ class Derived:
 
 
 class DerivedCodes:
-    """The same, and what it gives as codes of another dictionary."""
+    """Derived values with their codes in another dictionary."""
 
     def __init__(
         self, source: Dictionary, function: Callable[[pa.Array], pa.Array], target: Dictionary

@@ -33,7 +33,7 @@ class FinishedRows:
         return self._batch.column(expr, self._everybody)
 
     def passing(self, predicate: Expr) -> NDArray[np.bool_]:
-        """Which rows a predicate is TRUE for."""
+        """The mask of rows for which a predicate is TRUE."""
         return self._batch.passing(predicate, self._everybody)
 
 

@@ -31,7 +31,7 @@ class GrowingArray:
         return self._room[: self._count]
 
     def add(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Where they stand now."""
+        """Append values; return their position."""
         end = self._count + len(values)
         if end > len(self._room):
             larger = np.empty(max(end, 3 * self._count // 2), self._room.dtype)

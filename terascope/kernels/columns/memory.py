@@ -1,7 +1,7 @@
-"""Memory of a task that stays with it.
+"""Memory that stays with a task.
 
-In: nothing. Out: a C library that keeps what arrays give back, instead of handing it to the system
-and asking for it anew: a page that the system has just given costs more to touch than to fill.
+In: nothing. Out: a C library that keeps freed memory, instead of returning it to the system and
+requesting it anew: a page that is fresh from the system costs more to touch than to fill.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ def keep_freed_memory() -> None:
 
 
 def give_back() -> None:
-    """Hand memory that nothing uses to the system, after much of it was freed: what is kept lies in
-    pieces between what is still used, and the next large array might find none that is large
-    enough.
+    """Return unused memory to the system after much of it was freed: it lies in pieces between
+    arrays in use, and the next large array might find no piece that is large enough.
     """
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):

@@ -44,8 +44,8 @@ def matches(payloads: pa.Array, pattern: str) -> pa.Array:
 
 @lru_cache(maxsize=256)
 def required_text(pattern: str) -> str:
-    """The longest text that stands in every match of a pattern that RE2 reads; empty if there may
-    be matches without one. Only what stands outside of groups is looked at.
+    """The longest text in every match of a pattern that RE2 reads; empty if there may be matches
+    without one. Only text outside of groups is considered.
     """
     pattern = portable(pattern)
     texts, current, at = [""], "", 0
@@ -102,7 +102,7 @@ def is_payload_text(expr: Expr) -> bool:
 
 
 def payload_extraction(expr: Expr) -> tuple[Col, str] | None:
-    """(column, pattern with the wanted group named) of str_extract_regex."""
+    """The pair (column, pattern with the requested group named) of str_extract_regex."""
     match expr:
         case Call(
             Scalar(role=Extraction()), (Col(type=Type.BINARY) as column, Lit() as pattern, *rest)
@@ -136,7 +136,7 @@ def named_group(pattern: str, group: int) -> str | None:
 
 
 def openings(pattern: str) -> list[int]:
-    """Where capturing groups begin."""
+    """The positions at which capturing groups begin."""
     found, at, in_class = [], 0, False
     while at < len(pattern):
         c = pattern[at]
@@ -166,7 +166,7 @@ def optional(pattern: str, opened: int) -> bool:
 
 
 def extracted(payloads: pa.Array, pattern: str) -> pa.Array:
-    """What the group found, as text; bytes become one character each."""
+    """The match of the group, as text; bytes become one character each."""
     found = pc.struct_field(pc.extract_regex(payloads, pattern), "found")
     try:
         return found.cast(pa.string())

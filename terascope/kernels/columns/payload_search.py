@@ -1,9 +1,9 @@
-"""Looking for bytes in the payloads of a batch.
+"""Searching bytes in the payloads of a batch.
 
-In: a BINARY column as Arrow holds it, all payloads one behind the other, and the tuples somebody
-asks for. Out: which of them contain what is sought. When most of a batch is asked for, its bytes
-are gone through in one sweep, 64 at a time, by two bytes of what is sought: many times as fast as
-payload by payload. Few payloads are searched one by one.
+In: a BINARY column as Arrow holds it, all payloads one behind the other, and the selected tuples.
+Out: the mask of those that contain the pattern. When most of a batch is selected, its bytes are
+scanned in one sweep, 64 at a time, by two bytes of the pattern: many times as fast as payload by
+payload. Few payloads are searched one by one.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Bytes = NDArray[np.uint8]
 
 BLOCK: Final = 64
 SWEPT: Final = 8
-"""A sweep takes as long as to search one of so many payloads."""
+"""A sweep takes as long as searching one in this many payloads."""
 
 
 def contains(
     offsets: NDArray[np.int32], data: Bytes, rows: NDArray[np.int32], wanted: Bytes
 ) -> NDArray[np.int64]:
-    """1 for each of the tuples whose payload has the bytes in it."""
+    """1 for each selected tuple whose payload contains the bytes."""
     count = len(offsets) - 1
     if len(wanted) == 0 or SWEPT * len(rows) < count:
         return search_each(offsets, data, rows, wanted)
@@ -36,7 +36,7 @@ def contains(
 
 @compiled_for(column(np.int32), column(np.uint8), column(np.uint8), output(np.int64))
 def sweep(offsets: NDArray[np.int32], data: Bytes, wanted: Bytes, hits: NDArray[np.int64]) -> None:
-    """Mark the payloads that contain `wanted`, which is not empty. A block of places is looked at
+    """Mark the payloads that contain `wanted`, which is not empty. A block of positions is compared
     without a branch, so that the processor compares many at once.
     """
     size = len(wanted)
@@ -74,7 +74,7 @@ def sweep(offsets: NDArray[np.int32], data: Bytes, wanted: Bytes, hits: NDArray[
 def search_each(
     offsets: NDArray[np.int32], data: Bytes, rows: NDArray[np.int32], wanted: Bytes
 ) -> NDArray[np.int64]:
-    """Horspool: a byte that does not occur lets the search skip the length of what is sought."""
+    """Horspool: a byte that is not in the pattern skips the length of the pattern."""
     out = np.zeros(len(rows), np.int64)
     size = len(wanted)
     if size == 0:

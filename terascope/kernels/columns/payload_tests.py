@@ -1,8 +1,8 @@
-"""Tests of payload bytes: does it begin with, contain, have at an offset; how long is it.
+"""Tests of payload bytes: prefix, containment, bytes at an offset, length.
 
-In: a BINARY column as Arrow holds it, and the tuples somebody asks for. Out: a vector. These are
-the expensive predicates: they are evaluated only for tuples that passed the cheap ones, straight on
-the bytes of the batch.
+In: a BINARY column as Arrow holds it, and the selected tuples. Out: a vector. These are the
+expensive predicates: they are evaluated only for tuples that passed the cheap ones, straight on the
+bytes of the batch.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def select(bits: Sequence[Hashes], signature: Hashes, count: int) -> Codes:
 
 @compiled_for(column(np.uint64), WORD, output(np.int32))
 def matching(vector: Hashes, wanted: np.uint64, rows: Codes) -> np.int64:
-    """Without a branch: a tuple that does not match is overwritten by the next."""
+    """Branch-free: a tuple that does not match is overwritten by the next."""
     count = np.int64(0)
     for i in range(len(vector)):
         rows[count] = i

@@ -42,7 +42,7 @@ from terascope.types import INT_MIN, Type
 
 Kind: TypeAlias = Literal["constants", "codes", "values"]
 NO_INDICES: Final = b"\x01"
-"""Of a page where all is NULL: readers look for the width of its indices all the same."""
+"""The indices of a page with NULLs only: readers still need the width of its indices."""
 
 
 class ColumnPages:
@@ -221,7 +221,7 @@ class ColumnPages:
 
 
 class CodesInUse:
-    """Which codes of a dictionary occur in a row group, numbered in the order they do."""
+    """The codes of a dictionary that occur in a row group, numbered in order of occurrence."""
 
     def __init__(self) -> None:
         self._dictionary: Dictionary | None = None

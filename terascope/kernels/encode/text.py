@@ -25,7 +25,7 @@ LONGEST_IPV4 = len("255.255.255.255")
 OCTETS = np.array(
     [int.from_bytes(str(i).encode(), "little") | len(str(i)) << 24 for i in range(256)], np.uint32
 )
-"""For each octet its digits, the first in the lowest byte, and in the highest how many they are."""
+"""The digits of each octet, the first in the lowest byte, and their number in the highest."""
 CSV_SPECIAL = '[",\r\n]'
 JSON_SPECIAL = '["\\\\\x00-\x1f\x7f]'
 

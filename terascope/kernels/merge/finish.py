@@ -87,7 +87,7 @@ def epoch_column(blocks: Sequence[Block]) -> ConstantColumn | Numbers:
 
 
 class SlotStates:
-    """Which slots of some rows have seen a value."""
+    """The mask of slots with a value, for some rows."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -160,7 +160,7 @@ def arrow_column(column: ResultColumn, type: Type, plain: bool) -> pa.Array:
 
 
 def without_null_value(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """NULL as a missing index instead of an index of a missing value: Parquet knows only that."""
+    """NULL as a missing index instead of an index of a missing value, as Parquet requires."""
     if not column.dictionary.null_count:
         return column
     missing = column.dictionary.is_null().to_numpy(zero_copy_only=False)

@@ -76,7 +76,7 @@ def is_ordinary(bits: Ints) -> bool:
 
 @compiled_for(column(np.int64), output(np.int64))
 def find_ranges(bits: Ints, ranges: Ints) -> int:
-    """How many values are not ordinary."""
+    """Find the range of each value; return the number of values that are not ordinary."""
     others = 0
     for i in range(len(bits)):
         exponent = (bits[i] >> 52) & 0x7FF

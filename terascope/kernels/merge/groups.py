@@ -1,8 +1,8 @@
-"""Groups on their way from the tables of the low level to results (paper 1, section 3.2: partial
-aggregates go up).
+"""Groups between the tables of the low level and results (paper 1, section 3.2: partial
+aggregates).
 
-In: rows of tables, in runs of the same epoch. Out: nothing yet; this is what the exchange, the
-merge and the results say to each other about groups.
+In: rows of tables, in runs of the same epoch. Out: data types for groups, which the exchange, the
+merge and the results share.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class GroupFields:
     epoch: int | None = None
     """The place among the keys of the one that blocks hold apart; the others are codes."""
     sums: tuple[str, ...] = field(default=(), compare=False)
-    """Of each slot, if it is a sum of integers, how one writes it: for messages."""
+    """For each slot that is a sum of integers, its text for messages."""
 
     @property
     def any_sum(self) -> str:
-        """A sum of integers, where nobody knows which."""
+        """The text of a sum of integers, where it is unknown which."""
         return " or ".join(dict.fromkeys(text for text in self.sums if text)) or SUM
 
     def __post_init__(self) -> None:
@@ -72,9 +72,9 @@ class Block:
     """
 
     epochs: Ints
-    """Of each run; NO_EPOCH is the epoch NULL, and the epoch of an aggregation that has none."""
+    """The epoch of each run; NO_EPOCH is NULL, and the epoch of an aggregation without epochs."""
     ends: Ints
-    """Where each run ends. No run is empty."""
+    """The end of each run. No run is empty."""
     rows: Rows
 
     @classmethod
@@ -86,7 +86,7 @@ class Block:
 
     @classmethod
     def of_each(cls, epochs: Ints, rows: Rows) -> Block:
-        """Groups whose epochs are known one by one, and stand in runs already."""
+        """Groups with one epoch each, which are in runs already."""
         if not len(rows):
             return cls(np.empty(0, np.int64), np.empty(0, np.int64), rows)
         ends = np.append(np.flatnonzero(epochs[1:] != epochs[:-1]) + 1, len(rows))
@@ -106,11 +106,11 @@ class Block:
 
     @property
     def counts(self) -> Ints:
-        """How many groups each run has."""
+        """The number of groups of each run."""
         return np.diff(self.ends, prepend=0)
 
     def values(self, of_runs: NDArray[Any]) -> NDArray[Any]:
-        """What is known of each run, for each group."""
+        """A value of each run, repeated for each of its groups."""
         return np.repeat(of_runs, self.counts)
 
     def between(self, start: int, end: int) -> Block:
@@ -155,7 +155,7 @@ class Block:
         return Block(epochs[last], ends[last], rows_at(self.rows, places.astype(np.int32)))
 
     def picked(self, places: NDArray[Any], rows: Rows) -> Block:
-        """`rows`: those that stand at some places, which are in order."""
+        """The groups at some positions, which are in order; `rows` are theirs."""
         if len(self.epochs) <= 1:
             return Block(self.epochs[: len(rows)], np.full(min(1, len(rows)), len(rows)), rows)
         ends = np.searchsorted(places, self.ends)
@@ -171,7 +171,7 @@ class Block:
 
 @dataclass(frozen=True)
 class MergedGroups:
-    """Blocks whose codes are those of the same dictionaries, one for each coded key."""
+    """Blocks with the codes of the same dictionaries, one for each coded key."""
 
     dictionaries: Sequence[Dictionary]
     blocks: Iterator[Block]

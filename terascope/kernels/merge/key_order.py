@@ -1,6 +1,6 @@
-"""Rows in the order of their keys: those of a group beside each other.
+"""Rows in the order of their keys, so that the rows of a group are neighbours.
 
-In: rows, and which of their words tell groups apart. Out: an order, and where each group begins.
+In: rows, and the words that distinguish groups. Out: an order, and the start of each group.
 """
 
 from __future__ import annotations

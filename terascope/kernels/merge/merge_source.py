@@ -37,12 +37,12 @@ class WideShape:
 
     @property
     def sums(self) -> tuple[int, ...]:
-        """Which slots have a high word."""
+        """The slots with a high word."""
         return tuple(i for i, kind in enumerate(self.shape.slots) if kind == SUM_INT)
 
     @property
     def ranges(self) -> tuple[int, ...]:
-        """The words that say to what range digits belong: rows are combined if these are equal."""
+        """The words with the ranges of digits: rows are combined if these are equal."""
         return tuple(self.first_slot + j for j in self.shape.ranges)
 
     @property

@@ -22,7 +22,7 @@ LARGEST_ALONE: Final = 1 << 14
 """Rows that are still held in one part."""
 
 PARTS: Final = 1 << 9
-"""More of them are too many places to write to at once."""
+"""The number of parts: with more, too many places would be written at once."""
 
 
 class MergeTable:
@@ -69,7 +69,7 @@ class MergeTable:
                 return at
 
     def _combine(self, part: int) -> int:
-        """How many groups a part has."""
+        """Combine a part; return its number of groups."""
         start = part * self.capacity
         end = start + int(self.fills[part])
         kept = self._kernel(self.rows, self.rows.view(np.float64), start, end, self._places)

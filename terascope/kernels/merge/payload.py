@@ -54,7 +54,7 @@ def pack(
 
 
 def portions(blocks: Iterable[Block], most: int) -> Iterator[list[Block]]:
-    """Blocks, cut and put together to about `most` rows."""
+    """Blocks, cut and combined to about `most` rows."""
     collected: list[Block] = []
     count = 0
     for block in blocks:
@@ -103,7 +103,7 @@ def pack_tuples(batch: pa.RecordBatch) -> bytes:
 
 
 def pack_batches(batches: Sequence[pa.RecordBatch]) -> Iterator[bytes]:
-    """The same of several batches: those with the same types of columns become one stream."""
+    """Pack several batches: those with the same types of columns become one stream."""
     for schema, some in groupby(batches, lambda batch: batch.schema):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as stream:
@@ -143,9 +143,9 @@ class Placed:
     """Groups as columns, those of one destination beside each other."""
 
     edges: Ints
-    """Where each destination begins, and the end."""
+    """The start of each destination, and the end of the last."""
     counts: Ints
-    """How many groups of each run go to each destination: int64[runs, destinations]."""
+    """The groups of each run for each destination: int64[runs, destinations]."""
     run_epochs: Ints
     state: Ints
     codes: Codes
@@ -213,7 +213,7 @@ def choose_places(
     destinations: int,
     places: Codes,
 ) -> None:
-    """Where groups go, by their keys and what was hashed before these."""
+    """The destinations of groups, by their keys and the hash so far."""
     for i, dictionary in enumerate(dictionaries):
         codes = np.ascontiguousarray(key_codes(rows, shape, i))
         take_hashes(hashed, dictionary.hashes(codes))
@@ -221,7 +221,7 @@ def choose_places(
 
 
 def first_states(epochs: Ints, seed: int, by_key: bool) -> Hashes:
-    """What is hashed before the keys: the epoch, unless all epochs of a group go together."""
+    """The hash before the keys: of the epoch, unless all epochs of a group go together."""
     words = np.where(epochs == NO_EPOCH, 0, 2 * epochs + 1).astype(np.uint64)
     if by_key:
         words = np.zeros(len(epochs), np.uint64)
@@ -310,7 +310,7 @@ class Unpacked:
     """The epoch of each run."""
     run_ends: Codes
     keys: list[tuple[Codes, pa.Array]]
-    """For each key: indices, and the values they mean."""
+    """For each key: indices, and their values."""
     state: Ints
     slots: list[Ints]
 

@@ -160,7 +160,7 @@ def emptied(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
 
 
 def stacked(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
-    """Slice i is put upon those that came later."""
+    """Combine slice i with the slices after it."""
     if kind == RANGE or kind.is_added or has_inverse(kind):
         return []
     value = f"{view(kind, 'rows', 'floats')}[i, {at}]"

@@ -39,7 +39,7 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 Values: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.uint8]
 Taker: TypeAlias = Callable[[Words], None]
-"""Gets rows [k, stride]. They stand in a buffer that is used again: copy what shall stay."""
+"""Takes rows [k, stride] from a buffer that is reused: rows that shall stay must be copied."""
 
 OUTPUT_ROWS = 1024
 """Large enough that returning to Python costs nothing, small enough for the cache."""
@@ -47,17 +47,17 @@ OUTPUT_ROWS = 1024
 LEAST_OUTPUT_ROWS = 3
 NOTHING = 0xFFFFFFFF
 LINK_BYTES = 20
-"""Of an entry of a chained table: its bucket's head, and four links."""
+"""Bytes of an entry of a chained table for chaining: the head of its bucket, and four links."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What happened in a table so far. Rows that left: evictions + flushed + late."""
+    """The counters of a table. Rows that left: evictions + flushed + late."""
 
     probes: int
     """Tuples."""
     hits: int
-    """Tuples whose group was there."""
+    """Tuples whose group was in the table."""
     evictions: int
     """Groups that left before their epoch was over."""
     flushed: int
@@ -170,7 +170,7 @@ class BoundedTable:
         return first, second
 
     def chain_lengths(self) -> Words:
-        """Of a chained table: groups in each bucket."""
+        """For a chained table: the groups in each bucket."""
         if self.policy != "lru":
             raise ValueError(f"a {self.policy} table has no chains")
         lengths = np.zeros(self.capacity, np.int64)

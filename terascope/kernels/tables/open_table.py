@@ -1,10 +1,10 @@
-"""The table of a batch run: open addressing, every group kept while there is room.
+"""The table of a batch run: open addressing, every group kept while there is memory.
 
 In: tuples as codes and values. Out: groups, as rows of a Shape. Unlike the bounded tables
-(bounded_tables.py) it evicts nobody: it grows up to its share of the memory and is emptied whole
-when that is used up, so that most groups leave it complete. Where the codes of the keys are few
-enough a group's place is computed from them, without any probing (`dense`). docs/decisions.md has
-the figures that led here.
+(bounded_tables.py) it evicts no group: it grows up to its share of the memory and is emptied as a
+whole when that is used up, so that most groups leave it complete. Where the codes of the keys are
+few enough a group's place is computed from them, without any probing (`dense`). docs/decisions.md
+has the figures behind this choice.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class OpenTable:
                 emit(self.take())
 
     def shrink(self) -> None:
-        """As small as at the beginning; for a table that is empty."""
+        """Shrink an empty table to its initial size."""
         self._widths = None
         self._reset(FIRST_PLACES)
 
@@ -186,7 +186,7 @@ def power_below(number: int) -> int:
 
 @compiled_for(output(np.int64), INTEGER, output(np.int64, 2), output(np.int64))
 def drain(entries: Ints, stride: int, groups: Rows, places: Ints) -> None:
-    """Move all groups out of a table, in one pass; where they stood, if somebody asks."""
+    """Move all groups out of a table, in one pass; on request with their places."""
     found = 0
     for base in range(0, len(entries), stride):
         if entries[base] != 0:

@@ -1,7 +1,7 @@
 """The machine code of an open table, written for one shape of row (dissertation 3.4.3).
 
-In: a Shape. Out: its kernels, compiled, each in a module of its own, so that only what a query can
-need is compiled: tuples into a table, by probing or by computed places, and groups into a table.
+In: a Shape. Out: its kernels, compiled, each in a module of its own, so that only needed ones are
+compiled: tuples into a table, by probing or by computed places, and groups into a table.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def indent(lines: Sequence[str], depth: int) -> list[str]:
 
 
 def word(place: int, base: str = "base") -> str:
-    """A word of a row. All indices are unsigned: with signed ones every access would first ask
-    whether it counts from the end, which takes a third of the time.
+    """A word of a row. All indices are unsigned: with signed ones every access first tests whether
+    the index counts from the end, which takes a third of the time.
     """
     return f"[{base} + np.uint64({place})]"
 

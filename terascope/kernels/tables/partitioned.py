@@ -58,9 +58,9 @@ class Apart:
 
 
 def partition(codes: Codes, rows: Codes) -> tuple[Codes, Ints]:
-    """The tuples `rows`, apart by the hash of a key, one stretch after the other: what is put in
-    order meanwhile should not be more than the cache holds. The place of each in that order; and
-    for each stretch where each of its parts begins, and the end of the last.
+    """The tuples `rows`, partitioned by the hash of a key, one stretch after the other, so that
+    each stretch fits into the cache. Returns the position of each tuple in that order; and for each
+    stretch the start of each of its parts, and the end of the last.
     """
     bits = max(1, (max(1, len(rows) // PART_ROWS)).bit_length())
     parts = min(1 << bits, MOST_PARTS)

@@ -17,7 +17,7 @@ from typing import Final
 from terascope.functions.slots import RANGE, SlotKind
 
 MOST_SLOTS: Final = 60
-"""As many as the state word has bits for."""
+"""The number of bits of the state word."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Shape:
 
     @property
     def word_names(self) -> list[str]:
-        """What generated kernels call the key words of a tuple."""
+        """The names of the key words of a tuple in generated kernels."""
         return [f"w{word}" for word in range(self.words)]
 
     @property
@@ -53,7 +53,7 @@ class Shape:
 
     @property
     def ranges(self) -> tuple[int, ...]:
-        """The slots that say to what range the digits behind them belong."""
+        """The slots with the range of the digits behind them."""
         return tuple(j for j, kind in enumerate(self.slots) if kind == RANGE)
 
     def slot(self, place: int) -> int:

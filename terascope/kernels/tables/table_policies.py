@@ -1,14 +1,14 @@
-"""Who must leave a full table: three policies (paper 1 section 6, paper 4 section III-C).
+"""The group that leaves a full table: three policies (paper 1 section 6, paper 4 section III-C).
 
 In: the name of a policy. Out: the parts of a table's kernel module that depend on it: how the group
 of a tuple is found, how a place is made for a new one, and which group is flushed next.
 
 `direct_mapped`: a group has one place; its owner leaves when another group comes. `second_chance`:
 it has two; when others own both, the one at the first leaves. `lru`: as many groups as there are
-buckets, chained; the one that was not used for the longest time leaves when there is no room left.
+buckets, chained; the least recently used one leaves when the table is full.
 
-All keep one promise: while old groups wait, a new one never leaves before them. In the chained
-table that holds by itself: an old group was always used before a new one.
+Invariant: a new group never leaves before an old one. In the chained table this holds by itself: an
+old group was always used before a new one.
 """
 
 from __future__ import annotations
@@ -235,4 +235,4 @@ PLACES: Final[dict[Policy, str]] = {
     "second_chance": _BY_PLACE,
     "lru": _BY_CHAIN,
 }
-"""How a place follows from a hash, and which group is flushed next."""
+"""The place of a hash, and the group that is flushed next."""

@@ -54,7 +54,7 @@ STATE_WORDS = (
     "LATE",
     "BACKLOG",  # the most groups that ever became old at once
 )
-"""What a table remembers beside its rows: one 64-bit word each."""
+"""The state of a table beside its rows: one 64-bit word each."""
 
 LATE_LIMIT = 64
 """So many late tuples in a row mean that the clock was set back, and not that tuples overtook each
