@@ -16,6 +16,7 @@ from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
 from terascope.types import Type, format_ip
 from tests.agreement import agreed_answers
+from tests.settings import config_with
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
@@ -28,7 +29,8 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
     monkeypatch.chdir(tmp_path)
     generate(Profile(rate=200, duration=120, seed=1), Path("trace.pcap"))
     source = Source(TOUR.read_text(encoding="utf-8"), "tour.gsql")
-    return compile_set(source, Bindings({"eth0": Interface("eth0", "pcap", "trace.pcap")}))
+    interfaces = {"eth0": Interface("eth0", "pcap", "trace.pcap")}
+    return compile_set(source, Bindings(interfaces, config=config_with()))
 
 
 def blocks(compiled: Compiled) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import assert_never
 
 from terascope.analysis.costs import Costs
 from terascope.physical.bundles import split_bytes
@@ -191,6 +192,8 @@ class Listing:
                 self.ends[query] = (f"regroup {query}",)
             case None:
                 pass
+            case _:
+                assert_never(whole)
 
     def joining(self, query: str, joining: Joining) -> Iterator[Operator]:
         streams = dict.fromkeys(side.program.stream for side in joining.pairing.sides)
