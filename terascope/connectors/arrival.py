@@ -1,8 +1,8 @@
-"""Arrival times: when a tuple came, by the clock on the wall, whatever the tuple itself says.
+"""Arrival times: when a tuple arrived by the wall clock, whatever time the tuple itself has.
 
-In: splits, and the time at which they were given to be read: a micro-batch when it was planned, a
-batch when the whole run was. Out: splits that carry it, so that whoever reads one again reads the
-same time, and the columns made of it. GSQL's accessor for it is `get_system_time`.
+In: splits, and the time at which they were planned: for a micro-batch its own, for a batch that of
+the whole run. Out: splits that carry this time, so that reading one again gives the same time, and
+the columns computed from it. GSQL's accessor for it is `get_system_time`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ARRIVAL_OPTION: Final = "#arrived"
 
 
 def arrival_column(unit: str) -> str:
-    """The column that tells the arrival in a unit of a clock: s, ms, us or ns."""
+    """The column with the arrival in a unit of a clock: s, ms, us or ns."""
     return f"#arrival_{unit}"
 
 
@@ -34,7 +34,7 @@ def is_arrival(column: str) -> bool:
 
 
 def arrived(splits: Iterable[Split], columns: Iterable[Column], at_ns: int) -> list[Split]:
-    """Splits whose tuples arrived at a time, if any of the columns asks for it."""
+    """Splits whose tuples arrived at a time, if one of the columns is an arrival time."""
     asked = [column.name for column in columns if is_arrival(column.name)]
     if not asked:
         return list(splits)
@@ -52,7 +52,7 @@ def arrival_ns(split: Split) -> int:
 
 
 def without_arrival(split: Split) -> Split:
-    """A split as its connector knows it."""
+    """A split as its connector reads it."""
     kept = tuple(option for option in split.options if option[0] != ARRIVAL_OPTION)
     return split if len(kept) == len(split.options) else replace(split, options=kept)
 

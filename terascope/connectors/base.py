@@ -1,10 +1,9 @@
-"""What a connector is: one engine-free module that turns a byte range of a source into column
-batches.
+"""The interface of a connector: one engine-free module that turns a byte range of a source into
+column batches.
 
-In: a location (file, directory, glob) and the columns somebody needs.
-Out: `Split`s, pure data that travel to wherever the reading happens, and Arrow record batches read
-from one of them. Nothing here knows Spark: the reference interpreter, the Spark data source and,
-later, edge agents call the same code.
+In: a location (file, directory, glob) and the needed columns. Out: `Split`s, pure data that travel
+to the reading task, and Arrow record batches read from one of them. This module is independent of
+Spark: the reference interpreter, the Spark data source and, later, edge agents call the same code.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class Range:
     end: int
     """Half-open, in the connector's own unit: bytes of the file, or row groups."""
     options: Options = ()
-    """What the reader of this part must know besides the options of the source."""
+    """Options for the reader of this part, besides the options of the source."""
     bounds: Bounds = ()
 
 
@@ -98,8 +97,8 @@ class Split:
 
 @dataclass(frozen=True)
 class Edge:
-    """Where splits like to end: where `floor(column / step)` changes, so that an epoch of that
-    length lies in one split. A wish; the splits are right without it being met.
+    """A preferred end of splits: where `floor(column / step)` changes, so that an epoch of that
+    length lies in one split. Splits are right without it.
     """
 
     column: str
@@ -111,7 +110,7 @@ class Edge:
 
 @dataclass
 class ReadReport:
-    """What reading one split saw, filled while its batches are drawn."""
+    """The report of reading one split, filled while its batches are read."""
 
     bytes_read: int = 0
     tuples: int = 0
@@ -126,7 +125,7 @@ class ReadReport:
     """Largest value seen of each integer column in `clocks`, over every tuple, delivered or not."""
 
     def add(self, other: ReadReport) -> None:
-        """Take in what reading another stretch of the same interface saw."""
+        """Add the report of another stretch of the same interface."""
         self.bytes_read += other.bytes_read
         self.tuples += other.tuples
         self.malformed.update(other.malformed)
@@ -184,7 +183,7 @@ class Connector(Protocol):
         return None
 
     def estimated_tuples(self, path: Path, size: int) -> float:
-        """About how many tuples a file of so many bytes has, from its first bytes alone."""
+        """The approximate number of tuples of a file of this size, from its first bytes alone."""
         return size / SHORTEST_TUPLE
 
     def splits(
@@ -208,7 +207,7 @@ class Connector(Protocol):
 
 
 def arrow_type(type: Type) -> pa.DataType:
-    """How a column of a GSQL type travels (see terascope.types)."""
+    """The Arrow type of a column of a GSQL type (see terascope.types)."""
     match type:
         case Type.BOOL:
             return pa.bool_()

@@ -1,4 +1,4 @@
-"""Where a file of records in order of time is cut: by bytes, and where an epoch ends.
+"""Cutting a file of records in order of time: by bytes, and where an epoch ends.
 
 In: the offset and the time of every record, batch by batch. Out: parts of the file, each with its
 smallest and largest time. An epoch that lies in one part is complete there, so that its groups need
@@ -86,7 +86,7 @@ class Cutter:
     cut: CutRule
     start: int
     _since: int = field(init=False)
-    """Where a change of epoch was cut last."""
+    """The position of the last cut at a change of epoch."""
     _smallest: int = field(default=LARGEST, init=False)
     _largest: int = field(default=-1, init=False)
 

@@ -36,8 +36,7 @@ class HeldColumn:
     type: str
     """In Spark's words."""
     arrow: pa.DataType | None
-    """How it would stand in a Parquet file; None when it is no single value, or one of a kind that
-    GSQL does not have."""
+    """Its type in a Parquet file; None when it is no single value, or of a type that GSQL lacks."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class DataFrameInterface(Interface):
         return tuple(c.name for c in self.held)
 
     def splits(self, target_bytes: int, edge: Edge | None = None) -> list[Split]:
-        """None: Spark knows its partitions."""
+        """None: Spark has its own partitions."""
         return []
 
     def cannot_hold(self, name: str, type: Type) -> tuple[str, str] | None:

@@ -1,8 +1,8 @@
-"""About how many records a file has, without reading it.
+"""The approximate number of records of a file, without reading it.
 
 In: a file. Out: a number, from its size and the mean length of the records at its beginning. It
-takes about a millisecond and compiles nothing, so that planning can tell whether a sample of the
-source is worth its time.
+takes about a millisecond and compiles nothing, so that planning can decide whether a sample of the
+source pays.
 """
 
 from __future__ import annotations

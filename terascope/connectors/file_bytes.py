@@ -99,7 +99,7 @@ class PlainStream:
 
 
 class GzipStream:
-    """What a gzip file unpacks to: all its members; where it is damaged, what came before."""
+    """The unpacked bytes of a gzip file with all its members, up to the damage, if there is any."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -145,7 +145,7 @@ class GzipStream:
 
 
 def salvage(unpacker: zlib._Decompress, packed: bytes, most: int) -> bytes:
-    """What can be unpacked before the damage: zlib itself throws away all of the failing call."""
+    """The bytes before the damage: zlib itself discards all of the failing call."""
     unpacked = bytearray()
     try:
         for k in range(len(packed)):

@@ -50,7 +50,7 @@ class Version:
         return Version(machine, int(device), int(inode), int(mtime_ns), int(size), ends)
 
     def is_same(self, now: Version) -> bool:
-        """Whether a file that has become `now` still holds what it held."""
+        """Whether a file that has become `now` still holds the same bytes."""
         if now.size < self.size or now.ends != self.ends:
             return False
         if self.machine != now.machine:
@@ -74,7 +74,7 @@ def version_of(path: Path, size: int | None = None) -> Version:
 
 
 def machine() -> str:
-    """Which machine this is, as far as it is known."""
+    """The identity of this machine, as far as it is known."""
     return hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
 
 
@@ -107,8 +107,8 @@ def identity_of(path: Path, most: int = HEAD_BYTES) -> str:
 
 
 def likeness(path: Path, identity: str) -> tuple[bool, bool]:
-    """Whether a path means the file of an identity, and whether one that begins as that file did;
-    what was appended does not matter.
+    """Whether a path is the file of an identity, and whether it begins as that file did; appended
+    bytes do not matter.
     """
     try:
         now = identity_of(path, int(identity.split(":")[2]))
@@ -118,8 +118,8 @@ def likeness(path: Path, identity: str) -> tuple[bool, bool]:
 
 
 def found_again(path: Path, identity: str) -> Path | None:
-    """Where a file is now, in the folder it was in; None when it is not there any more. A copy that
-    was put back at its path, or a device that was mounted again, is taken for the file.
+    """The present path of a file in its folder; None when it is not there any more. A copy that was
+    put back at its path, or a device that was mounted again, counts as the file.
     """
     same, alike = likeness(path, identity)
     if same:

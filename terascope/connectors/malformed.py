@@ -1,9 +1,9 @@
-"""Why input is malformed: a closed set of reasons, and the files they are about.
+"""The reasons why input is malformed: a fixed set, and the files they are about.
 
-In: reasons that connectors count. Out: counts, bytes and file names of a report. What a file holds
-never becomes part of a reason, so that nobody who can write to a source can make counters, metric
-labels or checkpoints grow: numbers that vary (how many bytes were skipped) are counters beside the
-reason, names of files are a list of limited length.
+In: reasons that connectors count. Out: counts, bytes and file names of a report. No text of a file
+becomes part of a reason, so that a writer of a source cannot make counters, metric labels or
+checkpoints grow: numbers that vary (how many bytes were skipped) are counters beside the reason,
+names of files are a list of limited length.
 
 Reasons of a column are `column 'x': ...`: one for each fault of each column that a query set reads.
 """

@@ -1,4 +1,4 @@
-"""Interfaces: what a query calls a source, bound to a kind and a location outside of the query.
+"""Interfaces: the names of sources in queries, bound to a kind and a location outside of the query.
 
 In: `[INTERFACE=]KIND:LOCATION`. Out: an `Interface`, and the connector that reads its kind.
 """
@@ -82,7 +82,7 @@ class Interface:
 
     @property
     def described(self) -> str:
-        """What an error calls it."""
+        """The interface as an error names it."""
         return f"'{self.location}'"
 
     @property
@@ -173,8 +173,8 @@ class Interface:
         return found * sum(size for _, size in filled) / sum(size for _, size in some)
 
     def cannot_hold(self, name: str, type: Type) -> tuple[str, str] | None:
-        """Why no value of a column can be of a declared type, and what to do. The values of a file
-        are looked at one by one, and those that do not fit are counted.
+        """The reason why no value of a column can be of a declared type, with the remedy. The
+        values of a file are checked one by one, and those that do not fit are counted.
         """
         return None
 
@@ -243,7 +243,7 @@ def read_split(
 
 
 def versioned(splits: Iterable[Split]) -> list[Split]:
-    """Splits that know what their files are now; those of a file that cannot be used need not."""
+    """Splits with the present versions of their files; a file that cannot be used needs none."""
     known: dict[str, str] = {}
     found = []
     for split in splits:

@@ -1,8 +1,8 @@
-"""Admission: what the next micro-batch reads.
+"""Admission: the entries that the next micro-batch reads.
 
-In: the pending entries of each link, and the clock. Out: how many of each link to take. The entry
-with the smallest first time goes first, so that no link runs ahead of the others, until the bytes
-of the micro-batch are enough.
+In: the pending entries of each link, and the clock. Out: the number of entries to take from each
+link. The entry with the smallest first time goes first, so that no link runs ahead of the others,
+until the bytes of the micro-batch are enough.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def admit(
     links: Mapping[str, PendingLink], most_bytes: int, until_ns: int | None
 ) -> dict[str, list[Entry]]:
     """Move the counts of the links on, as far as the bytes allow and, in a paced replay, entries
-    are due at `until_ns`; give what was taken.
+    are due at `until_ns`; return the taken entries.
     """
     taken: dict[str, list[Entry]] = {name: [] for name in links}
     queue = [

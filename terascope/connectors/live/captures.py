@@ -33,7 +33,7 @@ STUCK = 2
 
 
 def capture_growth(file: Followed) -> Growth:
-    """What has come to a capture."""
+    """The growth of a capture."""
     cut = file.cuts.for_packets()
     with opened_raw(file.path) as raw:
         start = first_bytes(raw)
@@ -60,7 +60,7 @@ def capture_growth(file: Followed) -> Growth:
 
 
 def framing_at(file: Followed, start: bytes) -> tuple[Framing, int]:
-    """How records follow one another from where the file was, and where that is."""
+    """The framing of the records from the last position of the file, and that position."""
     carried = dict(file.state.carried).get(SECTION_OPTION)
     section = section_from_json(carried) if carried else Section()
     framing, header = open_framing(start, section)
@@ -68,8 +68,8 @@ def framing_at(file: Followed, start: bytes) -> tuple[Framing, int]:
 
 
 def complete_records(file: Followed, start: bytes) -> tuple[int, Options, bool]:
-    """Where the last complete record ends, what a reader that starts there must know, and whether
-    no incomplete record stands after it.
+    """The end of the last complete record, the options of a reader that starts there, and whether
+    no incomplete record follows it.
     """
     framing, at = framing_at(file, start)
     end, carried = file.state.position, file.state.carried
@@ -97,7 +97,7 @@ def plan_from(file: Followed, start: bytes, cut: CutRule, size: int, stop: int) 
 
 
 def carried_at_end(file: Followed, start: bytes) -> Options:
-    """What is known at the end of a file, should it grow after all."""
+    """The options at the end of a file, should it grow after all."""
     return complete_records(file, start)[1]
 
 

@@ -1,7 +1,7 @@
-"""What time it is: on the wall when sources are live, in the trace when they are replayed.
+"""The clock of a run: the wall clock of live sources, or the time of a replayed trace.
 
-In: the wall clock, a speed, and where the trace starts. Out: nanoseconds. A replay that was stopped
-goes on from the time it had reached, whatever time has passed on the wall.
+In: the wall clock, a speed, and the start of the trace. Out: nanoseconds. A replay that was stopped
+resumes at the time it had reached, whatever the wall clock says.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ReplayClock:
         self._now = now
         self._speed = speed
         self._pair: tuple[int, int] | None = None
-        """A time of the trace, and what it was on the wall then."""
+        """A time of the trace, and the time of the wall clock then."""
 
     def reading(self) -> int | None:
         if self._pair is None:
@@ -61,7 +61,7 @@ class ReplayClock:
 
 
 class DataClock:
-    """As fast as can be: what is admitted says what time it is, see `admission`."""
+    """The clock of an unpaced replay: admitted entries set the time, see `admission`."""
 
     def reading(self) -> None:
         return None

@@ -29,7 +29,7 @@ from terascope.connectors.tables.parquet_plan import (
 from terascope.types import INT_MAX, INT_MIN
 
 MOST_RANGES: Final = 32
-"""Of one row group."""
+"""The most ranges of one row group."""
 
 
 def columnar_growth(file: Followed) -> Growth:
@@ -76,7 +76,7 @@ def ranges_of(groups: Sequence[Group], column: str, step: int) -> Iterator[Group
 
 
 def as_piece(file: Followed, groups: Sequence[Group], part: GroupRun) -> FilePiece:
-    """A part with the bounds of the clock, which are read where no statistics tell them."""
+    """A part with the bounds of the clock, which are read where there are no statistics."""
     made, size = part.as_range(groups), part_bytes(file, groups, part)
     empty = made.start == made.end
     piece = FilePiece(made.start, made.end, made.options, made.bounds, size, empty)

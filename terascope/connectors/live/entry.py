@@ -1,4 +1,4 @@
-"""What the journal remembers: entries, which are splits to be read, and how far each file is.
+"""The contents of the journal: entries, which are splits to be read, and the position in each file.
 
 In and out: JSON values.
 """
@@ -14,7 +14,7 @@ from terascope.connectors.live.settings import LinkClock
 
 @dataclass(frozen=True)
 class Entry:
-    """A split, and what admission must know of it."""
+    """A split, with the facts that admission needs."""
 
     split: Split
     size: int
@@ -50,18 +50,18 @@ def entry_from_json(link: str, held: list[Any]) -> Entry:
 
 @dataclass(frozen=True)
 class FileState:
-    """How far a file is in the journal."""
+    """The position of a file in the journal."""
 
     path: str
     ordinal: int
     position: int = 0
-    """Where the next split starts."""
+    """The start of the next split."""
     carried: Options = ()
-    """What the reader of that split must know."""
+    """The options of the reader of that split."""
     closed: bool = False
     """Nothing more of it will be read."""
     identity: str = ""
-    """Which file it is, whatever may stand at its path later; see `connectors.file_identity`."""
+    """The identity of the file, whatever its path holds later (`connectors.file_identity`)."""
 
     def to_json(self) -> list[Any]:
         """A list, in the order of the fields."""
@@ -79,7 +79,7 @@ def file_from_json(held: list[Any]) -> FileState:
 
 @dataclass(frozen=True)
 class Found:
-    """What one look at one file gave: written to the journal as a whole, or not at all."""
+    """The result of one look at one file: written to the journal as a whole, or not at all."""
 
     file: FileState
     entries: tuple[Entry, ...] = ()

@@ -32,9 +32,9 @@ from terascope.connectors.registry import FAULT_OPTION, Interface
 from terascope.diagnostic import SourceError
 
 SETTLED_NS: Final = 1_000_000_000
-"""How long a file with a later one beside it must not have grown to be taken for finished."""
+"""The time without growth after which a file with a later one beside it is finished."""
 PATIENCE_NS: Final = 10_000_000_000
-"""How long something torn keeps a link from being quiet after it grew last."""
+"""The time after its growth in which an incomplete record keeps a link from being quiet."""
 
 GROWTHS: Final[Mapping[str, Callable[[Followed], Growth]]] = {
     "pcap": capture_growth,
@@ -42,17 +42,17 @@ GROWTHS: Final[Mapping[str, Callable[[Followed], Growth]]] = {
     "json": text_growth,
     "parquet": columnar_growth,
 }
-"""Kinds whose files are read while they grow, or have more to say of when they are complete."""
+"""Kinds of files that are read while they grow, or that need a look when they are complete."""
 
 
 def growth_of(file: Followed) -> Growth:
-    """What has come to a file of any kind."""
+    """The growth of a file of any kind."""
     return GROWTHS.get(file.connector.kind, whole_growth)(file)
 
 
 @dataclass
 class Looked:
-    """How a file was when it was looked at last."""
+    """The state of a file at the last look."""
 
     size: int
     settled: bool
@@ -66,11 +66,11 @@ class Looked:
 
 @dataclass(frozen=True)
 class Replaced:
-    """A file whose path has become that of another one."""
+    """A file whose path now belongs to another one."""
 
     state: FileState
     now: Path | None
-    """Where it is now; None when it is nowhere."""
+    """Its present path; None when it is gone."""
 
 
 @dataclass
@@ -82,11 +82,11 @@ class FileLink:
     cuts: Cuts
     journal: LinkJournal
     replayed: bool
-    """What is there now is all that will be."""
+    """Whether the existing data is all that will come."""
     until_idle: bool
     now: Callable[[], int]
     spool: Path
-    """Where a paced replay unpacks gzip files to."""
+    """The folder in which a paced replay unpacks gzip files."""
     stalled: str | None = None
     exhausted: bool = False
     """The last look found nothing, and nothing is to be expected."""
@@ -99,7 +99,7 @@ class FileLink:
     """The file system that files were found on."""
 
     frontier_ns: int | None = None
-    """Nothing is known of what has not been found."""
+    """Nothing is known of data that was not found."""
 
     def restore(self, marks: Mapping[str, int]) -> None:
         """Go on after a restart: a replay that was planned has nothing more to find."""
@@ -107,7 +107,7 @@ class FileLink:
         self.exhausted = self._planned
 
     def marks(self) -> dict[str, int]:
-        """What a restart must know besides the journal of the link."""
+        """Facts that a restart needs besides the journal of the link."""
         return {self._mark: 1} if self._planned else {}
 
     @property
@@ -119,7 +119,7 @@ class FileLink:
         return len(self.journal.files)
 
     def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]:
-        """What has come since the last look; a path alone is a file that is gone for good."""
+        """The data since the last look; a path alone is a file that is gone for good."""
         if self._planned:
             return
         self.stalled = None
@@ -151,7 +151,7 @@ class FileLink:
             self.stalled = torn
 
     def release(self) -> None:
-        """Entries are committed: remove the copies nobody will ask for."""
+        """Entries are committed: remove copies that are no longer needed."""
         if self.cuts.piece_ns is None or not self.spool.exists():
             return
         needed = {entry.split.path for entry in self.journal.entries}
@@ -204,7 +204,7 @@ class FileLink:
     def _rests(
         self, present: Mapping[str, int], replaced: Mapping[str, Replaced]
     ) -> Iterator[Found]:
-        """What was written to files before they got another name, and was not seen then."""
+        """Data that was written to files before they were renamed, and was not found then."""
         for path, one in replaced.items():
             if one.now is None or str(one.now) in present or one.state.closed:
                 continue
@@ -303,8 +303,8 @@ class FileLink:
         return Found(after, entries) if entries or changed or not known else None
 
     def _unreadable(self, file: Followed, look: Looked, reason: Exception) -> Found | None:
-        """A file of a folder that cannot be read: maybe it only has not got its permissions yet.
-        Later it is one split, whose reader counts and names it.
+        """A file of a folder that cannot be read: it may not have its permissions yet. Later it is
+        one split, whose reader counts and names it.
         """
         path, state = file.path, file.state
         if not path.exists():
@@ -330,7 +330,7 @@ class FileLink:
         return Found(after, tuple(self._entry(state, piece) for piece in growth.pieces))
 
     def _next_look(self, state: FileState, size: int) -> Looked:
-        """What a look now knows of a file before it reads."""
+        """The facts about a file before it is read."""
         before = self._looked.get(state.path)
         if before is None or before.size != size:
             self.grown_ns = self.now()
@@ -351,7 +351,7 @@ class FileLink:
         return ((FILE_OPTION, state.identity),) if state.identity else ()
 
     def _torn(self) -> str | None:
-        """The first file with an incomplete record, and what it lacks."""
+        """The first file with an incomplete record, and its missing part."""
         torn = ((path, look.torn) for path, look in self._looked.items())
         return next((f"'{path}': {reason}" for path, reason in torn if reason is not None), None)
 

@@ -1,9 +1,9 @@
-"""A link of generated traffic: packets that are made while they are asked for.
+"""A link of generated traffic: packets that are made on demand.
 
 In: the words of a `generate` source. Out: capture files of about a second each, in a spool folder
-beside the journal, and their entries. A file is complete before the journal names it, and goes when
-what it held is committed, so a split that is read again is the same bytes. After a restart the
-traffic is made again from its seed, and what the journal has is skipped.
+beside the journal, and their entries. A file is complete before the journal names it, and is
+removed when its entries are committed, so a split that is read again has the same bytes. After a
+restart the traffic is made again from its seed, and entries in the journal are skipped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CHUNK_NS: Final = 1_000_000_000
 MOST_CHUNKS: Final = 60
 """Made at one look at most, so that one that is late does not keep the others waiting."""
 CHUNKS_AHEAD: Final = 4
-"""Made beyond what is admitted when nothing paces it."""
+"""The chunks made beyond the admitted ones when nothing paces the traffic."""
 
 
 @dataclass
@@ -46,13 +46,13 @@ class GeneratorLink:
     journal: LinkJournal
     spool: Path
     lead_ns: int | None
-    """How far it runs ahead of the clock: not at all when live, a little in a paced replay; None:
-    no clock paces it."""
+    """The lead over the clock: none when live, a little in a paced replay; None: no clock
+    paces it."""
     now: Callable[[], int]
     stalled: str | None = None
     exhausted: bool = False
     holds_back: bool = False
-    """Never: its frontier says what is still to come."""
+    """Never: its frontier bounds the traffic that is still to come."""
     grown_ns: int | None = None
     start_ns: int | None = None
     _chunks: Iterator[Array] | None = None
@@ -91,7 +91,7 @@ class GeneratorLink:
         self.release()
 
     def marks(self) -> dict[str, int]:
-        """What a restart must know besides the journal of the link."""
+        """Facts that a restart needs besides the journal of the link."""
         return {self._mark: self.begin()}
 
     @property
@@ -99,7 +99,7 @@ class GeneratorLink:
         return f"start {self.interface.name}"
 
     def release(self) -> None:
-        """Entries are committed: remove the files that nobody will ask for."""
+        """Entries are committed: remove files that are no longer needed."""
         needed = {entry.split.path for entry in self.journal.entries}
         for path in tuple(self.journal.files):
             if path not in needed:
@@ -174,7 +174,7 @@ class GeneratorLink:
         return given
 
     def _write(self, number: int, packets: Array) -> Iterator[Found]:
-        """A second as files, one for each link that is wanted."""
+        """Write a second as files, one for each requested link."""
         assert self._stream is not None
         chosen = [self._wanted.link or 0]
         if self._wanted.link is None:
@@ -208,7 +208,7 @@ class GeneratorLink:
 
 
 def lead_ns(speed: Speed | None) -> int | None:
-    """How far traffic is made ahead of a clock: a second on the wall, when it is a replay's."""
+    """The lead of traffic over a clock: a second by the wall clock, in a replay."""
     if speed is None:
         return 0
     return CHUNK_NS + speed.trace_ns(CHUNK_NS) if speed.is_paced else None

@@ -1,6 +1,6 @@
-"""What has come to a file: pieces that can be read now, and how far that leads.
+"""The growth of a file: pieces that can be read now, and the position after them.
 
-In: a file and how far it was. Out: a `Growth`. One module for each form of file makes them:
+In: a file and its last position. Out: a `Growth`. There is one module for each form of file:
 `captures`, `texts`, `columnar`; `timed` for all others, which are read once they stop growing.
 """
 
@@ -22,12 +22,12 @@ INCOMPLETE_PARQUET: Final = "it is not a Parquet file, or not complete"
 
 @dataclass(frozen=True)
 class Cuts:
-    """How large pieces are to be."""
+    """The sizes of pieces."""
 
     split_bytes: int
     edge: Edge | None = None
     piece_ns: int | None = None
-    """Of a paced replay: a piece has no more time than this."""
+    """For a paced replay: the most time in a piece."""
 
     def by_clock(self, clock: LinkClock | None) -> CutRule:
         """In ticks of a clock."""
@@ -43,7 +43,7 @@ class Cuts:
         return CutRule(target, target, NO_STEP)
 
     def for_packets(self) -> CutRule:
-        """For captures, whose planner knows all clocks of packets."""
+        """For captures, whose planner has all clocks of packets."""
         if self.piece_ns is not None:
             return self.by_clock(PACKET_CLOCK)
         return cutting(self.split_bytes, self.edge)
@@ -64,9 +64,9 @@ class Followed:
     settled: bool
     """It has not grown since the look before."""
     final: bool
-    """It seems to be finished: what is torn at its end is taken as it is."""
+    """Whether it seems to be finished: an incomplete record at its end is taken as it is."""
     ended: bool
-    """Nothing at all will come any more, so that what is not complete never will be."""
+    """Whether nothing will come any more, so that incomplete records stay incomplete."""
 
     @property
     def path(self) -> Path:
@@ -82,7 +82,7 @@ class Followed:
 
 @dataclass(frozen=True)
 class FilePiece:
-    """What becomes a split."""
+    """A piece that becomes a split."""
 
     start: int
     end: int
@@ -94,11 +94,11 @@ class FilePiece:
 
 @dataclass(frozen=True)
 class Growth:
-    """What a look at a file gave."""
+    """The result of a look at a file."""
 
     pieces: tuple[FilePiece, ...]
     position: int
     carried: Options = ()
     closed: bool = False
     torn: str | None = None
-    """Something stands there that is not complete: what it lacks."""
+    """The missing part of an incomplete record, if there is one."""

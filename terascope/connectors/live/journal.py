@@ -1,9 +1,9 @@
 """The journal: every split that was ever offered, in an order that never changes.
 
-In: what links find. Out: the same entries for the same counts, after a crash too. It is a file of
-JSON lines to which lines are appended; a line is on disk before its entries are offered, so that a
-line that a crash cut short was never offered. Committed entries expire: now and then the file is
-written again without them and renamed into place. Counts stay those from the very beginning.
+In: the findings of links. Out: the same entries for the same counts, after a crash too. It is a
+file of JSON lines to which lines are appended; a line is on disk before its entries are offered, so
+that a line that a crash cut short was never offered. Committed entries expire: at times the file is
+rewritten without them and renamed into place. Counts stay those from the very beginning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_WEIGHT: Final = 64
 
 @dataclass
 class LinkJournal:
-    """What is known of one link."""
+    """The journal of one link."""
 
     base: int = 0
     """Entries that have expired."""
@@ -74,13 +74,13 @@ class Journal:
         self._load()
 
     def link(self, name: str) -> LinkJournal:
-        """What is known of a link; nothing of a new one."""
+        """The journal of a link; empty for a new one."""
         return self.links.setdefault(name, LinkJournal())
 
     def append(
         self, found: Mapping[str, Iterable[Found | str]], marks: Mapping[str, int] | None = None
     ) -> None:
-        """Write what was found of each link, in that order: a path alone is a file that is gone.
+        """Write the findings of each link, in that order: a path alone is a file that is gone.
         Returns when it is on disk.
         """
         lines: list[dict[str, Any]] = []
@@ -161,7 +161,7 @@ class Journal:
                 raise SourceError(f"'{self._path}' is not a journal that this version reads")
 
     def _needed(self) -> Iterator[dict[str, Any]]:
-        """The lines that say what is known now."""
+        """The lines of the present state."""
         for name, link in self.links.items():
             yield {"link": name, "base": link.base, "next_ordinal": link.next_ordinal}
             for file in link.files.values():

@@ -1,4 +1,4 @@
-"""What a link is: one source that is looked at again and again, and how it is doing.
+"""The interface of a link: one source that is polled again and again, and its state.
 
 `file_link` and `generator_link` are links.
 """
@@ -25,22 +25,22 @@ class Link(Protocol):
 
     @property
     def frontier_ns(self) -> int | None:
-        """What has not been found yet is not older; None when nothing is known of that."""
+        """The least time of data that was not found yet; None when it is unknown."""
         ...
 
     @property
     def files(self) -> int:
-        """How many files are known."""
+        """The number of known files."""
         ...
 
     def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]:
-        """What has come until `reading`; a path alone is a file that is gone for good. `ahead`
-        entries are pending already.
+        """The data until `reading`; a path alone is a file that is gone for good. `ahead` entries
+        are pending already.
         """
         ...
 
     def marks(self) -> dict[str, int]:
-        """What a restart must know besides the journal of the link."""
+        """Facts that a restart needs besides the journal of the link."""
         ...
 
     def restore(self, marks: Mapping[str, int]) -> None:

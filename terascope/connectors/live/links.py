@@ -147,9 +147,7 @@ class Links:
             self._clock.start(first)
 
     def latest(self, start: Offset) -> Offset:
-        """How far the next micro-batch goes from `start`: at least as far, by what was found until
-        the last poll.
-        """
+        """The offset of the next micro-batch from `start` on, by the findings of the last poll."""
         with self._lock:
             self._clock.start(start.now_ns)  # watermarks never fall
             pending = {
@@ -169,14 +167,14 @@ class Links:
             return progress.offset(start, pending, taken, reading, self._now())
 
     def _is_lost(self, name: str, pending: PendingLink) -> bool:
-        """Whether what comes next of a link was found and is gone: no task could read it."""
+        """Whether the next data of a link was found and is gone: no task could read it."""
         place = pending.count - pending.journal.base
         if not is_away(self._links[name]) or place >= len(pending.journal.entries):
             return False
         return not Path(pending.journal.entries[place].split.path).exists()
 
     def splits(self, start: Offset, end: Offset) -> list[Split]:
-        """What was admitted between two offsets, in order of time as far as that is known."""
+        """The splits admitted between two offsets, in order of time as far as that is known."""
         with self._lock:
             entries = {
                 name: self._journal.link(name).between(start.link(name).count, end.link(name).count)

@@ -1,4 +1,4 @@
-"""Offsets: how much of every link has been admitted, and what time it was then.
+"""Offsets: the admitted entries of every link, and the time of admission.
 
 In and out: plain JSON, for a checkpoint. An offset counts entries of the journal, so that the same
 offsets always stand for the same splits.
@@ -16,14 +16,14 @@ Seen = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class LinkOffset:
-    """How far one link is."""
+    """The offset of one link."""
 
     count: int = 0
     """Entries of its journal that are admitted."""
     quiet_ns: int | None = None
     """Every tuple older than this has been admitted; None when that cannot be said yet."""
     seen: Seen = field(default_factory=dict)
-    """Of the integer columns with known bounds in all admitted splits."""
+    """The bounds of the integer columns that have bounds in all admitted splits."""
     begun: bool = False
     """Whether a split with tuples was admitted: without one, nothing seen says nothing."""
     is_replay: bool | None = None
@@ -40,7 +40,7 @@ class LinkOffset:
 
 @dataclass(frozen=True)
 class Offset:
-    """How far all links are."""
+    """The offsets of all links."""
 
     links: Mapping[str, LinkOffset]
     tick: int = 0
@@ -49,8 +49,8 @@ class Offset:
     ended: bool = False
     """Nothing more can come."""
     arrived_ns: int = 0
-    """When the tuples up to here, since the offset before, arrived: by the clock on the wall, but
-    never before those that came earlier."""
+    """The arrival time of the tuples since the offset before: by the wall clock, but never before
+    earlier arrivals."""
 
     @staticmethod
     def initial(names: Iterable[str]) -> Offset:
@@ -58,7 +58,7 @@ class Offset:
         return Offset({name: LinkOffset() for name in names})
 
     def link(self, name: str) -> LinkOffset:
-        """How far a link is; at its start when the offset does not know it."""
+        """The offset of a link; its start when the offset does not contain it."""
         return self.links.get(name, LinkOffset())
 
     def to_json(self) -> dict[str, Any]:

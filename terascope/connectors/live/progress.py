@@ -1,7 +1,7 @@
-"""Progress: the offset that follows from what was admitted.
+"""Progress: the offset that follows from admitted entries.
 
-In: the offset before, what was taken, and the clock. Out: the offset after: counts, what is known
-of columns, the watermarks of links, and whether the stream has ended.
+In: the offset before, the taken entries, and the clock. Out: the offset after: counts, bounds of
+columns, the watermarks of links, and whether the stream has ended.
 """
 
 from __future__ import annotations

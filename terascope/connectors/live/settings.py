@@ -30,7 +30,7 @@ class Speed:
         return self.factor is not None
 
     def trace_ns(self, wall_ns: int) -> int:
-        """How far the trace moves in a time on the wall; only of a paced replay."""
+        """The time of the trace for a time of the wall clock; only for a paced replay."""
         assert self.factor is not None, "the fastest replay does not ask the clock"
         return int(wall_ns * self.factor)
 
@@ -60,17 +60,17 @@ class Speed:
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """How sources are followed, or replayed."""
+    """The settings of followed and replayed sources."""
 
     speed: Speed | None = None
-    """None: follow what grows; else a replay of what is there."""
+    """None: sources are followed; else existing data is replayed."""
     until_idle: bool = False
     """Stop when all that is there has been read."""
     heartbeat_ns: int = 1_000_000_000
-    """How often silent sources move the offset; 0: never."""
+    """The interval at which silent sources move the offset; 0: never."""
     split_bytes: int = 4 << 20
     most_bytes: int = 256 << 20
-    """What one micro-batch reads at most, but at least one split."""
+    """The most bytes that one micro-batch reads, but at least one split."""
     skew_ns: int = 0
     """How much later than its time a tuple of a live source may appear."""
     replay_limit_ns: int | None = 60_000_000_000
@@ -82,7 +82,7 @@ class LiveSettings:
     """How long live sources wait for a source that cannot be read, or for a replay that gives
     nothing; None: for ever."""
     own_liveness_ns: Mapping[str, int | None] = field(default_factory=dict)
-    """The same of sources for which queries say so."""
+    """The limits of sources for which queries set one."""
     partners: Mapping[str, frozenset[str]] | None = None
     """By source: the others that some query combines with it, which wait for its watermark; None:
     every source is combined with every other."""
@@ -119,4 +119,4 @@ class LinkClock:
 
 
 PACKET_CLOCK: Final = LinkClock("timestamp", "ns")
-"""Packets have a finer clock than any query may ask for."""
+"""The clock of packets, which is finer than any query may need."""

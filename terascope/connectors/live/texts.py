@@ -25,11 +25,11 @@ from terascope.connectors.tables.records import BATCH_ROWS, Arrays
 
 UNFINISHED_LINE = "its last line is not complete"
 Consumed = Callable[[bytes], int]
-"""How many bytes of a block are whole records."""
+"""The bytes of a block that are whole records."""
 
 
 def text_growth(file: Followed) -> Growth:
-    """What has come to a text file."""
+    """The growth of a text file."""
     if is_gzip(file.path):
         return packed_growth(file)
     position = file.state.position
@@ -47,8 +47,8 @@ def text_growth(file: Followed) -> Growth:
 
 
 def complete_records(file: Followed) -> tuple[int, int]:
-    """Where the last complete record ends that can be read, and where the last one of all: a header
-    is read with its first row.
+    """The end of the last complete record that can be read, and of the last one of all: a header is
+    read with its first row.
     """
     position = file.state.position
     if file.connector.kind != "csv":
@@ -64,7 +64,7 @@ def complete_records(file: Followed) -> tuple[int, int]:
 
 
 def whole_records(file: Followed, consumed: Consumed, longest: int) -> int:
-    """How many bytes from where the file was are whole records."""
+    """The bytes from the last position of the file that are whole records."""
     position = file.state.position
     rest = b""
     whole = passed = 0

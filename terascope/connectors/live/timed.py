@@ -25,7 +25,7 @@ TIMELESS = -1
 
 
 def timed_pieces(file: Followed, split: Split) -> list[FilePiece]:
-    """A range of whole records in pieces of about the size that is asked for."""
+    """A range of whole records in pieces of about the requested size."""
     cutter = Cutter(file.cuts.by_clock(file.clock), split.start)
     found: list[FilePiece] = []
     odd: list[Ints] = []
@@ -40,7 +40,7 @@ def timed_pieces(file: Followed, split: Split) -> list[FilePiece]:
 
 
 def offsets_and_times(file: Followed, split: Split) -> Iterator[tuple[Ints, Ints]]:
-    """Where each record starts, and its time; TIMELESS for none, 0 for all without a clock."""
+    """The start and the time of each record; TIMELESS for none, 0 for all without a clock."""
     columns = [Column(POSITION, Type.LLONG)]
     if file.clock is not None:
         columns.append(clock_column(file.clock))

@@ -1,8 +1,8 @@
-"""Gzip files unpacked for a paced replay: a packed file can only be read as a whole, and a whole
-file is no pace.
+"""Gzip files unpacked for a paced replay: a packed file can only be read as a whole, which has no
+pace.
 
 In: a gzip file. Out: a copy in the spool folder, with the same positions of tuples; None when the
-stream is damaged, so that reading it tells.
+stream is damaged, so that its reader reports it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Named files that can never become what their source says: an error before a stream starts.
+"""Named files that can never become usable for their source: an error before a stream starts.
 
-In: interfaces, and whether what is there now is all that will be. Out: an error for the first file
-that cannot be used. What the next bytes may mend is waited for: a file that is empty, whose header
-is not complete, or whose gzip stream has no end yet. A run that ends when all is read waits until
-then. Files of folders are counted and named when they are read.
+In: interfaces, and whether the existing data is all that will come. Out: an error for the first
+file that cannot be used. Faults that the next bytes may repair are waited for: a file that is
+empty, whose header is not complete, or whose gzip stream has no end yet. A run that ends when
+everything is read waits until then. Files of folders are counted and named when they are read.
 """
 
 from __future__ import annotations

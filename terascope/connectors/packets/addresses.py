@@ -32,9 +32,9 @@ def append_addresses(
     ends: NDArray[np.int32],
     content: Bytes,
 ) -> None:
-    """Append the addresses that stand so far into the headers, for rows first..last.
+    """Append the addresses at this offset in the headers, for rows first..last.
 
-    Stores are whole words: what is too much is overwritten by the next address.
+    Stores are whole words: excess bytes are overwritten by the next address.
     """
     to = int(ends[first])
     for i in range(first, last):

@@ -1,7 +1,7 @@
-"""From packets to Arrow columns: only those asked for, without a Python object per packet.
+"""From packets to Arrow columns: only the requested ones, without a Python object per packet.
 
-In: `Records` of a window and the columns wanted. Out: record batches whose integer and address
-buffers are the arrays the kernels filled.
+In: `Records` of a window and the requested columns. Out: record batches whose integer and address
+buffers are the arrays that the kernels filled.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Scratch:
         self.version, self.kinds = RECYCLER.array((2, rows), np.uint8)
         self.packets: Ints = RECYCLER.array((rows, len(TABLE_FIELDS)), np.int64)
         self.layers, self.traits, self.flags = RECYCLER.array((3, BATCH_PACKETS), np.uint8)
-        """Of a whole batch: what its columns are NULL by, and its booleans."""
+        """For a whole batch: the bits that decide which columns are NULL, and its booleans."""
 
 
 class PacketBatch:
@@ -72,7 +72,7 @@ class PacketBatch:
 
     @property
     def room(self) -> int:
-        """How many packets it takes at once; none when it is full."""
+        """The number of packets it takes at once; 0 when it is full."""
         if sum(column.bytes_held for column in self._payloads.values()) >= BATCH_PAYLOAD:
             return 0
         return min(BATCH_PACKETS - self.filled, self._scratch.records.capacity)
@@ -123,7 +123,7 @@ class PacketBatch:
             report.name_file(self._split.path, f"{REASONS[UNSUPPORTED_LINK]} {link}")
 
     def finish(self) -> pa.RecordBatch:
-        """The columns asked for, in their order."""
+        """The requested columns, in their order."""
         arrays = [self._array(name) for name in self._layout.names]
         if not arrays:  # a count of packets alone needs no column, but the batch must have its rows
             rows = pa.StructArray.from_buffers(pa.struct([]), self.filled, [None])

@@ -1,7 +1,7 @@
 """The packet connector: capture files in, splits and column batches out.
 
-In: pcap and pcapng files, plain or gzip, told by their first bytes. Out: `Split`s cut where records
-start, and Arrow batches of the columns asked for; what could not be read is counted in the report.
+In: pcap and pcapng files, plain or gzip, recognised by their first bytes. Out: `Split`s cut where
+records start, and Arrow batches of requested columns; unreadable parts are counted in the report.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from terascope.connectors.packets.window import SlidingWindow
 
 PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
 PCAPNG_ORDERS: Final = tuple(BYTE_ORDER.to_bytes(4, order) for order in ("big", "little"))
-"""How a section header says in which order its bytes are."""
+"""The byte orders that a section header may announce."""
 UNSETTLED: Final = 2_000_000_000
 """Nanoseconds after a change within which another might not show in a file's times."""
 
@@ -81,7 +81,7 @@ class PacketConnector(Connector):
     def read(
         self, split: Split, columns: Sequence[Column], report: ReadReport
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of the split's packets; packets of all layers, told apart by `#layers`."""
+        """Batches of the split's packets of all layers, distinguished by `#layers`."""
         layout = PacketLayout(columns)
         with opened_raw(split.path) as file:
             start, fault = looked_at(file)
@@ -156,7 +156,7 @@ def parts(path: Path, cut: CutRule) -> Sequence[Range]:
 
 @lru_cache(maxsize=256)
 def known_parts(path: Path, state: tuple[int, ...], cut: CutRule) -> Sequence[Range]:
-    """The same for the same state of a file."""
+    """A cache: the parts of a file in the same state are the same."""
     return found_parts(path, cut)
 
 
@@ -172,7 +172,7 @@ def found_parts(path: Path, cut: CutRule) -> Sequence[Range]:
 
 
 def open_framing(start: bytes, section: Section) -> tuple[Framing, int]:
-    """How the file's records follow one another, and where the first stands."""
+    """The framing of the file's records, and the position of the first."""
     if start.startswith(PCAPNG_MAGIC):
         return PcapngFraming(section), 0
     header = parse_header(start)
@@ -227,7 +227,7 @@ def record_length(start: bytes) -> float | None:
 
 
 def ends_of_records(start: bytes, header: PcapHeader) -> list[int]:
-    """Where the header of a pcap file ends, and each packet."""
+    """The end of the header of a pcap file, and of each packet."""
     held = struct.Struct(">I" if header.big else "<I")
     ends = [FILE_HEADER_BYTES]
     while ends[-1] + header.record_bytes <= len(start):
@@ -237,7 +237,7 @@ def ends_of_records(start: bytes, header: PcapHeader) -> list[int]:
 
 
 def ends_of_blocks(start: bytes) -> list[int]:
-    """Where each block of a pcapng file ends: nearly all are packets."""
+    """The end of each block of a pcapng file: nearly all are packets."""
     length = struct.Struct("<I" if start[8:12] == BYTE_ORDER.to_bytes(4, "little") else ">I")
     ends = [0]
     while ends[-1] + 8 <= len(start):

@@ -111,7 +111,7 @@ def network_field(buffer: Bytes, network: Ints, kinds: Bytes, field: int, out: I
 def payload_field(
     buffer: Bytes, transport: Ints, stops: Ints, kinds: Bytes, field: int, out: Ints
 ) -> None:
-    """Where the payload of IP, TCP or UDP lies in the window, and how long it is."""
+    """The position and the length of the payload of IP, TCP or UDP in the window."""
     for i in range(len(out)):
         size = stops[i] - transport[i]
         header = 0

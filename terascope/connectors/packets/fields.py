@@ -1,4 +1,4 @@
-"""The catalogue of packet fields: what each built-in packet protocol offers, under the papers'
+"""The catalogue of packet fields: the fields of each built-in packet protocol, under the papers'
 names.
 
 In: nothing. Out: plain data for the binder (fields, their order and clock, aliases) and for the
@@ -76,9 +76,8 @@ ALL_FIELDS: Final = (
     *UDP_FIELDS,
     *ICMP_FIELDS,
 )
-"""Every field of every protocol; also what IP, IPV4, IPV6 and PKT offer, NULL where a packet has
-none.
-"""
+"""Every field of every protocol; IP, IPV4, IPV6 and PKT have all of them, NULL where a packet has
+none."""
 
 FIELDS: Final[Mapping[str, PacketField]] = {field.name: field for field in ALL_FIELDS}
 

@@ -1,7 +1,7 @@
-"""The columns wanted of packets, and what the decoder fills to make them.
+"""The requested columns of packets, and the arrays that the decoder fills for them.
 
-In: columns of a query, by any of their names. Out: `PacketLayout`, the same for
-all batches of a split.
+In: columns of a query, by any of their names. Out: `PacketLayout`, the same for all batches of a
+split.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from terascope.types import Type
 
 LINK_TABLE: Final = ("ethertype", "vlan", "srcMAC", "destMAC")
 CODES: Final = {name: code for code, name in enumerate((*TABLE_FIELDS, *RECORD_FIELDS))}
-"""What `extract` calls the columns that it fills."""
+"""The codes of the columns that `extract` fills."""
 PAYLOADS: Final = {"data": "#data", "TCP_data": "#segment", "UDP_data": "#segment"}
 """Payload column -> which stretch of the packet it is."""
 ADDRESSES: Final = {"srcIP": (12, 8), "destIP": (16, 24)}
@@ -53,7 +53,7 @@ def native_type(name: str) -> Type | None:
 
 
 def check_columns(columns: Sequence[Column]) -> None:
-    """Refuse what packets do not have, in the user's words."""
+    """Refuse columns that packets do not have, in the user's words."""
     for column in columns:
         type = native_type(canonical(column.name))
         if type is None:
@@ -66,7 +66,7 @@ def check_columns(columns: Sequence[Column]) -> None:
 
 
 def table_fields_needed(names: set[str]) -> list[str]:
-    """The rows of the table that the wanted columns are made of; those of `extract` first."""
+    """The rows of the table from which the requested columns are made; those of `extract` first."""
     needed = {name for name in names if name in CODES and name != "more_fragments"}
     for name in names & PAYLOADS.keys():
         needed |= {f"{PAYLOADS[name]}_at", f"{PAYLOADS[name]}_bytes"}
@@ -87,9 +87,9 @@ class PacketLayout:
         wanted = set(self.names)
         needed = table_fields_needed(wanted)
         self.rows = {name: row for row, name in enumerate(needed)}
-        """The rows of the table of integers, by what they hold."""
+        """The rows of the table of integers, by their content."""
         self.fields: Ints = np.array([CODES[name] for name in needed if name in CODES], np.int64)
-        """What `extract` is to put into the first rows."""
+        """The fields that `extract` puts into the first rows."""
         self.link_rows = [self.rows.get(name, -1) for name in LINK_TABLE]
         self.payloads = sorted(wanted & PAYLOADS.keys())
         self.addresses = sorted(wanted & ADDRESSES.keys())

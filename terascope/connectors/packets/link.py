@@ -1,7 +1,7 @@
 """Peeling the link layer: from the first byte of a frame to its IP header.
 
 In: frames in a window. Out: per frame the version and place of its IP header (0 when it has none),
-and the link fields wanted.
+and the requested link fields.
 
 Ethernet, Linux cooked v1 and v2, raw IP, BSD loopback, PPP and Cisco HDLC; in them any stack of
 VLAN tags, MPLS labels, PPPoE, LLC/SNAP.

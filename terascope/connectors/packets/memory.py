@@ -62,4 +62,4 @@ class Recycler:
 
 
 RECYCLER: Final = Recycler()
-"""Of this process."""
+"""The recycler of this process."""

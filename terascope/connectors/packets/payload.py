@@ -21,7 +21,7 @@ FIRST_BYTES: Final = 1 << 20
 
 @compiled
 def payload_bytes(lengths: Ints, layers: Bytes, layer: int, first: int, last: int) -> int:
-    """How long all payloads of rows first..last are together."""
+    """The total length of the payloads of rows first..last."""
     total = 0
     for i in range(first, last):
         total += lengths[i] if layers[i] & layer else 0
@@ -40,9 +40,9 @@ def append_payloads(
     ends: NDArray[np.int32],
     content: Bytes,
 ) -> None:
-    """Lay the payloads of rows first..last one behind the other.
+    """Concatenate the payloads of rows first..last.
 
-    Copied by whole words: what is too much is overwritten by the next payload.
+    Copied by whole words: excess bytes are overwritten by the next payload.
     """
     to = int(ends[first])
     for i in range(first, last):

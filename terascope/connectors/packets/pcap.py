@@ -55,7 +55,7 @@ MAGICS: Final = {
 
 @dataclass(frozen=True)
 class PcapHeader:
-    """What the file header says of all records."""
+    """The facts of the file header about all records."""
 
     big: bool
     record_bytes: int
@@ -179,7 +179,7 @@ def judge(
     snap: int,
     longest: int,
 ) -> int:
-    """What stands at `at`: RECORD, END, MORE, DAMAGED or TRUNCATED."""
+    """The kind of data at `at`: RECORD, END, MORE, DAMAGED or TRUNCATED."""
     size = len(buffer)
     if at + header > size:
         if not final:

@@ -109,7 +109,7 @@ def order_of(buffer: Bytes, at: int) -> int:
 
 @compiled
 def judge_block(buffer: Bytes, at: int, final: bool, big: bool, longest: int) -> int:
-    """What stands at `at`: BLOCK, END, MORE, DAMAGED or TRUNCATED."""
+    """The kind of data at `at`: BLOCK, END, MORE, DAMAGED or TRUNCATED."""
     size = len(buffer)
     if at + SMALLEST_BLOCK > size:
         if not final:

@@ -28,7 +28,7 @@ NANOSECONDS: Final = {"time": SECOND, "timestamp": 1}
 
 
 def cutting(target_bytes: int, edge: Edge | None) -> CutRule:
-    """How to cut for a target, with or without an edge to look for."""
+    """The rule for cutting at a target size, with or without an edge."""
     target = max(target_bytes, 1)
     step = NO_STEP
     if edge is not None and edge.column in NANOSECONDS:

@@ -1,4 +1,4 @@
-"""Where packets lie: the arrays every capture format's walk fills, and the verdicts it returns.
+"""The positions of packets: the arrays that the walk of each format fills, and its verdicts.
 
 In: nothing. Out: `Records`, one row per packet, pointing into the window of bytes that is in
 memory.

@@ -38,7 +38,7 @@ SECTION_OPTION: Final = "pcapng-section"
 
 
 class Framing(Protocol):
-    """How records of one format follow one another."""
+    """The way in which records of one format follow one another."""
 
     def walk(
         self, window: SlidingWindow, at: int, stop: int, records: Records, most: int
@@ -64,8 +64,8 @@ class Framing(Protocol):
         ...
 
     def carried(self, latest: int) -> tuple[tuple[str, str], ...]:
-        """Options of a split that starts on a record of the last walk, before which stands a packet
-        of time `latest`: what its reader must know.
+        """The options for the reader of a split that starts on a record of the last walk, after a
+        packet of time `latest`.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What a pcapng section says of its packets: byte order and interfaces.
+"""The description of packets in a pcapng section: byte order and interfaces.
 
 In: section header and interface description blocks. Out: `Section`, which a split carries as JSON,
 so that reading may start at any block.
@@ -28,7 +28,7 @@ class CaptureInterface:
 
 @dataclass(frozen=True)
 class Section:
-    """What is known at a block: the section's byte order and interfaces, and the time of the packet
+    """The facts at a block: the section's byte order and interfaces, and the time of the packet
     before.
     """
 
@@ -43,7 +43,7 @@ class Section:
 
 
 def section_from_json(text: str) -> Section:
-    """Back from what a split carries."""
+    """The section that a split carries."""
     held = json.loads(text)
     return Section(
         bool(held["big"]),

@@ -35,7 +35,7 @@ LONG = pa.decimal256(76, 0)
 
 
 def own_type(held: pa.DataType) -> Type | None:
-    """The type of a column nobody declared; None for a nested one."""
+    """The type of an undeclared column; None for a nested one."""
     if pa.types.is_dictionary(held):
         return own_type(held.value_type)
     if pa.types.is_boolean(held):

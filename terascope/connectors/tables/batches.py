@@ -33,7 +33,7 @@ PSEUDO_COLUMNS = frozenset({POSITION, INTERFACE})
 
 
 def schema_of(columns: Sequence[Column]) -> pa.Schema:
-    """How a batch of these columns is typed."""
+    """The schema of a batch of these columns."""
     return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in columns])
 
 

@@ -113,7 +113,7 @@ class Texts:
         return Texts(packed, offsets, starts[rows] >= 0)
 
     def without(self, null: str) -> Texts:
-        """The same with every text `null` turned into NULL."""
+        """The same texts with every text `null` turned into NULL."""
         is_null = pc.fill_null(pc.equal(self.arrow(), null), False).to_numpy(zero_copy_only=False)
         return Texts(self.data, self.offsets, self.valid & ~is_null)
 
@@ -167,7 +167,7 @@ def _parse_bool(text: str) -> object:
 
 
 def _is_plain(number: str) -> bool:
-    """Whether a number is free of what only Python reads: 1_000, or digits of other scripts."""
+    """Whether a number has no form that only Python reads: 1_000, or digits of other scripts."""
     return "_" not in number and number.isascii()
 
 

@@ -57,7 +57,7 @@ from terascope.diagnostic import SourceError
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """What the beginning of a file says: the names of its columns, and where its data begin."""
+    """The beginning of a file: the names of its columns, and the start of its data."""
 
     names: tuple[str, ...]
     data_start: int
@@ -182,7 +182,7 @@ def _sampled_columns(path: Path, dialect: CsvOptions, layout: CsvLayout) -> tupl
 
 
 def _cuts(path: Path, dialect: CsvOptions, target_bytes: int) -> list[int]:
-    """Where ranges of a file begin and end."""
+    """The starts and ends of the ranges of a file."""
     size = size_of(path)
     if size <= target_bytes or is_gzip(path):
         return [0, size]
@@ -224,7 +224,7 @@ def _slots(path: str, layout: CsvLayout, columns: Sequence[Column]) -> dict[str,
 
 
 def positional(place: int) -> str:
-    """What the column at a place, counted from 1, is called beside its name."""
+    """The second name of the column at a place, counted from 1."""
     return f"@{place}"
 
 

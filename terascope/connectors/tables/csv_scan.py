@@ -32,7 +32,7 @@ from terascope.machine_code import compiled
 
 @compiled
 def _line_end(data: Bytes, i: int) -> int:
-    """Where the line feed at or after `i` is, or the size of the block."""
+    """The position of the line feed at or after `i`, or the size of the block."""
     while i < data.size and data[i] != LF:
         i += 1
     return i

@@ -1,4 +1,4 @@
-"""The types of columns that nobody declared, from a sample of their texts.
+"""The types of undeclared columns, from a sample of their texts.
 
 INT if all texts are integers, FLOAT if all are numbers, BOOL if all are words for true or false, IP
 if all are addresses, else STRING. Empty texts fit any type; a column that has only those is a

@@ -189,7 +189,7 @@ def _has_escape(data: Bytes, start: int, end: int) -> bool:
 
 @compiled
 def _find_key(data: Bytes, start: int, end: int, keys: Bytes, key_offsets: Int32s) -> int:
-    """Which of the wanted keys stands in data[start:end], or -1."""
+    """The number of the requested key in data[start:end], or -1."""
     size = end - start
     for slot in range(key_offsets.size - 1):
         first = key_offsets[slot]

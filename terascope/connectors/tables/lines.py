@@ -14,7 +14,7 @@ LINE_SEARCH: Final = 64 * 1024
 
 
 def byte_order_mark(start_of_file: bytes) -> int:
-    """How many bytes of a UTF-8 byte order mark a file begins with."""
+    """The number of bytes of a UTF-8 byte order mark at the beginning of a file."""
     return 3 if start_of_file.startswith(codecs.BOM_UTF8) else 0
 
 

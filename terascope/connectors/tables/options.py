@@ -16,7 +16,7 @@ _FALSE = frozenset({"false", "no", "0", "off"})
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """How a CSV file is written. Characters are byte values; -1 is none."""
+    """The dialect of a CSV file. Characters are byte values; -1 is none."""
 
     delimiter: int
     quote: int

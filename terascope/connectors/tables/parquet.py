@@ -164,8 +164,8 @@ def _reader(split: Split, file: pq.ParquetFile, names: Sequence[str]) -> Iterato
 
 
 def _batches(reader: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a row group, up to where it is damaged. Batches never span row groups: what can
-    be read of a damaged one does not depend on the split it is read in.
+    """The rows of a row group, up to its damage. Batches never span row groups: the readable rows
+    of a damaged one do not depend on the split.
     """
     try:
         batches = reader.iter_batches(

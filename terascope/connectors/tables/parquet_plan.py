@@ -46,9 +46,9 @@ class GroupRun:
         return Range(self.start, self.end, options, self.bounds(groups))
 
     def bounds(self, groups: Sequence[Group]) -> Bounds:
-        """Bounds of the columns that have them in all the groups. A part that has not all rows of
-        its groups knows those of the one column it is cut by: another one may reach its last value
-        in rows that are not here.
+        """Bounds of the columns that have them in all the groups. A part without all rows of its
+        groups has only the bounds of the column by which it is cut: another column may reach its
+        last value in other rows.
         """
         held = [group.bounds for group in groups[self.start : self.end]]
         if not held:
@@ -66,7 +66,7 @@ class GroupRun:
 
 
 def read_groups(file: pq.ParquetFile) -> list[Group]:
-    """What the footer says of each row group."""
+    """The facts of the footer about each row group."""
     names = file.schema_arrow.names
     integers = {
         field.name

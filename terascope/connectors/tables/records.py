@@ -33,7 +33,7 @@ FAULTS: Final = (
     RecordFault.NOT_OBJECT,
     RecordFault.INVALID_UTF8,
 )
-"""What each status of a record after GOOD means."""
+"""The fault of each status of a record after GOOD."""
 WRONG_FIELDS, UNCLOSED_QUOTE, BAD_QUOTE, TOO_LONG, INVALID_JSON, NOT_OBJECT, INVALID_UTF8 = range(
     1, len(FAULTS) + 1
 )
@@ -46,7 +46,7 @@ def reason_of(status: int) -> str:
 
 @dataclass(frozen=True)
 class Arrays:
-    """What a scanner fills, one entry per record; of fields, one line per wanted column."""
+    """The arrays of a scanner, one entry per record; for fields, one line per column."""
 
     starts: Int64s
     ends: Int64s
@@ -85,11 +85,11 @@ class Scanned:
     end: int
 
     def offsets(self) -> Int64s:
-        """Where each record begins in the unpacked file."""
+        """The start of each record in the unpacked file."""
         return self.arrays.starts[: self.rows] + self.base
 
     def good_rows(self, report: ReadReport) -> Int64s:
-        """Which records can be used; the others are counted with their reason."""
+        """The usable records; the others are counted with their reason."""
         status = self.arrays.status[: self.rows]
         if not is_utf8(self.data[self.begin : self.end]):
             status[self._invalid_utf8() & (status == GOOD)] = INVALID_UTF8
