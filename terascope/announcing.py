@@ -1,7 +1,7 @@
-"""What other processes are told of a set that runs.
+"""The description of a running set for other processes.
 
-In: the set, its plan, and where everything of it is. Out: a `Run`, by which the commands find the
-set, its streams and its parameters (terascope.streaming.state.runs).
+In: the set, its plan, and its folders. Out: a `Run`, by which the commands find the set, its
+streams and its parameters (terascope.streaming.state.runs).
 """
 
 from __future__ import annotations

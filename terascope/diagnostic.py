@@ -144,13 +144,13 @@ class QueryError(Exception):
 
 
 def reason_of(problem: OSError) -> str:
-    """What the file system says, in lower case."""
+    """The reason of the file system, in lower case."""
     return (problem.strerror or str(problem)).lower()
 
 
 @contextmanager
 def as_mistake(kind: type[Exception], what: str) -> Iterator[None]:
-    """Problems of the file system inside as a mistake of one line: what failed, and why."""
+    """Turn file system errors inside into one-line mistakes: the action and the reason."""
     try:
         yield
     except OSError as problem:
@@ -162,7 +162,7 @@ class OutputError(Exception):
 
 
 class SparkLost(Exception):
-    """Spark is gone, and cannot be started again here; the message says what to do."""
+    """Spark is gone, and cannot be started again here; the message has the remedy."""
 
 
 def render(diagnostics: Sequence[Diagnostic], source: Source) -> str:
@@ -181,7 +181,7 @@ def render_one(diagnostic: Diagnostic, source: Source) -> str:
 
 
 def render_place(span: Span, source: Source) -> list[str]:
-    """Where a span begins, and its line with carets under it."""
+    """The start of a span, and its line with carets under it."""
     file = source.at(span.start)[0]
     line, column = source.position(span.start)
     text = file.line(line).expandtabs(1)

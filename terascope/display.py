@@ -26,7 +26,7 @@ WIDEST = 48
 NULL = "-"
 ANY_WIDTH = 100_000
 BETWEEN = 3
-"""What a column costs apart from its letters."""
+"""The width of a column apart from its letters."""
 
 
 def cell(value: Any) -> str:
@@ -105,7 +105,7 @@ def plain_table() -> Table:
 
 
 def stdout_console() -> Console:
-    """stdout; what is no terminal has lines of any length."""
+    """The console of stdout; without a terminal lines have any length."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = ANY_WIDTH
@@ -113,7 +113,7 @@ def stdout_console() -> Console:
 
 
 def fitting_columns(names: Sequence[str], columns: Sequence[Sequence[str]], width: int) -> int:
-    """How many of the columns a terminal has room for; at least one."""
+    """The number of columns that fit into a terminal; at least one."""
     used = 0
     for number, (name, column) in enumerate(zip(names, columns, strict=True)):
         used += max([len(name), *map(len, column)]) + (BETWEEN if number else 0)
@@ -123,7 +123,7 @@ def fitting_columns(names: Sequence[str], columns: Sequence[Sequence[str]], widt
 
 
 def html_table(name: str, fields: Sequence[Field], head: pa.Table, total: int) -> str:
-    """The same for a notebook."""
+    """The table for a notebook."""
     align = ["right" if is_number(f.type) else "left" for f in fields]
     header = "".join(
         f'<th style="text-align:{side}" title="{f.type.label}">{escape(f.name)}</th>'

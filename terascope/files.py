@@ -1,4 +1,4 @@
-"""Files and folders that Terascope makes: what they are called, and who may read them.
+"""Files and folders that Terascope makes: their names and their modes.
 
 In: the name of a query, or a path. Out: a file name that stays inside its folder whatever the query
 is called; folders and files that only their owner may enter and read. A result may be opened to
@@ -65,7 +65,7 @@ def is_part(path: Path) -> bool:
 
 
 def output_mode(shared: bool) -> int:
-    """The mode of result files: private, or what the umask of this process leaves to others."""
+    """The mode of result files: private, or as the umask of this process allows."""
     return 0o666 & ~current_umask() if shared else PRIVATE
 
 
@@ -80,7 +80,7 @@ def current_umask() -> int:
 
 
 def folder_mode(file_mode: int) -> int:
-    """The mode of a folder whose files have this mode: whoever may read them may enter it."""
+    """The mode of a folder with files of this mode: readers of the files may enter it."""
     return file_mode | (file_mode & 0o444) >> 2
 
 
@@ -127,7 +127,7 @@ def set_modes(folder: Path, file_mode: int) -> None:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether a folder belongs to this user and nobody else may write to it."""
+    """Whether a folder belongs to this user and no other user may write to it."""
     try:
         found = folder.stat()
     except OSError:

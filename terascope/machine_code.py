@@ -47,16 +47,15 @@ WORD = types.uint64
 BOOLEAN = types.boolean
 
 loaded: list[tuple[str, str, tuple[Any, ...]]] = []
-"""What this process has compiled or loaded: module, function, signature
-(terascope.kernels.codegen.preload).
-"""
+"""The kernels that this process has compiled or loaded: module, function, signature
+(terascope.kernels.codegen.preload)."""
 
 compiling = Lock()
 """A thread that is done forbids a kernel to compile more: no other may be about to."""
 
 
 def compile_for(function: Any, *signature: Any) -> Any:
-    """Compile a generated kernel for one signature, or load what an earlier process compiled. The
+    """Compile a generated kernel for one signature, or load the code of an earlier process. The
     text of another query may be the same over columns of other types.
     """
     if signature not in function.signatures:

@@ -40,8 +40,8 @@ def file_name(query: str, suffix: str = "") -> str:
 
 @contextmanager
 def staged(directory: Path, mode: int = PRIVATE) -> Iterator[Path]:
-    """A folder to write to; what is in it moves to `directory` at the end, unless something failed.
-    The files get `mode`, and folders that are made are as open as they are.
+    """A folder to write to; its contents move to `directory` at the end, unless something failed.
+    The files get `mode`, and new folders are as open as the files.
 
     Entered before the expensive part of a run, it also proves that the directory can be written.
 
@@ -70,7 +70,7 @@ def temporary_folder(directory: Path) -> Iterator[Path]:
 
 
 def make_directory(directory: Path, mode: int = PRIVATE) -> bool:
-    """Whether the directory had to be made."""
+    """Make the directory; return whether it had to be made."""
     if directory.is_dir():
         return False
     if directory.exists():
@@ -84,7 +84,7 @@ def make_directory(directory: Path, mode: int = PRIVATE) -> bool:
 
 
 def move_into_place(staging: Path, directory: Path) -> None:
-    """Earlier results step aside first, and come back when a new one cannot take its place.
+    """Move earlier results away first, and back when a new one cannot be put in place.
 
     Raises:
         OutputError: something stands in their place that is no result.

@@ -4,8 +4,8 @@ text --parse--> Script --bind--> Plan --optimize--> Plan --plan_job--> Job --run
 
 plan_job first splits every query into a low part, which runs next to its source, and a high part.
 
-Everything up to the Job is pure data, needs no Spark, and takes milliseconds. terascope.spark runs
-a Job; terascope.reference gives the meaning of a Plan in plain Python.
+Everything up to the Job is pure data and needs no Spark. terascope.spark and terascope.local run a
+Job; terascope.reference computes the meaning of a Plan in plain Python.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from terascope.uncollected import uncollected
 
 @dataclass(frozen=True)
 class Bindings:
-    """What a query set is bound to from outside: sources, sets, parameters, functions."""
+    """The bindings of a query set: sources, sets, parameters, functions."""
 
     interfaces: Mapping[str, Interface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -53,17 +53,17 @@ class Bindings:
     query_files: tuple[Path, ...] | None = None
     """Folders with files that a query may name; None: it may name any."""
     engine: EngineRequest = field(default_factory=EngineRequest)
-    """What is said about the engine of a batch."""
+    """The settings about the engine of a batch."""
 
     def cut_bytes(self, live: bool) -> int:
-        """What sources are cut into; live: what is new in their files."""
+        """The size of splits; for live sources, of pieces of new data."""
         if self.config.split_bytes is not None:
             return self.config.split_bytes
         return SPLIT_BYTES if live else fitting_split_bytes(self.interfaces.values())
 
     @property
     def output_mode(self) -> int:
-        """Of the files that results are written to."""
+        """The mode of result files."""
         return output_mode(self.config.outputs == "shared")
 
 
@@ -74,7 +74,7 @@ class Compiled:
     source: Source
     script: Script
     plan: Plan
-    """As the queries say it."""
+    """The plan as the queries are written."""
     optimized: Plan
     bindings: Bindings
     warnings: tuple[Diagnostic, ...] = ()
@@ -86,11 +86,11 @@ class Compiled:
 
     @cached_property
     def orders(self) -> Mapping[str, Orders]:
-        """How the columns of every stream move with time."""
+        """The slopes of the columns of every stream."""
         return plan_orders(self.plan)
 
     def job(self, live: bool = False, destination: Destination = "frames") -> Job:
-        """How it will be run; live: as a stream, whose sources are looked at later.
+        """The physical plan; live: as a stream, whose sources are read later.
 
         Raises:
             SourceError: a source is missing or unreadable.
@@ -137,7 +137,7 @@ class Compiled:
         ).split
 
     def apart(self) -> Compiled:
-        """The same set, whose aggregations share no tables: what is seen of each is its own."""
+        """The same set without shared tables, so that each aggregation has figures of its own."""
         return self.with_settings(**APART)
 
     def with_settings(self, **given: Any) -> Compiled:
@@ -150,18 +150,18 @@ class Compiled:
         return replace(self, bindings=replace(self.bindings, config=config))
 
     def changed(self, changes: Sequence[Change]) -> Compiled:
-        """The same set, in which parameters have other values from some moments on."""
+        """The same set, with other parameter values from some moments on."""
         if not changes:
             return self
         return replace(self, optimized=optimize(with_changes(self.plan, changes)))
 
     def showing(self, names: Sequence[str]) -> Compiled:
-        """The same set, which delivers some of its internal streams, too."""
+        """The same set, which also emits some of its internal streams."""
         plan = with_shown(self.plan, names)
         return self if plan is self.plan else replace(self, plan=plan, optimized=optimize(plan))
 
     def texts(self) -> dict[str, str]:
-        """By query what it says, with all that it reads: the same text is the same query."""
+        """The text of each query with all that it reads: equal texts are the same query."""
         trees = {stream.name: stream.rel for stream in self.plan}
         return {stream.name: full_text(stream.rel, trees) for stream in self.plan}
 

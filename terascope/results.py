@@ -1,8 +1,8 @@
-"""What a run gave: for every visible query its rows, and what reading the sources saw.
+"""The results of a run: the rows of every visible query, and the reports of reading the sources.
 
 In: a finished `JobResult`. Out: `Results`, a mapping from query names to `Result`s. Spark computes
-rows when they are first read; the local engine has computed them. Addresses are text here, raw
-bytes hexadecimal.
+rows when they are first read; the local engine has computed them already. Addresses are text here,
+raw bytes hexadecimal.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 __all__ = ["MalformedInput", "OutputError", "Result", "Results"]
 
 Told = Callable[[str, int, int], None]
-"""Progress: what is being done, how many of it are done, how many there are."""
+"""Progress: the name of a phase, the number of its steps that are done, and the number of all."""
 
 SHOWN = 20
 SMALL = 100_000
-"""Rows of a query that stay when its session is closed."""
+"""The most rows of a query that stay when its session is closed."""
 WRITERS = 4
-"""Queries that are written at the same time."""
+"""The number of queries that are written at the same time."""
 
 
 class MalformedInput(SourceError):
@@ -64,7 +64,7 @@ class MalformedInput(SourceError):
 
 
 class SessionClosed(Exception):
-    """The rows of a result were asked for when its Spark was stopped."""
+    """The rows of a result were read after its Spark was stopped."""
 
 
 class Result:
@@ -98,7 +98,7 @@ class Result:
 
     @property
     def _is_closed(self) -> bool:
-        """Whether nobody can compute rows any more."""
+        """Whether rows cannot be computed any more."""
         if self._spark_job is None:
             return self._job.closed
         from terascope.spark.session import is_alive
@@ -134,7 +134,7 @@ class Result:
 
     @property
     def _kept(self) -> DataFrame:
-        """Computed once, for counting and showing."""
+        """The DataFrame, computed once, for counting and showing."""
         held = self.held
         if not self._is_kept and self._spark_job is not None:
             self._spark_job.keep(held)
@@ -143,8 +143,8 @@ class Result:
 
     @cached_property
     def _here(self) -> pa.Table | None:
-        """All rows, held; None where Spark has to be asked: it has computed them, or they are too
-        many to be sorted here.
+        """All rows, held; None where Spark has computed them, or they are too many to be sorted in
+        this process.
         """
         parts = self._job.parts.get(self.name)
         is_large = parts is None or sum(part.rows for part in parts) > IN_MEMORY
@@ -180,7 +180,7 @@ class Result:
         return to_arrow_table(self.held, self.fields)
 
     def write_text(self, file: BinaryIO, format: Format) -> int:
-        """All rows, in their order, and how many they are."""
+        """Write all rows in order, and return their number."""
         if (here := self._here) is not None:
             return write_lines(here, file, format, self.fields)
         from terascope.spark.write import write_text
@@ -188,7 +188,7 @@ class Result:
         return write_text(self.held, file, format, self.fields)
 
     def fetch_small(self) -> None:
-        """Take the rows over before their files go, if they are few."""
+        """Keep the rows before their files are removed, if they are few."""
         if self.name in self._job.parts and self.row_count <= SMALL:
             _ = self._here
 
@@ -220,7 +220,7 @@ class Result:
 
 
 class Results(Mapping[str, Result]):
-    """The answers of a query set, by query. Close it (or its session) when they are used."""
+    """The answers of a query set, by query. Close it (or its session) after use."""
 
     def __init__(
         self,
@@ -231,19 +231,19 @@ class Results(Mapping[str, Result]):
         folder: Path | None = None,
         choice: EngineChoice | None = None,
     ) -> None:
-        """`folder`: where tasks wrote rows that nobody else needs. `spark`: opens Spark, should a
-        DataFrame be asked for. `planned`: what was run.
+        """`folder`: the folder of rows that tasks wrote for these results alone. `spark`: opens
+        Spark for a DataFrame. `planned`: the compiled set.
         """
         self.compiled = compiled
         self.choice = choice
-        """The engine of the run, and why."""
+        """The engine of the run, and the reason."""
         self._planned = planned
         self._job = job
         self._folder = None if folder is None else finalize(self, rmtree, folder, True)
         shown = [n for n in job.fields if folder is not None or n not in job.parts]
         self._results = {name: Result(name, job, spark) for name in shown}
         self.written: dict[str, int] = {}
-        """Rows of each query in the files that were written."""
+        """The rows of each query in the written files."""
 
     def __getitem__(self, query: str) -> Result:
         if query not in self._results:
@@ -258,7 +258,7 @@ class Results(Mapping[str, Result]):
 
     @property
     def measures(self) -> Measures:
-        """What each physical operator did, by its name: tuples in and out, probes, time."""
+        """The figures of each physical operator, by its name: tuples in and out, probes, time."""
         return dict(self._job.measures)
 
     def explain(self, format: ExplainFormat = "text") -> str:
@@ -267,19 +267,19 @@ class Results(Mapping[str, Result]):
 
     @property
     def reports(self) -> Mapping[str, ReadReport]:
-        """What reading saw, by interface: bytes, tuples, malformed ones by reason."""
+        """The reports of reading, by interface: bytes, tuples, malformed ones by reason."""
         return dict(self._job.interfaces)
 
     @property
     def total(self) -> ReadReport:
-        """The same for all interfaces together."""
+        """The sum of the reports of all interfaces."""
         total = ReadReport()
         for report in self._job.interfaces.values():
             total.add(report)
         return total
 
     def check_strict(self) -> None:
-        """Take malformed tuples for an error.
+        """Treat malformed tuples as an error.
 
         Raises:
             MalformedInput: a tuple was malformed.
@@ -305,7 +305,7 @@ class Results(Mapping[str, Result]):
     def write_into(
         self, folder: Path, format: FileFormat, progress: Told | None = None, parts: bool = False
     ) -> dict[str, int]:
-        """The files, and how many rows each of them has. With `parts` every query is a folder."""
+        """Write the files; return the rows of each. With `parts` a query is a folder."""
         if format not in FILE_FORMATS:
             raise ValueError(f"no format '{format}'; formats are {', '.join(FILE_FORMATS)}")
         names = list(self._job.fields)
@@ -327,15 +327,15 @@ class Results(Mapping[str, Result]):
         return self.written
 
     def _drop_other_parts(self, folder: Path) -> None:
-        """When nothing is computed any more: Spark reads a source again, parts and all, when it
-        lost an executor that kept what other queries need.
+        """Remove the parts of failed attempts, when nothing is computed any more: after the loss of
+        an executor Spark reads a source again, with all parts.
         """
         for name, have in self._job.parts.items():
             drop_other_parts(folder / file_name(name), [part.path for part in have])
 
     def close(self) -> None:
-        """Give back what Spark kept, and what was written for these results alone. Small ones still
-        show their rows then.
+        """Release the rows that Spark keeps, and the files of these results alone. Small results
+        still show their rows then.
         """
         if self._folder is not None:
             for result in self._results.values():
@@ -357,7 +357,7 @@ class Results(Mapping[str, Result]):
         return f"<results {', '.join(self)}>"
 
     def summary(self) -> str:
-        """What was read, in one line."""
+        """The amount of input, in one line."""
         total = self.total
         text = f"{total.tuples:,} tuples"
         if total.bytes_read or not total.tuples:  # nobody knows the bytes of a DataFrame

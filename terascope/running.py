@@ -1,12 +1,12 @@
-"""A set that runs as a stream, as Python programs see it.
+"""A set that runs as a stream, for Python programs.
 
     with ts.load("flows.gsql").stream(checkpoint="state", output="out") as running:
         for table in running.subscribe("flows"):
             print(table)
 
-In: a compiled set and how it is to run. Out: `RunningSet`: wait for it, stop it, ask how it is,
-follow any of its queries. A set that fails is started again from its checkpoint, later and later;
-what is wrong with a query or a value is not tried again.
+In: a compiled set and its settings. Out: `RunningSet`: wait for it, stop it, read its status,
+follow any of its queries. A set that fails is restarted from its checkpoint after growing pauses;
+mistakes of a query or a value are not retried.
 """
 
 from __future__ import annotations
@@ -66,23 +66,23 @@ if TYPE_CHECKING:
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
 LIVE_SKEW: Final = 2.0
-"""Seconds: what is written to files is often there a little later than its time says."""
+"""The default skew in seconds: data often appears in files a little later than its time."""
 MOST_RESTARTS: Final = 8
-"""In a row, without a batch in between that was done."""
+"""The most restarts in a row without a completed batch in between."""
 POLL_SECONDS: Final = 0.2
 ALL_SOURCES: Final = "all"
 
 FINAL: Final = (SourceError, ValueMistake, OutputError, BrokenPipeError, SparkLost)
-"""Would happen again."""
+"""Failures that would happen again."""
 CALLBACK: Final = "callback"
-"""The folder of what a callback has acknowledged, in that of the run."""
+"""The folder of acknowledgements of a callback, in the folder of the run."""
 
 
 StreamFormat: TypeAlias = Literal["parquet", "csv", "ndjson"]
 
 
 class RunningSet:
-    """A set at work. Use it in a `with`; leaving it stops the set."""
+    """A running set. Use it in a `with`; leaving it stops the set."""
 
     def __init__(
         self,
@@ -95,10 +95,10 @@ class RunningSet:
         lost: Callable[[], SparkLost | None] = lambda: None,
         accepts: Callable[[Mapping[str, Composition]], bool] = lambda changed: True,
     ) -> None:
-        """`make` opens the checkpoint and sets everything up; `say` is told of restarts; `apply`
-        applies a request to the state, and says whether that changes it; `lost` gives the
-        mistake when Spark is gone and cannot be started again; `accepts` says whether the run could
-        go on with other compositions of its windows.
+        """`make` opens the checkpoint and sets everything up; `say` is called with restarts;
+        `apply` applies a request to the state, and returns whether it changes; `lost` returns the
+        mistake when Spark is gone and cannot be started again; `accepts` returns whether the run
+        could continue with other compositions of its windows.
         """
         self._accepts = accepts
         self._lost = lost
@@ -121,10 +121,10 @@ class RunningSet:
         self._thread: threading.Thread | None = None
         self._public = ExitStack()
         self.run: Run | None = None
-        """What the commands know of it, if it was announced."""
+        """The description for the commands, if the set was announced."""
 
     def announce(self, port: int, run: Callable[[int], Run], hosts: Sequence[str] = ()) -> None:
-        """From now on the commands find the set; `run` says what, given the port of its server.
+        """Make the set visible to the commands; `run` describes it, given the port of its server.
 
         Raises:
             StreamError: the port is taken, or another process runs from the checkpoint.
@@ -144,7 +144,7 @@ class RunningSet:
     # ---- running
 
     def start(self, compiling: Callable[[int, int], None] | None = None) -> RunningSet:
-        """Begin, or go on from the checkpoint; `compiling` is told how far kernels are."""
+        """Begin, or resume from the checkpoint; `compiling` gets the progress of kernels."""
         try:
             self.runner.prepare(compiling)
             self._begin()
@@ -157,7 +157,7 @@ class RunningSet:
         return self
 
     def _begin(self) -> None:
-        """What a callback has not taken yet comes first, then the stream goes on."""
+        """Deliver batches that the callback has not acknowledged, then start the stream."""
         runner = self.runner
         self._reporter.follow(runner.plan, runner.pipeline.state)
         if self._callback is not None:
@@ -226,7 +226,7 @@ class RunningSet:
             check_end(self.runner)
 
     def _take_requests(self) -> None:
-        """What people ask for: the stream goes on with it after a pause."""
+        """Apply pending control requests: the stream continues after a pause."""
         asked = list(pending_requests(self.runner.folder))
         if asked and self._applied(asked):
             self.runner.pause()
@@ -239,7 +239,7 @@ class RunningSet:
             request.path.unlink(missing_ok=True)
 
     def _recompose_windows(self) -> None:
-        """Windows share other slices from the next batch on, when it is time for that."""
+        """Change the composition of windows from the next batch on, when a change is due."""
         replanner = self.runner.windows
         changed = {} if replanner is None else replanner.due()
         if replanner is None or not changed:
@@ -259,13 +259,13 @@ class RunningSet:
         self.runner = self._make(self._batch)
 
     def _applied(self, asked: Sequence[ControlRequest]) -> StreamState | None:
-        """The state with what was asked for; None: it changes nothing."""
+        """The state after a request; None: the request changes nothing."""
         state = self.runner.pipeline.state.copy()
         done = [self._apply is not None and self._apply(state, request) for request in asked]
         return state if any(done) else None
 
     def _cause(self, problem: Exception) -> str:
-        """Why the stream failed: all that PySpark says of a dead JVM is that nobody answers."""
+        """The cause of a failure: of a dead JVM PySpark only says that it does not answer."""
         if self.runner.has_spark:
             return one_line(problem)
         return "Spark's JVM has ended (killed, or out of memory); another one is started"
@@ -275,7 +275,7 @@ class RunningSet:
         self._say(f"the stream failed and starts again in {pause:g} s from its checkpoint: {cause}")
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Until the set is over, or so long; whether it is.
+        """Wait until the set is over, or for a time; return whether it is over.
 
         Raises:
             Exception: it failed for good.
@@ -287,13 +287,13 @@ class RunningSet:
         return over
 
     def stop(self) -> None:
-        """Between two batches; slices that are open stay in the checkpoint."""
+        """Stop between two batches; open slices stay in the checkpoint."""
         self.ask_to_stop()
         if self._thread is not None:
             self._thread.join()
 
     def ask_to_stop(self) -> None:
-        """The same, without waiting for it."""
+        """Request a stop, without waiting for it."""
         with self._ending:
             if not self._over.is_set() and not self._stop.is_set():
                 self._supervised = replace(self._supervised, state="stopping")
@@ -309,16 +309,16 @@ class RunningSet:
 
     @property
     def batch(self) -> int:
-        """The last one that is done; -1 before the first."""
+        """The last completed batch; -1 before the first."""
         return self.runner.pipeline.state.batch
 
     @property
     def ended(self) -> bool:
-        """Whether its sources have ended, and all rows were delivered."""
+        """Whether its sources have ended, and all rows were emitted."""
         return self.runner.ended
 
     def folder(self, query: str) -> Path:
-        """Where the rows of a query are.
+        """The folder with the rows of a query.
 
         Raises:
             KeyError: there is no such query.
@@ -333,11 +333,11 @@ class RunningSet:
         from_start: bool = False,
         since_batch: int | None = None,
     ) -> Subscription:
-        """The rows of a query, an Arrow table for each batch, from where this run began. Those of
-        an internal stream begin with the first whole slice after somebody has asked for them.
+        """The rows of a query, an Arrow table for each batch, from the start of this run. Those of
+        an internal stream begin with the first whole slice after the request.
 
-        `from_start`: what earlier runs gave comes first; `since_batch`: only what came after that
-        batch. With `follow` it waits for more until the run is over.
+        `from_start`: batches of earlier runs come first; `since_batch`: only batches after that
+        one. With `follow` it waits for more until the run is over.
 
         Raises:
             KeyError: there is no such query.
@@ -356,7 +356,7 @@ class RunningSet:
         )
 
     def status(self) -> Status:
-        """How the run is: what `terascope status` shows."""
+        """The status of the run, as `terascope status` shows it."""
         runner = self.runner
         rows = {name: result.rows for name, result in runner.results.items()}
         links = runner.folder.links()
@@ -395,8 +395,8 @@ def open_running(
     callback: Callback | None = None,
     lost: Callable[[], SparkLost | None] = lambda: None,
 ) -> RunningSet:
-    """Start a compiled set as a stream; `QuerySet.stream` is the usual way. `spark` gives a session
-    that is alive, each time the stream is started; `lost` says why it cannot.
+    """Start a compiled set as a stream; `QuerySet.stream` is the usual way. `spark` returns a live
+    session each time the stream is started; `lost` the reason when there is none.
     """
     config = compiled.bindings.config
     folder = RunFolder.of(Path(checkpoint))
@@ -405,7 +405,7 @@ def open_running(
     windows = WindowPlans.of(folder.path, states.newest() is not None)
 
     def planned() -> StreamPlan:
-        """With the values that the checkpoint has, and changes of them."""
+        """The plan with the parameter values of the checkpoint, and their changes."""
         return planned_stream(compiled, states.newest(), windows)
 
     plan = planned()
@@ -446,7 +446,7 @@ def open_running(
 
 
 def check_files(plan: StreamPlan, speed: str | None) -> None:
-    """Look at the files that sources name, before anything starts.
+    """Check the files that sources name, before anything starts.
 
     Raises:
         SourceError: one of them cannot be used.
@@ -456,7 +456,7 @@ def check_files(plan: StreamPlan, speed: str | None) -> None:
 
 
 def check_end(runner: Runner) -> None:
-    """Look again at sources that were read to their end, and gave nothing.
+    """Check sources that were read to their end without a tuple.
 
     Raises:
         SourceError: there was nothing that could be read, as a batch would have said at once.
@@ -467,12 +467,12 @@ def check_end(runner: Runner) -> None:
 
 
 def nanoseconds(seconds: float) -> int | None:
-    """None: without end."""
+    """Seconds as nanoseconds; None: without end."""
     return None if math.isinf(seconds) else round(seconds * 1e9)
 
 
 def live_settings(config: Config, compiled: Compiled) -> LiveSettings:
-    """How the sources of a set are followed, or replayed.
+    """The settings of followed and replayed sources of a set.
 
     Raises:
         SourceError: the speed is none, or a replay is no source of the session.
@@ -520,8 +520,8 @@ def replays_of(config: Config, compiled: Compiled) -> frozenset[str]:
 def planned_stream(
     compiled: Compiled, before: StreamState | None = None, windows: WindowPlans | None = None
 ) -> StreamPlan:
-    """How a set runs as a stream, with the parameters that a checkpoint has, and its windows
-    composed as they are in force, which `windows` learns.
+    """The plan of a set as a stream, with the parameters of a checkpoint, and with the compositions
+    of windows in force, which `windows` records.
     """
     compiled = compiled.showing([] if before is None else before.shown)
     own = {stream.name: stream.text for stream in compiled.plan}
@@ -538,7 +538,7 @@ def planned_stream(
 
 
 def could_go_on(compiled: Compiled, before: StreamState | None, windows: WindowPlans) -> bool:
-    """Whether a set could go on from a state with other compositions of its windows."""
+    """Whether a set could continue from a state with other compositions of its windows."""
     try:
         resumed_state(planned_stream(compiled, before, windows), before, 1)
     except OutputError:
@@ -557,7 +557,7 @@ def run_facts(
     output: str | Path | None,
     config: Config,
 ) -> RunFacts:
-    """What does not change in the status of the run."""
+    """The constant part of the status of the run."""
     values = plan.job.parameters
     run = RunStatus(
         os.getpid(),

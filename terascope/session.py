@@ -2,17 +2,17 @@
 
     with terascope.Session() as ts:
         ts.source("eth0=pcap:trace.pcap")
-        ts.dataframe("logins", spark.read.table("logins"))  # whatever Spark can read
+        ts.dataframe("logins", spark.read.table("logins"))  # anything that Spark can read
         flows = ts.load("flows.gsql", threshold=100)
         print(flows.explain(stage="job"))
         results = flows.run()
         results["flows"].show()
         results.write("out", "parquet")
 
-In: the words of the command line. Out: query sets and results. A small batch is computed in this
-process; Spark is started when a run needs it, and not before. Mistakes come as QueryError,
-SourceError, ConfigError, FunctionMistake, ValueMistake or OutputError, each with a message for the
-user.
+In: sources, queries and settings, as on the command line. Out: query sets and results. A small
+batch is computed in this process; Spark is started only when a run needs it. Mistakes come as
+QueryError, SourceError, ConfigError, FunctionMistake, ValueMistake or OutputError, each with a
+message for the user.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 PARTS: Final = ".parts"
 
 Told = Callable[[str, int, int], None]
-"""Progress: what is being done, how many of it are done, how many there are."""
+"""Progress: the name of a phase, the number of its steps that are done, and the number of all."""
 
 
 class Session:
@@ -72,7 +72,7 @@ class Session:
         config: Config | str | Path | None = None,
         engine: EngineSetting | None = None,
     ) -> None:
-        """`engine`: local, spark or auto; by default what the configuration says."""
+        """`engine`: local, spark or auto; by default that of the configuration."""
         if not isinstance(config, Config):
             config = load_config(None if config is None else Path(config))
         given = {"master": master, "engine": engine}
@@ -118,8 +118,8 @@ class Session:
             ''').run()["query1"].show()
 
         Columns are found by their names. FROM flows alone reads them as they are, like those of a
-        Parquet file; a PROTOCOL says what else they are: a clock (of TIMESTAMP, DATE, numbers or
-        text), an IP (text, an IPv4 number, 4 or 16 bytes). Tuples with a value that is none are
+        Parquet file; a PROTOCOL declares other types: a clock (of TIMESTAMP, DATE, numbers or
+        text), an IP (text, an IPv4 number, 4 or 16 bytes). Tuples with another value are
         counted as malformed. The low level runs in Spark: with low = native the set is refused.
 
         Raises:
@@ -193,13 +193,13 @@ class Session:
 
     @property
     def stream_spark(self) -> SparkSession:
-        """The same; one that is started now is set up for a stream."""
+        """Spark, started if need be with the settings of a stream."""
         return self._open(streaming=True)
 
     @property
     def lost_spark(self) -> SparkLost | None:
-        """What is to be said when Spark is gone and is not ours to start again; None: Spark is
-        there, or this session starts another one when it is asked for it.
+        """The mistake when Spark is gone and was not started by this session; None: Spark is there,
+        or this session starts another one.
         """
         from terascope.spark.session import is_alive
 
@@ -212,7 +212,7 @@ class Session:
         )
 
     def _forget_dead_spark(self) -> None:
-        """Another JVM is started instead of one that was killed.
+        """Forget a JVM that was killed, so that another one is started.
 
         Raises:
             SparkLost: it is not ours.
@@ -278,8 +278,8 @@ class Session:
         sink: Sink | None = None,
         engine: EngineSetting | None = None,
     ) -> Results:
-        """Run a compiled set; `QuerySet.run` is the usual way. With a sink, the tasks write what
-        they can finish themselves.
+        """Run a compiled set; `QuerySet.run` is the usual way. With a sink, the tasks write the
+        queries that they can finish.
         """
         planned = compiled.job_and_split(destination=destination_of(sink))
         request = self.bindings.engine
@@ -333,7 +333,7 @@ class Session:
         return Sink(str(folder.absolute()), format, config.compiled, config.memory_bytes)
 
     def close(self) -> None:
-        """Give back what results kept, and stop Spark if it was started here."""
+        """Release the resources of results, and stop Spark if it was started here."""
         while self._results:
             self._results.pop().close()
         if self._spark is not None and self._given is None:
@@ -353,7 +353,7 @@ class Session:
 
 
 class QuerySet:
-    """A query set, bound to what its session has."""
+    """A query set, bound to the sources, functions and settings of its session."""
 
     def __init__(
         self, session: Session, source: Source, parameters: Mapping[str, object] | None = None
@@ -386,7 +386,7 @@ class QuerySet:
         return self.compiled.plan.visible
 
     def check(self) -> tuple[Diagnostic, ...]:
-        """The warnings; that there are no mistakes and all sources are there is checked, too.
+        """The warnings; also checks that there are no mistakes and that all sources exist.
 
         Raises:
             QueryError: the set does not fit the sources.
@@ -415,9 +415,9 @@ class QuerySet:
             flows.run()["flows"].show()                 # small inputs without Spark
             flows.run(engine="spark")["flows"].dataframe
 
-        With `strict` (by default what the configuration says) malformed tuples are an error.
+        With `strict` (by default that of the configuration) malformed tuples are an error.
         `engine`: local computes in this process, without Spark; spark in Spark; auto, the default,
-        takes local where Spark would take longer to start than the work takes. The rows are the
+        uses local where Spark would take longer to start than the work takes. The rows are the
         same.
 
         Raises:
@@ -461,7 +461,7 @@ class QuerySet:
         progress: Told | None = None,
         engine: EngineSetting | None = None,
     ) -> Results:
-        """The same, into a folder that is there."""
+        """Write all queries into an existing folder."""
         if parts and format not in ("csv", "parquet"):
             raise OutputError(f"parts are csv or parquet, not {format}")
         tasks_folder = folder if parts else folder / PARTS
@@ -493,9 +493,9 @@ class QuerySet:
                 running.wait(60)
 
         With `output`, the rows of each query go to a folder OUTPUT/NAME of immutable files with a
-        manifest, each row once, whatever happens; else they are kept under the checkpoint for those
-        who subscribe. `watch` is called after every micro-batch, `say` with what a person should
-        know. `settings` win over those of the session's Config, by the same names.
+        manifest, each row once, whatever happens; else they are kept under the checkpoint for
+        subscribers. `watch` is called after every micro-batch, `say` with notices for the user.
+        `settings` override those of the session's Config, by the same names.
 
         `callback(query, batch, rows)` is called with the rows of every batch, an Arrow table, in
         order and before the next batch begins. When the process is killed before a call returns,
@@ -533,8 +533,8 @@ class QuerySet:
 
 
 def files_allowed(source: Source, folders: Sequence[Path] | None) -> tuple[Path, ...] | None:
-    """Folders that a query set may read files from; None: it may read any. The text of another user
-    reads nothing but what the configuration allows.
+    """The folders from which a query set may read files; None: any folder. A query file of another
+    user reads only the folders that the configuration allows.
     """
     if folders is not None:
         return tuple(folders)
@@ -545,7 +545,7 @@ def files_allowed(source: Source, folders: Sequence[Path] | None) -> tuple[Path,
 
 
 def spark_because(given: SparkSession | None, master: str) -> str:
-    """Why only Spark can be meant; empty: nothing says so."""
+    """The reason why only Spark can run a set; empty: there is none."""
     if given is not None:
         return "the session was given a SparkSession"
     return f"master {master} was given" if master != DEFAULT_MASTER else ""
@@ -571,5 +571,5 @@ def read_source(path: Path) -> Source:
 
 
 def destination_of(sink: Sink | None) -> Destination:
-    """Where the rows of a batch go: to the files of a sink, or to files that are sorted later."""
+    """The destination of a batch: the files of a sink, or files that are sorted later."""
     return "rows" if sink is None or sink.format == "held" else "files"
