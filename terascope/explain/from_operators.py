@@ -23,6 +23,7 @@ from terascope.physical.operators import (
     RegroupRows,
     RunPipeline,
     SelectTuples,
+    StoreSlices,
     TreeEdge,
     WriteRows,
 )
@@ -56,9 +57,8 @@ def does(operator: Operator) -> str:
     """What an operator does, in a few words."""
     match operator:
         case ReadSource(columns=columns, splits=splits, bytes=size):
-            return (
-                f"{readable_bytes(size)} in {plural(splits, 'split')}, {plural(columns, 'column')}"
-            )
+            known = f"{readable_bytes(size)} in {plural(splits, 'split')}, " if splits else ""
+            return known + plural(columns, "column")
         case PrefilterTuples(predicates=predicates):
             return f"{plural(len(predicates), 'predicate')}, each evaluated once a tuple"
         case SelectTuples(query=query):
@@ -69,6 +69,8 @@ def does(operator: Operator) -> str:
             return f"by {names(query.keys)}: {plural(len(query.slots), 'slot')}, of groups"
         case Exchange(by=by):
             return f"partial groups, by hash of {by}"
+        case StoreSlices(kept_by=column):
+            return f"in the slice store, by {column}"
         case MergeGroups(groups=groups):
             return f"by {', '.join(f.name for f in groups.keys)}"
         case AssembleWindows(windows=windows):

@@ -12,6 +12,7 @@ from dataclasses import replace
 from terascope.analysis.release import Release
 from terascope.config import Config
 from terascope.connectors.arrival import is_arrival
+from terascope.explain.from_operators import operator_lines
 from terascope.explain.from_split import picture_of_split
 from terascope.explain.model import Box, Facts, Picture
 from terascope.physical.rules.grow_trees import LEAST_QUERIES, attributes_of
@@ -34,7 +35,8 @@ def picture_of_stream(compiled: Compiled, title: str) -> Picture:
     outputs = {output.name: output for output in plan.outputs}
     config = compiled.bindings.config
     boxes = tuple(described(box, streams, outputs, plan, config) for box in found.boxes)
-    return replace(found, stage="stream", boxes=boxes)
+    lines = operator_lines(plan.operators)
+    return replace(found, stage="stream", boxes=boxes, operators=lines)
 
 
 def described(

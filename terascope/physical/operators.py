@@ -14,6 +14,7 @@ Places, in the order of the data:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -29,13 +30,20 @@ Meeting: TypeAlias = Literal["keys", "epoch", "keys without the slice"]
 Placement: TypeAlias = Literal["task", "merge", "close", "driver", "spark"]
 
 
-OWNED: Final = "a task finishes the epochs it has alone, the merge the others"
-FEW: Final = "few bytes are merged by the driver, more are exchanged"
+CHOICES: Final[Mapping[tuple[Placement, ...], str]] = {
+    ("task", "merge"): "a task finishes the epochs it has alone, the merge the others",
+    ("driver", "merge"): "few bytes are merged by the driver, more are exchanged",
+    ("driver", "merge", "spark"): "few bytes are joined by the driver, more by one task, more by"
+    " Spark",
+    ("task", "close"): "a task finishes the slices it has alone, the closing task the others",
+    ("close", "spark"): "the closing task, where the stored rows fit into its memory, else Spark",
+}
+"""By the places of an operator: what decides between them."""
 
 
 @dataclass(frozen=True)
 class PhysicalOperator:
-    """The fields of every operator."""
+    """What all operators have."""
 
     name: str
     """Unique in a Job: the kind and the stream or query, such as `group flows_low`."""
@@ -45,12 +53,12 @@ class PhysicalOperator:
 
     @property
     def choice(self) -> str:
-        """The fact that decides between its places; empty where there is one."""
-        return ""
+        """What decides between its places; empty where there is one."""
+        return CHOICES.get(self.places, "")
 
     @property
     def cost_ns(self) -> float | None:
-        """The predicted time for one tuple or row of its input; None: no prediction."""
+        """The predicted time for one tuple or row of its input; None where nothing predicts it."""
         return None
 
 
@@ -63,26 +71,6 @@ class TupleOperator(PhysicalOperator):
     @property
     def cost_ns(self) -> float:
         return self.predicted_ns
-
-
-@dataclass(frozen=True)
-class MergeOperator(PhysicalOperator):
-    """An operator over partial groups, which meet in the driver or in merging tasks."""
-
-    @property
-    def choice(self) -> str:
-        return FEW
-
-
-@dataclass(frozen=True)
-class RowOperator(PhysicalOperator):
-    """An operator over finished rows, in reading tasks or behind the merge."""
-
-    @property
-    def choice(self) -> str:
-        if "task" not in self.places:
-            return FEW
-        return OWNED if len(self.places) > 1 else ""
 
 
 @dataclass(frozen=True)
@@ -123,49 +111,57 @@ class TreeEdge(PhysicalOperator):
 
 
 @dataclass(frozen=True)
-class Exchange(MergeOperator):
+class Exchange(PhysicalOperator):
     """Bring together the partial groups of a stream that no reading task could complete."""
 
     by: Meeting
 
 
 @dataclass(frozen=True)
-class MergeGroups(MergeOperator):
+class StoreSlices(PhysicalOperator):
+    """In a stream: write partial groups of open slices, or rows, to the slice store."""
+
+    kept_by: str
+    """The column that decides how long they are kept."""
+
+
+@dataclass(frozen=True)
+class MergeGroups(PhysicalOperator):
     """Merge partial groups: the super-aggregate (paper 1, 3.2)."""
 
     groups: GroupFields
 
 
 @dataclass(frozen=True)
-class AssembleWindows(MergeOperator):
+class AssembleWindows(PhysicalOperator):
     """Assemble the groups of windows from the groups of slices (paper 0)."""
 
     windows: Windows
 
 
 @dataclass(frozen=True)
-class RunPipeline(RowOperator):
+class RunPipeline(PhysicalOperator):
     """Filter and project the finished rows of one stream for one query."""
 
     pipeline: RowPipeline
 
 
 @dataclass(frozen=True)
-class RankRows(RowOperator):
+class RankRows(PhysicalOperator):
     """Keep the first rows of each window (ORDER BY with LIMIT)."""
 
     top: Top
 
 
 @dataclass(frozen=True)
-class RegroupRows(RowOperator):
+class RegroupRows(PhysicalOperator):
     """Aggregate finished rows once more: a query over a query, epoch by epoch."""
 
     regroup: Regroup
 
 
 @dataclass(frozen=True)
-class JoinGroups(RowOperator):
+class JoinGroups(PhysicalOperator):
     """Join the groups of two streams epoch by epoch, where both are complete."""
 
     join: TaskJoin
@@ -173,13 +169,9 @@ class JoinGroups(RowOperator):
 
 @dataclass(frozen=True)
 class JoinLeftovers(PhysicalOperator):
-    """Join the rows of epochs of which no task has both sides."""
+    """Join the rows of epochs that no one task has on both sides."""
 
     rel: Rel
-
-    @property
-    def choice(self) -> str:
-        return "few bytes are joined by the driver, more by one task, more by Spark"
 
 
 @dataclass(frozen=True)
@@ -207,6 +199,7 @@ Operator: TypeAlias = (
     | GroupTuples
     | TreeEdge
     | Exchange
+    | StoreSlices
     | MergeGroups
     | AssembleWindows
     | RunPipeline

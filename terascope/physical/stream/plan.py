@@ -31,7 +31,7 @@ from terascope.analysis.retention import Leaf
 from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.delivery import TaskJoin
 from terascope.physical.job import Deliveries, Job, Output
-from terascope.physical.operators import Placement
+from terascope.physical.operators import Operator, Placement
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.split.slicing import SliceFamily, Slicing
 from terascope.physical.stream.row_pipelines import RowPipelines
@@ -188,6 +188,8 @@ class StreamPlan:
     running: tuple[RunningStream, ...] = ()
     slicing: Slicing = field(default_factory=Slicing)
     """The composition of the windows of the set."""
+    operators: tuple[Operator, ...] = ()
+    """Everything that is done, in the order of the data."""
 
     @property
     def kept_by(self) -> dict[Leaf, str]:

@@ -16,9 +16,11 @@ from terascope.analysis.release import release_of, temporal_bound
 from terascope.analysis.retention import retention_columns
 from terascope.diagnostic import SourceError
 from terascope.physical.job import Deliveries, Job, Output
+from terascope.physical.rules.check_job import mistakes_of
 from terascope.physical.rules.finish_in_tasks import deliveries
 from terascope.physical.rules.join_in_tasks import joinings
 from terascope.physical.split.slicing import Slicing
+from terascope.physical.stream.operators import stream_operators
 from terascope.physical.stream.plan import (
     InSpark,
     QueryPlan,
@@ -201,12 +203,20 @@ def retain_rows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     return replace(plan, low=tuple(with_retention(s, kept_by, plan.trees) for s in plan.low))
 
 
+def list_stream_operators(plan: StreamPlan, _: SetTexts) -> StreamPlan:
+    """Before: a plan whose parts are decided      After: the same with its operators."""
+    return replace(plan, operators=stream_operators(plan))
+
+
 def check_stream_plan(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     """Refuse a plan whose parts do not fit together.
 
     Raises:
         PlanMistake: a query has no place, or reads what is not stored.
     """
+    mistakes = list(mistakes_of(plan.operators, [output.name for output in plan.outputs]))
+    if mistakes:
+        raise PlanMistake("the stream is not sane: " + "; ".join(mistakes))
     stored = plan.leaves
     if len(set(stored.values())) < len(stored):
         raise PlanMistake("two stored streams have one key")
@@ -234,6 +244,7 @@ STREAM_RULES: Final[tuple[Rule, ...]] = (
     pipeline_stored_rows,
     assemble_stored_windows,
     retain_rows,
+    list_stream_operators,
     check_stream_plan,
 )
 """The rules in order. The first rule that can place a query does so."""
