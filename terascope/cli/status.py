@@ -24,7 +24,7 @@ def status(
         bool,
         typer.Option(
             "--operators",
-            help="Also what every physical operator next to the sources has done so far.",
+            help="Also what every physical operator of reading and closing tasks has done so far.",
         ),
     ] = False,
     watch: Annotated[

@@ -112,9 +112,10 @@ def taken(
 
 
 class Partials:
-    """Groups on their way to the exchange."""
+    """Groups on their way to the exchange, or to the slice store of a stream."""
 
-    def __init__(self, reading: NativeRead, meter: Meter) -> None:
+    def __init__(self, reading: NativeRead, meter: Meter, operator: str = "exchange") -> None:
+        self._operator = operator
         self._reading = reading
         self._meter = meter
         self._pending: dict[int, list[Groups]] = {}
@@ -138,7 +139,7 @@ class Partials:
             yield from self.close()
 
     def _send(self, stream: int) -> Iterator[Outgoing]:
-        name = f"exchange {self._reading.targets[stream].name}"
+        name = f"{self._operator} {self._reading.targets[stream].name}"
         self._meter.add(name, taken=self._rows[stream], given=self._rows[stream])
         for row in self._meter.over(name, self._packed(stream)):
             self._meter.add(name, exchanged_bytes=len(row.payload or b""))

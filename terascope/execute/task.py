@@ -336,12 +336,11 @@ class LowTask:
         for place, node in enumerate(self.plan.inner, len(self.plan.queries)):
             self.meter.add(f"group {node.name}", taken=int(self.counters.probes[place]))
         figures = self.meter.figures
-        for kind in ("read", "prefilter"):
-            figures[f"{kind} {read}"] = figures.pop(kind, {})
-            figures[f"{kind} {read}"] |= {
-                "taken": self.counters.tuples,
-                "given": self.counters.tuples,
-            }
+        seen = {"taken": self.counters.tuples, "given": self.counters.tuples}
+        figures[f"read {read}"] = figures.pop("read", {}) | seen
+        prefilter = figures.pop("prefilter", {})
+        if self.plan.predicates:
+            figures[f"prefilter {read}"] = prefilter | seen
         return self.counters.summary() | self.meter.report(read)
 
     def _make_room(self, batch_bytes: int) -> Iterator[Ready]:

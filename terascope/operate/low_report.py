@@ -57,6 +57,7 @@ class LowReporter:
         """Ingest the heartbeats of a batch."""
         for beat in report.beats:
             self._add(beat)
+        self._measures = summed([self._measures, *map(measures_from, report.measures)])
         for beat in report.beats[:TRACES_A_BATCH]:
             hops = (*beat.hops, *report.hops)
             sources = ", ".join(sorted(beat.interfaces))
@@ -101,7 +102,7 @@ class LowReporter:
 
     @property
     def operators(self) -> tuple[OperatorStatus, ...]:
-        """The figures of every operator next to the sources, in the order of first reports."""
+        """The figures of every operator of a task, in the order of first reports."""
         return tuple(
             OperatorStatus(name=name, **asdict(one)) for name, one in self._measures.items()
         )

@@ -74,6 +74,7 @@ class MicroBatch:
         self._parts: dict[str, list[Part]] = {}
         began = time.thread_time_ns()
         self._beats = [Heartbeat.of_text(t) for k, t in reports if k == "heartbeat"]
+        self._measures: list[dict[str, Any]] = []
         self._samples = [TupleSample.of(t) for k, t in reports if k == "sample"]
         self._hearing_ns = time.thread_time_ns() - began
         self._new_bytes = 0
@@ -98,6 +99,8 @@ class MicroBatch:
             elif kind == "emitted":
                 key, until = json.loads(text)
                 self._emitted[key] = max(self._emitted.get(key, until), until)
+            elif kind == "measures":
+                self._measures.append(json.loads(text))
 
     # ---- slices
 
@@ -296,6 +299,7 @@ class MicroBatch:
         return BatchReport(
             self._number, self._offset, state, self._beats, delivered, self._watermarks, 0.0,
             self._hops, hearing_ns=self._hearing_ns, samples=self._samples,
+            measures=self._measures,
         )  # fmt: skip
 
 

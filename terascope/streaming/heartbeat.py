@@ -224,6 +224,8 @@ class BatchReport:
     hearing_ns: int = 0
     """The processor time of the driver for ingesting the heartbeats."""
     samples: list[TupleSample] = field(default_factory=list)
+    measures: list[dict[str, Any]] = field(default_factory=list)
+    """The figures of the operators of each closing task."""
     """The samples of the tasks."""
 
     @property

@@ -7,6 +7,7 @@ partial passes through the JVM.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,12 +65,14 @@ class CloseSlices:
                     self.keep(merger, slices, writer)
                     continue
                 with overflow_of(self.targets[number].user):
-                    for groups in merger.results():
+                    merged = meter.over(f"merge {self.targets[number].name}", merger.results())
+                    for groups in merged:
                         rows = merging.delivered(number, groups, delivery, meter)
                         yield from store_payloads(rows, self.stored, writer)
             yield from store_payloads(delivery.close(), self.stored, writer)
             writer.close()
         yield from writer.reports()
+        yield "measures", json.dumps(meter.figures)
 
     def payload(self, number: int, folder: Path, segment: Segment) -> bytes:
         how, fields = self.stored[number], self.targets[number].groups
