@@ -20,8 +20,8 @@ from bench.peers.spark_grouping_sets import SparkGroupingSets
 from bench.peers.spark_sql import SparkSql
 from bench.peers.terascope import Terascope
 from bench.workload import Pair, Workload, same_rows
-from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import ATTRIBUTES, generate_flows
+from terascope.traffic.profile import FlowProfile
 
 RECORDS = 20_000_000
 SMALL = 20_000

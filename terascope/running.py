@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from terascope.announcing import run_of
 from terascope.config import Config
 from terascope.connectors.live import LiveSettings, Speed
-from terascope.connectors.live.unusable import check_named_files, check_read_files
+from terascope.connectors.live.links import check_named_files, check_read_files
 from terascope.diagnostic import OutputError, SourceError, SparkLost
 from terascope.functions.base import ValueMistake
 from terascope.functions.casts import cast_value

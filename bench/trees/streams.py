@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from bench.experiment import Settings
 from bench.group_counts import REAL_FLOWS
 from bench.harness import made_once
-from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import ATTRIBUTES, flow_batches
+from terascope.traffic.profile import FlowProfile
 
 Column: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = Mapping[str, Column]

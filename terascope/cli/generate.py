@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 import typer
 
 from terascope.cli.command import Quiet, flag, keyword
-from terascope.traffic.flow_profile import FlowProfile
-from terascope.traffic.profile import SCENARIOS, Profile, ProfileError, Scenario
+from terascope.traffic.profile import SCENARIOS, FlowProfile, Profile, ProfileError, Scenario
 from terascope.units import NANOSECONDS, readable_bytes, readable_moment, scaled_number
 
 if TYPE_CHECKING:

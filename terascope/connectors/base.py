@@ -4,21 +4,61 @@ column batches.
 In: a location (file, directory, glob) and the needed columns. Out: `Split`s, pure data that travel
 to the reading task, and Arrow record batches read from one of them. This module is independent of
 Spark: the reference interpreter, the Spark data source and, later, edge agents call the same code.
+
+A `ReadReport` counts malformed input by a fixed set of reasons. No text of a file becomes part of a
+reason, so that a writer of a source cannot make counters, metric labels or checkpoints grow:
+numbers that vary (how many bytes were skipped) are counters beside the reason, names of files are a
+list of limited length. Reasons of a column are `column 'x': ...`: one for each fault of each column
+that a query set reads.
 """
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from terascope.connectors.malformed import MOST_NAMED, FileFault, RecordFault
 from terascope.diagnostic import SourceError
 from terascope.types import Type
+
+MOST_NAMED: Final = 20
+"""Files that a report names; more are only counted."""
+
+
+class FileFault(enum.StrEnum):
+    """Why a file, or the rest of it, could not be used."""
+
+    EMPTY = "empty file"
+    NOT_A_CAPTURE = "not a capture file: neither pcap nor pcapng, plain or gzip"
+    CUT_HEADER = "truncated file header"
+    DAMAGED_GZIP = "damaged gzip stream"
+    NOT_PARQUET = "not a Parquet file, or cut short"
+    BAD_HEADER = "no usable CSV header"
+    UNREADABLE = "file cannot be read"
+    REPLACED = "file replaced, cut short or removed before it was read"
+
+
+class RecordFault(enum.StrEnum):
+    """Why a record was not used, where no header of a packet and no value of a column is wrong."""
+
+    CUT_RECORD = "truncated record"
+    DAMAGED_RECORD = "damaged record"
+    BAD_TIME = "timestamp out of range"
+    BAD_PACKET_BLOCK = "bad packet block"
+    DAMAGED_ROWS = "row of a damaged Parquet row group"
+    WRONG_FIELDS = "wrong number of fields"
+    UNCLOSED_QUOTE = "quote not closed"
+    BAD_QUOTE = "text after a closing quote"
+    TOO_LONG = "row too long"
+    INVALID_JSON = "invalid JSON"
+    NOT_OBJECT = "not a JSON object"
+    INVALID_UTF8 = "invalid UTF-8"
+
 
 POSITION = "#pos"
 """int64 pseudo-column: where a tuple stands in its interface, (file ordinal << 40) + offset in the
@@ -116,7 +156,7 @@ class ReadReport:
     tuples: int = 0
     malformed: Counter[str] = field(default_factory=Counter)
     """Reason -> count. A tuple that is malformed at a higher layer may still be delivered for a
-    lower one. `terascope.connectors.malformed` has the reasons."""
+    lower one. `terascope.connectors.base` has the reasons."""
     skipped: Counter[str] = field(default_factory=Counter)
     """Reason -> bytes that were skipped, for the reasons that skip a number of bytes."""
     files: dict[str, str] = field(default_factory=dict)

@@ -20,8 +20,7 @@ import pyarrow as pa
 from terascope.connectors.base import Column, Edge, ReadReport, Split
 from terascope.connectors.registry import Interface
 from terascope.connectors.tables.arrow_columns import own_type
-from terascope.connectors.tables.batches import assemble
-from terascope.connectors.tables.clocks import arrow_column
+from terascope.connectors.tables.batches import arrow_column, assemble
 from terascope.connectors.tables.convert import Converted
 from terascope.types import Type
 

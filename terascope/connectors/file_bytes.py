@@ -1,20 +1,23 @@
-"""Bytes of a file, plain or gzip.
+"""Bytes of a file, plain or gzip, and its approximate number of records.
 
 In: a path. Out: its bytes, unpacked: a `ByteStream` that fills a buffer, or chunks. A gzip file is
 recognised by its first bytes, not by its name, and is always read from its beginning; of a damaged
 one, everything before the damage is read.
+
+The number of records is estimated from the size of a file and the mean length of the records at its
+beginning. That takes about a millisecond and compiles nothing, so that planning can decide whether
+a sample of the source pays.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
-from terascope.connectors.base import ReadReport, UnusableFile
-from terascope.connectors.malformed import FileFault
+from terascope.connectors.base import SHORTEST_TUPLE, FileFault, ReadReport, UnusableFile
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 UNPACKED_GZIP: Final = 31
@@ -204,3 +207,35 @@ def head(path: str | Path, size: int) -> bytes:
     """The first bytes of a file, unpacked; at most `size`."""
     chunks = read_chunks(path, 0, size, ReadReport(), size)
     return next(chunks, b"")[:size]
+
+
+BEGINNING: Final = 1 << 16
+"""Bytes of a file that are looked at."""
+
+
+def estimated_records(path: Path, size: int, mean_length: Callable[[bytes], float | None]) -> float:
+    """The number of records of a file, by the mean length of those at its beginning."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(BEGINNING)
+    except OSError:
+        return size / SHORTEST_TUPLE
+    start, growth = unpacked(packed)
+    return size * growth / (mean_length(start) or SHORTEST_TUPLE)
+
+
+def unpacked(start: bytes) -> tuple[bytes, float]:
+    """The beginning of a file as it is without compression, and how much longer that is."""
+    if not start.startswith(GZIP_MAGIC):
+        return start, 1.0
+    try:
+        plain = zlib.decompressobj(UNPACKED_GZIP).decompress(start)
+    except zlib.error:
+        return b"", 1.0
+    return plain, len(plain) / len(start)
+
+
+def line_length(start: bytes) -> float | None:
+    """The mean length of the lines; None when there is no whole one."""
+    lines = start.count(b"\n")
+    return (start.rfind(b"\n") + 1) / lines if lines else None

@@ -24,6 +24,7 @@ from terascope.connectors.base import (
     Column,
     Connector,
     Edge,
+    FileFault,
     ReadReport,
     Split,
     UnusableFile,
@@ -36,7 +37,6 @@ from terascope.connectors.file_identity import (
     found_again,
     version_of,
 )
-from terascope.connectors.malformed import FileFault
 from terascope.connectors.packets.connector import GeneratedTraffic, PacketConnector
 from terascope.connectors.tables.csv import CsvConnector
 from terascope.connectors.tables.jsonlines import JsonConnector

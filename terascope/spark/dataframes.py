@@ -26,7 +26,7 @@ from pyspark.sql.utils import is_remote
 from terascope.connectors.arrival import TICKS_NS
 from terascope.connectors.base import HIDDEN_PREFIX, POSITION, TICK_NS, Column, ReadReport
 from terascope.connectors.dataframe import KIND, DataFrameInterface, HeldColumn
-from terascope.connectors.tables.clocks import arrow_column
+from terascope.connectors.tables.batches import arrow_column
 from terascope.connectors.tables.convert import Fault, of_range
 from terascope.diagnostic import SourceError
 from terascope.physical.job import SourceRead

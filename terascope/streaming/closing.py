@@ -16,8 +16,8 @@ from typing import Any
 from terascope.analysis.moving import ALL, reaches
 from terascope.analysis.order import FINENESS
 from terascope.connectors.arrival import TICKS_NS, is_arrival
+from terascope.connectors.base import MOST_NAMED
 from terascope.connectors.live import Offset
-from terascope.connectors.malformed import MOST_NAMED
 from terascope.functions.base import Trend, Value
 from terascope.physical.stream.plan import LowStream, StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue

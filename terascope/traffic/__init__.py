@@ -2,6 +2,5 @@
 
 In: a `Profile`. Out: pcap or Parquet files. Reading order: profile, population, flows and
 scenarios, conversations (flows become packets), stream (packets in order of time), frames (packets
-become bytes), writers, trace (the entry). Flow records, as routers export them, have files of their
-own: flow_profile, flow_population, flow_records (the entry).
+become bytes), writers, trace (the entry). `flow_records` makes flow records as routers export them.
 """

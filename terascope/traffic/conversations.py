@@ -59,11 +59,7 @@ PACKET: Final = np.dtype(
     align=True,
 )
 
-FIN: Final = 1
-SYN: Final = 2
-RST: Final = 4
-PSH: Final = 8
-ACK: Final = 16
+FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 
 _MASK: Final = 0xFFFFFFFF
 _LARGEST_BURST: Final = 512

@@ -3,6 +3,12 @@
 In: a `FlowProfile`. Out: one Parquet file in order of time, with the narrowest unsigned types that
 fit and no NULLs; addresses are numbers. Paper 4, section VIII: its queries group by pairs of the
 thirteen attributes of NetFlow.
+
+A `FlowPopulation` says who appears in them: for each address what a router adds to it (its AS, the
+length of its prefix, its interface), for each conversation (a 4-tuple) its addresses, ports,
+protocol and type of service. Popularity is Zipf-like with one exponent each for sources, pairs and
+4-tuples (paper 4, section VI): the shares of the 4-tuples are exactly Zipf, and they are dealt out
+so that pairs and sources are so as well.
 """
 
 from __future__ import annotations
@@ -16,10 +22,147 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.traffic.flow_population import TCP, FlowPopulation, populate_flows
-from terascope.traffic.flow_profile import FlowProfile
-from terascope.traffic.part_files import replaced
-from terascope.traffic.randomness import Array, generator
+from terascope.traffic.flows import ICMP, TCP, UDP
+from terascope.traffic.population import deal_pairs, zipf_shares
+from terascope.traffic.profile import FlowProfile
+from terascope.traffic.randomness import Array, generator, hash_numbers
+from terascope.traffic.writers import replaced
+
+SERVICES: Final = (
+    # port, protocol, share of the servers that offer it
+    (443, TCP, 0.30),
+    (80, TCP, 0.25),
+    (53, UDP, 0.16),
+    (25, TCP, 0.05),
+    (22, TCP, 0.04),
+    (993, TCP, 0.03),
+    (123, UDP, 0.03),
+    (445, TCP, 0.03),
+    (8080, TCP, 0.02),
+    (3306, TCP, 0.02),
+    (6881, TCP, 0.03),
+    (4500, UDP, 0.02),
+    (2048, ICMP, 0.02),  # an echo request; NetFlow tells type * 256 + code as the port
+)
+FAVOURITE_SHARE: Final = 0.75
+"""Of the conversations of a server that use the service it is known for."""
+PEER_TO_PEER_SHARE: Final = 0.08
+"""Of the conversations in which both ports are chosen freely."""
+TOS: Final = np.array([0x00, 0x08, 0x10, 0x20, 0x28, 0x48, 0x88, 0xB8], dtype=np.uint8)
+MASKS: Final = np.array([8, 11, 13, 14, 15, 16, 16, 16, 17, 18, 19, 20, 21, 22, 24, 24], np.uint8)
+INTERFACES: Final = 24
+ADDRESSES_PER_NETWORK: Final = 64
+NETWORKS_PER_AS: Final = 3
+_FIRST_FREE_PORT: Final = 1024
+_SLASH_16S: Final = 54_000
+_FIRST_SLASH_16: Final = 11 << 8
+_GOLDEN_RATIO: Final = 0.6180339887498949
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Columns over the addresses."""
+
+    number: Array
+    autonomous_system: Array
+    mask: Array
+    interface: Array
+
+
+@dataclass(frozen=True)
+class FlowPopulation:
+    addresses: Addresses
+    pair_source: Array
+    pair_destination: Array
+    """Places in `addresses`, for each pair."""
+    tuple_pair: Array
+    source_port: Array
+    destination_port: Array
+    protocol: Array
+    tos: Array
+    """These for each 4-tuple, the most frequent first."""
+
+
+def populate_flows(profile: FlowProfile) -> FlowPopulation:
+    addresses = _addresses(profile)
+    shares = zipf_shares(profile.pairs, profile.pair_exponent)
+    ends = zipf_shares(profile.addresses, profile.source_exponent)
+    source, destination = deal_pairs(shares, ends, ends, profile.seed)
+    # A frequent source is not also a frequent destination just because both lists have one law.
+    turned = generator(profile.seed, "destinations").permutation(profile.addresses)
+    destination = turned[destination]
+    return _conversations(profile, addresses, source, destination, np.cumsum(shares))
+
+
+def _addresses(profile: FlowProfile) -> Addresses:
+    """Networks of a /16 each with some of the addresses; all else follows from the network."""
+    count = profile.addresses
+    networks = max(1, min(_SLASH_16S, count // ADDRESSES_PER_NETWORK))
+    order = generator(profile.seed, "addresses").permutation(count)
+    network, host = order % networks, order // networks
+    slash_16 = _FIRST_SLASH_16 + (network * 40_503 + profile.seed) % _SLASH_16S
+    number = (slash_16 << 16) + (host * 40_503 + 257) % 65_536
+    autonomous_system = 100 + hash_numbers(network, 11) % np.uint64(
+        max(1, networks // NETWORKS_PER_AS)
+    )
+    return Addresses(
+        number.astype(np.uint32),
+        autonomous_system.astype(np.uint32),
+        MASKS[hash_numbers(network, 12) % np.uint64(len(MASKS))],
+        (1 + hash_numbers(autonomous_system, 13) % np.uint64(INTERFACES)).astype(np.uint16),
+    )
+
+
+def _conversations(
+    profile: FlowProfile, addresses: Addresses, source: Array, destination: Array, shares: Array
+) -> FlowPopulation:
+    count = profile.tuples
+    numbers = np.arange(count)
+    # Multiples of the golden ratio give every pair its share of the conversations of any rank.
+    place = (numbers * _GOLDEN_RATIO + 0.5) % 1.0
+    pair = np.minimum(np.searchsorted(shares, place), profile.pairs - 1).astype(np.int32)
+    answers = hash_numbers(pair, profile.seed ^ 0x616E) & np.uint64(1) == 1
+    server = addresses.number[np.where(answers, source[pair], destination[pair])]
+    service = np.where(
+        _draws(numbers, profile.seed ^ 0x66) < FAVOURITE_SHARE,
+        _services(_draws(server, profile.seed ^ 0x73)),
+        _services(_draws(numbers, profile.seed ^ 0x74)),
+    )
+    port = np.array([port for port, _, _ in SERVICES], dtype=np.uint16)[service]
+    protocol = np.array([protocol for _, protocol, _ in SERVICES], dtype=np.uint8)[service]
+    free = _free_ports(numbers, profile.seed ^ 0x6670)
+    between_peers = _draws(numbers, profile.seed ^ 0x70) < PEER_TO_PEER_SHARE
+    port = np.where(between_peers, _free_ports(numbers, profile.seed ^ 0x6671), port)
+    is_icmp = protocol == ICMP
+    port[is_icmp & between_peers] = 2048
+    free[is_icmp] = 0
+    answers &= ~is_icmp
+    return FlowPopulation(
+        addresses,
+        source.astype(np.int32),
+        destination.astype(np.int32),
+        pair,
+        np.where(answers, port, free),
+        np.where(answers, free, port),
+        protocol,
+        TOS[hash_numbers(numbers, profile.seed ^ 0x746F73) % np.uint64(len(TOS))],
+    )
+
+
+def _draws(numbers: Array, seed: int) -> Array:
+    """A number in [0, 1) for each number."""
+    return np.asarray((hash_numbers(numbers, seed) >> np.uint64(11)) * (1.0 / (1 << 53)))
+
+
+def _services(draws: Array) -> Array:
+    shares = np.cumsum([share for _, _, share in SERVICES])
+    return np.minimum(np.searchsorted(shares, draws, side="right"), len(SERVICES) - 1)
+
+
+def _free_ports(numbers: Array, seed: int) -> Array:
+    free = hash_numbers(numbers, seed) % np.uint64(65_536 - _FIRST_FREE_PORT)
+    return (_FIRST_FREE_PORT + free).astype(np.uint16)
+
 
 ROW_GROUP: Final = 128 << 10
 SCHEMA: Final = pa.schema(

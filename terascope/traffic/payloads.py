@@ -12,16 +12,11 @@ import numpy as np
 
 from terascope.traffic.randomness import Array, generator
 
-NOTHING: Final = 0
-FILLER: Final = 1
-TLS_RECORD: Final = 2
-HTTP_GET: Final = 3
-HTTP_POST: Final = 4
-HTTP_RESPONSE: Final = 5
-DNS_QUERY: Final = 6
-DNS_ANSWER: Final = 7
-DNS_AMPLIFIED: Final = 8
-
+(
+    NOTHING, FILLER, TLS_RECORD, HTTP_GET, HTTP_POST, HTTP_RESPONSE, DNS_QUERY, DNS_ANSWER,
+    DNS_AMPLIFIED,
+) = range(9)  # fmt: skip
+"""What a packet carries."""
 VARIANTS: Final = 256
 """Different requests and names; a power of two, picked by the low byte of a packet's salt."""
 FILLER_SIZE: Final = 1 << 16

@@ -13,11 +13,10 @@ import numpy as np
 
 from terascope.traffic import flows as kinds
 from terascope.traffic.addresses import number_of, outside_addresses, texts
-from terascope.traffic.flows import flow_table, set_hops, start_times
+from terascope.traffic.flows import SLOTS_PER_SECOND, flow_table, set_hops, start_times
 from terascope.traffic.population import Population
 from terascope.traffic.profile import Profile, Scenario
 from terascope.traffic.randomness import Array, generator
-from terascope.traffic.rate import SLOTS_PER_SECOND
 
 _PACKETS_PER_FLOW = {"syn_flood": 1.0, "port_scan": 2.0, "amplification": 8.0, "flash_crowd": 14.0}
 REFLECTORS = 600

@@ -14,11 +14,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from terascope.traffic.conversations import PACKET, expand
-from terascope.traffic.flows import pareto_sizes, quiet_flows, start_ns
+from terascope.traffic.flows import (
+    SLOT_NS,
+    SLOTS_PER_SECOND,
+    pareto_sizes,
+    quiet_flows,
+    rate_of,
+    start_ns,
+)
 from terascope.traffic.population import Population, populate
 from terascope.traffic.profile import Profile
 from terascope.traffic.randomness import Array, generator
-from terascope.traffic.rate import SLOT_NS, SLOTS_PER_SECOND, rate_of
 from terascope.traffic.scenarios import CastScenario, cast_scenarios, scenario_flows
 
 _CHUNK_PACKETS = 400_000

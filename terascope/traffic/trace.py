@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from terascope.traffic.part_files import replaced
 from terascope.traffic.profile import Profile, ProfileError
 from terascope.traffic.randomness import Array
 from terascope.traffic.stream import TrafficStream, open_stream
-from terascope.traffic.write_parquet import ParquetWriter
-from terascope.traffic.write_pcap import PcapWriter
+from terascope.traffic.writers import ParquetWriter, PcapWriter, replaced
 
 Format = Literal["pcap", "parquet"]
 

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import ATTRIBUTES, ROW_GROUP, generate_flows
-from terascope.traffic.profile import ProfileError
+from terascope.traffic.profile import FlowProfile, ProfileError
 from tests.cli.calls import call
 
 RECORDS = 600_000

@@ -15,9 +15,8 @@ from bench.peers.spark_grouping_sets import SparkGroupingSets
 from bench.queries78 import EPOCH, PAIRS, PROTOCOL, flow_workload, gsql, sql
 from bench.set50 import GSQL, SQL, packet_workload, sql_queries
 from bench.workload import Pair, Workload, answers
-from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import generate_flows
-from terascope.traffic.profile import Profile
+from terascope.traffic.profile import FlowProfile, Profile
 from terascope.traffic.trace import generate
 from tests.bench.oracle import by_duckdb, by_reference
 

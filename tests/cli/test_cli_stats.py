@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from bench.queries78 import PROTOCOL
-from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import generate_flows
+from terascope.traffic.profile import FlowProfile
 from tests.cli.calls import call
 
 SET = (

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from terascope.connectors.base import LAYERS, POSITION, Column, ReadReport
+from terascope.connectors.packets.columns import native_type
 from terascope.connectors.packets.connector import PacketConnector
 from terascope.connectors.packets.fields import ALL_FIELDS, LAYER_BITS, canonical
-from terascope.connectors.packets.layout import native_type
 
 WHOLE = 1 << 60
 ALL_NAMES = (POSITION, LAYERS, *(field.name for field in ALL_FIELDS))

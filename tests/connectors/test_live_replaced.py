@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.connectors.base import Column
-from terascope.connectors.malformed import FileFault
+from terascope.connectors.base import Column, FileFault
 from terascope.types import Type
 from tests.connectors.live_reading import Run, live, read
 

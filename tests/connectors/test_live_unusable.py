@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.live.unusable import check_named_files, check_read_files
-from terascope.connectors.malformed import FileFault
+from terascope.connectors.base import FileFault
+from terascope.connectors.live.links import check_named_files, check_read_files
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import SourceError
 from tests.connectors.live_reading import Run, live, read

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from terascope.connectors.base import Column, ReadReport
-from terascope.connectors.malformed import FileFault
+from terascope.connectors.base import Column, FileFault, ReadReport
 from terascope.connectors.packets.connector import PacketConnector
 from terascope.connectors.packets.fields import ALIASES, FIELDS, LAYER_BITS, PROTOCOLS
 from terascope.diagnostic import SourceError

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from terascope.connectors.packets import columns
+from terascope.connectors.packets.records import KIND, NETWORK, ODD, STOP, TRANSPORT
 from terascope.connectors.packets.regular import classify
+from terascope.connectors.packets.words import Bytes, Ints
 from tests.connectors.packet_bytes import (
     ALL_NAMES,
     Frame,
@@ -83,13 +85,12 @@ def frames(chance: random.Random, count: int) -> list[Frame]:
     return made
 
 
-def all_odd(*given: Any) -> int:
+def all_odd(_: Any, numbers: Ints, marks: Bytes, __: Any, count: int, ___: int) -> int:
     """As if no packet were regular."""
-    _, _, _, _, _, network, count, _, kinds, transport, stops, _, _, _, odd = given
-    kinds[:count] = 0
-    transport[:count] = stops[:count] = network[:count]
-    odd[:count] = np.arange(count)
-    return int(count)
+    marks[KIND, :count] = 0
+    numbers[TRANSPORT, :count] = numbers[STOP, :count] = numbers[NETWORK, :count]
+    numbers[ODD, :count] = np.arange(count)
+    return count
 
 
 @pytest.mark.parametrize("link", [1, 101])

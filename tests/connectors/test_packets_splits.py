@@ -100,8 +100,8 @@ def test_the_size_of_the_window_changes_nothing(
     tmp_path: Path, name: str, window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, unslid = read_rows(tmp_path, FILES[name], FEW)
-    monkeypatch.setattr("terascope.connectors.packets.window.WINDOW_BYTES", window)
-    monkeypatch.setattr("terascope.connectors.packets.window.LOOKAHEAD_BYTES", window)
+    monkeypatch.setattr("terascope.connectors.packets.memory.WINDOW_BYTES", window)
+    monkeypatch.setattr("terascope.connectors.packets.memory.LOOKAHEAD_BYTES", window)
     for content in (FILES[name], gzip.compress(FILES[name])):
         for target in (WHOLE, 500):
             rows, report = read_rows(tmp_path, content, FEW, target)

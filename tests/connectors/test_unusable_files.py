@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.connectors.base import Column, ReadReport
-from terascope.connectors.malformed import MOST_NAMED, FileFault
+from terascope.connectors.base import MOST_NAMED, Column, FileFault, ReadReport
 from terascope.connectors.registry import parse_interface, read_split
 from terascope.diagnostic import SourceError
 from terascope.types import Type

@@ -15,8 +15,8 @@ from terascope.kernels.merge.groups import Block
 from terascope.physical.job import Job
 from terascope.physical.planner import plan_job
 from terascope.pipeline import Bindings, compile_set
-from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import generate_flows
+from terascope.traffic.profile import FlowProfile
 from tests.execute.low_engine import low_rows
 from tests.settings import config_with
 

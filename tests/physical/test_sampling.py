@@ -21,8 +21,8 @@ from terascope.physical.statistics.sampled_splits import reading
 from terascope.physical.statistics.sampling import SampleLimits, SourceSample, sample_source
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.show import show_expr
-from terascope.traffic.flow_profile import FlowProfile
 from terascope.traffic.flow_records import generate_flows
+from terascope.traffic.profile import FlowProfile
 from tests.cli.calls import small_trace
 from tests.settings import config_with
 

@@ -14,9 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from terascope.connectors.live.entry import Entry
-from terascope.connectors.live.journal import LinkJournal
-from terascope.connectors.live.offset import LinkOffset, Seen
+from terascope.connectors.live.journal import Entry, LinkJournal
+from terascope.connectors.live.link import LinkOffset, Seen
 from terascope.connectors.live.settings import LinkClock
 from terascope.connectors.packets.words import Ints
 

@@ -10,7 +10,6 @@ stream is complete.
 from __future__ import annotations
 
 from terascope.connectors.base import Bounds, Options, Range, ReadReport
-from terascope.connectors.cutting import CutRule
 from terascope.connectors.file_bytes import (
     NO_END,
     GzipStream,
@@ -20,12 +19,17 @@ from terascope.connectors.file_bytes import (
 )
 from terascope.connectors.live.growth import INCOMPLETE_GZIP, FilePiece, Followed, Growth
 from terascope.connectors.packets.connector import first_bytes, open_framing, starts_as_capture
+from terascope.connectors.packets.memory import SlidingWindow
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES
-from terascope.connectors.packets.planning import plan
+from terascope.connectors.packets.planning import CutRule, plan
 from terascope.connectors.packets.records import empty_records
-from terascope.connectors.packets.scan import SECTION_OPTION, Framing, RecordScan
-from terascope.connectors.packets.section import Section, section_from_json
-from terascope.connectors.packets.window import SlidingWindow
+from terascope.connectors.packets.scan import (
+    SECTION_OPTION,
+    Framing,
+    RecordScan,
+    Section,
+    section_from_json,
+)
 
 UNFINISHED_RECORD = "its last record is not complete"
 STUCK = 2

@@ -13,10 +13,15 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from terascope.connectors.base import FileFault
 from terascope.connectors.file_bytes import opened
-from terascope.connectors.live.growth import INCOMPLETE_PARQUET, FilePiece, Followed, Growth
-from terascope.connectors.live.timed import with_clock_bounds
-from terascope.connectors.malformed import FileFault
+from terascope.connectors.live.growth import (
+    INCOMPLETE_PARQUET,
+    FilePiece,
+    Followed,
+    Growth,
+    with_clock_bounds,
+)
 from terascope.connectors.registry import FAULT_OPTION
 from terascope.connectors.tables.parquet_plan import (
     Group,

@@ -16,19 +16,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from terascope.connectors.base import Options, Split, UnusableFile, find_files
+from terascope.connectors.base import FileFault, Options, Split, UnusableFile, find_files
 from terascope.connectors.file_identity import FILE_OPTION, found_again, identity_of
 from terascope.connectors.live.captures import capture_growth
 from terascope.connectors.live.columnar import columnar_growth
-from terascope.connectors.live.entry import Entry, FileState, Found
-from terascope.connectors.live.growth import Cuts, FilePiece, Followed, Growth
-from terascope.connectors.live.journal import LinkJournal
+from terascope.connectors.live.growth import (
+    FilePiece,
+    Followed,
+    Growth,
+    unpacked,
+    whole_growth,
+)
+from terascope.connectors.live.journal import Entry, FileState, Found
+from terascope.connectors.live.link import Link
 from terascope.connectors.live.settings import LinkClock
 from terascope.connectors.live.texts import text_growth
-from terascope.connectors.live.timed import whole_growth
-from terascope.connectors.live.unpacked import unpacked
-from terascope.connectors.malformed import FileFault
-from terascope.connectors.registry import FAULT_OPTION, Interface
+from terascope.connectors.registry import FAULT_OPTION
 from terascope.diagnostic import SourceError
 
 SETTLED_NS: Final = 1_000_000_000
@@ -73,33 +76,21 @@ class Replaced:
     """Its present path; None when it is gone."""
 
 
-@dataclass
-class FileLink:
-    """Files of one interface, followed or replayed."""
+@dataclass(kw_only=True)
+class FileLink(Link):
+    """Files of one interface, followed or replayed. A paced replay unpacks gzip files to its spool
+    folder. A link of files is exhausted when the last look found nothing, and nothing is to be
+    expected.
+    """
 
-    interface: Interface
     clock: LinkClock | None
-    cuts: Cuts
-    journal: LinkJournal
     replayed: bool
     """Whether the existing data is all that will come."""
     until_idle: bool
-    now: Callable[[], int]
-    spool: Path
-    """The folder in which a paced replay unpacks gzip files."""
-    stalled: str | None = None
-    exhausted: bool = False
-    """The last look found nothing, and nothing is to be expected."""
-    holds_back: bool = False
-    """Something is there that cannot be read yet: the link is not known to be quiet."""
-    grown_ns: int | None = None
     _looked: dict[str, Looked] = field(default_factory=dict)
     _planned: bool = False
     _device: int | None = None
     """The file system that files were found on."""
-
-    frontier_ns: int | None = None
-    """Nothing is known of data that was not found."""
 
     def restore(self, marks: Mapping[str, int]) -> None:
         """Go on after a restart: a replay that was planned has nothing more to find."""
@@ -107,19 +98,13 @@ class FileLink:
         self.exhausted = self._planned
 
     def marks(self) -> dict[str, int]:
-        """Facts that a restart needs besides the journal of the link."""
         return {self._mark: 1} if self._planned else {}
 
     @property
     def _mark(self) -> str:
         return f"planned {self.interface.name}"
 
-    @property
-    def files(self) -> int:
-        return len(self.journal.files)
-
     def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]:
-        """The data since the last look; a path alone is a file that is gone for good."""
         if self._planned:
             return
         self.stalled = None
@@ -209,10 +194,7 @@ class FileLink:
             if one.now is None or str(one.now) in present or one.state.closed:
                 continue
             state, size = replace(one.state, path=str(one.now)), one.now.stat().st_size
-            file = Followed(
-                self.interface.name, self.interface.connector, self.interface.options, self.clock,
-                self.cuts, state, size, True, True, True,
-            )  # fmt: skip
+            file = self._followed(state, size, True, True, True)
             growth = growth_of(file)
             entries = tuple(self._entry(state, piece) for piece in growth.pieces)
             if entries:
@@ -274,12 +256,8 @@ class FileLink:
             return None
         if before is not None and before == replace(look, torn=before.torn):
             return None
-        options = self.interface.options
         ended = self.replayed or (self.until_idle and look.final)
-        file = Followed(
-            self.interface.name, self.interface.connector, options, self.clock, self.cuts,
-            state, size, look.settled, look.final, ended,
-        )  # fmt: skip
+        file = self._followed(state, size, look.settled, look.final, ended)
         if self.cuts.piece_ns is not None:
             copy = unpacked(file.path, state.ordinal, self.spool)
             if copy is not None:
@@ -301,6 +279,15 @@ class FileLink:
         known = state.path in self.journal.files
         changed = after != self.journal.files.get(state.path)
         return Found(after, entries) if entries or changed or not known else None
+
+    def _followed(
+        self, state: FileState, size: int, settled: bool, final: bool, ended: bool
+    ) -> Followed:
+        own = self.interface
+        return Followed(
+            own.name, own.connector, own.options, self.clock, self.cuts,
+            state, size, settled, final, ended,
+        )  # fmt: skip
 
     def _unreadable(self, file: Followed, look: Looked, reason: Exception) -> Found | None:
         """A file of a folder that cannot be read: it may not have its permissions yet. Later it is

@@ -8,7 +8,7 @@ restart the traffic is made again from its seed, and entries in the journal are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -16,19 +16,17 @@ from typing import Final
 import numpy as np
 
 from terascope.connectors.base import Split
-from terascope.connectors.live.entry import Entry, FileState, Found
-from terascope.connectors.live.growth import Cuts
-from terascope.connectors.live.journal import LinkJournal
+from terascope.connectors.live.journal import Entry, FileState, Found
+from terascope.connectors.live.link import Link
 from terascope.connectors.live.settings import Speed
 from terascope.connectors.packets.connector import parts
-from terascope.connectors.registry import Interface
 from terascope.diagnostic import SourceError
 from terascope.files import make_folder, sync
 from terascope.traffic.conversations import PACKET
 from terascope.traffic.randomness import Array
 from terascope.traffic.stream import TrafficStream, open_stream
 from terascope.traffic.words import Wanted, parse_words
-from terascope.traffic.write_pcap import PcapWriter
+from terascope.traffic.writers import PcapWriter
 
 CHUNK_NS: Final = 1_000_000_000
 MOST_CHUNKS: Final = 60
@@ -37,23 +35,13 @@ CHUNKS_AHEAD: Final = 4
 """The chunks made beyond the admitted ones when nothing paces the traffic."""
 
 
-@dataclass
-class GeneratorLink:
-    """Traffic of one interface."""
+@dataclass(kw_only=True)
+class GeneratorLink(Link):
+    """Traffic of one interface. It never holds back: its frontier says what is still to come."""
 
-    interface: Interface
-    cuts: Cuts
-    journal: LinkJournal
-    spool: Path
     lead_ns: int | None
     """The lead over the clock: none when live, a little in a paced replay; None: no clock
     paces it."""
-    now: Callable[[], int]
-    stalled: str | None = None
-    exhausted: bool = False
-    holds_back: bool = False
-    """Never: its frontier bounds the traffic that is still to come."""
-    grown_ns: int | None = None
     start_ns: int | None = None
     _chunks: Iterator[Array] | None = None
     _stream: TrafficStream | None = None
@@ -91,7 +79,6 @@ class GeneratorLink:
         self.release()
 
     def marks(self) -> dict[str, int]:
-        """Facts that a restart needs besides the journal of the link."""
         return {self._mark: self.begin()}
 
     @property
@@ -99,7 +86,6 @@ class GeneratorLink:
         return f"start {self.interface.name}"
 
     def release(self) -> None:
-        """Entries are committed: remove files that are no longer needed."""
         needed = {entry.split.path for entry in self.journal.entries}
         for path in tuple(self.journal.files):
             if path not in needed:

@@ -1,9 +1,10 @@
 """The journal: every split that was ever offered, in an order that never changes.
 
-In: the findings of links. Out: the same entries for the same counts, after a crash too. It is a
-file of JSON lines to which lines are appended; a line is on disk before its entries are offered, so
-that a line that a crash cut short was never offered. Committed entries expire: at times the file is
-rewritten without them and renamed into place. Counts stay those from the very beginning.
+In: the findings of links: entries, which are splits to be read, and the position in each file. Out:
+the same entries for the same counts, after a crash too. It is a file of JSON lines to which lines
+are appended; a line is on disk before its entries are offered, so that a line that a crash cut
+short was never offered. Committed entries expire: at times the file is rewritten without them and
+renamed into place. Counts stay those from the very beginning.
 """
 
 from __future__ import annotations
@@ -11,19 +12,81 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from terascope.connectors.live.entry import (
-    Entry,
-    FileState,
-    Found,
-    entry_from_json,
-    file_from_json,
-)
+from terascope.connectors.base import Options, Split
+from terascope.connectors.live.settings import LinkClock
 from terascope.diagnostic import OutputError, SourceError
 from terascope.files import make_folder, open_file, sync
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A split, with the facts that admission needs."""
+
+    split: Split
+    size: int
+    """Bytes, about."""
+    empty: bool = False
+    """Holds no tuple with a time: its bounds say nothing, and their absence neither."""
+
+    def times_ns(self, clock: LinkClock | None) -> tuple[int, int] | None:
+        """The first and last time in it, if they are known."""
+        held = self.split.bound(clock.column) if clock is not None else None
+        if clock is None or held is None:
+            return None
+        return held[0] * clock.tick_ns, held[1] * clock.tick_ns
+
+    def to_json(self) -> list[Any]:
+        """A list, in the order of the fields."""
+        s = self.split
+        return [
+            s.kind, s.path, s.ordinal, s.start, s.end, s.options, s.bounds, self.size, self.empty
+        ]  # fmt: skip
+
+
+def entry_from_json(link: str, held: list[Any]) -> Entry:
+    """Back from JSON; a link has all its splits under its own name."""
+    kind, path, ordinal, start, end, options, bounds, size, empty = held
+    options, bounds = tuple(map(tuple, options)), tuple(map(tuple, bounds))
+    return Entry(Split(kind, link, path, ordinal, start, end, options, bounds), size, empty)
+
+
+@dataclass(frozen=True)
+class FileState:
+    """The position of a file in the journal."""
+
+    path: str
+    ordinal: int
+    position: int = 0
+    """The start of the next split."""
+    carried: Options = ()
+    """The options of the reader of that split."""
+    closed: bool = False
+    """Nothing more of it will be read."""
+    identity: str = ""
+    """The identity of the file, whatever its path holds later (`connectors.file_identity`)."""
+
+    def to_json(self) -> list[Any]:
+        """A list, in the order of the fields."""
+        return list(astuple(self))
+
+
+def file_from_json(held: list[Any]) -> FileState:
+    """Back from JSON."""
+    path, ordinal, position, carried, closed, *identity = held
+    return FileState(path, ordinal, position, tuple(map(tuple, carried)), closed, *identity)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of one look at one file: written to the journal as a whole, or not at all."""
+
+    file: FileState
+    entries: tuple[Entry, ...] = ()
+
 
 FILE_NAME: Final = "journal.jsonl"
 MOST_WEIGHT: Final = 64

@@ -5,17 +5,22 @@ and for any two of them the splits between, always the same.
 
 `poll` looks at the sources and writes what it finds to the journal; `latest` says how much of the
 journal the next micro-batch takes; `splits` reads the journal only. A source that cannot be read
-stalls alone.
+stalls alone. `check_named_files` refuses, before a stream starts, named files that can never become
+usable for their source. Faults that the next bytes may repair are waited for: a file that is empty,
+whose header is not complete, or whose gzip stream has no end yet. A run that ends when everything
+is read waits until then. Files of folders are counted and named when they are read.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
+from typing import Any, Final
 
-from terascope.connectors.base import Edge, Split
+from terascope.connectors.base import Edge, FileFault, Split, find_files
 from terascope.connectors.live.admission import (
     NEVER,
     UNKNOWN,
@@ -24,21 +29,81 @@ from terascope.connectors.live.admission import (
     admit,
     in_order_of_time,
 )
-from terascope.connectors.live.clock import clock_of
-from terascope.connectors.live.entry import Found
 from terascope.connectors.live.file_link import FileLink
 from terascope.connectors.live.growth import Cuts
-from terascope.connectors.live.journal import Journal
-from terascope.connectors.live.link import Link, LinkState
-from terascope.connectors.live.offset import Offset
-from terascope.connectors.live.own_clock import is_away
-from terascope.connectors.live.progress import LinkProgress
-from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock, LiveSettings
-from terascope.connectors.registry import GENERATE, Interface
+from terascope.connectors.live.journal import Found, Journal
+from terascope.connectors.live.link import Link, LinkState, Offset
+from terascope.connectors.live.progress import LinkProgress, is_away
+from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock, LiveSettings, Speed
+from terascope.connectors.registry import GENERATE, Interface, unusable
 from terascope.diagnostic import SourceError
+
+NEVER_MENDED: Final = frozenset({FileFault.NOT_A_CAPTURE})
+"""Faults of a file that stay, whatever is written to its end."""
+
+
+def check_read_files(interfaces: Iterable[Interface]) -> None:
+    """Look at sources that were read to their end and gave nothing.
+
+    Raises:
+        SourceError: a batch could not have read one of them either.
+    """
+    for interface in interfaces:
+        if interface.kind != GENERATE:
+            fresh = replace(interface)  # what was there at the start may have changed
+            check_named_files([fresh], replayed=True)
+            find_files(fresh.location, fresh.connector.suffixes)
+
+
+def check_named_files(interfaces: Iterable[Interface], replayed: bool) -> None:
+    """Look at the files that are named one by one.
+
+    Raises:
+        SourceError: one of them cannot be used.
+    """
+    for interface in interfaces:
+        if not interface.names_file:
+            continue
+        fault = interface.fault(interface.files[0])
+        if fault is not None and (replayed or fault in NEVER_MENDED):
+            raise unusable(interface.files[0].absolute(), fault)
+
 
 STARTED = "started"
 COMMITTED = "committed"
+
+
+class SourceClock:
+    """The clock of a run: the wall clock of live sources, or the time of a replayed trace. A replay
+    that was stopped resumes at the time it had reached, whatever the wall clock says. In an unpaced
+    replay admitted entries set the time.
+    """
+
+    def __init__(self, speed: Speed | None, now: Callable[[], int]) -> None:
+        self._speed = speed
+        self._now = now
+        self._latest = 0
+        """Of a live run: it never goes back, as the wall clock may."""
+        self._pair: tuple[int, int] | None = None
+        """Of a paced replay: a time of the trace, and the time of the wall clock then."""
+
+    def reading(self) -> int | None:
+        """Nanoseconds; None when the clock does not run yet, or is driven by the data."""
+        if self._speed is None:
+            self._latest = max(self._latest, self._now())
+            return self._latest
+        if self._pair is None:
+            return None
+        trace_ns, wall_ns = self._pair
+        return trace_ns + self._speed.trace_ns(max(self._now() - wall_ns, 0))
+
+    def start(self, trace_ns: int) -> None:
+        """The trace begins, or has been known to be as far as this."""
+        self._latest = max(self._latest, trace_ns)
+        if self._speed is not None and self._speed.is_paced:
+            here = self.reading()
+            if here is None or here < trace_ns:
+                self._pair = (trace_ns, self._now())
 
 
 class Links:
@@ -56,7 +121,7 @@ class Links:
         self._settings = settings
         self._now = now
         self._lock = RLock()
-        self._clock = clock_of(settings.speed, now)
+        self._clock = SourceClock(settings.speed, now)
         self._journal = Journal(folder)
         self._clocks = {
             one.name: PACKET_CLOCK if one.is_packets else clocks.get(one.name) for one in interfaces
@@ -74,23 +139,24 @@ class Links:
 
     def _link(self, interface: Interface, edge: Edge | None, folder: Path) -> Link:
         settings = self._settings
-        journal = self._journal.link(interface.name)
-        cuts = Cuts(settings.cut_bytes(edge is not None), edge, settings.piece_ns)
-        spool = folder.absolute() / "spool" / interface.name
+        parts: dict[str, Any] = {
+            "interface": interface,
+            "cuts": Cuts(settings.cut_bytes(edge is not None), edge, settings.piece_ns),
+            "journal": self._journal.link(interface.name),
+            "spool": folder.absolute() / "spool" / interface.name,
+            "now": self._now,
+        }
         if interface.kind == GENERATE:
             # Its imports compile; nobody else should wait for that.
             from terascope.connectors.live.generator_link import GeneratorLink, lead_ns
 
-            lead = lead_ns(settings.speed)
-            return GeneratorLink(interface, cuts, journal, spool, lead, self._now)
+            return GeneratorLink(**parts, lead_ns=lead_ns(settings.speed))
         if not interface.hosts_low_level:
             raise SourceError(
                 f"{interface.described} is {interface.noun}, which cannot be followed"
             )
-        return FileLink(
-            interface, self._clocks[interface.name], cuts, journal,
-            settings.speed is not None, settings.until_idle, self._now, spool,
-        )  # fmt: skip
+        clock, replayed = self._clocks[interface.name], settings.speed is not None
+        return FileLink(**parts, clock=clock, replayed=replayed, until_idle=settings.until_idle)
 
     def _restore(self) -> None:
         marks = self._journal.marks

@@ -12,16 +12,20 @@ from functools import partial
 
 import numpy as np
 
-from terascope.connectors.base import ReadReport
+from terascope.connectors.base import FileFault, ReadReport
 from terascope.connectors.file_bytes import is_gzip, read_chunks
-from terascope.connectors.live.growth import INCOMPLETE_GZIP, FilePiece, Followed, Growth
-from terascope.connectors.live.timed import timed_pieces, with_clock_bounds
-from terascope.connectors.malformed import FileFault
+from terascope.connectors.live.growth import (
+    INCOMPLETE_GZIP,
+    FilePiece,
+    Followed,
+    Growth,
+    timed_pieces,
+    with_clock_bounds,
+)
 from terascope.connectors.tables.csv import layout_of, scanner
 from terascope.connectors.tables.kernels import LF
-from terascope.connectors.tables.lines import byte_order_mark
-from terascope.connectors.tables.options import CsvOptions
 from terascope.connectors.tables.records import BATCH_ROWS, Arrays
+from terascope.connectors.tables.text_formats import CsvOptions, byte_order_mark
 
 UNFINISHED_LINE = "its last line is not complete"
 Consumed = Callable[[bytes], int]

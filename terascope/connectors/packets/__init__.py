@@ -2,7 +2,7 @@
 
 In: capture files. Out: splits, and batches of the packet fields in `fields`.
 
-Read `connector` first; then, in data order, `window` (bytes), `scan` with `pcap` and `pcapng`
+Read `connector` first; then, in data order, `memory` (bytes), `scan` with `pcap` and `pcapng`
 (records), `planning` (splits), `link` (where IP starts), `regular` and `network` (what kind of
-packet it is), `layout` and `columns` with `extract`, `addresses`, `payload` and `bits` (Arrow).
+packet it is), `columns` with `extract` and `binary` (Arrow).
 """

@@ -1,35 +1,122 @@
 """From packets to Arrow columns: only the requested ones, without a Python object per packet.
 
-In: `Records` of a window and the requested columns. Out: record batches whose integer and address
-buffers are the arrays that the kernels filled.
+In: `Records` of a window and the requested columns, by any of their names. Out: record batches
+whose integer and address buffers are the arrays that the kernels filled. `PacketLayout` has the
+arrays that the decoder fills for the columns; it is the same for all batches of a split.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from terascope.connectors.base import FILE_SHIFT, ReadReport, Split
-from terascope.connectors.packets.addresses import AddressColumn
-from terascope.connectors.packets.extract import RECORD_FIELDS, extract
-from terascope.connectors.packets.fields import TCP_FLAG_BITS
-from terascope.connectors.packets.layout import (
-    ADDRESSES,
-    LAYER_OF,
-    PAYLOADS,
-    TRAIT_OF,
-    PacketLayout,
+from terascope.connectors.base import (
+    FILE_SHIFT,
+    LAYERS,
+    POSITION,
+    Column,
+    ReadReport,
+    Split,
+    arrow_type,
 )
+from terascope.connectors.packets.binary import AddressColumn, PayloadColumn
+from terascope.connectors.packets.extract import RECORD_FIELDS, extract
+from terascope.connectors.packets.fields import FIELDS, ICMP, IP, TCP, TCP_FLAG_BITS, UDP, canonical
 from terascope.connectors.packets.link import peel
 from terascope.connectors.packets.memory import RECYCLER
 from terascope.connectors.packets.network import TABLE_FIELDS, open_odd
-from terascope.connectors.packets.payload import PayloadColumn
-from terascope.connectors.packets.reasons import FINE, REASONS, UNSUPPORTED_LINK
-from terascope.connectors.packets.records import Records, empty_records
-from terascope.connectors.packets.regular import IN_FRAGMENTS, classify
+from terascope.connectors.packets.records import (
+    FINE,
+    LINK,
+    NETWORK,
+    REASON,
+    REASONS,
+    TIMESTAMP,
+    UNSUPPORTED_LINK,
+    BatchMarks,
+    Records,
+)
+from terascope.connectors.packets.regular import HAS_IDENT, HAS_PORTS, IN_FRAGMENTS, classify
 from terascope.connectors.packets.words import Bytes, Ints
+from terascope.diagnostic import SourceError
+from terascope.types import Type
+
+LINK_TABLE: Final = ("ethertype", "vlan", "srcMAC", "destMAC")
+CODES: Final = {name: code for code, name in enumerate((*TABLE_FIELDS, *RECORD_FIELDS))}
+"""The codes of the columns that `extract` fills."""
+PAYLOADS: Final = {"data": "#data", "TCP_data": "#segment", "UDP_data": "#segment"}
+"""Payload column -> which stretch of the packet it is."""
+ADDRESSES: Final = {"srcIP": (12, 8), "destIP": (16, 24)}
+"""Address column -> how far into the IPv4 and the IPv6 header it stands."""
+LAYER_OF: Final = {
+    **dict.fromkeys(("srcIP", "destIP"), IP),
+    **dict.fromkeys(("ipversion", "protocol", "len", "hdr_length", "tos", "ttl", "offset"), IP),
+    "more_fragments": IP,
+    **dict.fromkeys(("flags", "sequence_number", "ack_number", "window", *TCP_FLAG_BITS), TCP),
+    **dict.fromkeys(("icmp_type", "icmp_code"), ICMP),
+    "data": IP,
+    "TCP_data": TCP,
+    "UDP_data": UDP,
+}
+"""Fields that just the packets of one layer have, all of them."""
+TRAIT_OF: Final = {"srcPort": HAS_PORTS, "destPort": HAS_PORTS, "id": HAS_IDENT}
+"""Fields that just the packets with a trait have. Those of the link are NULL where they are -1, and
+those of the record never."""
+
+
+def native_type(name: str) -> Type | None:
+    """The type of a field or pseudo-column by its canonical name; None when there is none."""
+    if name in (POSITION, LAYERS):
+        return Type.LLONG
+    field = FIELDS.get(name)
+    return field.type if field else None
+
+
+def check_columns(columns: Sequence[Column]) -> None:
+    """Refuse columns that packets do not have, in the user's words."""
+    for column in columns:
+        type = native_type(canonical(column.name))
+        if type is None:
+            raise SourceError(f"packets have no field '{column.name}'")
+        if arrow_type(type) != arrow_type(column.type):
+            raise SourceError(
+                f"packet field '{column.name}' is {type.label}, not {column.type.label}; "
+                f"declare it as {type.label} in the PROTOCOL"
+            )
+
+
+def table_fields_needed(names: set[str]) -> list[str]:
+    """The rows of the table from which the requested columns are made; those of `extract` first."""
+    needed = {name for name in names if name in CODES and name != "more_fragments"}
+    for name in names & PAYLOADS.keys():
+        needed |= {f"{PAYLOADS[name]}_at", f"{PAYLOADS[name]}_bytes"}
+    return sorted(needed) + [name for name in LINK_TABLE if name in names]
+
+
+class PacketLayout:
+    """What a batch consists of.
+
+    Raises:
+        SourceError: packets have no such column, or not of that type.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        check_columns(columns)
+        self.names = [canonical(column.name) for column in columns]
+        self.schema = pa.schema([(c.name, arrow_type(c.type)) for c in columns])
+        wanted = set(self.names)
+        needed = table_fields_needed(wanted)
+        self.rows = {name: row for row, name in enumerate(needed)}
+        """The rows of the table of integers, by their content."""
+        self.fields: Ints = np.array([CODES[name] for name in needed if name in CODES], np.int64)
+        """The fields that `extract` puts into the first rows."""
+        self.link_rows: Ints = np.array([self.rows.get(n, -1) for n in LINK_TABLE], np.int64)
+        self.payloads = sorted(wanted & PAYLOADS.keys())
+        self.addresses = sorted(wanted & ADDRESSES.keys())
+
 
 BATCH_PACKETS: Final = 1 << 16
 BATCH_PAYLOAD: Final = 1 << 25
@@ -37,23 +124,12 @@ BATCH_PAYLOAD: Final = 1 << 25
 HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
-class Scratch:
-    """Arrays that every window's packets fill anew: where the parts of packets lie."""
-
-    def __init__(self) -> None:
-        self.records: Records = empty_records()
-        rows = self.records.capacity
-        self.network, self.transport, self.stops, self.odd = RECYCLER.array((4, rows), np.int64)
-        self.version, self.kinds = RECYCLER.array((2, rows), np.uint8)
-        self.packets: Ints = RECYCLER.array((rows, len(TABLE_FIELDS)), np.int64)
-        self.layers, self.traits, self.flags = RECYCLER.array((3, BATCH_PACKETS), np.uint8)
-        """For a whole batch: the bits that decide which columns are NULL, and its booleans."""
-
-
 class PacketBatch:
     """A batch in the making. Its own arrays are handed to Arrow as they are."""
 
-    def __init__(self, split: Split, layout: PacketLayout, scratch: Scratch) -> None:
+    def __init__(
+        self, split: Split, layout: PacketLayout, records: Records, marks: BatchMarks
+    ) -> None:
         self._split = split
         self._layout = layout
         self._rows = layout.rows
@@ -65,7 +141,9 @@ class PacketBatch:
             name: AddressColumn(*ADDRESSES[name], BATCH_PACKETS) for name in layout.addresses
         }
         self._validities: dict[tuple[int, int], pa.Buffer | None] = {}
-        self._scratch = scratch
+        self._records, self._packets = records, marks.packets
+        self._layers, self._traits, self._flags = marks.marks
+        self._marks = marks.marks
         self.filled = 0
         self.latest = 0
         """The largest timestamp so far."""
@@ -75,42 +153,43 @@ class PacketBatch:
         """The number of packets it takes at once; 0 when it is full."""
         if sum(column.bytes_held for column in self._payloads.values()) >= BATCH_PAYLOAD:
             return 0
-        return min(BATCH_PACKETS - self.filled, self._scratch.records.capacity)
+        return min(BATCH_PACKETS - self.filled, self._records.capacity)
 
     def decode(self, window: Bytes, count: int, report: ReadReport) -> None:
-        """Add the first `count` packets of the scratch's records, which lie in `window`."""
-        s, first, last = self._scratch, self.filled, self.filled + count
-        r = s.records
-        peel(
-            window, r.data, r.caplen, r.link, count, s.version, s.network, r.reason,
-            first, self._table, *self._layout.link_rows,
-        )  # fmt: skip
-        odd = classify(
-            window, r.data, r.caplen, r.wirelen, s.version, s.network, count,
-            first, s.kinds, s.transport, s.stops, s.layers, s.traits, s.flags, s.odd,
-        )  # fmt: skip
+        """Add the first `count` packets of the records, which lie in `window`."""
+        first, last = self.filled, self.filled + count
+        numbers, marks = self._records.numbers, self._records.marks
+        batch, packets, layout = self._marks, self._packets, self._layout
+        peel(window, numbers, marks, count, first, self._table, layout.link_rows)
+        odd = classify(window, numbers, marks, batch, count, first)
         if odd:
-            open_odd(
-                window, r.data, r.caplen, r.wirelen, s.version, s.network,
-                first, s.odd, odd, s.packets, s.layers, s.traits, s.flags, r.reason,
-            )  # fmt: skip
+            open_odd(window, numbers, marks, batch, packets, odd, first)
+        base = self._split.ordinal << FILE_SHIFT
         extract(
-            window, r.offset, r.caplen, r.wirelen, r.timestamp, s.network, s.transport, s.stops,
-            s.kinds, s.layers, s.odd, odd, s.packets, self._split.ordinal << FILE_SHIFT,
-            self._layout.fields, self._table, first, last,
-        )  # fmt: skip
+            window,
+            numbers,
+            marks,
+            batch,
+            packets,
+            odd,
+            base,
+            layout.fields,
+            self._table,
+            first,
+            last,
+        )
         for address in self._addresses.values():
-            address.add(window, s.network, s.layers, first, last)
+            address.add(window, numbers[NETWORK], self._layers, first, last)
         for name, payload in self._payloads.items():
             at = self._table[self._rows[f"{PAYLOADS[name]}_at"]]
             lengths = self._table[self._rows[f"{PAYLOADS[name]}_bytes"]]
-            payload.add(window, at, lengths, s.layers, first, last)
+            payload.add(window, at, lengths, self._layers, first, last)
         self._count_malformed(count, report)
-        self.latest = max(self.latest, int(r.timestamp[:count].max()))
+        self.latest = max(self.latest, int(numbers[TIMESTAMP, :count].max()))
         self.filled = last
 
     def _count_malformed(self, count: int, report: ReadReport) -> None:
-        reasons = self._scratch.records.reason[:count]
+        reasons = self._records.marks[REASON, :count]
         if not np.count_nonzero(reasons):
             return
         numbers = np.bincount(reasons).tolist()
@@ -119,7 +198,7 @@ class PacketBatch:
                 report.malformed[REASONS[code]] += numbers[code]
         if len(numbers) > UNSUPPORTED_LINK and numbers[UNSUPPORTED_LINK]:
             first = np.flatnonzero(reasons == UNSUPPORTED_LINK)[0]
-            link = int(self._scratch.records.link[first])
+            link = int(self._records.numbers[LINK, first])
             report.name_file(self._split.path, f"{REASONS[UNSUPPORTED_LINK]} {link}")
 
     def finish(self) -> pa.RecordBatch:
@@ -140,11 +219,11 @@ class PacketBatch:
             case "srcMAC" | "destMAC":
                 return mac_texts(self._table[self._rows[name], :n])
             case "more_fragments":
-                return self._booleans(name, self._scratch.traits, IN_FRAGMENTS)
+                return self._booleans(name, self._traits, IN_FRAGMENTS)
             case "data" | "TCP_data" | "UDP_data":
                 return self._payloads[name].finish(n, self._validity(name))
             case _ if name in TCP_FLAG_BITS:
-                return self._booleans(name, self._scratch.flags, TCP_FLAG_BITS[name])
+                return self._booleans(name, self._flags, TCP_FLAG_BITS[name])
             case _:
                 values = pa.py_buffer(self._table[self._rows[name], :n])
                 return pa.Array.from_buffers(pa.int64(), n, [self._validity(name), values])
@@ -160,7 +239,7 @@ class PacketBatch:
         if not layer and not trait:
             return validity_by_sign(self._table[self._rows[name], : self.filled])
         if (layer, trait) not in self._validities:
-            values = self._scratch.layers if layer else self._scratch.traits
+            values = self._layers if layer else self._traits
             self._validities[layer, trait] = validity_by_bit(values[: self.filled], layer | trait)
         return self._validities[layer, trait]
 

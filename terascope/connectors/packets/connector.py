@@ -16,24 +16,23 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 
-from terascope.connectors.base import Column, Connector, Edge, Range, ReadReport, Split
-from terascope.connectors.cutting import CutRule
-from terascope.connectors.extent import estimated_records
+from terascope.connectors.base import Column, Connector, Edge, FileFault, Range, ReadReport, Split
 from terascope.connectors.file_bytes import (
     NO_END,
     ByteStream,
     GzipStream,
     PlainStream,
+    estimated_records,
     filled_from,
     opened_raw,
     starts_as_gzip,
     stream_of,
 )
-from terascope.connectors.malformed import FileFault
-from terascope.connectors.packets.columns import PacketBatch, Scratch
+from terascope.connectors.packets.columns import BATCH_PACKETS, PacketBatch, PacketLayout
 from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.fields import ALL_FIELDS
-from terascope.connectors.packets.layout import PacketLayout
+from terascope.connectors.packets.memory import SlidingWindow
+from terascope.connectors.packets.network import TABLE_FIELDS
 from terascope.connectors.packets.pcap import (
     FILE_HEADER_BYTES,
     PcapHeader,
@@ -41,16 +40,17 @@ from terascope.connectors.packets.pcap import (
     starts_as_pcap,
 )
 from terascope.connectors.packets.pcapng import BYTE_ORDER, SMALLEST_BLOCK
-from terascope.connectors.packets.planning import cutting, plan
+from terascope.connectors.packets.planning import CutRule, cutting, plan
+from terascope.connectors.packets.records import empty_marks, empty_records
 from terascope.connectors.packets.scan import (
     SECTION_OPTION,
     Framing,
     PcapFraming,
     PcapngFraming,
     RecordScan,
+    Section,
+    section_from_json,
 )
-from terascope.connectors.packets.section import Section, section_from_json
-from terascope.connectors.packets.window import SlidingWindow
 
 PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
 PCAPNG_ORDERS: Final = tuple(BYTE_ORDER.to_bytes(4, order) for order in ("big", "little"))
@@ -127,11 +127,12 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """Scan and decode by turns, window by window, and give a batch whenever one is full."""
     counted = 0
-    scratch = Scratch()
+    records = empty_records()
+    marks = empty_marks(BATCH_PACKETS, records.capacity, len(TABLE_FIELDS))
     while not scan.done:
-        batch = PacketBatch(split, layout, scratch)
+        batch = PacketBatch(split, layout, records, marks)
         while not scan.done and batch.room:
-            found = scan.fill(scratch.records, batch.room)
+            found = scan.fill(records, batch.room)
             if found:
                 batch.decode(window.view, found, report)
         consumed = packed.consumed if packed else scan.position - split.start

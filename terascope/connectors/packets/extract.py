@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from terascope.connectors.packets import records as lines
 from terascope.connectors.packets.network import (
     ACKNOWLEDGED,
     DATA_AT,
@@ -133,17 +134,10 @@ def payload_field(
 
 
 @compiled
-def record_field(
-    offset: Ints,
-    caplen: Ints,
-    wirelen: Ints,
-    timestamp: Ints,
-    layers: Bytes,
-    base: int,
-    field: int,
-    out: Ints,
-) -> None:
+def record_field(numbers: Ints, layers: Bytes, base: int, field: int, out: Ints) -> None:
     """A field of the record, which no packet lacks; positions count from `base`."""
+    offset, timestamp = numbers[lines.OFFSET], numbers[lines.TIMESTAMP]
+    caplen, wirelen = numbers[lines.CAPLEN], numbers[lines.WIRELEN]
     if field == TIMESTAMP:
         for i in range(len(out)):
             out[i] = timestamp[i]
@@ -167,18 +161,11 @@ def record_field(
 @compiled
 def extract(
     buffer: Bytes,
-    offset: Ints,
-    caplen: Ints,
-    wirelen: Ints,
-    timestamp: Ints,
-    network: Ints,
-    transport: Ints,
-    stops: Ints,
-    kinds: Bytes,
-    layers: Bytes,
-    odd: Ints,
-    odd_count: int,
+    numbers: Ints,
+    marks: Bytes,
+    batch: Bytes,
     packets: Ints,
+    odd_count: int,
     base: int,
     fields: Ints,
     table: Ints,
@@ -186,12 +173,14 @@ def extract(
     last: int,
 ) -> None:
     """Fill places first..last of the rows of `table`, row k with field `fields[k]`."""
+    network, transport = numbers[lines.NETWORK], numbers[lines.TRANSPORT]
+    stops, odd = numbers[lines.STOP], numbers[lines.ODD]
+    kinds, layers = marks[lines.KIND], batch[lines.LAYERS]
     for row in range(len(fields)):
         field = fields[row]
         out = table[row, first:last]
         if field >= FIRST_RECORD_FIELD:
-            seen = layers[first:last]
-            record_field(offset, caplen, wirelen, timestamp, seen, base, field, out)
+            record_field(numbers, layers[first:last], base, field, out)
             continue
         if field == SOURCE_PORT or field == DESTINATION_PORT or field == WINDOW:
             delta = 0 if field == SOURCE_PORT else (2 if field == DESTINATION_PORT else 14)

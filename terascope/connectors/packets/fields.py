@@ -55,9 +55,12 @@ PORT_FIELDS: Final = (
     PacketField("srcPort", Type.UINT),
     PacketField("destPort", Type.UINT),
 )
+TCP_FLAG_BITS: Final = {
+    flag: 1 << k for k, flag in enumerate(("FIN", "SYN", "RST", "PSH", "ACK", "URG"))
+}
 TCP_FIELDS: Final = (
     PacketField("flags", Type.UINT),
-    *(PacketField(name, Type.BOOL) for name in ("FIN", "SYN", "RST", "PSH", "ACK", "URG")),
+    *(PacketField(name, Type.BOOL) for name in TCP_FLAG_BITS),
     PacketField("sequence_number", Type.UINT),
     PacketField("ack_number", Type.UINT),
     PacketField("window", Type.UINT),
@@ -93,35 +96,9 @@ PROTOCOLS: Final[Mapping[str, tuple[PacketField, ...]]] = {
 }
 """The fields of each built-in protocol, in the order `SELECT *` gives them."""
 
-ETH: Final = 1
-PKT: Final = 2
-IP: Final = 4
-IPV4: Final = 8
-IPV6: Final = 16
-TCP: Final = 32
-UDP: Final = 64
-ICMP: Final = 128
-
-LAYER_BITS: Final[Mapping[str, int]] = {
-    "ETH": ETH,
-    "PKT": PKT,
-    "IP": IP,
-    "IPV4": IPV4,
-    "IPV6": IPV6,
-    "TCP": TCP,
-    "UDP": UDP,
-    "ICMP": ICMP,
-}
+LAYER_BITS: Final[Mapping[str, int]] = {name: 1 << k for k, name in enumerate(PROTOCOLS)}
 """The bit of each protocol in `#layers`; a packet has the bit of every protocol it belongs to."""
-
-TCP_FLAG_BITS: Final[Mapping[str, int]] = {
-    "FIN": 0x01,
-    "SYN": 0x02,
-    "RST": 0x04,
-    "PSH": 0x08,
-    "ACK": 0x10,
-    "URG": 0x20,
-}
+ETH, PKT, IP, IPV4, IPV6, TCP, UDP, ICMP = LAYER_BITS.values()
 
 ALIASES: Final[Mapping[str, str]] = {
     "sourceIP": "srcIP",

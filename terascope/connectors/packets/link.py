@@ -9,7 +9,8 @@ VLAN tags, MPLS labels, PPPoE, LLC/SNAP.
 
 from __future__ import annotations
 
-from terascope.connectors.packets.reasons import (
+from terascope.connectors.packets import records as lines
+from terascope.connectors.packets.records import (
     BAD_VERSION,
     CUT_LINK,
     CUT_LLC,
@@ -136,23 +137,19 @@ def open_ppp(buffer: Bytes, at: int, end: int) -> tuple[int, int]:
 @compiled
 def peel(
     buffer: Bytes,
-    data: Ints,
-    caplen: Ints,
-    link: Ints,
+    numbers: Ints,
+    marks: Bytes,
     count: int,
-    version: Bytes,
-    network: Ints,
-    reason: Bytes,
     first: int,
     table: Ints,
-    row_type: int,
-    row_vlan: int,
-    row_source: int,
-    row_destination: int,
+    rows: Ints,
 ) -> None:
     """Fill `version`, `network` and `reason` of `count` frames, and from place `first` on the rows
-    of `table` that are not -1.
+    of `table` that are not -1: for the EtherType, VLAN, source and destination.
     """
+    data, caplen, link = numbers[lines.DATA], numbers[lines.CAPLEN], numbers[lines.LINK]
+    network, version, reason = numbers[lines.NETWORK], marks[lines.VERSION], marks[lines.REASON]
+    row_type, row_vlan, row_source, row_destination = rows[0], rows[1], rows[2], rows[3]
     plain = row_type < 0 and row_vlan < 0 and row_source < 0 and row_destination < 0
     for i in range(count):
         if plain and link[i] == ETHERNET and caplen[i] >= 14:  # nearly every frame

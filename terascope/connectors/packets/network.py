@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from terascope.connectors.packets import records as lines
 from terascope.connectors.packets.fields import ETH, ICMP, IP, TCP, UDP
-from terascope.connectors.packets.reasons import (
+from terascope.connectors.packets.records import (
     BAD_IHL,
     BAD_TCP,
     BAD_TOTAL,
@@ -36,28 +37,10 @@ from terascope.connectors.packets.regular import (
 from terascope.connectors.packets.words import Bytes, Ints, load8, load16, load32
 from terascope.machine_code import compiled
 
-TABLE_FIELDS: Final = (
-    "ipversion",
-    "protocol",
-    "len",
-    "hdr_length",
-    "tos",
-    "ttl",
-    "id",
-    "offset",
-    "more_fragments",
-    "srcPort",
-    "destPort",
-    "flags",
-    "sequence_number",
-    "ack_number",
-    "window",
-    "icmp_type",
-    "icmp_code",
-    "#data_at",
-    "#data_bytes",
-    "#segment_at",
-    "#segment_bytes",
+TABLE_FIELDS: Final = tuple(
+    "ipversion protocol len hdr_length tos ttl id offset more_fragments"
+    " srcPort destPort flags sequence_number ack_number window icmp_type icmp_code"
+    " #data_at #data_bytes #segment_at #segment_bytes".split()
 )
 """The fields of a packet in the order of its line; the last four say where payloads lie in the
 window.
@@ -238,23 +221,20 @@ def open_transport(buffer: Bytes, at: int, end: int, cut: bool, packet: Ints) ->
 @compiled
 def open_odd(
     buffer: Bytes,
-    data: Ints,
-    caplen: Ints,
-    wirelen: Ints,
-    version: Bytes,
-    network: Ints,
-    first: int,
-    odd: Ints,
-    count: int,
+    numbers: Ints,
+    marks: Bytes,
+    batch: Bytes,
     packets: Ints,
-    layers: Bytes,
-    traits: Bytes,
-    flags: Bytes,
-    reason: Bytes,
+    count: int,
+    first: int,
 ) -> None:
     """Read the packets that the first `count` entries of `odd` name: their fields into the lines of
     `packets`, their layers, traits and TCP flags from row `first` on, and their reasons.
     """
+    data, caplen, wirelen = numbers[lines.DATA], numbers[lines.CAPLEN], numbers[lines.WIRELEN]
+    network, odd = numbers[lines.NETWORK], numbers[lines.ODD]
+    version, reason = marks[lines.VERSION], marks[lines.REASON]
+    layers, traits, flags = batch[lines.LAYERS], batch[lines.TRAITS], batch[lines.FLAGS]
     for k in range(count):
         i = odd[k]
         packet = packets[k]

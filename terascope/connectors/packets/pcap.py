@@ -15,13 +15,13 @@ that walk.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from terascope.connectors.packets.reasons import FINE
+from terascope.connectors.packets import records as lines
 from terascope.connectors.packets.records import (
     DAMAGED,
     END,
+    FINE,
     FULL,
     MORE,
     STOPPED,
@@ -53,12 +53,12 @@ MAGICS: Final = {
 """Magic -> bytes of a record header, parts of a second. The last is Kuznetzov's modified format."""
 
 
-@dataclass(frozen=True)
-class PcapHeader:
-    """The facts of the file header about all records."""
+class PcapHeader(NamedTuple):
+    """The facts of the file header about all records; kernels take it as it is."""
 
     big: bool
     record_bytes: int
+    """Of the header of a record."""
     parts: int
     snap: int
     longest: int
@@ -85,32 +85,31 @@ def starts_as_pcap(raw: bytes) -> bool:
 
 
 @compiled
-def plausible(buffer: Bytes, at: int, big: bool, parts: int, snap: int) -> bool:
+def plausible(buffer: Bytes, at: int, file: PcapHeader) -> bool:
     """Whether a header shows nothing odd at all; eight bytes of time, then two lengths."""
-    caplen = load32(buffer, at + 8, big)
-    wirelen = load32(buffer, at + 12, big)
-    fraction = load32(buffer, at + 4, big)
-    return fraction < parts and caplen <= snap and caplen <= wirelen and wirelen <= LONGEST_WIRE
+    caplen = load32(buffer, at + 8, file.big)
+    wirelen = load32(buffer, at + 12, file.big)
+    fraction = load32(buffer, at + 4, file.big)
+    fits = fraction < file.parts and caplen <= file.snap
+    return fits and caplen <= wirelen and wirelen <= LONGEST_WIRE
 
 
 @compiled
-def possible(buffer: Bytes, at: int, big: bool, longest: int) -> bool:
+def possible(buffer: Bytes, at: int, file: PcapHeader) -> bool:
     """Whether a header can be one: not too long, not all zeros as in a file never filled."""
-    caplen = load32(buffer, at + 8, big)
-    if caplen > longest:
+    caplen = load32(buffer, at + 8, file.big)
+    if caplen > file.longest:
         return False
     return (
         caplen
-        | load32(buffer, at + 12, big)
-        | load32(buffer, at, big)
-        | load32(buffer, at + 4, big)
+        | load32(buffer, at + 12, file.big)
+        | load32(buffer, at, file.big)
+        | load32(buffer, at + 4, file.big)
     ) != 0
 
 
 @compiled
-def starts_chain(
-    buffer: Bytes, at: int, final: bool, big: bool, header: int, parts: int, snap: int
-) -> int:
+def starts_chain(buffer: Bytes, at: int, final: bool, file: PcapHeader) -> int:
     """RECORD when a chain of plausible records starts here, DAMAGED when not, MORE when the window
     ends first.
 
@@ -127,70 +126,61 @@ def starts_chain(
         if at == size and final:
             enough = 1
             break
-        if at + header > size:
+        if at + file.record_bytes > size:
             if not final:
                 return MORE
             enough = CUT_CHAIN
             break
-        if not plausible(buffer, at, big, parts, snap):
+        if not plausible(buffer, at, file):
             return DAMAGED
-        now = load32(buffer, at, big)
-        caplen = load32(buffer, at + 8, big)
+        now = load32(buffer, at, file.big)
+        caplen = load32(buffer, at + 8, file.big)
         if caplen == 0 or (second >= 0 and abs(now - second) > LONGEST_GAP):
             return DAMAGED
-        if at + header + caplen > size:
+        if at + file.record_bytes + caplen > size:
             if not final:
                 return MORE
             enough = CUT_CHAIN
             break
-        echoes += load32(buffer, at + 4, big) == caplen
+        echoes += load32(buffer, at + 4, file.big) == caplen
         second = now
-        at += header + caplen
+        at += file.record_bytes + caplen
         whole += 1
     return RECORD if whole >= enough and 2 * echoes < whole else DAMAGED
 
 
 @compiled
 def find_chain(
-    buffer: Bytes, start: int, stop: int, final: bool, big: bool, header: int, parts: int, snap: int
+    buffer: Bytes, start: int, stop: int, final: bool, file: PcapHeader
 ) -> tuple[int, int]:
     """The first offset in start..stop where a chain starts: (RECORD, it), (DAMAGED, stop), or
     (MORE, how far).
     """
     for at in range(start, stop):
-        if at + header > len(buffer):
+        if at + file.record_bytes > len(buffer):
             if final:
                 break
             return MORE, at
-        verdict = starts_chain(buffer, at, final, big, header, parts, snap)
+        verdict = starts_chain(buffer, at, final, file)
         if verdict != DAMAGED:
             return verdict, at
     return DAMAGED, stop
 
 
 @compiled
-def judge(
-    buffer: Bytes,
-    at: int,
-    final: bool,
-    big: bool,
-    header: int,
-    parts: int,
-    snap: int,
-    longest: int,
-) -> int:
+def judge(buffer: Bytes, at: int, final: bool, file: PcapHeader) -> int:
     """The kind of data at `at`: RECORD, END, MORE, DAMAGED or TRUNCATED."""
-    size = len(buffer)
+    size, header = len(buffer), file.record_bytes
     if at + header > size:
         if not final:
             return MORE
         return END if at == size else TRUNCATED
-    if not possible(buffer, at, big, longest):
+    if not possible(buffer, at, file):
         return DAMAGED
-    following = at + header + load32(buffer, at + 8, big)
+    following = at + header + load32(buffer, at + 8, file.big)
     if following > size and not final:
         return MORE
-    if plausible(buffer, at, big, parts, snap):
+    if plausible(buffer, at, file):
         return RECORD if following <= size else TRUNCATED
     # An odd header is still a record when what follows it can be records; a wrong length leads
     # astray.
@@ -203,13 +193,13 @@ def judge(
                 return MORE
             after = -1
             break
-        if not possible(buffer, after, big, longest):
+        if not possible(buffer, after, file):
             after = -1
             break
-        after += header + load32(buffer, after + 8, big)
+        after += header + load32(buffer, after + 8, file.big)
     if after >= 0 and following <= size:
         return RECORD
-    verdict, _ = find_chain(buffer, at + 1, min(following, size), final, big, header, parts, snap)
+    verdict, _ = find_chain(buffer, at + 1, min(following, size), final, file)
     if verdict == RECORD:
         return DAMAGED
     if verdict == MORE:
@@ -224,26 +214,20 @@ def walk_pcap(
     base: int,
     final: bool,
     stop: int,
-    big: bool,
-    header: int,
-    parts: int,
-    snap: int,
-    longest: int,
-    linktype: int,
-    offset: Ints,
-    data: Ints,
-    caplen: Ints,
-    wirelen: Ints,
-    timestamp: Ints,
-    link: Ints,
-    reason: Bytes,
+    file: PcapHeader,
+    numbers: Ints,
+    marks: Bytes,
     most: int,
 ) -> tuple[int, int, int, int]:
     """Find up to `most` records from `at` on; (why it stopped, where in the window, how many, and
     how many have no time: microseconds or nanoseconds of more than a second).
     """
+    big, header, parts = file.big, file.record_bytes, file.parts
     nanoseconds = 1_000_000_000 // parts
     size = len(buffer)
+    offset, data, link = numbers[lines.OFFSET], numbers[lines.DATA], numbers[lines.LINK]
+    caplen, wirelen = numbers[lines.CAPLEN], numbers[lines.WIRELEN]
+    timestamp, reason = numbers[lines.TIMESTAMP], marks[lines.REASON]
     filled = 0
     untimed = 0
     while True:
@@ -260,13 +244,13 @@ def walk_pcap(
         believed = (
             (fraction < parts)
             & (captured > 0)
-            & (captured <= snap)
+            & (captured <= file.snap)
             & (captured <= wire)
             & (wire <= LONGEST_WIRE)
             & (following <= size)
         )
         if not believed:
-            verdict = judge(buffer, at, final, big, header, parts, snap, longest)
+            verdict = judge(buffer, at, final, file)
             if verdict != RECORD:
                 return verdict, at, filled, untimed
         if fraction >= parts:  # nothing can be said of when it was captured
@@ -278,7 +262,7 @@ def walk_pcap(
         caplen[filled] = captured
         wirelen[filled] = wire
         timestamp[filled] = second * 1_000_000_000 + fraction * nanoseconds
-        link[filled] = linktype
+        link[filled] = file.link
         reason[filled] = FINE
         filled += 1
         at = following

@@ -15,13 +15,15 @@ from typing import Final
 
 import numpy as np
 
-from terascope.connectors.packets.reasons import FINE, NO_INTERFACE
+from terascope.connectors.packets import records as lines
 from terascope.connectors.packets.records import (
     DAMAGED,
     DESCRIBES,
     END,
+    FINE,
     FULL,
     MORE,
+    NO_INTERFACE,
     STOPPED,
     TRUNCATED,
 )
@@ -179,24 +181,20 @@ def walk_pcapng(
     final: bool,
     stop: int,
     big: bool,
-    links: Ints,
-    snaps: Ints,
-    resolutions: Ints,
-    shifts: Ints,
+    interfaces: Ints,
     latest: int,
-    offset: Ints,
-    data: Ints,
-    caplen: Ints,
-    wirelen: Ints,
-    timestamp: Ints,
-    link: Ints,
-    reason: Bytes,
+    numbers: Ints,
+    marks: Bytes,
     filled: int,
     most: int,
 ) -> tuple[int, int, int, int, int, int]:
     """Add packets from `at` on until there are `most`; (why it stopped, where, rows filled, latest
-    time, blocks that lie about a packet, packets whose time is out of range).
+    time, blocks that lie about a packet, packets whose time is out of range). `interfaces` has a
+    line for each interface of the section: link type, snap length, resolution and shift of times.
     """
+    offset, data, link = numbers[lines.OFFSET], numbers[lines.DATA], numbers[lines.LINK]
+    caplen, wirelen = numbers[lines.CAPLEN], numbers[lines.WIRELEN]
+    timestamp, reason = numbers[lines.TIMESTAMP], marks[lines.REASON]
     lies = 0
     untimed = 0
     while True:
@@ -223,8 +221,8 @@ def walk_pcapng(
         if kind == SIMPLE_BLOCK:
             wire = load32(buffer, at + 8, big)
             captured = min(wire, total - 16)
-            if len(snaps) > 0 and snaps[0] > 0:
-                captured = min(captured, snaps[0])
+            if len(interfaces) > 0 and interfaces[0, 1] > 0:
+                captured = min(captured, interfaces[0, 1])
             first = at + 12
         else:
             captured = load32(buffer, at + 20, big)
@@ -243,10 +241,10 @@ def walk_pcapng(
         why = FINE
         resolution = 6
         shift = 0
-        if number < len(links):
-            link[filled] = links[number]
-            resolution = int(resolutions[number])
-            shift = int(shifts[number])
+        if number < len(interfaces):
+            link[filled] = interfaces[number, 0]
+            resolution = int(interfaces[number, 2])
+            shift = int(interfaces[number, 3])
         else:
             link[filled] = -1
             why = NO_INTERFACE

@@ -1,7 +1,8 @@
-"""The positions of packets: the arrays that the walk of each format fills, and its verdicts.
+"""The positions of packets and their parts: arrays that kernels fill; codes of verdicts, reasons.
 
-In: nothing. Out: `Records`, one row per packet, pointing into the window of bytes that is in
-memory.
+In: nothing. Out: `Records`, a column for each packet, pointing into the window of bytes that is in
+memory. A packet has at most one reason why it counts as malformed, that of the first failure on the
+way up its headers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,35 @@ import numpy as np
 
 from terascope.connectors.packets.memory import RECYCLER
 from terascope.connectors.packets.words import Bytes, Ints
+
+REASONS: Final = (
+    "",
+    "unsupported link type",
+    "truncated link header",
+    "truncated VLAN tag",
+    "truncated MPLS label",
+    "truncated PPPoE header",
+    "truncated LLC header",
+    "bad IP version",
+    "truncated IPv4 header",
+    "bad IPv4 header length",
+    "bad IPv4 total length",
+    "IPv4 total length beyond the frame",
+    "truncated IPv6 header",
+    "IPv6 payload length beyond the frame",
+    "truncated IPv6 extension header",
+    "truncated TCP header",
+    "bad TCP header length",
+    "truncated UDP header",
+    "bad UDP length",
+    "truncated ICMP header",
+    "packet of an undeclared interface",
+)
+(
+    FINE, UNSUPPORTED_LINK, CUT_LINK, CUT_VLAN, CUT_MPLS, CUT_PPPOE, CUT_LLC,
+    BAD_VERSION, CUT_IPV4, BAD_IHL, BAD_TOTAL, LONG_IPV4, CUT_IPV6, LONG_IPV6, CUT_EXTENSION,
+    CUT_TCP, BAD_TCP, CUT_UDP, BAD_UDP, CUT_ICMP, NO_INTERFACE,
+) = range(len(REASONS))  # fmt: skip
 
 END: Final = 0  # the file ends on a record edge
 MORE: Final = 1  # cannot go on without bytes beyond the window
@@ -27,27 +57,48 @@ RECORD_ROWS: Final = 1 << 13
 decoder stay in a core's own cache."""
 
 
+OFFSET, DATA, CAPLEN, WIRELEN, TIMESTAMP, LINK, NETWORK, TRANSPORT, STOP, ODD = range(10)
+"""The lines of `Records.numbers`: the positions of a record in the file and of its packet in the
+window, lengths, time and link type, which a walk fills; the positions of the IP header, the
+transport header and the end of the IP payload; and the numbers of the packets that are not regular.
+"""
+REASON, VERSION, KIND = range(3)
+"""The lines of `Records.marks`: the reason why a packet is malformed, the version of its IP header
+(0 without one), and the kind of a regular packet (`regular`).
+"""
+LAYERS, TRAITS, FLAGS = range(3)
+"""The lines of `BatchMarks.marks`: the bits that decide which columns are NULL, and TCP flags."""
+
+
 @dataclass(frozen=True)
 class Records:
-    """Columns of packets found; `data` is an index into the current window, `offset` one into the
-    file.
-    """
+    """Packets of the current window, a column for each. Kernels take the arrays as they are."""
 
-    offset: Ints
-    data: Ints
-    caplen: Ints
-    wirelen: Ints
-    timestamp: Ints
-    link: Ints
-    reason: Bytes
+    numbers: Ints
+    marks: Bytes
 
     @property
     def capacity(self) -> int:
-        return len(self.offset)
+        return len(self.numbers[0])
 
 
 def empty_records(capacity: int = RECORD_ROWS) -> Records:
     """Room for `capacity` packets."""
-    offset, data, caplen, wirelen, timestamp, link = RECYCLER.array((6, capacity), np.int64)
-    reason = RECYCLER.array((capacity,), np.uint8)
-    return Records(offset, data, caplen, wirelen, timestamp, link, reason)
+    numbers = RECYCLER.array((10, capacity), np.int64)
+    return Records(numbers, RECYCLER.array((3, capacity), np.uint8))
+
+
+@dataclass(frozen=True)
+class BatchMarks:
+    """The layers, traits and flags of the packets of a whole batch, and all fields of those of the
+    window that are not regular.
+    """
+
+    marks: Bytes
+    packets: Ints
+
+
+def empty_marks(batch: int, rows: int, fields: int) -> BatchMarks:
+    """Room for the packets of a batch, and for the irregular ones of a window."""
+    packets = RECYCLER.array((rows, fields), np.int64)
+    return BatchMarks(RECYCLER.array((3, batch), np.uint8), packets)

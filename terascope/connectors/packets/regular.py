@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from terascope.connectors.packets import records as lines
 from terascope.connectors.packets.fields import ETH, IP, IPV4, IPV6, PKT, TCP, UDP
 from terascope.connectors.packets.words import Bytes, Ints, load8, load16
 from terascope.machine_code import compiled
@@ -34,25 +35,16 @@ IN_FRAGMENTS: Final = 4
 
 @compiled
 def classify(
-    buffer: Bytes,
-    data: Ints,
-    caplen: Ints,
-    wirelen: Ints,
-    version: Bytes,
-    network: Ints,
-    count: int,
-    first: int,
-    kinds: Bytes,
-    transport: Ints,
-    stops: Ints,
-    layers: Bytes,
-    traits: Bytes,
-    flags: Bytes,
-    odd: Ints,
+    buffer: Bytes, numbers: Ints, marks: Bytes, batch: Bytes, count: int, first: int
 ) -> int:
     """Fill `kinds`, `transport` and `stops` of `count` packets, and from row `first` on the
     `layers`, `traits` and TCP `flags` of the regular ones; how many are odd.
     """
+    data, caplen, wirelen = numbers[lines.DATA], numbers[lines.CAPLEN], numbers[lines.WIRELEN]
+    network, transport = numbers[lines.NETWORK], numbers[lines.TRANSPORT]
+    stops, odd = numbers[lines.STOP], numbers[lines.ODD]
+    version, kinds = marks[lines.VERSION], marks[lines.KIND]
+    layers, traits, flags = batch[lines.LAYERS], batch[lines.TRAITS], batch[lines.FLAGS]
     found = 0
     for i in range(count):
         at = network[i]

@@ -1,7 +1,8 @@
 """Scanning: a capture file as a run of packets, whatever its format and however damaged.
 
 In: a window and where to start and stop. Out: rows of `Records`, and in the report what was not a
-packet.
+packet. The description of packets in a pcapng section, byte order and interfaces, is a `Section`,
+which a split carries as JSON, so that reading may start at any block.
 
 The same scan plans and reads. Planning walks the record headers of the whole file and cuts only
 where the walk stands on a record, so no payload, not even a capture file carried inside of packets,
@@ -10,15 +11,18 @@ is ever taken for records of the file, and the splits together are exactly the u
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final, Protocol
+import json
+import struct
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from terascope.connectors.base import ReadReport
-from terascope.connectors.malformed import RecordFault
+from terascope.connectors.base import ReadReport, RecordFault
+from terascope.connectors.packets.memory import SlidingWindow
 from terascope.connectors.packets.pcap import PcapHeader, find_chain, walk_pcap
-from terascope.connectors.packets.pcapng import find_blocks, walk_pcapng
+from terascope.connectors.packets.pcapng import BYTE_ORDER, SECTION_BLOCK, find_blocks, walk_pcapng
 from terascope.connectors.packets.records import (
     DAMAGED,
     DESCRIBES,
@@ -29,108 +33,154 @@ from terascope.connectors.packets.records import (
     TRUNCATED,
     Records,
 )
-from terascope.connectors.packets.section import Section, describe
-from terascope.connectors.packets.window import SlidingWindow
 from terascope.connectors.packets.words import Ints
+
+NAME_OPTION, RESOLUTION_OPTION, SHIFT_OPTION = 2, 9, 14
+MICROSECONDS = 6
+
+
+class CaptureInterface(NamedTuple):
+    """An interface description: how its packets start and how their time is counted."""
+
+    link: int
+    snap: int
+    resolution: int = MICROSECONDS
+    shift: int = 0
+
+
+@dataclass(frozen=True)
+class Section:
+    """The facts at a block: the section's byte order and interfaces, and the time of the packet
+    before.
+    """
+
+    big: bool = False
+    interfaces: tuple[CaptureInterface, ...] = ()
+    latest: int = 0
+
+    def to_json(self) -> str:
+        """The form a split carries."""
+        return json.dumps(vars(self))
+
+
+def section_from_json(text: str) -> Section:
+    """The section that a split carries."""
+    held = json.loads(text)
+    return Section(
+        bool(held["big"]),
+        tuple(CaptureInterface(*row) for row in held["interfaces"]),
+        int(held["latest"]),
+    )
+
+
+def describe(section: Section, block: bytes) -> Section:
+    """The section after a whole section header or interface block; its two lengths are known to
+    agree.
+    """
+    if struct.unpack_from("<I", block)[0] == SECTION_BLOCK:
+        big = struct.unpack_from(">I", block, 8)[0] == BYTE_ORDER
+        return Section(big, (), section.latest)
+    if len(block) < 20:
+        return section
+    order = ">" if section.big else "<"
+    link, _, snap = struct.unpack_from(order + "HHI", block, 8)
+    found = CaptureInterface(link, snap)
+    at = 16
+    while at + 4 <= len(block) - 4:
+        option, length = struct.unpack_from(order + "HH", block, at)
+        value = block[at + 4 : at + 4 + length]
+        if option == 0 or len(value) < length:
+            break
+        if option == RESOLUTION_OPTION and length == 1:
+            found = found._replace(resolution=value[0])
+        elif option == SHIFT_OPTION and length == 8:
+            found = found._replace(shift=struct.unpack(order + "q", value)[0])
+        at += 4 + (length + 3) // 4 * 4
+    return replace(section, interfaces=(*section.interfaces, found))
+
 
 SECTION_OPTION: Final = "pcapng-section"
 """The split's option that holds the section a pcapng range starts in."""
 
 
-class Framing(Protocol):
+class Framing(ABC):
     """The way in which records of one format follow one another."""
 
+    _lies = 0
+    _untimed = 0
+
+    @abstractmethod
     def walk(
         self, window: SlidingWindow, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
         """Up to `most` records from index `at` of the window: (verdict, index, how many)."""
-        ...
 
+    @abstractmethod
     def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
         """Look for records from index `at` on: a verdict below zero, MORE or DAMAGED, and how far
         it looked.
         """
-        ...
 
     def take_lies(self) -> tuple[int, int]:
         """Packets stepped over since the last call: because their blocks lie about them, and
         because their times are out of range.
         """
-        ...
+        taken = self._lies, self._untimed
+        self._lies = self._untimed = 0
+        return taken
 
     @property
     def latest(self) -> int:
         """The time of the last packet walked, where one without a time of its own takes it."""
-        ...
+        return 0
 
     def carried(self, latest: int) -> tuple[tuple[str, str], ...]:
         """The options for the reader of a split that starts on a record of the last walk, after a
         packet of time `latest`.
         """
-        ...
+        return ()
 
 
-class PcapFraming:
+class PcapFraming(Framing):
     """Records of a pcap file."""
 
     def __init__(self, header: PcapHeader) -> None:
         self._header = header
-        self._untimed = 0
 
     def walk(
         self, window: SlidingWindow, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
-        h, r = self._header, records
         verdict, at, filled, untimed = walk_pcap(
-            window.view, at, window.base, window.final, stop,
-            h.big, h.record_bytes, h.parts, h.snap, h.longest, h.link,
-            r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, most,
+            window.view, at, window.base, window.final, stop, self._header,
+            records.numbers, records.marks, most,
         )  # fmt: skip
         self._untimed += untimed
         return verdict, at, filled
 
     def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
-        h = self._header
         end = len(window.view)
-        verdict, found = find_chain(
-            window.view, at, end, window.final, h.big, h.record_bytes, h.parts, h.snap
-        )
+        verdict, found = find_chain(window.view, at, end, window.final, self._header)
         return (MORE, found) if verdict == DAMAGED and not window.final else (verdict, found)
 
-    def take_lies(self) -> tuple[int, int]:
-        untimed, self._untimed = self._untimed, 0
-        return 0, untimed
 
-    latest = 0  # every record has its own time
-
-    def carried(self, latest: int) -> tuple[tuple[str, str], ...]:
-        return ()
-
-
-class PcapngFraming:
+class PcapngFraming(Framing):
     """Blocks of a pcapng file; keeps the section the walk is in."""
 
     def __init__(self, section: Section) -> None:
-        self._lies = 0
-        self._untimed = 0
         self._enter(section)
 
     def _enter(self, section: Section) -> None:
-        rows = [(i.link, i.snap, i.resolution, i.shift) for i in section.interfaces]
-        table = np.array(rows, np.int64).reshape(-1, 4)
         self.section = section
-        self._tables: list[Ints] = [np.ascontiguousarray(table[:, k]) for k in range(4)]
+        self._interfaces: Ints = np.array(section.interfaces, np.int64).reshape(-1, 4)
 
     def walk(
         self, window: SlidingWindow, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
-        r, filled = records, 0
+        filled = 0
         while True:
-            links, snaps, resolutions, shifts = self._tables
             verdict, at, filled, latest, lies, untimed = walk_pcapng(
-                window.view, at, window.base, window.final, stop,
-                self.section.big, links, snaps, resolutions, shifts, self.section.latest,
-                r.offset, r.data, r.caplen, r.wirelen, r.timestamp, r.link, r.reason, filled, most,
+                window.view, at, window.base, window.final, stop, self.section.big,
+                self._interfaces, self.section.latest, records.numbers, records.marks, filled, most,
             )  # fmt: skip
             self._lies += lies
             self._untimed += untimed
@@ -152,11 +202,6 @@ class PcapngFraming:
 
     def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
         return find_blocks(window.view, at, window.final, self.section.big)
-
-    def take_lies(self) -> tuple[int, int]:
-        lies, untimed = self._lies, self._untimed
-        self._lies = self._untimed = 0
-        return lies, untimed
 
     @property
     def latest(self) -> int:

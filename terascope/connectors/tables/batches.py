@@ -1,14 +1,22 @@
-"""The last step of every table connector: converted columns to a record batch without its malformed
-rows.
+"""The last steps of every table connector: columns of wall-clock time, and a record batch without
+its malformed rows.
 
-In: a `Converted` per requested column and the position of each row. Out: a batch, and its counts in
+A column that a PROTOCOL declares as clock(s|ms|us|ns) takes times in any usual form, as text or as
+a typed Arrow column: a number of ticks (a fraction is dropped), or a date and time as ISO 8601
+writes it, in UTC unless it names a zone.
+
+A batch is made of a `Converted` per requested column and the position of each row; its counts go to
 the report. A row is dropped when one of the requested columns cannot be converted; the first such
 column is the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import decimal
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +27,99 @@ from terascope.connectors.base import (
     HIDDEN_PREFIX,
     INTERFACE,
     POSITION,
+    TICK_NS,
     Column,
     ReadReport,
     Split,
     arrow_type,
 )
-from terascope.connectors.tables.convert import Converted, Fault, constant, of_range
+from terascope.connectors.file_bytes import read_chunks
+from terascope.connectors.tables.arrow_columns import from_arrow
+from terascope.connectors.tables.convert import (
+    Converted,
+    Fault,
+    Texts,
+    constant,
+    from_text,
+    of_range,
+    parse_distinct,
+)
 from terascope.connectors.tables.kernels import Int64s
+from terascope.connectors.tables.records import RecordReader, Scanned
 from terascope.diagnostic import SourceError
+from terascope.types import INT_MAX, INT_MIN
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def text_column(texts: Texts, column: Column) -> Converted:
+    """Texts as values of a column; a clock column takes times too."""
+    converted = from_text(texts, column.type)
+    if column.clock is None or not column.type.is_integer or converted.faults is None:
+        return converted
+    odd = converted.faults != 0
+    rest = from_times(texts.arrow().filter(pa.array(odd)), column.clock)
+    faults = converted.faults.copy()
+    faults[odd] = 0 if rest.faults is None else rest.faults
+    values = pc.replace_with_mask(converted.values, pa.array(odd), rest.values)
+    return Converted(values, faults if faults.any() else None)
+
+
+def arrow_column(array: pa.Array, column: Column) -> Converted:
+    """A typed column; a clock column takes timestamps and fractions of ticks."""
+    if column.clock is None or not column.type.is_integer:
+        return from_arrow(array, column.type)
+    held = array.type
+    if pa.types.is_floating(held) or pa.types.is_decimal(held):
+        return from_arrow(pc.floor(array), column.type)
+    if pa.types.is_string(held) or pa.types.is_large_string(held):
+        return text_column(Texts.of(array.cast(pa.string())), column)
+    converted = from_arrow(array, column.type)
+    if pa.types.is_timestamp(held) or pa.types.is_date(held):
+        return Converted(floor_divide(converted.values, column.clock), converted.faults)
+    return converted
+
+
+def from_times(texts: pa.StringArray, unit: str) -> Converted:
+    """Times as text, all at once where they are of one form, else each distinct one."""
+    trimmed = pc.utf8_trim_whitespace(texts)
+    for form in (pa.timestamp("ns", "UTC"), pa.timestamp("ns")):
+        try:
+            nanoseconds = trimmed.cast(form).view(pa.int64())
+        except pa.ArrowInvalid:
+            continue
+        return Converted(floor_divide(nanoseconds, unit))
+
+    def parse(text: str) -> object:
+        return parse_time(text, unit)
+
+    return parse_distinct(trimmed, parse, pa.int64())
+
+
+def floor_divide(nanoseconds: pa.Array, unit: str) -> pa.Array:
+    """Nanoseconds as ticks, rounded down before 1970 too."""
+    filled = pc.fill_null(nanoseconds, 0).to_numpy(zero_copy_only=False)
+    missing = nanoseconds.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(np.floor_divide(filled, TICK_NS[unit]), pa.int64(), mask=missing)
+
+
+def parse_time(text: str, unit: str) -> object:
+    """One time: a number with a fraction, or a date and time."""
+    try:
+        number = decimal.Decimal(text)
+        if number.is_finite() and number.adjusted() <= 18:
+            whole = int(number.to_integral_value(decimal.ROUND_FLOOR))
+            return whole if INT_MIN <= whole <= INT_MAX else Fault.OUT_OF_RANGE
+    except decimal.InvalidOperation:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return Fault.NOT_TIME
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    microseconds = (moment - EPOCH) // timedelta(microseconds=1)
+    return microseconds * 1000 // TICK_NS[unit]
+
 
 PSEUDO_COLUMNS = frozenset({POSITION, INTERFACE})
 """Columns that every table has without its file holding them."""
@@ -86,6 +179,26 @@ def assemble(
             pa.StructArray.from_buffers(pa.struct([]), rows, [None])
         )
     return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
+
+
+def read_records(
+    reader: RecordReader,
+    split: Split,
+    columns: Sequence[Column],
+    start: int,
+    converted: Callable[[Scanned, Int64s, Column], Converted | None],
+    fields: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The records of a split of a text file from `start` on; `converted` gives a column of some
+    rows that were scanned. `fields`: how many of them every record has.
+    """
+    report = reader.report
+    for scanned in reader.read(read_chunks(split.path, start, split.end, report), start):
+        good = scanned.good_rows(report, fields)
+        convert = partial(converted, scanned, good)
+        batch = assemble(split, columns, scanned.offsets()[good], convert, report)
+        if batch.num_rows:
+            yield batch
 
 
 def _count_faults(name: str, faults: np.typing.NDArray[np.integer], report: ReadReport) -> None:

@@ -16,7 +16,7 @@ newlines_in_values (true), max_row_bytes (16 MiB).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -28,29 +28,45 @@ from terascope.connectors.base import (
     Column,
     Connector,
     Edge,
+    FileFault,
     Range,
     ReadReport,
     Split,
     UnusableFile,
 )
-from terascope.connectors.extent import estimated_records, line_length
-from terascope.connectors.file_bytes import head, is_gzip, read_chunks, size_of
-from terascope.connectors.malformed import FileFault
-from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
-from terascope.connectors.tables.clocks import text_column
+from terascope.connectors.file_bytes import (
+    estimated_records,
+    head,
+    is_gzip,
+    line_length,
+    read_chunks,
+    size_of,
+)
+from terascope.connectors.tables.batches import (
+    PSEUDO_COLUMNS,
+    missing_column,
+    read_records,
+    text_column,
+)
 from terascope.connectors.tables.convert import Converted, Texts
 from terascope.connectors.tables.csv_scan import scan_csv
-from terascope.connectors.tables.infer import SAMPLE_BYTES, SAMPLE_ROWS, infer_type
-from terascope.connectors.tables.lines import byte_order_mark, contains, line_cuts
-from terascope.connectors.tables.options import CsvOptions
+from terascope.connectors.tables.kernels import Bytes, Int64s
 from terascope.connectors.tables.records import (
     GOOD,
-    WRONG_FIELDS,
     Arrays,
     RecordReader,
     Scan,
     Scanned,
     reason_of,
+)
+from terascope.connectors.tables.text_formats import (
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
+    CsvOptions,
+    byte_order_mark,
+    contains,
+    infer_type,
+    line_cuts,
 )
 from terascope.diagnostic import SourceError
 
@@ -98,16 +114,21 @@ class CsvConnector(Connector):
         if layout is None:
             report.blame(split.path, FileFault.EMPTY)
             return
-        slots = _slots(split.path, layout, columns)
+        fields = _fields(split.path, layout, columns)
+        slots = {name: slot for slot, name in enumerate(fields)}
         start = max(split.start, layout.data_start)
         if split.start < start and not is_gzip(split.path):
             report.bytes_read += start - split.start
-        for scanned in _scan_range(split, dialect, layout, slots, start, report):
-            good = scanned.good_rows(report)
-            convert = _converter(scanned, good, slots, dialect)
-            batch = assemble(split, columns, scanned.offsets()[good], convert, report)
-            if batch.num_rows:
-                yield batch
+        arrays = Arrays.of(len(fields))
+        scan = scanner(dialect, arrays, tuple(fields.values()))
+        reader = RecordReader(scan, arrays, dialect.max_row_bytes, report)
+
+        def converted(scanned: Scanned, rows: Int64s, column: Column) -> Converted | None:
+            if column.name not in slots:
+                return None
+            return text_column(_texts(scanned, rows, slots[column.name], dialect), column)
+
+        yield from read_records(reader, split, columns, start, converted, len(layout.names))
 
     def fault(self, path: Path, options: Mapping[str, str]) -> FileFault | None:
         try:
@@ -145,7 +166,7 @@ def layout_of(path: str | Path, dialect: CsvOptions) -> CsvLayout | None:
 
 
 def _header_names(
-    path: str | Path, dialect: CsvOptions, data: np.typing.NDArray[np.uint8], mark: int, count: int
+    path: str | Path, dialect: CsvOptions, data: Bytes, mark: int, count: int
 ) -> tuple[str, ...]:
     arrays = Arrays.of(count, rows=1)
     scanner(dialect, arrays, range(count))(data, mark, True)
@@ -173,8 +194,7 @@ def _sampled_columns(path: Path, dialect: CsvOptions, layout: CsvLayout) -> tupl
     scan = scanner(dialect, arrays, range(len(layout.names)))
     rows, end = scan(data, layout.data_start, is_whole)
     scanned = Scanned(data, 0, arrays, rows, layout.data_start, end)
-    _mark_wrong_fields(scanned, len(layout.names))
-    good = scanned.good_rows(ReadReport())
+    good = scanned.good_rows(ReadReport(), len(layout.names))
     return tuple(
         Column(name, infer_type(_texts(scanned, good, slot, dialect)))
         for slot, name in enumerate(layout.names)
@@ -212,7 +232,7 @@ def _record_cuts(
     return cuts
 
 
-def _slots(path: str, layout: CsvLayout, columns: Sequence[Column]) -> dict[str, int]:
+def _fields(path: str, layout: CsvLayout, columns: Sequence[Column]) -> dict[str, int]:
     """Column name -> index of the field, in the order in which the scanner delivers them."""
     wanted = dict.fromkeys(column.name for column in columns)
     places = {name: place for place, name in reversed([*enumerate(layout.names)])}
@@ -233,69 +253,15 @@ def scanner(dialect: CsvOptions, arrays: Arrays, fields: Sequence[int]) -> Scan:
     slot_of_field = np.full(max(fields, default=-1) + 1, -1, np.int32)
     slot_of_field[list(fields)] = np.arange(len(fields))
 
-    def scan(data: np.typing.NDArray[np.uint8], begin: int, final: bool) -> tuple[int, int]:
+    def scan(data: Bytes, begin: int, final: bool) -> tuple[int, int]:
         return scan_csv(
-            data,
-            begin,
-            final,
-            dialect.delimiter,
-            dialect.quote,
-            dialect.comment,
-            dialect.newlines_in_values,
-            dialect.max_row_bytes,
-            slot_of_field,
-            arrays.starts,
-            arrays.ends,
-            arrays.counts,
-            arrays.status,
-            arrays.field_starts,
-            arrays.field_ends,
-            arrays.field_modes,
-        )
+            data, begin, final, dialect.delimiter, dialect.quote, dialect.comment,
+            dialect.newlines_in_values, dialect.max_row_bytes, slot_of_field, arrays,
+        )  # fmt: skip
 
     return scan
 
 
-def _scan_range(
-    split: Split,
-    dialect: CsvOptions,
-    layout: CsvLayout,
-    slots: Mapping[str, int],
-    start: int,
-    report: ReadReport,
-) -> Iterator[Scanned]:
-    arrays = Arrays.of(len(slots))
-    scan = scanner(dialect, arrays, tuple(slots.values()))
-    reader = RecordReader(scan, arrays, dialect.max_row_bytes, report)
-    for scanned in reader.read(read_chunks(split.path, start, split.end, report), start):
-        _mark_wrong_fields(scanned, len(layout.names))
-        yield scanned
-
-
-def _mark_wrong_fields(scanned: Scanned, fields: int) -> None:
-    status = scanned.arrays.status[: scanned.rows]
-    wrong = scanned.arrays.counts[: scanned.rows] != fields
-    status[wrong & (status == GOOD)] = WRONG_FIELDS
-
-
-def _texts(
-    scanned: Scanned, rows: np.typing.NDArray[np.int64], slot: int, dialect: CsvOptions
-) -> Texts:
+def _texts(scanned: Scanned, rows: Int64s, slot: int, dialect: CsvOptions) -> Texts:
     texts = Texts.packed(scanned.data, scanned.arrays, slot, rows, dialect.quote)
     return texts if dialect.null is None else texts.without(dialect.null)
-
-
-def _converter(
-    scanned: Scanned,
-    rows: np.typing.NDArray[np.int64],
-    fields: Mapping[str, int],
-    dialect: CsvOptions,
-) -> Callable[[Column], Converted | None]:
-    slots = {name: slot for slot, name in enumerate(fields)}
-
-    def convert(column: Column) -> Converted | None:
-        if column.name not in slots:
-            return None
-        return text_column(_texts(scanned, rows, slots[column.name], dialect), column)
-
-    return convert

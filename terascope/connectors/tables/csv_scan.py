@@ -19,13 +19,13 @@ from terascope.connectors.tables.kernels import (
     PLAIN,
     Bytes,
     Int32s,
-    Int64s,
 )
 from terascope.connectors.tables.records import (
     BAD_QUOTE,
     GOOD,
     TOO_LONG,
     UNCLOSED_QUOTE,
+    Arrays,
 )
 from terascope.machine_code import compiled
 
@@ -49,13 +49,7 @@ def scan_csv(
     multiline: bool,
     max_record: int,
     slot_of_field: Int32s,
-    starts: Int64s,
-    ends: Int64s,
-    counts: Int32s,
-    status: Bytes,
-    field_starts: Int64s,
-    field_ends: Int64s,
-    field_modes: Bytes,
+    arrays: Arrays,
 ) -> tuple[int, int]:
     """Fill the arrays from record `begin` on, as far as they reach.
 
@@ -63,6 +57,7 @@ def scan_csv(
         The number of records, and where the first one begins that was not scanned: because the
         arrays are full, or because its end is not in the block and the block is not `final`.
     """
+    starts, ends, counts, status, field_starts, field_ends, field_modes = arrays
     n = data.size
     capacity = starts.size
     rows = 0

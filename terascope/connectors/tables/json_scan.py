@@ -24,7 +24,7 @@ from terascope.connectors.tables.kernels import (
     hex_digit,
     unescape_json,
 )
-from terascope.connectors.tables.records import GOOD, INVALID_JSON, NOT_OBJECT, TOO_LONG
+from terascope.connectors.tables.records import GOOD, INVALID_JSON, NOT_OBJECT, TOO_LONG, Arrays
 from terascope.machine_code import compiled
 
 MAX_DEPTH = 1024
@@ -266,14 +266,10 @@ def scan_json(
     max_record: int,
     keys: Bytes,
     key_offsets: Int32s,
-    starts: Int64s,
-    ends: Int64s,
-    status: Bytes,
-    field_starts: Int64s,
-    field_ends: Int64s,
-    field_modes: Bytes,
+    arrays: Arrays,
 ) -> tuple[int, int]:
     """Fill the arrays from `begin` on; how many lines, and where the first unscanned one begins."""
+    starts, ends, _, status, field_starts, field_ends, field_modes = arrays
     n = data.size
     rows = 0
     line = begin

@@ -12,7 +12,7 @@ Options: max_row_bytes (16 MiB).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,18 +20,36 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.connectors.base import INTERFACE, Column, Connector, Edge, Range, ReadReport, Split
-from terascope.connectors.extent import estimated_records, line_length
-from terascope.connectors.file_bytes import head, is_gzip, opened, read_chunks, size_of
-from terascope.connectors.malformed import FileFault
-from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble
-from terascope.connectors.tables.clocks import text_column
+from terascope.connectors.base import (
+    INTERFACE,
+    Column,
+    Connector,
+    Edge,
+    FileFault,
+    Range,
+    ReadReport,
+    Split,
+)
+from terascope.connectors.file_bytes import (
+    estimated_records,
+    head,
+    is_gzip,
+    line_length,
+    opened,
+    size_of,
+)
+from terascope.connectors.tables.batches import PSEUDO_COLUMNS, read_records, text_column
 from terascope.connectors.tables.convert import Converted, Texts
-from terascope.connectors.tables.infer import SAMPLE_BYTES
 from terascope.connectors.tables.json_scan import scan_json
-from terascope.connectors.tables.lines import byte_order_mark, line_cuts
-from terascope.connectors.tables.options import check_names, row_limit
+from terascope.connectors.tables.kernels import Bytes, Int64s
 from terascope.connectors.tables.records import Arrays, RecordReader, Scan, Scanned
+from terascope.connectors.tables.text_formats import (
+    SAMPLE_BYTES,
+    byte_order_mark,
+    check_names,
+    line_cuts,
+    row_limit,
+)
 from terascope.diagnostic import SourceError
 from terascope.types import Type, parse_ip
 
@@ -76,12 +94,17 @@ class JsonConnector(Connector):
         arrays = Arrays.of(len(names))
         limit = row_limit(dict(split.options))
         reader = RecordReader(_scanner(arrays, names, limit), arrays, limit, report)
-        for scanned in reader.read(read_chunks(split.path, start, split.end, report), start):
-            good = scanned.good_rows(report)
-            convert = _converter(scanned, good, names, split.interface)
-            batch = assemble(split, columns, scanned.offsets()[good], convert, report)
-            if batch.num_rows:
-                yield batch
+        slots = {name: slot for slot, name in enumerate(names)}
+
+        def converted(scanned: Scanned, rows: Int64s, column: Column) -> Converted:
+            texts = Texts.packed(scanned.data, scanned.arrays, slots[column.name], rows)
+            found = text_column(texts, column)
+            if column.name == INTERFACE and column.type is Type.STRING:
+                # The objects' own interface where they say one, else the one they were read from.
+                return Converted(pc.fill_null(found.values, split.interface))
+            return found
+
+        yield from read_records(reader, split, columns, start, converted)
 
     def fault(self, path: Path, options: Mapping[str, str]) -> None:
         """None, if the file can be opened: its lines are looked at one by one."""
@@ -97,39 +120,10 @@ def _scanner(arrays: Arrays, names: Sequence[str], max_record: int) -> Scan:
     keys = np.frombuffer(b"".join(encoded), np.uint8)
     key_offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
 
-    def scan(data: np.typing.NDArray[np.uint8], begin: int, final: bool) -> tuple[int, int]:
-        return scan_json(
-            data,
-            begin,
-            final,
-            max_record,
-            keys,
-            key_offsets,
-            arrays.starts,
-            arrays.ends,
-            arrays.status,
-            arrays.field_starts,
-            arrays.field_ends,
-            arrays.field_modes,
-        )
+    def scan(data: Bytes, begin: int, final: bool) -> tuple[int, int]:
+        return scan_json(data, begin, final, max_record, keys, key_offsets, arrays)
 
     return scan
-
-
-def _converter(
-    scanned: Scanned, rows: np.typing.NDArray[np.int64], names: Sequence[str], interface: str
-) -> Callable[[Column], Converted]:
-    slots = {name: slot for slot, name in enumerate(names)}
-
-    def convert(column: Column) -> Converted:
-        texts = Texts.packed(scanned.data, scanned.arrays, slots[column.name], rows)
-        converted = text_column(texts, column)
-        if column.name == INTERFACE and column.type is Type.STRING:
-            # The objects' own interface where they say one, else the one they were read from.
-            return Converted(pc.fill_null(converted.values, interface))
-        return converted
-
-    return convert
 
 
 def sampled_keys(files: Sequence[Path]) -> frozenset[str]:

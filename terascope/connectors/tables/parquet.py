@@ -22,20 +22,25 @@ from terascope.connectors.base import (
     Column,
     Connector,
     Edge,
+    FileFault,
     Range,
     ReadReport,
+    RecordFault,
     Split,
     UnusableFile,
 )
 from terascope.connectors.file_bytes import opened, size_of
-from terascope.connectors.malformed import FileFault, RecordFault
 from terascope.connectors.tables.arrow_columns import own_type
-from terascope.connectors.tables.batches import PSEUDO_COLUMNS, assemble, missing_column
-from terascope.connectors.tables.clocks import arrow_column
+from terascope.connectors.tables.batches import (
+    PSEUDO_COLUMNS,
+    arrow_column,
+    assemble,
+    missing_column,
+)
 from terascope.connectors.tables.convert import Converted
-from terascope.connectors.tables.options import check_names
 from terascope.connectors.tables.parquet_plan import cut_groups, range_of, read_groups
 from terascope.connectors.tables.records import BATCH_ROWS
+from terascope.connectors.tables.text_formats import check_names
 from terascope.diagnostic import SourceError
 from terascope.types import Type
 

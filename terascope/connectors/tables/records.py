@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from terascope.connectors.base import ReadReport
-from terascope.connectors.malformed import RecordFault
+from terascope.connectors.base import ReadReport, RecordFault
 from terascope.connectors.tables.kernels import LF, Bytes, Int32s, Int64s
 
 BATCH_ROWS: Final = 65_536
@@ -44,8 +43,7 @@ def reason_of(status: int) -> str:
     return FAULTS[status - 1].value
 
 
-@dataclass(frozen=True)
-class Arrays:
+class Arrays(NamedTuple):
     """The arrays of a scanner, one entry per record; for fields, one line per column."""
 
     starts: Int64s
@@ -58,15 +56,11 @@ class Arrays:
 
     @staticmethod
     def of(slots: int, rows: int = BATCH_ROWS) -> Arrays:
-        return Arrays(
-            np.empty(rows, np.int64),
-            np.empty(rows, np.int64),
-            np.empty(rows, np.int32),
-            np.empty(rows, np.uint8),
-            np.empty((slots, rows), np.int64),
-            np.empty((slots, rows), np.int64),
-            np.empty((slots, rows), np.uint8),
-        )
+        starts, ends = np.empty((2, rows), np.int64)
+        field_starts, field_ends = np.empty((2, slots, rows), np.int64)
+        modes = np.empty((slots, rows), np.uint8)
+        counts, status = np.empty(rows, np.int32), np.empty(rows, np.uint8)
+        return Arrays(starts, ends, counts, status, field_starts, field_ends, modes)
 
 
 Scan = Callable[[Bytes, int, bool], tuple[int, int]]
@@ -88,9 +82,14 @@ class Scanned:
         """The start of each record in the unpacked file."""
         return self.arrays.starts[: self.rows] + self.base
 
-    def good_rows(self, report: ReadReport) -> Int64s:
-        """The usable records; the others are counted with their reason."""
+    def good_rows(self, report: ReadReport, fields: int | None = None) -> Int64s:
+        """The usable records; the others are counted with their reason. `fields`: how many of them
+        every record has.
+        """
         status = self.arrays.status[: self.rows]
+        if fields is not None:
+            wrong = self.arrays.counts[: self.rows] != fields
+            status[wrong & (status == GOOD)] = WRONG_FIELDS
         if not is_utf8(self.data[self.begin : self.end]):
             status[self._invalid_utf8() & (status == GOOD)] = INVALID_UTF8
         good: Int64s = np.flatnonzero(status == GOOD)

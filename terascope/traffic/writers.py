@@ -1,13 +1,19 @@
-"""Write packets as a Parquet table: the fields a packet source would decode from the same frames.
+"""Writers of packets: a nanosecond pcap file, or a Parquet table of the fields that a packet source
+would decode from the same frames.
 
-In: chunks of PACKET records. Out: one file with row groups of about a million rows; integers are
-int64, addresses text.
+In: chunks of PACKET records. Out: files that are complete or not there (`replaced`). A pcap file
+whose name ends in .gz is compressed. A Parquet file has row groups of about a million rows;
+integers are int64, addresses text.
 """
 
 from __future__ import annotations
 
+import gzip
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +22,55 @@ import pyarrow.parquet as pq
 from terascope.traffic.addresses import texts
 from terascope.traffic.conversations import PACKET, SYN
 from terascope.traffic.flows import TCP, UDP
-from terascope.traffic.frames import ETHERNET
+from terascope.traffic.frames import ETHERNET, file_header, put_records
+from terascope.traffic.payloads import PAYLOADS
 from terascope.traffic.randomness import Array
+
+
+@contextmanager
+def replaced(files: Sequence[Path]) -> Iterator[list[Path]]:
+    """Paths to write to instead of `files`, which they replace when the block ends well."""
+    parts = [path.with_name(f".{path.name}.{os.getpid()}.part") for path in files]
+    try:
+        yield parts
+        for part, path in zip(parts, files, strict=True):
+            part.replace(path)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
+_BUFFER = 8 << 20
+
+
+class PcapWriter:
+    """One pcap file being written."""
+
+    def __init__(self, path: Path, snaplen: int, custom: Array, compress: bool) -> None:
+        self._raw: IO[bytes] = path.open("wb", buffering=0)
+        # No name and no time in the gzip header: the same packets give the same bytes.
+        self._file: IO[bytes] | gzip.GzipFile = (
+            gzip.GzipFile("", "wb", 1, self._raw, mtime=0) if compress else self._raw
+        )
+        self._snaplen = snaplen
+        self._custom = custom
+        self._buffer = np.zeros(_BUFFER, dtype=np.uint8)
+        self._file.write(file_header(snaplen))
+
+    def write(self, packets: Array) -> None:
+        begin = 0
+        while begin < len(packets):
+            begin, size = put_records(
+                packets, begin, self._buffer, 0, self._snaplen, self._custom, PAYLOADS
+            )
+            view = self._buffer[:size].data
+            while len(view):
+                view = view[self._file.write(view) :]
+
+    def close(self) -> None:
+        self._file.close()
+        self._raw.close()
+
 
 ROW_GROUP: Final = 1 << 20
 
