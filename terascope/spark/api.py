@@ -6,20 +6,17 @@ Only terascope.spark imports pyspark; other modules find its types here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.logger import PySparkLogger
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from terascope.kernels.encode.text import address_text
 from terascope.plan.rel import Field
-from terascope.spark.catalyst.casts import wide_number
-from terascope.spark.catalyst.frame import place, schema_of, spark_type
-from terascope.spark.mistakes import working
+from terascope.spark.catalyst.casts import wide_number, written_address
+from terascope.spark.catalyst.frame import place, schema_of
 from terascope.types import Type
 
 __all__ = [
@@ -75,46 +72,18 @@ def table_frame(spark: SparkSession, table: pa.Table, fields: Sequence[Field]) -
 
 
 def readable_frame(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
-    """The same rows in the same order, with addresses as text and WIDE as numbers."""
-    return with_numbers(with_addresses(df, fields), fields)
-
-
-def with_numbers(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
-    """ULLONG columns of 64 bits as decimals of 20 digits, as Spark reads unsigned integers."""
-    if not any(f.type is Type.WIDE for f in fields):
+    """The same rows in the same order, with addresses as text and WIDE as the numbers they are:
+    decimals of 20 digits, as Spark reads unsigned integers of 64 bits.
+    """
+    if not any(f.type.is_address or f.type is Type.WIDE for f in fields):
         return df
-    # A dot in a name would be taken for a field of a struct.
+
+    def readable(column: Column, type: Type) -> Column:
+        if type.is_address:
+            return written_address(column)
+        return wide_number(column) if type is Type.WIDE else column
+
+    # PySpark looks columns up by name, and takes a dot in one for a field of a struct.
     plain = df.toDF(*(place(i) for i in range(len(fields))))
-    columns = [F.col(place(i)) for i in range(len(fields))]
-    return plain.select(
-        *(
-            (wide_number(c) if f.type is Type.WIDE else c).alias(f.name)
-            for c, f in zip(columns, fields, strict=True)
-        )
-    )
-
-
-def with_addresses(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
-    if not any(f.type.is_address for f in fields):
-        return df
-    types = [f.type for f in fields]
-    names = [f.name for f in fields]
-    schema = T.StructType(
-        [
-            T.StructField(f.name, T.StringType() if f.type.is_address else spark_type(f.type))
-            for f in fields
-        ]
-    )
-
-    def readable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with working():
-            for batch in batches:
-                columns = [
-                    address_text(c) if t.is_address else c
-                    for c, t in zip(batch.columns, types, strict=True)
-                ]
-                yield pa.RecordBatch.from_arrays(columns, names)
-
-    # PySpark looks the columns up by name, and takes a dot in one for a field of a struct.
-    plain = df.toDF(*(place(i) for i in range(len(fields))))
-    return plain.mapInArrow(readable, schema)
+    shown = (readable(F.col(place(i)), f.type).alias(f.name) for i, f in enumerate(fields))
+    return plain.select(*shown)

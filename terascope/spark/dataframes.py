@@ -33,6 +33,7 @@ from terascope.physical.job import SourceRead
 from terascope.spark.catalyst.frame import in_places, place, spark_type
 from terascope.spark.catalyst.operands import Operand, null, number
 from terascope.spark.catalyst.operators import floor_divide
+from terascope.spark.session import is_alive
 from terascope.spark.source import META
 from terascope.types import INT_MAX, Type, value_range
 
@@ -70,7 +71,7 @@ def bound_dataframe(name: str, df: object) -> DataFrameInterface:
     """
     if not isinstance(df, DataFrame):
         raise SourceError(not_a_dataframe(name, df))
-    if not is_running(df.sparkSession):
+    if not is_remote() and not is_alive(df.sparkSession):
         raise SourceError(
             f"DataFrame '{name}' is of a Spark that was stopped; make it anew in the one that runs"
         )
@@ -93,15 +94,6 @@ def bound_dataframe(name: str, df: object) -> DataFrameInterface:
         )
     held = (HeldColumn(f.name, f.dataType.simpleString(), arrow_of(f.dataType)) for f in fields)
     return DataFrameInterface(name, KIND, name, (), df, tuple(held))
-
-
-def is_running(spark: SparkSession) -> bool:
-    if is_remote():
-        return True
-    try:
-        return spark.sparkContext.defaultParallelism > 0
-    except Exception:  # whichever, in Python or in Java, notices first
-        return False
 
 
 def not_a_dataframe(name: str, given: object) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from pyspark.sql.utils import is_remote
 from terascope.execute.delivery import Outgoing
 from terascope.execute.leftovers import LeftoverJoin
 from terascope.execute.merging_task import Merging
-from terascope.execute.reading_task import Bundle, NativeRead, low_rows, native_bundles
+from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
 from terascope.execute.results.parts import Part
 from terascope.execute.rows.steps import plain_column
 from terascope.execute.task_reports import ReportFilter
@@ -26,14 +27,13 @@ from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import Target
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import Frame, place, schema_of
-from terascope.spark.mistakes import working
+from terascope.spark.mistakes import in_worker
 from terascope.spark.passing import (
     OUTGOING,
     DriverPass,
     FramePass,
     Kept,
     PlainPass,
-    Row,
     SparkPass,
     all_rows,
     each_once,
@@ -44,7 +44,7 @@ from terascope.spark.passing import (
 )
 from terascope.spark.session import parallelism
 from terascope.spark.source import source_frame
-from terascope.spark.write import TOLD
+from terascope.spark.write import TOLD, told_batch
 
 EXCHANGE_BYTES: Final = 256 << 20
 """The most bytes of partial groups for PySpark's own exchange, which holds many rows at a time; the
@@ -75,7 +75,12 @@ class SparkBatchEngine:
             )
         made = tuple(native_bundles(reading, self.tasks))
         numbers = self.spark.sparkContext.parallelize(range(len(made)), max(1, len(made)))
-        return self._keep(plain_pass(self.spark, numbers, LowTasks(reading, made), sent))
+
+        def low_tasks(numbers: Iterable[int]) -> Iterator[Outgoing]:
+            for number in numbers:
+                yield from low_rows(reading, made[number])
+
+        return self._keep(plain_pass(self.spark, numbers, low_tasks, sent))
 
     def merge(
         self,
@@ -89,12 +94,17 @@ class SparkBatchEngine:
         having = each_once(passes)
         plain = [one.kept for one in having if isinstance(one, PlainPass)]
         if len(plain) == len(having) and size <= EXCHANGE_BYTES:
-            rows = self.spark.sparkContext.union(plain).filter(is_groups).map(by_destination)
-            met = rows.partitionBy(destinations, int)
-            return self._keep(plain_pass(self.spark, met, MergeTask(merging), sent))
+            rows = self.spark.sparkContext.union(plain).filter(lambda row: row[2] == "groups")
+            packed = rows.map(lambda row: (row[1], (row[0], row[3])))
+            met = packed.partitionBy(destinations, int)
+
+            def merge_task(rows: Iterable[tuple[int, tuple[int, bytes]]]) -> Iterator[Outgoing]:
+                return merging.merged(packed for _, packed in rows)
+
+            return self._keep(plain_pass(self.spark, met, merge_task, sent))
         groups = all_rows(having).filter(F.col("kind") == "groups")
         exchanged = groups.repartitionById(destinations, F.col("destination"))
-        merged = exchanged.mapInArrow(MergeBatches(merging), OUTGOING)
+        merged = exchanged.mapInArrow(in_worker(partial(merged_batches, merging)), OUTGOING)
         return self._keep(frame_pass(self.spark, merged, sent))
 
     def _keep(self, one: FramePass | PlainPass) -> SparkPass:
@@ -109,15 +119,18 @@ class SparkBatchEngine:
         rows = all_rows(passes)
         packed = rows.filter((F.col("kind") == "rows") & F.col("stream").isin(numbers))
         together = packed.select("stream", "payload").coalesce(1)
-        return [Part.of(row[0]) for row in together.mapInArrow(JoinTask(joining), TOLD).collect()]
+
+        def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return map(told_batch, joining.parts(packed_pairs(batches)))
+
+        return [Part.of(row[0]) for row in together.mapInArrow(in_worker(join), TOLD).collect()]
 
     def rows(self, passes: Sequence[SparkPass], number: int, target: Target) -> Frame:
         rows = all_rows(passes)
         packed = rows.filter((F.col("stream") == number) & (F.col("kind") == "rows"))
-        unpacked = packed.select("payload").mapInArrow(
-            Unpacking(target.fields), schema_of(target.fields)
-        )
-        return Frame(unpacked, target.fields)
+        unpacking, schema = partial(unpacked, target.fields), schema_of(target.fields)
+        columns = packed.select("payload").mapInArrow(in_worker(unpacking), schema)
+        return Frame(columns, target.fields)
 
 
 def tasks_of(spark: SparkSession) -> int:
@@ -128,74 +141,19 @@ def tasks_of(spark: SparkSession) -> int:
 # ---- in the workers ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class LowTasks:
-    """The reading tasks with the given numbers."""
-
-    reading: NativeRead
-    bundles: tuple[Bundle, ...]
-
-    def __call__(self, numbers: Iterable[int]) -> Iterator[Outgoing]:
-        for number in numbers:
-            yield from low_rows(self.reading, self.bundles[number])
+def merged_batches(merging: Merging, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merge the groups that reached one destination by the exchange of DataFrames."""
+    return map(to_arrow, merging.merged(packed_pairs(batches)))
 
 
-@dataclass(frozen=True)
-class MergeTask:
-    """Merges the groups of one destination of PySpark's exchange."""
-
-    merging: Merging
-
-    def __call__(self, rows: Iterable[tuple[int, tuple[int, bytes]]]) -> Iterator[Outgoing]:
-        return self.merging.merged(packed for _, packed in rows)
-
-
-@dataclass(frozen=True)
-class MergeBatches:
-    """Merges the groups of one destination of the exchange of DataFrames."""
-
-    merging: Merging
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with working():
-            for row in self.merging.merged(packed_pairs(batches)):
-                yield to_arrow(row)
-
-
-@dataclass(frozen=True)
-class JoinTask:
-    """Joins leftover rows, and reports the parts it wrote."""
-
-    joining: LeftoverJoin
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with working():
-            for part in self.joining.parts(packed_pairs(batches)):
-                yield pa.RecordBatch.from_arrays([pa.array([part.told()])], ["told"])
-
-
-@dataclass(frozen=True)
-class Unpacking:
+def unpacked(
+    fields: Sequence[Field], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Packed tuples as columns of Spark."""
-
-    fields: Sequence[Field]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        names = [place(i) for i in range(len(self.fields))]
-        with working():
-            for batch in batches:
-                for payload in batch["payload"]:
-                    for rows in unpack_tuples(payload.as_py()):
-                        columns = [
-                            plain_column(c, f.type)
-                            for c, f in zip(rows.columns, self.fields, strict=True)
-                        ]
-                        yield pa.RecordBatch.from_arrays(columns, names)
-
-
-def is_groups(row: Row) -> bool:
-    return row[2] == "groups"
-
-
-def by_destination(row: Row) -> tuple[int, tuple[int, bytes]]:
-    return row[1], (row[0], row[3])
+    names = [place(i) for i in range(len(fields))]
+    for batch in batches:
+        for payload in batch["payload"]:
+            for rows in unpack_tuples(payload.as_py()):
+                pairs = zip(rows.columns, fields, strict=True)
+                columns = [plain_column(column, f.type) for column, f in pairs]
+                yield pa.RecordBatch.from_arrays(columns, names)

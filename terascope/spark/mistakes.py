@@ -14,9 +14,11 @@ from __future__ import annotations
 import gc
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 
 from terascope.diagnostic import OutputError, SourceError, StreamError
@@ -24,6 +26,7 @@ from terascope.functions.base import ValueMistake
 from terascope.functions.overflow import Overflow
 from terascope.kernels.codegen.preload import report_used
 
+Work: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 MARK = "terascope-mistake"
 MARKED = re.compile(r"(?:MarkedMistake: |USER_RAISED_EXCEPTION\] )" + MARK + r"(\{.*\})")
 """The mark, only where it was raised: the plan in an analysis error may contain the mark, too."""
@@ -140,6 +143,16 @@ def working() -> Iterator[None]:
     with telling():
         yield
     settle()
+
+
+def in_worker(work: Work) -> Work:
+    """The work of a task on Arrow batches, as Spark runs it."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with working():
+            yield from work(batches)
+
+    return run
 
 
 def settle() -> None:

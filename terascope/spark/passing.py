@@ -28,7 +28,7 @@ from pyspark.sql import types as T
 
 from terascope.execute.delivery import Kind, Outgoing
 from terascope.execute.task_reports import ReportFilter, ReportRow, TaskReports
-from terascope.spark.mistakes import working
+from terascope.spark.mistakes import in_worker, working
 from terascope.spark.session import planned_once
 
 KEPT = StorageLevel.MEMORY_AND_DISK
@@ -133,6 +133,29 @@ def all_rows(passes: Iterable[SparkPass]) -> DataFrame:
 def each_once(passes: Iterable[SparkPass]) -> list[SparkPass]:
     """The passes without repetitions: a pass is listed for every stream of its rows."""
     return list({id(one): one for one in passes}.values())
+
+
+def task_frame(
+    spark: SparkSession,
+    tasks: Sequence[Callable[[], Iterator[pa.RecordBatch]]],
+    schema: T.StructType,
+) -> DataFrame:
+    """The rows that tasks give, not computed yet: each piece of work is a task of its own.
+
+    A data source of Spark would do, but Spark starts two Python processes for each read of one, to
+    ask for its columns and its partitions: that takes longer than most reads.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch], once: str = uuid4().hex) -> Iterator[pa.RecordBatch]:
+        """`once` makes it unlike any other: Spark would take what it keeps of an equal one for its
+        rows, though the files have changed since.
+        """
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from tasks[number]()
+
+    numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
+    return numbers.mapInArrow(in_worker(run), schema)
 
 
 def plain_pass(

@@ -127,7 +127,12 @@ def open_session(
     log = folder / "spark.log"
     chosen = {**default_settings(master, folder), **(settings or {})}
     builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in {**chosen, **secret_settings(master)}.items():
+    if master.startswith("local"):
+        # Whoever connects to the driver or to an executor on this machine must know a secret. It is
+        # not among the arguments of a process, which everybody may read. A cluster has its own.
+        builder = builder.config("spark.authenticate", "true")
+        builder = builder.config("spark.authenticate.secret", secrets.token_hex(32))
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     try:
         home = java_home()
@@ -135,7 +140,12 @@ def open_session(
             start_java(
                 {"spark.master": master, "spark.app.name": app_name, **chosen}, home, folder, log
             )
-            return quiet_at_death(builder.getOrCreate())
+            session = builder.getOrCreate()
+            # PySpark's own server prints a stack trace when its JVM is gone: whoever waits for the
+            # JVM says what happened.
+            server: Any = session.sparkContext._accumulatorServer
+            server.handle_error = lambda *_: None
+            return session
     except SparkUnavailable:
         raise
     except Exception as problem:  # py4j has exceptions of its own, which nobody should import
@@ -218,15 +228,6 @@ def runs_here(session: SparkSession) -> bool:
         return False
 
 
-def quiet_at_death(session: SparkSession) -> SparkSession:
-    """Suppress the stack trace that PySpark's own server prints when its JVM is gone: the code that
-    waits for the JVM reports it.
-    """
-    server: Any = session.sparkContext._accumulatorServer
-    server.handle_error = lambda *_: None
-    return session
-
-
 def forget_session(session: SparkSession) -> None:
     """Forget a session whose JVM is gone, so that another one can be started in this process.
     PySpark keeps references to its JVM in its classes, and would use the old one for ever.
@@ -269,6 +270,8 @@ def default_settings(master: str, folder: Path) -> dict[str, str]:
         "spark.ui.retainedDeadExecutors": "5",
     }
     if master.startswith("local"):
+        # The JVM has little garbage: tuples are the workers' business.
+        collector = "-XX:+UseSerialGC" if parallelism(master) <= 2 else "-XX:+UseParallelGC"
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -278,7 +281,7 @@ def default_settings(master: str, folder: Path) -> dict[str, str]:
             "spark.hadoop.fs.permissions.umask-mode": "077",
             "spark.python.daemon.module": "terascope.spark.daemon",
             f"spark.executorEnv.{KERNELS_USED}": str(folder / "kernels-used"),
-            JAVA_OPTIONS: " ".join((BATCH_JAVA, collector(parallelism(master)))),
+            JAVA_OPTIONS: f"{BATCH_JAVA} {collector}",
             **socket_settings(folder),
         }
     return settings
@@ -312,15 +315,6 @@ def planned_once(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(name, before or "true")
 
 
-def secret_settings(master: str) -> dict[str, str]:
-    """Every connection to the driver or to an executor on this machine needs a secret. It is not
-    among the arguments of a process, which every user may read. A cluster has its own.
-    """
-    if not master.startswith("local"):
-        return {}
-    return {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(32)}
-
-
 def stream_settings(master: str | None) -> dict[str, str]:
     """Settings that differ for a session opened for a stream."""
     if not (master or "local").startswith("local"):
@@ -329,11 +323,6 @@ def stream_settings(master: str | None) -> dict[str, str]:
         "spark.driver.memory": f"{min(STREAM_MEGABYTES, driver_megabytes())}m",
         JAVA_OPTIONS: STREAM_JAVA,
     }
-
-
-def collector(tasks: int) -> str:
-    """The garbage collector of the JVM, which has little to do: workers process the tuples."""
-    return "-XX:+UseSerialGC" if tasks <= 2 else "-XX:+UseParallelGC"
 
 
 def parallelism(master: str) -> int:

@@ -39,7 +39,7 @@ from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import place, schema_of
 from terascope.spark.catalyst.relations import sort_column
-from terascope.spark.mistakes import translating, working
+from terascope.spark.mistakes import in_worker, translating
 
 __all__ = ["Format", "preview", "to_arrow_table", "write_output", "write_text"]
 
@@ -67,17 +67,14 @@ def chunks(df: DataFrame, encode: Encode) -> Iterator[Chunk]:
     """The rows, encoded by Spark's tasks, in order."""
 
     def encoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with working():
-            for batch in batches:
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([encode(batch)], pa.binary()), pa.array([batch.num_rows])],
-                    ["chunk", "rows"],
-                )
+        for batch in batches:
+            columns = [pa.array([encode(batch)], pa.binary()), pa.array([batch.num_rows])]
+            yield pa.RecordBatch.from_arrays(columns, ["chunk", "rows"])
 
     with translating():
         # PySpark looks the columns up by name, and takes a dot in one for a field of a struct.
         plain = df.toDF(*(place(i) for i in range(len(df.columns))))
-        packed = plain.mapInArrow(encoded, CHUNK_SCHEMA)
+        packed = plain.mapInArrow(in_worker(encoded), CHUNK_SCHEMA)
         for row in packed.toLocalIterator(prefetchPartitions=True):
             yield bytes(row[0]), row[1]
 
@@ -155,7 +152,7 @@ def told_parts(
     make_folder(folder)
     plain = df.toDF(*(place(i) for i in range(len(df.columns))))
     writing = Writing(query, str(folder.absolute()), format, tuple(fields), ordered)
-    return plain.mapInArrow(writing, TOLD)
+    return plain.mapInArrow(in_worker(writing), TOLD)
 
 
 @dataclass(frozen=True)
@@ -171,16 +168,17 @@ class Writing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         folder = Path(self.folder)
-        with (
-            working(),
-            PartWriter(folder, self.format, self.fields, ordered=self.ordered) as part,
-        ):
+        with PartWriter(folder, self.format, self.fields, ordered=self.ordered) as part:
             for batch in batches:
                 if batch.num_rows:
                     part.write(batch)
             path, rows = part.close()
-            written = Part(self.query, path, rows, part.extents)
-        yield pa.RecordBatch.from_arrays([pa.array([written.told()])], ["told"])
+        yield told_batch(Part(self.query, path, rows, part.extents))
+
+
+def told_batch(part: Part) -> pa.RecordBatch:
+    """The report of a part as a row of `TOLD`."""
+    return pa.RecordBatch.from_arrays([pa.array([part.told()])], ["told"])
 
 
 def parts_frame(

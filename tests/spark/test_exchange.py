@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ from terascope.plan.expr import Col
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import schema_of
 from terascope.spark.catalyst.relations import sort_column
-from terascope.spark.engine import MergeBatches, Unpacking
+from terascope.spark.engine import merged_batches, unpacked
 from terascope.spark.mistakes import translating
 from terascope.spark.passing import OUTGOING
 from terascope.spark.write import TOLD, Format, Writing, write_output
@@ -116,13 +117,15 @@ def merged(
 ) -> DataFrame:
     df = spark.createDataFrame(partials(value), OUTGOING).repartition(4)
     met = df.repartitionById(DESTINATIONS, F.col("destination"))
-    return met.mapInArrow(MergeBatches(Merging({0: target}, sink, memory_bytes)), OUTGOING)
+    return met.mapInArrow(
+        partial(merged_batches, Merging({0: target}, sink, memory_bytes)), OUTGOING
+    )
 
 
 def test_partials_of_all_workers_meet(spark: SparkSession) -> None:
     target = Target("low", GROUPS.fields, GROUPS, high=True)
     rows = merged(spark, 10, target, None).filter("kind = 'rows'").select("payload")
-    frame = rows.mapInArrow(Unpacking(GROUPS.fields), schema_of(GROUPS.fields))
+    frame = rows.mapInArrow(partial(unpacked, GROUPS.fields), schema_of(GROUPS.fields))
     found = sorted(tuple(row) for row in frame.collect())
     assert found == [
         (epoch, key * 1000, WORKERS, WORKERS * key * 10) for epoch in (1, 2) for key in range(KEYS)

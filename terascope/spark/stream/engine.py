@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
+from itertools import starmap
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -12,26 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from terascope.execute.results.parts import Part
 from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
-from terascope.spark.mistakes import translating, working
-from terascope.spark.passing import REPORT, report_batch
+from terascope.spark.mistakes import translating
+from terascope.spark.passing import REPORT, report_batch, task_frame
 from terascope.spark.stream.high import CatalystHighLevel
 from terascope.streaming.engine import Report, TaskWork
 from terascope.streaming.pipeline import Pipeline
 from terascope.streaming.stored_rows import StoredRows, StoredStream
-
-
-@dataclass(frozen=True)
-class Tasks:
-    """Pieces of work, one for each task of a job."""
-
-    work: Sequence[TaskWork]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with working():
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    for report in self.work[number]():
-                        yield report_batch(*report)
 
 
 @dataclass(frozen=True)
@@ -41,8 +28,9 @@ class SparkStreamEngine:
     """The number of tasks that run at once in a micro-batch."""
 
     def run_tasks(self, work: Sequence[TaskWork]) -> list[Report]:
-        numbers = self.spark.range(0, len(work), 1, len(work))
-        return [(row[0], row[1]) for row in numbers.mapInArrow(Tasks(work), REPORT).collect()]
+        tasks = [partial(reported, one) for one in work]
+        rows = task_frame(self.spark, tasks, REPORT).collect()
+        return [(row[0], row[1]) for row in rows]
 
     def high_level(
         self,
@@ -57,6 +45,10 @@ class SparkStreamEngine:
         """One job for all queries: Spark plans and runs them together."""
         with translating():
             return [Part.of(row[0]) for row in reduce(DataFrame.union, queries).collect()]
+
+
+def reported(work: TaskWork) -> Iterator[pa.RecordBatch]:
+    return starmap(report_batch, work())
 
 
 class ForeachBatch:

@@ -9,7 +9,8 @@ earlier slices are there, and rows that are not complete yet are filtered out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,7 +27,8 @@ from terascope.plan.rel import Rel, Running
 from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.catalyst.operands import changing
 from terascope.spark.catalyst.relations import Context, frame_of, sort_column
-from terascope.spark.mistakes import translating, working
+from terascope.spark.mistakes import translating
+from terascope.spark.passing import task_frame
 from terascope.spark.stream.running import furthest_epoch, running_step
 from terascope.spark.write import told_parts
 from terascope.streaming.engine import Report
@@ -35,24 +37,6 @@ from terascope.streaming.stored_rows import StoredRows, StoredStream
 
 FEW_ROWS = 1 << 20
 """The rows of closed slices up to which one task computes and sorts the result."""
-
-
-@dataclass(frozen=True)
-class SegmentReading:
-    """Segments as columns of Spark, divided among tasks."""
-
-    stored: StoredRows
-    leaf: StoredStream
-    work: tuple[tuple[Segment, ...], ...]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        names = [place(i) for i in range(len(self.leaf.fields))]
-        with working():
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    own = replace(self.leaf, segments=self.work[number])
-                    for rows in self.stored.batches(own):
-                        yield pa.RecordBatch.from_arrays(rows.columns, names)
 
 
 class CatalystHighLevel:
@@ -122,18 +106,15 @@ class CatalystHighLevel:
         store: Path,
     ) -> list[Report]:
         """Compute the epochs of a running aggregate from `low` up to, and without, `until`."""
-        rel = running.rel
-        return running_step(
-            rel, self.frame(rel.source, trees), self._read(alive), self._parameters, low, until,
-            running.key, store,
-        )  # fmt: skip
+        source = self.frame(running.rel.source, trees)
+        return running_step(running, source, self._read(alive), self._parameters, low, until, store)
 
     def _stream(self, name: str, trees: Mapping[str, Rel]) -> Frame:
-        if name in self._leaves:
-            return self._leaf(name)
         known = name, self._made_of(name, trees)
         if known not in self._frames:
-            self._frames[known] = self.frame(trees[name], trees)
+            leaf = self._leaves.get(name)
+            made = self.frame(trees[name], trees) if leaf is None else self._read(leaf)
+            self._frames[known] = made
         return self._frames[known]
 
     def _made_of(self, name: str, trees: Mapping[str, Rel]) -> tuple[int, ...]:
@@ -143,21 +124,21 @@ class CatalystHighLevel:
         below = (self._made_of(read.stream, trees) for read in reads(trees[name]))
         return (id(trees[name]), *(number for some in below for number in some))
 
-    def _leaf(self, name: str) -> Frame:
-        known: tuple[str, tuple[int, ...]] = name, ()
-        if known not in self._frames:
-            self._frames[known] = self._read(self._leaves[name])
-        return self._frames[known]
-
     def _read(self, leaf: StoredStream) -> Frame:
         """Rows of the store."""
         schema = schema_of(leaf.fields)
         if not leaf.segments:
             return Frame(self._spark.createDataFrame([], schema), leaf.fields)
-        work = shares(leaf.segments, self._tasks)
-        reading = SegmentReading(self._stored, replace(leaf, segments=()), work)
-        df: DataFrame = self._spark.range(0, len(work), 1, len(work)).mapInArrow(reading, schema)
-        return Frame(df, leaf.fields)
+        shared = shares(leaf.segments, self._tasks)
+        own = [replace(leaf, segments=segments) for segments in shared]
+        tasks = [partial(segment_columns, self._stored, one) for one in own]
+        return Frame(task_frame(self._spark, tasks, schema), leaf.fields)
+
+
+def segment_columns(stored: StoredRows, leaf: StoredStream) -> Iterator[pa.RecordBatch]:
+    """Stored rows as columns of Spark."""
+    for rows in stored.batches(leaf):
+        yield rows.rename_columns([place(i) for i in range(len(leaf.fields))])
 
 
 def shares(segments: Sequence[Segment], tasks: int) -> tuple[tuple[Segment, ...], ...]:

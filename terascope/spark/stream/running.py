@@ -22,6 +22,7 @@ from terascope.files import is_ours
 from terascope.functions.base import Value
 from terascope.functions.states import decode_state, decode_values, encode_state, encode_values
 from terascope.kernels.merge.payload import pack_tuples
+from terascope.physical.stream.plan import RunningStream
 from terascope.plan.evaluate import Parameters
 from terascope.plan.rel import Field, Running
 from terascope.spark.catalyst.aggregates import GroupFold
@@ -104,13 +105,12 @@ def packed(rows: Sequence[tuple[Value, ...]], fields: Sequence[Field]) -> bytes:
 
 
 def running_step(
-    rel: Running,
+    running: RunningStream,
     source: Frame,
     alive: Frame,
     parameters: Parameters,
     low: int | None,
     until: int,
-    key: str,
     store: Path,
 ) -> list[Report]:
     """Compute the epochs from `low` up to, and without, `until`; return the tasks' reports."""
@@ -119,13 +119,17 @@ def running_step(
         due = epoch < changing(until)
         return due if low is None else due & (epoch >= changing(low))
 
-    epochs = EpochGroups(rel, source, parameters, is_due)
+    epochs = EpochGroups(running.rel, source, parameters, is_due)
     columns = zip(alive.columns.values(), epochs.names, strict=False)
     groups = [column.alias(name) for column, name in columns]
     sleeping = alive.df.select(*groups, alive.column(ALIVE).alias("alive"))
     together = epochs.df.unionByName(sleeping, allowMissingColumns=True)
     living = epochs.machine(
-        LivingGroups, until=until, state_fields=state_fields(rel), key=key, store=str(store)
+        LivingGroups,
+        until=until,
+        state_fields=state_fields(running.rel),
+        key=running.key,
+        store=str(store),
     )
     ordered = epochs.in_order(together)
     return [(row[0], row[1]) for row in ordered.mapInArrow(living.run, REPORT).collect()]
