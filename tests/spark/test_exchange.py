@@ -33,7 +33,7 @@ from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import schema_of
 from terascope.spark.catalyst.relations import sort_column
 from terascope.spark.engine import merged_batches, unpacked
-from terascope.spark.mistakes import translating
+from terascope.spark.mistakes import in_worker, translating
 from terascope.spark.passing import OUTGOING
 from terascope.spark.write import TOLD, Format, Writing, write_output
 from terascope.types import INT_MAX, Type, parse_ip
@@ -117,9 +117,8 @@ def merged(
 ) -> DataFrame:
     df = spark.createDataFrame(partials(value), OUTGOING).repartition(4)
     met = df.repartitionById(DESTINATIONS, F.col("destination"))
-    return met.mapInArrow(
-        partial(merged_batches, Merging({0: target}, sink, memory_bytes)), OUTGOING
-    )
+    merging = partial(merged_batches, Merging({0: target}, sink, memory_bytes))
+    return met.mapInArrow(in_worker(merging), OUTGOING)
 
 
 def test_partials_of_all_workers_meet(spark: SparkSession) -> None:
@@ -160,7 +159,7 @@ def test_a_part_that_cannot_be_written_is_one_clear_line(
     df = spark.range(3).select(F.col("id").alias("c0"))
     writing = Writing("q", str(tmp_path / "nowhere"), "parquet", GROUPS.fields[:1])
     with pytest.raises(OutputError, match=r"^cannot write '.*': no such file"), translating():
-        df.mapInArrow(writing, TOLD).collect()
+        df.mapInArrow(in_worker(writing), TOLD).collect()
 
 
 # ---- one file out of parts -----------------------------------------------------------------------
