@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
-from typing import Any
 
 from terascope.analysis.moving import ALL, reaches
 from terascope.analysis.order import FINENESS
@@ -26,7 +25,7 @@ from terascope.plan.rel import Aggregate, Scan, SourceField
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.late import ClosedColumn, late_columns
 from terascope.streaming.state.segments import Segment
-from terascope.streaming.state.state import Seen, StreamState
+from terascope.streaming.state.state import Seen, StreamState, keep
 
 LEAST_PORTION = 1 << 18
 """Bytes of partials that may always close in one batch."""
@@ -63,7 +62,7 @@ def ingest_heartbeats(state: StreamState, beats: Iterable[Heartbeat], offset: Of
                 seen.disorder[column] = max(seen.disorder.get(column, 0), behind)
             keep(seen.largest, report.largest, max)
             keep(seen.smallest, report.smallest, min)
-            keep(seen.disorder, report.behind, max)
+            keep(seen.disorder, report.disorder, max)
             keep(seen.late_behind, report.late_behind, max)
             keep(seen.malformed, report.malformed, add, 0)
             keep(seen.late_streams, report.late_streams, add, 0)
@@ -90,19 +89,6 @@ def ingest_heartbeats(state: StreamState, beats: Iterable[Heartbeat], offset: Of
         if link.is_left_behind:
             seen.left_ns = seen.quiet_ns
     state.ended = offset.ended
-
-
-def keep(
-    known: dict[str, Any],
-    new: Mapping[str, Any],
-    chosen: Callable[[Any, Any], Any],
-    start: Any = None,
-) -> None:
-    """Combine new values with known ones, by name. `start`: the known value where there is none;
-    None: the new one.
-    """
-    for name, value in new.items():
-        known[name] = chosen(known.get(name, value if start is None else start), value)
 
 
 def scan_watermarks(

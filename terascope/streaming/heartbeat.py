@@ -26,7 +26,7 @@ from terascope.machine_code import INTEGER, column, compiled_for
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.late import LateWatch
 from terascope.streaming.replan.samples import Sampler, TupleSample
-from terascope.streaming.state.state import StreamState
+from terascope.streaming.state.state import InterfaceReport, StreamState, keep
 
 
 @compiled_for(column(np.int64), INTEGER)
@@ -42,20 +42,6 @@ def ends(values: Ints, before: int) -> tuple[int, int, int]:
     return least, most, behind  # type: ignore[return-value]
 
 
-@dataclass
-class Ends:
-    """The ends of one ordered column of an interface."""
-
-    smallest: SliceValue
-    largest: SliceValue
-    behind: SliceValue = 0
-
-    def add(self, other: Ends) -> None:
-        self.smallest = min(self.smallest, other.smallest)
-        self.largest = max(self.largest, other.largest)
-        self.behind = max(self.behind, other.behind)
-
-
 class Watch:
     """Observes all tuples of a task."""
 
@@ -66,7 +52,7 @@ class Watch:
         self._columns = tuple(columns)
         self._late = late
         self._sampler = sampler
-        self.ends: dict[str, dict[str, Ends]] = {}
+        self.interfaces: dict[str, InterfaceReport] = {}
         self.cost_ns = 0
 
     def see(self, batch: pa.RecordBatch, interface: str) -> None:
@@ -77,24 +63,19 @@ class Watch:
         self.cost_ns += time.thread_time_ns() - began
 
     def _see(self, batch: pa.RecordBatch, interface: str) -> None:
-        known = self.ends.setdefault(interface, {})
+        report = self.interfaces.setdefault(interface, InterfaceReport())
         smallest: dict[str, SliceValue] = {}
         largest: dict[str, SliceValue] = {}
         for name in self._columns:
             at = batch.schema.get_field_index(name)
-            found = None if at < 0 else column_ends(batch.column(at), known.get(name))
+            found = None if at < 0 else column_ends(batch.column(at), report.largest.get(name))
             if found is None:
                 continue
-            smallest[name], largest[name] = found.smallest, found.largest
-            if name in known:
-                known[name].add(found)
-            else:
-                known[name] = found
-        self._late.see(batch, interface, smallest, largest)
-
-    @property
-    def late(self) -> LateWatch:
-        return self._late
+            smallest[name], largest[name], behind = found
+            keep(report.smallest, {name: smallest[name]}, min)
+            keep(report.largest, {name: largest[name]}, max)
+            keep(report.disorder, {name: behind}, max)
+        self._late.see(batch, interface, smallest, largest, report)
 
     def samples(self) -> Iterator[str]:
         """The samples of the tuples, as text."""
@@ -109,38 +90,20 @@ class Watch:
         yield from self._late.close()
 
 
-def column_ends(values: pa.Array, known: Ends | None) -> Ends | None:
+def column_ends(
+    values: pa.Array, largest: SliceValue | None
+) -> tuple[SliceValue, SliceValue, SliceValue] | None:
+    """The smallest and the largest value of a column, and by how much one fell behind an earlier
+    one; None: it has none.
+    """
     if pa.types.is_int64(values.type) and values.null_count == 0 and len(values):
-        before = np.iinfo(np.int64).min if known is None else int(known.largest)
+        before = np.iinfo(np.int64).min if largest is None else int(largest)
         least, most, behind = ends(values.to_numpy(), before)
-        return Ends(int(least), int(most), int(behind))
+        return int(least), int(most), int(behind)
     if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
         return None
     found = pc.min_max(values)
-    if not found["min"].is_valid:
-        return None
-    return Ends(found["min"].as_py(), found["max"].as_py())
-
-
-@dataclass
-class InterfaceReport:
-    """The part of a heartbeat about one interface."""
-
-    tuples: int = 0
-    bytes: int = 0
-    late: int = 0
-    malformed: dict[str, int] = field(default_factory=dict)
-    smallest: dict[str, SliceValue] = field(default_factory=dict)
-    largest: dict[str, SliceValue] = field(default_factory=dict)
-    behind: dict[str, SliceValue] = field(default_factory=dict)
-    late_streams: dict[str, int] = field(default_factory=dict)
-    """By the key of a low-level stream: tuples whose slice of it was closed."""
-    late_behind: dict[str, SliceValue] = field(default_factory=dict)
-    """By column: the largest distance of a late tuple from the end of a closed slice."""
-    skipped_bytes: int = 0
-    """Bytes of damaged input that were skipped."""
-    files: dict[str, str] = field(default_factory=dict)
-    """Path -> reason, for files that could not be used, or not to their end."""
+    return (found["min"].as_py(), found["max"].as_py(), 0) if found["min"].is_valid else None
 
 
 @dataclass
@@ -176,26 +139,16 @@ class Heartbeat:
         memory_bytes: int,
     ) -> Heartbeat:
         began = time.thread_time_ns()
-        interfaces: dict[str, InterfaceReport] = {}
         for name, report in reports.items():
-            one = interfaces.setdefault(name, InterfaceReport())
+            one = watch.interfaces.setdefault(name, InterfaceReport())
             one.tuples, one.bytes = report.tuples, report.bytes_read
             one.malformed = dict(report.malformed)
             one.skipped_bytes = sum(report.skipped.values())
             one.files = report.files
-        for name, columns in watch.ends.items():
-            one = interfaces.setdefault(name, InterfaceReport())
-            for column_name, found in columns.items():
-                one.smallest[column_name] = found.smallest
-                one.largest[column_name] = found.largest
-                one.behind[column_name] = found.behind
-        for name, count in watch.late.counts.items():
-            one = interfaces.setdefault(name, InterfaceReport())
-            one.late = count
-            one.late_streams = dict(watch.late.by_stream.get(name, {}))
-            one.late_behind = dict(watch.late.behind.get(name, {}))
         cost = watch.cost_ns + time.thread_time_ns() - began
-        return Heartbeat(task, interfaces, counters, list(queries), list(hops), memory_bytes, cost)
+        return Heartbeat(
+            task, watch.interfaces, counters, list(queries), list(hops), memory_bytes, cost
+        )
 
     def to_text(self) -> str:
         return json.dumps(self, default=vars)

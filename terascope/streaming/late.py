@@ -9,8 +9,8 @@ No tuple is late for a selection that tasks emit at once.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import add
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from terascope.analysis.bounded import JoinBound
 from terascope.analysis.moving import ALL, moved
 from terascope.analysis.row_bounds import RowBound, RowBounds
+from terascope.connectors.base import Column
 from terascope.execute.results.parts import Part, PartWriter
 from terascope.files import PRIVATE, escaped, make_folder
 from terascope.functions.base import Trend, Value
@@ -28,8 +29,7 @@ from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.rel import WEND, WSTART, Field, Join, Read, Rel, Scan, Sliding, Window
 from terascope.streaming.partners import streams_below
-from terascope.streaming.state.state import StreamProgress, StreamState
-from terascope.types import Type
+from terascope.streaming.state.state import InterfaceReport, StreamProgress, StreamState, keep
 
 ClosedColumn: TypeAlias = tuple[str, SliceValue, str, bool]
 """A column, the value below which a slice of a stream is closed, the key of the stream, and whether
@@ -154,11 +154,6 @@ class LateWatch:
         self._format = format
         self._mode = mode
         self._writers: dict[str, PartWriter] = {}
-        self.counts: Counter[str] = Counter()
-        self.by_stream: dict[str, Counter[str]] = {}
-        """The number of late tuples by interface, then by the key of the low-level stream."""
-        self.behind: dict[str, dict[str, SliceValue]] = {}
-        """By interface and column: the largest distance of a late tuple from a closed slice."""
 
     def see(
         self,
@@ -166,9 +161,10 @@ class LateWatch:
         interface: str,
         smallest: Mapping[str, Any],
         largest: Mapping[str, Any],
+        report: InterfaceReport,
     ) -> None:
-        """Count the late tuples of a batch. `smallest`, `largest`: bounds of the ordered columns in
-        the batch, which decide most batches without reading tuples.
+        """Count late tuples in a report. `smallest`, `largest`: of the ordered columns in this
+        batch, or further apart; most batches are told by these.
         """
         late: pa.Array | None = None
         found: dict[tuple[str, SliceValue], pa.Array] = {}
@@ -183,14 +179,12 @@ class LateWatch:
                 mask = pc.fill_null(is_late(columns.column(name), limit), False)
                 found[name, limit] = mask
                 late = mask if late is None else pc.or_(late, mask)
-                behind = self.behind.setdefault(interface, {})
-                behind[name] = max(behind.get(name, 0), excess)
-            missed = pc.sum(found[name, limit]).as_py() or 0
-            self.by_stream.setdefault(interface, Counter())[stream] += missed
+                keep(report.late_behind, {name: excess}, max)
+            keep(report.late_streams, {stream: pc.sum(found[name, limit]).as_py() or 0}, add, 0)
         if late is None:
             return
         rows = columns.filter(late)
-        self.counts[interface] += rows.num_rows
+        report.late += rows.num_rows
         if self._folder is not None and rows.num_rows:
             self._keep(rows, interface)
 
@@ -210,10 +204,6 @@ class LateWatch:
             yield "part", Part(LATE + interface, *writer.close()).told()
 
 
-def kept_fields(names: Sequence[str], types: Sequence[Type]) -> tuple[Field, ...]:
-    """The columns of late tuples that are written: those that were read, without internal ones."""
-    return tuple(
-        Field(name, type)
-        for name, type in zip(names, types, strict=True)
-        if not name.startswith("#")
-    )
+def kept_fields(columns: Sequence[Column]) -> tuple[Field, ...]:
+    """The columns that are kept of late tuples: those that were read, but for marks of our own."""
+    return tuple(Field(c.name, c.type) for c in columns if not c.name.startswith("#"))

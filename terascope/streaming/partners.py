@@ -37,16 +37,16 @@ def partners(plan: StreamPlan) -> dict[str, frozenset[str]]:
     return {name: frozenset(others) for name, others in found.items()}
 
 
-def streams_below(plan: StreamPlan, query: str) -> set[str]:
-    """A query and the streams that it reads, down to the low level."""
-    low = plan.by_name
+def streams_below(plan: StreamPlan, query: str, leaves: Collection[str] | None = None) -> set[str]:
+    """The streams that a query is made of, down to some, or to the low level; and itself."""
+    ends = plan.by_name if leaves is None else leaves
     found: set[str] = set()
     pending = [query]
     while pending:
         name = pending.pop()
         if name not in found:
             found.add(name)
-            if name not in low:
+            if name not in ends:
                 pending += [read.stream for read in reads(plan.trees.streams[name])]
     return found
 

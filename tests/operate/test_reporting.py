@@ -21,9 +21,9 @@ from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.plan.expr import Col
 from terascope.session import Session
 from terascope.streaming.closing import ingest_heartbeats, scan_watermarks
-from terascope.streaming.heartbeat import BatchReport, Heartbeat, InterfaceReport
+from terascope.streaming.heartbeat import BatchReport, Heartbeat
 from terascope.streaming.state.segments import Segment
-from terascope.streaming.state.state import StreamProgress, StreamState
+from terascope.streaming.state.state import InterfaceReport, StreamProgress, StreamState
 
 BEGIN = 1_700_000_000
 """2023-11-14 22:13:20 UTC."""
@@ -134,9 +134,9 @@ def heard(tuples: int, first: float, last: float, **more: int) -> InterfaceRepor
         tuples * 100,
         more.get("late", 0),
         {"cut": more["malformed"]} if "malformed" in more else {},
-        {"time": int(BEGIN + first), "timestamp": ns(BEGIN + first)},
-        {"time": int(BEGIN + last), "timestamp": ns(BEGIN + last)},
-        {"time": 0, "timestamp": more.get("behind", 0)},
+        smallest={"time": int(BEGIN + first), "timestamp": ns(BEGIN + first)},
+        largest={"time": int(BEGIN + last), "timestamp": ns(BEGIN + last)},
+        disorder={"time": 0, "timestamp": more.get("behind", 0)},
     )
 
 
@@ -441,7 +441,7 @@ def test_a_declared_disorder_is_taken_off(tmp_path: Path) -> None:
     plan = plan_stream(compiled.job(live=True), SetTexts(compiled.texts()))
     run = Driven(plan)
     seen = InterfaceReport(
-        3, 30, largest={"at": BEGIN + 9}, smallest={"at": BEGIN}, behind={"at": 2}
+        3, 30, largest={"at": BEGIN + 9}, smallest={"at": BEGIN}, disorder={"at": 2}
     )
     run.run(9, {"log": seen}, {"log": None})
     (log,) = run.status().sources

@@ -27,8 +27,8 @@ def scan(*interfaces: str, band: int = 0) -> Scan:
 
 def test_promise_is_that_of_the_slowest() -> None:
     seen = {
-        "a": Seen({"time": 100, "seq": 7, "left": 50}, {"left": 20}),
-        "b": Seen({"time": 90, "seq": 9, "left": 50}, {"left": 30}),
+        "a": Seen(largest={"time": 100, "seq": 7, "left": 50}, smallest={"left": 20}),
+        "b": Seen(largest={"time": 90, "seq": 9, "left": 50}, smallest={"left": 30}),
     }
     promised = scan_watermarks(seen, 0, ended=False)(scan("a", "b"))
     assert promised == {"time": 90, "seq": 7, "left": 30}
@@ -36,7 +36,7 @@ def test_promise_is_that_of_the_slowest() -> None:
 
 def test_silent_source_is_moved_by_the_clock_for_clocks_only() -> None:
     """Dissertation 4.4.5: the clock less the skew; a sequence number tells no time."""
-    seen = {"a": Seen({"time": 100, "seq": 7}), "b": Seen(quiet_ns=105 * SECONDS)}
+    seen = {"a": Seen(largest={"time": 100, "seq": 7}), "b": Seen(quiet_ns=105 * SECONDS)}
     promised = scan_watermarks(seen, 2 * SECONDS, ended=False)(scan("a", "b"))
     assert promised == {"time": 100}
     alone = scan_watermarks(seen, 2 * SECONDS, ended=False)(scan("b"))
@@ -50,7 +50,7 @@ def test_clock_holds_without_the_band() -> None:
 
 
 def test_interface_that_said_nothing_holds_everything() -> None:
-    assert scan_watermarks({"a": Seen({"time": 3})}, 0, ended=False)(scan("a", "b")) == {}
+    assert scan_watermarks({"a": Seen(largest={"time": 3})}, 0, ended=False)(scan("a", "b")) == {}
 
 
 def test_all_closes_when_the_portion_holds_it() -> None:

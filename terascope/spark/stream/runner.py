@@ -122,8 +122,7 @@ class Runner:
         if self._config.late is not None:
             for read in self.plan.deliveries.reads:
                 assert read.low is not None
-                columns = read.low.columns
-                fields = kept_fields([c.name for c in columns], [c.type for c in columns])
+                fields = kept_fields(read.low.columns)
                 for interface in read.interfaces:
                     name = LATE + interface.name
                     folder = self._config.late.absolute() / escaped(interface.name)

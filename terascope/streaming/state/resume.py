@@ -10,7 +10,7 @@ refused: a query with the same text over a changed source or with changed keys.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,10 +26,10 @@ from terascope.physical.stream.slice_streams import SliceValue
 from terascope.physical.stream.windows import released_by_start
 from terascope.plan.expr import Call
 from terascope.plan.expr import walk as walk_expr
-from terascope.plan.plan import reads
 from terascope.plan.rel import Aggregate, Filter, Project, Rank, Read, Rel, Running, Scan, walk
 from terascope.plan.show import show_named
 from terascope.streaming.closing import furthest
+from terascope.streaming.partners import streams_below
 from terascope.streaming.state.state import StreamProgress, StreamState
 from terascope.streaming.state.tiers import base_stream
 from terascope.streaming.stored_rows import ALIVE_STREAM
@@ -71,6 +71,7 @@ def resumed_state(plan: StreamPlan, before: StreamState | None, destinations: in
 
 
 def description(output: StreamOutput, plan: StreamPlan) -> dict[str, Any]:
+    scans = (rel for rel in relations_of(output.name, plan) if isinstance(rel, Scan))
     return {
         "text": output.text,
         "own": output.own,
@@ -78,7 +79,7 @@ def description(output: StreamOutput, plan: StreamPlan) -> dict[str, Any]:
         "leaves": sorted(leaves_of(output, plan)),
         "direct": output.low is not None,
         "by_start": None if output.release is None else released_by_start(output.release),
-        "interfaces": sorted(interfaces_of(output.name, plan)),
+        "interfaces": sorted({i for scan in scans for i in scan.interfaces}),
     }
 
 
@@ -102,27 +103,18 @@ def leaves_of(output: StreamOutput, plan: StreamPlan) -> set[str]:
     if output.low is not None:
         return {plan.low[output.low].key}
     keys = plan.leaves
-    found: set[str] = set()
-    waiting = [output.name]
-    while waiting:
-        name = waiting.pop()
-        if name in keys:
-            found.add(keys[name])
-        else:
-            waiting += [read.stream for read in reads(plan.trees.streams[name])]
-    return found
+    return {keys[name] for name in streams_below(plan, output.name, keys) if name in keys}
 
 
-def interfaces_of(name: str, plan: StreamPlan) -> set[str]:
-    rel = plan.trees.streams[name]
-    scans = {i for part in walk_scans(rel) for i in part.interfaces}
-    return scans.union(*(interfaces_of(read.stream, plan) for read in reads(rel)))
+def relations_of(name: str, plan: StreamPlan) -> Iterator[Rel]:
+    """All relations that a query is made of."""
+    for stream in streams_below(plan, name, ()):
+        yield from walk(plan.trees.streams[stream])
 
 
 def sums_floats(name: str, plan: StreamPlan) -> bool:
-    """Whether a query reads sums of FLOATs that tasks keep."""
-    rel = plan.trees.streams[name]
-    for part in walk(rel):
+    """Whether a query is made of sums of FLOATs that tasks keep."""
+    for part in relations_of(name, plan):
         calls = [call for _, call in part.aggs] if isinstance(part, Aggregate) else []
         items = [item for _, item in part.items] if isinstance(part, Project) else []
         made = (one for item in items for one in walk_expr(item))
@@ -130,11 +122,7 @@ def sums_floats(name: str, plan: StreamPlan) -> bool:
             return True
         if any(isinstance(one, Call) and one.function is FLOAT_TOTAL for one in made):
             return True
-    return any(sums_floats(read.stream, plan) for read in reads(rel))
-
-
-def walk_scans(rel: Rel) -> list[Scan]:
-    return [part for part in walk(rel) if isinstance(part, Scan)]
+    return False
 
 
 def source_schemas(plan: StreamPlan) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -28,38 +28,57 @@ KEPT: Final = 3
 
 
 @dataclass
-class Seen:
-    """The tuples of one interface so far."""
+class InterfaceReport:
+    """The tuples of one interface: those that a task read, or all so far."""
 
+    tuples: int = 0
+    bytes: int = 0
+    late: int = 0
+    malformed: dict[str, int] = field(default_factory=dict)
     largest: dict[str, SliceValue] = field(default_factory=dict)
     """The largest value of each ordered column, over all tuples, taken by a query or not."""
     smallest: dict[str, SliceValue] = field(default_factory=dict)
-    quiet_ns: int | None = None
-    """The clock time before which all tuples have come."""
-    arrived_ns: int = 0
-    """The least arrival time of later tuples."""
-    tuples: int = 0
-    bytes: int = 0
-    malformed: dict[str, int] = field(default_factory=dict)
-    skipped_bytes: int = 0
-    """Bytes of damaged input that were skipped."""
-    files: dict[str, str] = field(default_factory=dict)
-    """Path -> reason, for the last files that could not be used, or not to their end."""
-    late: int = 0
+    disorder: dict[str, SliceValue] = field(default_factory=dict)
+    """By how much a tuple came behind a later one, at most."""
     late_streams: dict[str, int] = field(default_factory=dict)
     """By the key of a low-level stream: tuples whose slice of it was closed."""
     late_behind: dict[str, SliceValue] = field(default_factory=dict)
-    """By column: the largest distance of a late tuple from the end of a closed slice."""
+    """By column: how far a late tuple was behind the end of a closed slice, at most."""
+    skipped_bytes: int = 0
+    """Bytes of damaged input that were skipped."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Path -> reason, of the last files that could not be used, or not to their end."""
+
+
+@dataclass
+class Seen(InterfaceReport):
+    """All tuples of one interface so far, and its signs of life."""
+
+    quiet_ns: int | None = None
+    """All tuples older than this, by the clock, have come."""
+    arrived_ns: int = 0
+    """No tuple arrives before this any more."""
     late_smallest: dict[str, SliceValue] = field(default_factory=dict)
     """By column: the smallest value in the last batch that had late tuples."""
     passed: dict[str, SliceValue] = field(default_factory=dict)
     """By column that is no clock: the watermark of partners that went on without this source."""
     left_ns: int | None = None
-    """The time up to which the clock moved its watermark while others went on without it."""
-    disorder: dict[str, SliceValue] = field(default_factory=dict)
-    """The most by which a tuple came behind a later one."""
+    """How far the clock has moved its watermark while others went on without it."""
     last_tuple_ns: int | None = None
     """The time of its last tuple, by the clock of the run."""
+
+
+def keep(
+    known: dict[str, Any],
+    new: Mapping[str, Any],
+    chosen: Callable[[Any, Any], Any],
+    start: Any = None,
+) -> None:
+    """Combine new values with known ones, by name. `start`: the known value where there is none;
+    None: the new one.
+    """
+    for name, value in new.items():
+        known[name] = chosen(known.get(name, value if start is None else start), value)
 
 
 @dataclass

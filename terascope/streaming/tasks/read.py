@@ -85,7 +85,7 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
     mine = {native.streams[place]: epochs for place, epochs in given.owned.items()}
     delivery = Delivery(native.targets, native.sink, home, (), mine, reading.starts, task.meter)
     partials = Partials(native, task.meter, "store")
-    fields = kept_fields([c.name for c in plan.columns], [c.type for c in plan.columns])
+    fields = kept_fields(plan.columns)
     mode = PRIVATE if native.sink is None else native.sink.mode
     late = LateWatch(given.closed, reading.late, fields, reading.late_format, mode)
     sampler = None
